@@ -1,0 +1,151 @@
+"""What a data set says of itself: counts, statistics and, for each shard, what every stored array must look like."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.jit import kernel
+
+MAX_DISTINCT_LABELS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayInfo:
+    """One array of one shard: dtype (NumPy name), number of elements, and what guards it.
+
+    stored_bytes, stored_crc32c   the chunk file without its own trailing checksum (a CRC over data + CRC is a constant)
+    content_crc32c                the decoded little-endian bytes: what backends without their own chunk files check
+    """
+
+    dtype: str
+    size: int
+    content_crc32c: int
+    stored_bytes: int = 0
+    stored_crc32c: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShardInfo:
+    """One shard: rows, stored entries, whether every value is 1, its arrays, and (length, crc32c) of its metadata files."""
+
+    rows: int
+    nnz: int
+    ones: bool
+    arrays: dict[str, ArrayInfo] = field(default_factory=dict)
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What training and `info` want to know about the rows without reading them.
+
+    labels is {label: rows} or None when there are more than MAX_DISTINCT_LABELS; groups counts runs of equal qid.
+    """
+
+    n_rows: int = 0
+    n_features: int = 0
+    nnz: int = 0
+    labels: dict[float, int] | None = field(default_factory=dict)
+    label_min: float = 0.0
+    label_max: float = 0.0
+    groups: int | None = None
+    weight_sum: float | None = None
+    max_abs_value: float = 0.0
+    max_squared_norm: float = 0.0
+    max_row_nnz: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The whole data set. `source` records what `convert` was given and what it counted on the way (JSON types only)."""
+
+    statistics: Statistics
+    shards: tuple[ShardInfo, ...]
+    fingerprint: str
+    backend: str
+    source: dict = field(default_factory=dict)
+    format_version: int = 1
+    streamcut_version: str = ""
+    files: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@kernel
+def _row_statistics(indptr, indices, data, unit):
+    """(largest |value|, largest squared row norm, longest row, largest index or -1); `unit`: every value is 1."""
+    largest, norm, longest, top = 0.0, 0.0, 0, -1
+    for i in range(len(indptr) - 1):
+        start, stop = indptr[i], indptr[i + 1]
+        longest = max(longest, stop - start)
+        if stop > start:
+            top = max(top, indices[stop - 1])
+        if unit:
+            norm = max(norm, float(stop - start))
+            largest = max(largest, 1.0 if stop > start else 0.0)
+            continue
+        total = 0.0
+        for t in range(start, stop):
+            value = float(data[t])
+            total += value * value
+            largest = max(largest, abs(value))
+        norm = max(norm, total)
+    return largest, norm, longest, top
+
+
+class StatisticsBuilder:
+    """Collects Statistics over chunks that arrive in row order."""
+
+    def __init__(self) -> None:
+        self.n_rows = self.nnz = self.n_features = self.max_row_nnz = 0
+        self.labels: Counter[float] | None = Counter()
+        self.label_min, self.label_max = np.inf, -np.inf
+        self.groups: int | None = None
+        self.weight_sum: float | None = None
+        self.max_abs_value = self.max_squared_norm = 0.0
+        self._last_qid: int | None = None
+
+    def add(self, chunk: Chunk) -> None:
+        if chunk.n_rows == 0:
+            return
+        unit = chunk.data is None
+        data = np.empty(0, np.int8) if chunk.data is None else chunk.data
+        largest, norm, longest, top = _row_statistics(chunk.indptr, chunk.indices, data, unit)
+        self.n_rows += chunk.n_rows
+        self.nnz += chunk.nnz
+        self.n_features = max(self.n_features, int(top) + 1)
+        self.max_abs_value = max(self.max_abs_value, float(largest))
+        self.max_squared_norm = max(self.max_squared_norm, float(norm))
+        self.max_row_nnz = max(self.max_row_nnz, int(longest))
+        self.label_min = min(self.label_min, float(chunk.y.min()))
+        self.label_max = max(self.label_max, float(chunk.y.max()))
+        if self.labels is not None:
+            values, counts = np.unique(chunk.y, return_counts=True)
+            if len(values) <= MAX_DISTINCT_LABELS:
+                self.labels.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+            if len(values) > MAX_DISTINCT_LABELS or len(self.labels) > MAX_DISTINCT_LABELS:
+                self.labels = None
+        if chunk.qid is not None:
+            changes = int(np.count_nonzero(chunk.qid[1:] != chunk.qid[:-1]))
+            self.groups = (self.groups or 0) + changes + (self._last_qid != int(chunk.qid[0]))
+            self._last_qid = int(chunk.qid[-1])
+        if chunk.weight is not None:
+            self.weight_sum = (self.weight_sum or 0.0) + float(chunk.weight.sum())
+
+    def finish(self, n_features: int | None = None) -> Statistics:
+        """The statistics so far; `n_features` overrides the number seen (it must not be smaller)."""
+        return Statistics(
+            n_rows=self.n_rows,
+            n_features=self.n_features if n_features is None else n_features,
+            nnz=self.nnz,
+            labels=None if self.labels is None else dict(sorted(self.labels.items())),
+            label_min=self.label_min if self.n_rows else 0.0,
+            label_max=self.label_max if self.n_rows else 0.0,
+            groups=self.groups,
+            weight_sum=self.weight_sum,
+            max_abs_value=self.max_abs_value,
+            max_squared_norm=self.max_squared_norm,
+            max_row_nnz=self.max_row_nnz,
+        )

@@ -1,0 +1,85 @@
+"""A data set that is already in memory: SciPy or NumPy arrays behind the interface that stores have."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError
+from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
+
+SHARD_NNZ = 4 << 20
+
+
+class MemoryDataset:
+    """`X` (n × d, SciPy sparse or dense) and `y` (n), with optional row weights and query ids, cut into shards of `shard_nnz`.
+
+    Values keep float32 and int8 when `X` has them; everything else becomes float64. Arrays are shared where possible, not copied.
+    Raises BadInputError for lengths that differ, values that are not finite, weights below 0 and qid that are not grouped.
+    """
+
+    path = None
+
+    def __init__(self, X, y, *, weight=None, qid=None, n_features: int | None = None, shard_nnz: int = SHARD_NNZ) -> None:
+        X = sp.csr_array(X)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        if X.data.dtype not in (np.int8, np.float32, np.float64):
+            X = X.astype(np.float64)
+        n, d = X.shape
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        weight = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+        qid = None if qid is None else np.ascontiguousarray(qid, dtype=np.int64)
+        for name, array in (("y", y), ("weight", weight), ("qid", qid)):
+            if array is not None and array.shape != (n,):
+                raise BadInputError(f"{name} has shape {array.shape}, but X has {n} rows")
+        if n == 0:
+            raise BadInputError("no rows")
+        for name, array in (("X", X.data), ("y", y), ("weight", weight)):
+            if array is not None and not np.isfinite(array).all():
+                raise BadInputError(f"{name} holds nan or infinity")
+        if weight is not None and (weight < 0).any():
+            raise BadInputError("weight holds negative numbers")
+        if qid is not None and 1 + np.count_nonzero(qid[1:] != qid[:-1]) != len(np.unique(qid)):
+            raise BadInputError("rows of one qid must stand together; sort the rows by qid")
+        indptr = X.indptr.astype(np.int64)
+        indices = X.indices if X.indices.dtype == np.int32 or d > 2**31 - 1 else X.indices.astype(np.int32)
+        data = None if X.nnz and (X.data == 1).all() else X.data
+        whole = Chunk(indptr, indices, data, y, qid, weight)
+        builder = StatisticsBuilder()
+        builder.add(whole)
+        self._chunks = [whole.rows(start, stop) for start, stop in _cuts(indptr, qid, shard_nnz)]
+        digest = hashlib.sha256(repr(n_features or d).encode())
+        for array in (indptr, indices, data, y, qid, weight):
+            digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
+        dtype = "int8" if data is None else data.dtype.name
+        self.manifest = Manifest(
+            statistics=builder.finish(n_features or d),
+            shards=tuple(ShardInfo(c.n_rows, c.nnz, data is None, {"data": ArrayInfo(dtype, c.nnz, 0)}) for c in self._chunks),
+            fingerprint=digest.hexdigest(),
+            backend="memory",
+        )
+
+    def buffers(self) -> None:
+        return None
+
+    def read(self, shard: int, buffers: object | None = None) -> Chunk:
+        return self._chunks[shard]
+
+
+def _cuts(indptr: np.ndarray, qid: np.ndarray | None, shard_nnz: int) -> list[tuple[int, int]]:
+    """Row ranges of at most `shard_nnz` entries (a longer row or group stands alone); groups stay whole."""
+    n = len(indptr) - 1
+    allowed = np.arange(1, n + 1) if qid is None else np.append(np.flatnonzero(qid[1:] != qid[:-1]) + 1, n)
+    cuts, start = [], 0
+    while start < n:
+        fits = np.searchsorted(indptr[allowed], indptr[start] + shard_nnz, side="right")
+        first = np.searchsorted(allowed, start, side="right")
+        stop = int(allowed[max(first, fits - 1)])
+        cuts.append((start, stop))
+        start = stop
+    return cuts

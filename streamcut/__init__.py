@@ -1,0 +1,30 @@
+"""Train SVMs with a certificate on sparse data that does not fit in memory.
+
+Names are loaded when they are first used, so that importing streamcut costs nothing.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_HOMES = {  # the module, and the name there
+    "open": ("streamcut.io.opening", "open_dataset"),
+    "convert": ("streamcut.io.convert", "convert"),
+    "train": ("streamcut.training", "train"),
+    "predict": ("streamcut.prediction", "predict"),
+    "evaluate": ("streamcut.evaluation", "evaluate"),
+    "verify": ("streamcut.verification", "verify"),
+    "load_model": ("streamcut.models.files", "load_model"),
+}
+__all__ = [*_HOMES, "__version__"]
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'streamcut' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

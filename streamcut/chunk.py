@@ -1,0 +1,49 @@
+"""Rows in CSR form: what stores read and write, what parsers produce and what kernels take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """`n` consecutive rows. Arrays may be views into reused buffers: copy what must outlive the next read.
+
+    indptr   int64 (n + 1): row i holds entries indptr[i]:indptr[i+1]; it need not start at 0, so a slice of rows is a view.
+    indices  int32 or int64: 0-based features, strictly increasing within a row.
+    data     int8, float32 or float64, same length as indices; None when every value is 1.
+    y        float64 (n): labels as the user wrote them.
+    qid      int64 (n) or None: query or sequence of each row.
+    weight   float64 (n) or None: row weights, None = all 1.
+    first_row  number of row 0 in the whole data set.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray | None
+    y: np.ndarray
+    qid: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    first_row: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def nnz(self) -> int:
+        return int(self.indptr[-1] - self.indptr[0])
+
+    def rows(self, start: int, stop: int) -> Chunk:
+        """Rows start:stop as views; nothing is copied."""
+        cut = slice(start, stop)
+        return replace(
+            self,
+            indptr=self.indptr[start : stop + 1],
+            y=self.y[cut],
+            qid=None if self.qid is None else self.qid[cut],
+            weight=None if self.weight is None else self.weight[cut],
+            first_row=self.first_row + start,
+        )

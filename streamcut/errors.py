@@ -1,0 +1,91 @@
+"""Errors that a user can act on, each with the exit code that the command line gives it."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the command line (README, "Exit codes")."""
+
+    DONE = 0
+    BUG = 1
+    USAGE = 2
+    BAD_INPUT = 3
+    NOT_FOUND = 4
+    CORRUPT = 5
+    INCOMPLETE = 6
+    MEMORY = 7
+    DISK_FULL = 8
+    NOT_CONVERGED = 9
+    LOCKED = 10
+    CLUSTER_LOST = 11
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class StreamcutError(Exception):
+    """Base of all errors that are not bugs. The message says what is wrong, where, and what to do next."""
+
+    exit_code = ExitCode.BUG
+
+
+class UsageError(StreamcutError, ValueError):
+    """An option or argument is wrong; nothing was read or written."""
+
+    exit_code = ExitCode.USAGE
+
+
+class BadInputError(StreamcutError, ValueError):
+    """The data given by the user is malformed; the message names file:line:column where there is one."""
+
+    exit_code = ExitCode.BAD_INPUT
+
+
+class NotFoundError(StreamcutError, FileNotFoundError):
+    """A path does not exist, cannot be read, or is not what the command needs."""
+
+    exit_code = ExitCode.NOT_FOUND
+
+    def __str__(self) -> str:  # OSError would print a tuple
+        return str(self.args[0]) if self.args else ""
+
+
+class CorruptError(StreamcutError):
+    """A stored file is damaged; the message names the shard and the array."""
+
+    exit_code = ExitCode.CORRUPT
+
+
+class IncompleteError(StreamcutError):
+    """A store was never finished; `convert --resume` continues it."""
+
+    exit_code = ExitCode.INCOMPLETE
+
+
+class MemoryBudgetError(StreamcutError, MemoryError):
+    """The memory limit cannot be met; the message says the minimum."""
+
+    exit_code = ExitCode.MEMORY
+
+
+class DiskFullError(StreamcutError):
+    """The disk, a quota or a file size limit is exhausted; the message says the path and the bytes needed."""
+
+    exit_code = ExitCode.DISK_FULL
+
+
+class NotConvergedError(StreamcutError):
+    """Training ended before its certificate reached the tolerance, and convergence was required."""
+
+    exit_code = ExitCode.NOT_CONVERGED
+
+
+class LockedError(StreamcutError):
+    """Another process is writing the same target."""
+
+    exit_code = ExitCode.LOCKED
+
+
+class ClusterLostError(StreamcutError):
+    """The Dask cluster is gone; the last checkpoint is valid."""
+
+    exit_code = ExitCode.CLUSTER_LOST

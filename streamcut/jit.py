@@ -1,0 +1,10 @@
+"""The one place that decides how kernels are compiled.
+
+`nogil` lets lanes run on Python threads; `cache` keeps machine code on disk between runs. Never `parallel=True` (two threads
+that enter it abort the process under the workqueue layer) and never `fastmath` (bounds are summed in IEEE arithmetic).
+A kernel and the helpers that it calls share a file: the disk cache does not see an edit in another one.
+"""
+
+import numba
+
+kernel = numba.njit(nogil=True, cache=True, error_model="numpy")

@@ -1,0 +1,44 @@
+"""Sizes as people write them: `4GB`, `4GiB`, `50%`, `auto`."""
+
+import math
+import re
+
+from streamcut.errors import UsageError
+
+_UNITS = {"B": 1, **{p + "B": 1000**k for k, p in enumerate("kMGTP", 1)}, **{p.upper() + "iB": 1024**k for k, p in enumerate("kMGTP", 1)}}
+_BY_NAME = {name.lower(): factor for name, factor in _UNITS.items()}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z%]*)\s*")
+
+
+def parse_size(text: str, *, option: str = "size", total: int | None = None) -> int:
+    """Bytes in `text`: `512MB` is 512·10⁶, `512MiB` is 512·2²⁰, `50%` is half of `total`.
+
+    Raises UsageError for a number without unit, an unknown unit, a percentage where `total` is None or outside (0, 100].
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{option}: {text!r} is not a size; write for example 4GB, 512MiB" + (" or 50%" if total else ""))
+    number, unit = float(match[1]), match[2]
+    if not unit:
+        raise UsageError(f"{option}: {text!r} has no unit; add a unit, for example {match[1]}GB or {match[1]}MB")
+    if unit == "%":
+        if total is None:
+            raise UsageError(f"{option}: a percentage has no meaning here; write for example 4GB")
+        if not 0 < number <= 100:
+            raise UsageError(f"{option}: {text!r} must be above 0% and at most 100%")
+        return int(total * number / 100)
+    if unit.lower() not in _BY_NAME:
+        raise UsageError(f"{option}: {unit!r} is not a unit; use one of {', '.join(_UNITS)}")
+    return int(number * _BY_NAME[unit.lower()])
+
+
+def format_bytes(count: float) -> str:
+    """`count` bytes for people, three significant digits, decimal units: `1.23 GB`."""
+    if count < 1000:
+        return f"{count:.0f} B"
+    power = min(int(math.log10(count) // 3), 5)
+    scaled = count / 1000**power
+    if scaled >= 999.5 and power < 5:
+        power, scaled = power + 1, scaled / 1000
+    digits = max(0, 2 - int(math.log10(scaled)))
+    return f"{scaled:.{digits}f} {'kMGTP'[power - 1]}B"
