@@ -1,0 +1,49 @@
+"""Fixtures that several test files use: the shared real data sets, and each of them loaded once a session."""
+
+from __future__ import annotations
+
+import lzma
+import os
+from functools import cache
+from pathlib import Path
+
+import pytest
+from sklearn.datasets import load_svmlight_file
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def _data_folder() -> Path:
+    return Path(os.environ.get("STREAMCUT_DATA") or ROOT / ".." / "shared" / "data").resolve()
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data sets (STREAMCUT_DATA); tests that need one skip where it is absent."""
+    folder = _data_folder()
+    if not folder.is_dir():
+        pytest.skip(f"no data sets at {folder}; set STREAMCUT_DATA")
+    return folder
+
+
+@cache
+def _load(path: Path, n_features: int | None):
+    with lzma.open(path) as file:
+        return load_svmlight_file(file, n_features=n_features, zero_based=False)
+
+
+@pytest.fixture(scope="session")
+def load(data_dir: Path):
+    """`load(name, split="train")` → X (csr, float64), y (float64), read once a session: don't write into them.
+
+    A test split has the columns of its train split; features that only the test split has are an error of scikit-learn's.
+    """
+
+    def load(name: str, split: str = "train"):
+        folder = data_dir / name
+        if not (folder / f"{split}.svm.xz").is_file():
+            pytest.skip(f"no {name}/{split}.svm.xz in {data_dir}")
+        columns = None if split == "train" else _load(folder / "train.svm.xz", None)[0].shape[1]
+        return _load(folder / f"{split}.svm.xz", columns)
+
+    return load
