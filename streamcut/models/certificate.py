@@ -1,0 +1,92 @@
+"""What training can prove about its answer: the objective that it reached and a bound that no answer can beat."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+
+class StopReason(StrEnum):
+    """Why training ended."""
+
+    CONVERGED = "converged"
+    MAX_PASSES = "max_passes"
+    TIME = "time"
+    TARGET = "target"
+    STALLED = "stalled"
+    INTERRUPTED = "interrupted"
+
+
+_BECAUSE = {
+    StopReason.CONVERGED: "the gap is within the tolerance",
+    StopReason.MAX_PASSES: "the allowed number of passes was used up",
+    StopReason.TIME: "the allowed time was used up",
+    StopReason.TARGET: "the objective reached the target",
+    StopReason.STALLED: "rounding allows no further progress",
+    StopReason.INTERRUPTED: "it was interrupted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """primal is F(w) of the model, lower_bound ≤ min F; both in units of F(w) = ½‖w‖² + C Σ u_i ℓ_i(w).
+
+    c_bar is C·Σu_i, which turns a gap into units of mean loss. `tol` (of gap / c_bar) and `tol_relative` (of gap / primal)
+    are the stopping rules that were asked for, None when switched off.
+    """
+
+    primal: float
+    lower_bound: float
+    c_bar: float
+    tol: float | None
+    tol_relative: float | None
+    converged: bool
+    stop_reason: StopReason
+
+    @property
+    def gap(self) -> float:
+        """How far above the optimum the model can be at most."""
+        return self.primal - self.lower_bound
+
+    @property
+    def gap_per_c_bar(self) -> float:
+        """The gap in units of mean loss: what `tol` bounds."""
+        return self.gap / self.c_bar
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a part of the objective: what `tol_relative` bounds."""
+        return self.gap / self.primal if self.primal else 0.0
+
+    def in_words(self) -> str:
+        """The certificate in two sentences."""
+        verdict = "Converged" if self.converged else "Not converged"
+        because = _BECAUSE[self.stop_reason]
+        return (
+            f"{verdict}: {because}. The objective is {self.primal:.8g} and no weights can reach less than "
+            f"{self.lower_bound:.8g}, so the model is at most {_percent(self.relative_gap)} above the optimum "
+            f"({self.gap_per_c_bar:.2g} in mean loss)."
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Witness:
+    """The cutting plane whose dual value is the lower bound: the β-weighted average of the bundle's cuts.
+
+    a  float64 (d, or d + 1 with a bias feature), b float: R(w) ≥ ⟨a, w⟩ + b for every w, hence
+       F(w) ≥ C̄·b − ½‖C̄·a‖² for every w.
+    """
+
+    a: np.ndarray
+    b: float
+
+    def bound(self, c_bar: float) -> float:
+        """min over w of ½‖w‖² + c_bar·(⟨a, w⟩ + b)."""
+        return c_bar * self.b - 0.5 * c_bar * c_bar * float(self.a @ self.a)
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.2g} %" if math.isfinite(fraction) else "an unknown part"
