@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Everything that has to hold: lint, types, the test suite, and the wheel in an environment of its own.
+# Needs Python ≥ 3.11 and a package index, nothing else. Arguments go to pytest: scripts/test.sh -k manifest
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/venv.sh
+
+step() { printf '\n== %s\n' "$*"; }
+
+make_venv .venv-test -e '.[dev]'
+bin=$PWD/.venv-test/bin
+
+step ruff
+"$bin/ruff" check
+
+step mypy
+MYPY=$bin/mypy scripts/typecheck.sh
+
+step "source archive and wheel"
+rm -rf dist
+"$bin/python" -m build --outdir dist >.venv-test/build.log 2>&1 || { tail -n 30 .venv-test/build.log; exit 1; }
+ls dist
+
+step "the wheel in a clean environment"
+make_venv .venv-wheel dist/*.whl
+.venv-wheel/bin/python -m pip install -qq --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
+bash scripts/smoke.sh .venv-wheel/bin
+
+step pytest
+"$bin/pytest" "$@"

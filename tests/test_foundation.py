@@ -1,0 +1,213 @@
+"""units, errors and files: the foundation that everything else stands on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamcut import errors, files
+from streamcut.errors import DiskFullError, ExitCode, LockedError, NotFoundError, StreamcutError, UsageError
+from streamcut.files import disk_full, failpoint, locked, write_durably
+from streamcut.units import format_bytes, parse_size
+
+
+@pytest.fixture(autouse=True)
+def _no_failpoints(monkeypatch):
+    monkeypatch.delenv("STREAMCUT_FAILPOINT", raising=False)
+    files._hits.clear()
+
+
+# --- units ---
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("4GB", 4 * 10**9),
+        ("4gib", 4 * 2**30),
+        (" 1.5 MiB ", 3 * 2**19),
+        (".5kB", 500),
+        ("5.B", 5),
+        ("0B", 0),
+        ("2TB", 2 * 10**12),
+        ("1PiB", 2**50),
+    ],
+)
+def test_sizes(text, size):
+    assert parse_size(text) == size
+
+
+def test_percentages():
+    assert parse_size("50%", total=1000) == 500
+    assert parse_size("100 %", total=1001) == 1001
+
+
+@pytest.mark.parametrize(
+    ("text", "total", "says"),
+    [
+        ("4", None, "add a unit, for example 4GB"),
+        ("4XB", None, "'XB' is not a unit"),
+        ("4iB", None, "'iB' is not a unit"),
+        ("", None, "not a size"),
+        ("-4GB", None, "not a size"),
+        ("1e9B", None, "not a size"),
+        ("nanB", None, "not a size"),
+        ("4 GB 2", None, "not a size"),
+        ("50%", None, "no meaning here"),
+        ("0%", 10, "above 0%"),
+        ("101%", 10, "at most 100%"),
+    ],
+)
+def test_sizes_that_are_refused(text, total, says):
+    with pytest.raises(UsageError, match=says) as caught:
+        parse_size(text, option="--memory", total=total)
+    assert str(caught.value).startswith("--memory: ")
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.00 kB"),
+        (1234567, "1.23 MB"),
+        (999_999, "1.00 MB"),
+        (45.6e9, "45.6 GB"),
+        (3e17, "300 PB"),
+    ],
+)
+def test_bytes_for_people(count, text):
+    assert format_bytes(count) == text
+
+
+@given(st.integers(0, 10**17))
+@settings(max_examples=100, deadline=None)
+def test_what_is_printed_can_be_read_back(count):
+    assert parse_size(format_bytes(count)) == pytest.approx(count, rel=6e-3)
+
+
+# --- errors ---
+
+
+def _error_classes():
+    return [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, StreamcutError)]
+
+
+def test_every_error_has_an_exit_code_of_its_own():
+    codes = [cls.exit_code for cls in _error_classes()]
+    assert len(set(codes)) == len(codes)
+    assert set(codes) == set(ExitCode) - {ExitCode.DONE, ExitCode.INTERRUPTED, ExitCode.TERMINATED}
+
+
+@pytest.mark.parametrize("cls", _error_classes())
+def test_messages_print_as_they_were_given(cls):
+    assert str(cls("train.zarr: no such folder")) == "train.zarr: no such folder"
+
+
+def test_errors_are_also_what_python_would_raise():
+    assert issubclass(NotFoundError, FileNotFoundError)
+    assert issubclass(UsageError, ValueError)
+    assert issubclass(errors.MemoryBudgetError, MemoryError)
+
+
+# --- failpoints ---
+
+
+def test_a_failpoint_fires_at_its_visit_only(monkeypatch):
+    monkeypatch.setenv("STREAMCUT_FAILPOINT", "here:2:EIO,there:1:ENOSPC")
+    failpoint("here")
+    with pytest.raises(OSError, match="Input/output") as caught:
+        failpoint("here")
+    assert caught.value.errno == errno.EIO
+    failpoint("here")
+    with pytest.raises(OSError, match="No space"):
+        failpoint("there")
+
+
+def test_a_failpoint_can_kill(tmp_path):
+    code = "from streamcut.files import write_durably; import sys; write_durably(sys.argv[1], b'new')"
+    target = tmp_path / "file"
+    for point in ("file_tmp", "file_fsync", "file_rename"):
+        target.write_bytes(b"old")
+        environment = {**os.environ, "STREAMCUT_FAILPOINT": f"{point}:1:kill"}
+        run = subprocess.run([sys.executable, "-c", code, target], env=environment, check=False)
+        assert run.returncode == -9
+        assert target.read_bytes() == b"old"
+    subprocess.run([sys.executable, "-c", code, target], check=True)
+    assert target.read_bytes() == b"new"
+
+
+# --- durable files ---
+
+
+def test_parts_are_joined_and_nothing_is_left_over(tmp_path):
+    write_durably(tmp_path / "file", b"abc", memoryview(bytearray(b"defg"))[1:], b"")
+    assert (tmp_path / "file").read_bytes() == b"abcefg"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("point", ["m_tmp", "m_fsync", "m_rename"])
+@pytest.mark.parametrize(
+    ("action", "raised"), [("ENOSPC", DiskFullError), ("EDQUOT", DiskFullError), ("EFBIG", DiskFullError), ("EIO", OSError)]
+)
+def test_a_failed_write_leaves_the_old_content(tmp_path, monkeypatch, point, action, raised):
+    target = tmp_path / "model"
+    write_durably(target, b"old", prefix="m")
+    files._hits.clear()
+    monkeypatch.setenv("STREAMCUT_FAILPOINT", f"{point}:1:{action}")
+    with pytest.raises(raised) as caught:
+        write_durably(target, b"newer", prefix="m")
+    assert target.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["model"]
+    if raised is DiskFullError:
+        assert str(target) in str(caught.value)
+        assert "5 bytes needed" in str(caught.value)
+
+
+def test_a_first_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("STREAMCUT_FAILPOINT", "file_tmp:2:ENOSPC")
+    with pytest.raises(DiskFullError):
+        write_durably(tmp_path / "file", b"abc", b"def")
+    assert os.listdir(tmp_path) == []
+
+
+def test_other_errors_pass_disk_full_unchanged(tmp_path):
+    with pytest.raises(FileNotFoundError), disk_full(tmp_path):
+        (tmp_path / "none" / "file").write_bytes(b"")
+
+
+def test_a_full_device_is_a_full_disk():
+    with pytest.raises(DiskFullError, match="/dev/full: No space left"), disk_full("/dev/full"):
+        Path("/dev/full").write_bytes(b"x")
+
+
+# --- locks ---
+
+
+def test_a_lock_is_exclusive_and_is_given_back(tmp_path):
+    lock = tmp_path / "lock"
+    says = r"out\.zarr is being written by another process"
+    with locked(lock, "out.zarr"), pytest.raises(LockedError, match=says), locked(lock, "out.zarr"):
+        pass
+    with locked(lock, "out.zarr"):
+        pass
+
+
+def test_a_lock_dies_with_its_process(tmp_path):
+    code = "import sys; from streamcut.files import locked\nwith locked(sys.argv[1], 'x'): print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path / "lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        holder.stdout.readline()
+        with pytest.raises(LockedError), locked(tmp_path / "lock", "x"):
+            pass
+        holder.kill()
+    with locked(tmp_path / "lock", "x"):
+        pass

@@ -1,0 +1,138 @@
+"""Who may import whom: imports go downwards only, whether they stand at the top of a module or inside a function."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import streamcut
+
+ROOT = Path(__file__).resolve().parent.parent
+
+LAYERS = [  # lower ones first; a package sees the layers below its own
+    {"foundation"},
+    {"io", "passes"},
+    {"bundle", "risks"},
+    {"solvers", "execution", "models"},
+    {"wiring"},
+    {"cli"},
+]
+FOUNDATION = {"", "chunk", "config", "errors", "files", "jit", "units"}  # "" is streamcut itself
+WIRING = {"training", "prediction", "evaluation", "verification", "flags"}
+BLIND = {"passes", "bundle", "risks", "solvers"}  # these get arrays, cuts and oracles: they never see a file
+KERNELS_SEE = {"__future__", "math", "numba", "numpy", "streamcut.jit"}
+
+
+def _modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name; io/x.py is streamcut.io.x."""
+    found = {}
+    for folder, prefix in ((ROOT / "streamcut", "streamcut"), (ROOT / "io", "streamcut.io")):
+        for path in folder.rglob("*.py"):
+            parts = path.relative_to(folder).with_suffix("").parts
+            found[".".join((prefix, *parts)).removesuffix(".__init__")] = path
+    return found
+
+
+MODULES = _modules()
+
+
+def imported(name: str, tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """(dotted name, line) of all that module `name` imports: of ours the module that is meant, of others as written."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name}:{node.lineno}: relative import"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                if node.module == "streamcut" and alias.name in streamcut._HOMES:
+                    yield streamcut._HOMES[alias.name][0], node.lineno
+                else:
+                    yield inner if inner in MODULES else node.module, node.lineno
+
+
+def package(module: str) -> str:
+    """The box of LAYERS that a module of ours belongs to."""
+    head = module.removeprefix("streamcut").removeprefix(".").split(".")[0]
+    if head in FOUNDATION:
+        return "foundation"
+    return "wiring" if head in WIRING else head
+
+
+def rank(module: str) -> int:
+    box = package(module)
+    for number, layer in enumerate(LAYERS):
+        if box in layer:
+            return number
+    raise AssertionError(f"{module} belongs to no layer: add it to one")
+
+
+def complaints(name: str, source: str) -> list[str]:
+    """What is wrong with the imports of module `name`."""
+    found = []
+    for target, line in imported(name, ast.parse(source)):
+        where = f"{name}:{line} imports {target}"
+        if target.split(".")[0] in ("dask", "distributed") and name != "streamcut.execution.dask_runner":
+            found.append(f"{where}: only execution/dask_runner.py may")
+        if package(name) == "passes" and name != "streamcut.passes" and target not in KERNELS_SEE:
+            found.append(f"{where}: files in passes/ hold kernels only")
+        if target.split(".")[0] != "streamcut" or package(target) == package(name):
+            continue
+        if rank(target) >= rank(name):
+            found.append(f"{where}: not a layer below")
+        if package(target) == "io" and package(name) in BLIND:
+            found.append(f"{where}: {package(name)} never sees a file")
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_imports_go_downwards(name):
+    assert complaints(name, MODULES[name].read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "reason"),
+    [
+        ("streamcut.io.manifest", "from streamcut import passes", "not a layer below"),
+        ("streamcut.passes.cuts", "def f():\n    import streamcut.solvers", "not a layer below"),
+        ("streamcut.solvers.cpa", "from streamcut.io import manifest", "never sees a file"),
+        ("streamcut.risks.hinge", "from streamcut import train", "not a layer below"),
+        ("streamcut.bundle.master", "import streamcut.risks", "not a layer below"),
+        ("streamcut.training", "import distributed", "dask_runner"),
+        ("streamcut.passes.cuts", "import scipy.sparse", "kernels only"),
+        ("streamcut.errors", "from streamcut.cli import main", "not a layer below"),
+    ],
+)
+def test_an_upward_import_is_found(name, source, reason):
+    (first, *_) = complaints(name, source)
+    assert any(reason in text for text in complaints(name, source)), first
+
+
+def test_downward_imports_are_fine():
+    assert complaints("streamcut.cli.train", "from streamcut import train\nfrom streamcut.io import manifest\nimport click") == []
+    assert complaints("streamcut.execution.dask_runner", "import dask, distributed") == []
+
+
+def _loaded_by(code: str) -> set[str]:
+    run = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    return set(run.stdout.split("\n")[-2].split())
+
+
+def test_importing_streamcut_loads_nothing_heavy():
+    loaded = _loaded_by("import streamcut; dir(streamcut)")
+    assert "streamcut" in loaded
+    assert not loaded & {"numpy", "numba", "scipy", "zarr", "sklearn"}
+
+
+def test_every_public_name_loads():
+    for name in streamcut.__all__:
+        assert getattr(streamcut, name), name
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = streamcut.nonsense
