@@ -71,3 +71,15 @@ class LinearModel:
         """The labels, float64, that belong to `scores`; a score of exactly 0 is negative, as in LIBLINEAR and scikit-learn."""
         negative, positive = self.labels
         return np.where(scores > 0, positive, negative)
+
+    def is_positive(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
+        """Which of the labels `y` are the positive one, bool (n,). Raises BadInputError for a label unknown here."""
+        negative, positive = self.labels
+        found = y == positive
+        unknown = ~found & (y != negative)
+        if unknown.any():
+            row = int(np.argmax(unknown))
+            raise BadInputError(
+                f"row {first_row + row} has label {y[row]:g}, but the model knows only {negative:g} and {positive:g}"
+            )
+        return found

@@ -1,0 +1,196 @@
+"""Model files: one `.npz` that says everything about a model, holds no pickle and notices every changed bit.
+
+meta.json     uint8: JSON with format, version, task, parameters, labels, certificate, history, sha256 of the arrays below
+weights       float64 (n_features,)
+witness       float64 (n_features, + 1 with a bias feature), absent when the model has none
+
+The archive's comment holds the SHA-256 of all bytes before the digest, so a damaged file is refused before anything in it is
+parsed. Members are stored without compression and without dates: the same model gives the same bytes, whatever zlib there is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamcut import __version__
+from streamcut.errors import CorruptError, NotFoundError
+from streamcut.files import write_durably
+from streamcut.models.certificate import Certificate, StopReason, Witness
+from streamcut.models.linear import LinearModel
+
+FORMAT = "streamcut model"
+FORMAT_VERSION = 1
+_MARK = b"streamcut sha256:"
+_DIGEST = 64  # hexadecimal digits
+
+
+def save_model(model: LinearModel, path: str | os.PathLike) -> None:
+    """Write `model` to `path`, replacing what is there only when all of it is on disk.
+
+    Raises NotFoundError when the folder does not exist, DiskFullError.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise NotFoundError(f"{path.parent} is not a folder; create it first")
+    arrays = {"weights": np.ascontiguousarray(model.weights, dtype="<f8")}
+    if model.witness is not None:
+        arrays["witness"] = np.ascontiguousarray(model.witness.a, dtype="<f8")
+    meta = json.dumps(_meta(model, arrays), indent=1, allow_nan=False).encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, array in {"meta.json": np.frombuffer(meta, np.uint8), **arrays}.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+        archive.comment = _MARK + b"0" * _DIGEST
+    body = buffer.getbuffer()[:-_DIGEST]
+    write_durably(path, body, hashlib.sha256(body).hexdigest().encode(), prefix="model")
+
+
+def load_model(path: str | os.PathLike) -> LinearModel:
+    """The model in the file `path`. Nothing in it is ever unpickled.
+
+    Raises NotFoundError when there is no such file, it is no model or a newer version wrote it; CorruptError when it is damaged.
+    """
+    meta, arrays = _read(path)
+    try:
+        certificate = dict(meta["certificate"])
+        certificate["stop_reason"] = StopReason(certificate["stop_reason"])
+        negative, positive = meta["labels"]
+        return LinearModel(
+            weights=_checked(arrays, "weights", meta["n_features"]),
+            intercept=float(meta["intercept"]),
+            bias=float(meta["bias"]),
+            labels=(float(negative), float(positive)),
+            C=float(meta["C"]),
+            certificate=Certificate(**certificate),
+            positive_weight=float(meta["positive_weight"]),
+            task=meta["task"],
+            solver=meta["solver"],
+            history=meta["history"],
+            parameters=meta["parameters"],
+            fingerprint=meta["fingerprint"],
+            witness=_witness(meta, arrays),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptError(f"{path}: not a well-formed model: {error}") from error
+
+
+def describe_model(path: str | os.PathLike) -> dict[str, Any]:
+    """What the model file `path` says of itself (JSON types), its arrays left out; raises as `load_model` does."""
+    model = load_model(path)
+    return {
+        "path": os.fspath(path),
+        "bytes": os.path.getsize(path),
+        "task": model.task,
+        "solver": model.solver,
+        "n_features": model.n_features,
+        "n_nonzero_weights": int(np.count_nonzero(model.weights)),
+        "norm": float(np.linalg.norm(model.augmented_weights)),
+        "intercept": model.intercept,
+        "bias": model.bias,
+        "labels": list(model.labels),
+        "C": model.C,
+        "positive_weight": model.positive_weight,
+        "certificate": {**asdict(model.certificate), "gap": model.certificate.gap},
+        "has_witness": model.witness is not None,
+        "iterations": len(model.history),
+        "parameters": model.parameters,
+        "fingerprint": model.fingerprint,
+    }
+
+
+def _meta(model: LinearModel, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    return plain(
+        {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "streamcut_version": __version__,
+            "task": model.task,
+            "solver": model.solver,
+            "n_features": model.n_features,
+            "labels": model.labels,
+            "intercept": model.intercept,
+            "bias": model.bias,
+            "C": model.C,
+            "positive_weight": model.positive_weight,
+            "certificate": asdict(model.certificate),
+            "witness_b": None if model.witness is None else model.witness.b,
+            "fingerprint": model.fingerprint,
+            "parameters": model.parameters,
+            "history": model.history,
+            "sha256": {name: hashlib.sha256(array).hexdigest() for name, array in arrays.items()},
+        }
+    )
+
+
+def plain(value: Any) -> Any:
+    """`value` in JSON types: NumPy numbers become Python's, nan and infinity (which JSON lacks) become None."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """meta.json and the other arrays of a model file that is whole."""
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise NotFoundError(f"{path}: cannot read this model: {error.strerror}") from error
+    _check_whole(path, raw)
+    try:
+        with np.load(io.BytesIO(raw), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        meta = json.loads(arrays.pop("meta.json").tobytes())
+        version = int(meta["version"])
+        if meta["format"] != FORMAT or version < 1:
+            raise NotFoundError(f"{path} is not a streamcut model")
+        if version > FORMAT_VERSION:
+            wanted = meta.get("streamcut_version", "a newer version")
+            raise NotFoundError(f"{path}: model format {version}: needs streamcut >= {wanted}")
+        for name, digest in meta["sha256"].items():
+            if hashlib.sha256(arrays[name]).hexdigest() != digest:
+                raise CorruptError(f"{path}: array {name!r} differs from its SHA-256; train again or restore the file")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptError(f"{path}: not a well-formed model: {error}") from error
+    return meta, arrays
+
+
+def _check_whole(path: str | os.PathLike, raw: bytes) -> None:
+    """Raise unless `raw` is a model file of which no bit is missing or changed."""
+    if raw and not raw.startswith(b"PK\x03\x04"):
+        raise NotFoundError(f"{path} is not a streamcut model (it is no .npz archive)")
+    if b"meta.json.npy" not in raw and zipfile.is_zipfile(io.BytesIO(raw)):
+        raise NotFoundError(f"{path} is not a streamcut model (it holds no meta.json)")
+    body, digest = raw[:-_DIGEST], raw[-_DIGEST:]
+    if not body.endswith(_MARK) or hashlib.sha256(body).hexdigest().encode() != digest:
+        raise CorruptError(f"{path}: damaged model file ({len(raw):,} bytes, SHA-256 differs); train again or restore the file")
+
+
+def _checked(arrays: dict[str, np.ndarray], name: str, size: int) -> np.ndarray:
+    array = arrays[name]
+    if array.dtype != np.float64 or array.shape != (size,) or not np.isfinite(array).all():
+        raise ValueError(f"{name} is {array.dtype} {array.shape}, expected {size:,} finite float64")
+    return array
+
+
+def _witness(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Witness | None:
+    if meta["witness_b"] is None:
+        return None
+    size = meta["n_features"] + (meta["bias"] != 0)
+    return Witness(_checked(arrays, "witness", size), float(meta["witness_b"]))

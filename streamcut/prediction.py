@@ -1,0 +1,130 @@
+"""Scores and labels for rows that are streamed: chunk by chunk, in memory bounded by the model and one chunk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.io.memory import MemoryDataset
+from streamcut.models.files import load_model
+from streamcut.models.linear import LinearModel
+from streamcut.passes.linear import scores as score_rows
+
+ROWS_AT_ONCE = 1 << 20  # bounds what a shard of a great many short rows adds: 8 bytes a row for each array below
+
+
+def predict(
+    model: LinearModel | str | os.PathLike, data: Any, *, output: str = "labels", ignore_extra_features: bool = False
+) -> np.ndarray:
+    """Labels (`output="labels"`) or scores (`"scores"`) of all rows of `data`, float64 (n,).
+
+    data   an opened data set, the path of a store or of an svmlight file, or X (n × d, NumPy or SciPy sparse)
+    ignore_extra_features   leave out features that the model does not have, instead of raising BadInputError
+
+    A store or file may have fewer features than the model (the others are 0); an array says its width, so it must be equal.
+    """
+    if output not in ("labels", "scores"):
+        raise UsageError(f"output: {output!r} is not offered; use 'labels' or 'scores'")
+    model = as_model(model)
+    if hasattr(data, "shape") or isinstance(data, list):
+        if ignore_extra_features and not isinstance(data, list) and data.shape[1] > model.n_features:
+            data = data[:, : model.n_features]
+        scores = model.decision_function(data)
+    else:
+        chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features)
+        scores = np.concatenate([scores for _, scores in chunks] or [np.empty(0)])
+    return scores if output == "scores" else model.labels_of(scores)
+
+
+def scored_chunks(model: LinearModel, data: Any, *, ignore_extra_features: bool = False) -> Iterator[tuple[Chunk, np.ndarray]]:
+    """(rows, their scores float64) of `data`, at most ROWS_AT_ONCE at a time; both are valid until the next step.
+
+    data   an opened data set, the path of a store or of an svmlight file, or (X, y) or (X, y, row weights)
+
+    Raises BadInputError for features that the model does not have, unless they are to be left out, and for scores not finite.
+    """
+    weights = np.ascontiguousarray(model.augmented_weights)
+    for whole in chunks_of(data):
+        for start in range(0, whole.n_rows, ROWS_AT_ONCE):
+            chunk = whole.rows(start, min(start + ROWS_AT_ONCE, whole.n_rows))
+            chunk = _within(chunk, model.n_features, ignore_extra_features)
+            scores = np.empty(chunk.n_rows)
+            score_rows(chunk.indptr, chunk.indices, chunk.data, weights, model.bias, scores)
+            if not np.isfinite(scores).all():
+                row = chunk.first_row + int(np.argmin(np.isfinite(scores)))
+                raise BadInputError(f"row {row}: its score is not finite; look at its values")
+            yield chunk, scores
+
+
+def as_model(model: LinearModel | str | os.PathLike) -> LinearModel:
+    """`model`, read from its file when a path is given."""
+    return load_model(model) if isinstance(model, str | os.PathLike) else model
+
+
+def chunks_of(data: Any) -> Iterator[Chunk]:
+    """The rows of `data` (see `scored_chunks`) in their order."""
+    if isinstance(data, tuple):
+        X, y, *weight = data
+        data = MemoryDataset(X, y, weight=weight[0] if weight else None)
+    if isinstance(data, str | os.PathLike):
+        if is_text(data):
+            yield from _text_chunks(data)
+            return
+        data = open_store(data)
+    buffers = data.buffers()
+    for shard in range(len(data.manifest.shards)):
+        yield data.read(shard, buffers)
+
+
+def open_store(path: str | os.PathLike):
+    """The store at `path`. Raises NotFoundError when there is none."""
+    from streamcut.io.opening import open_dataset
+
+    return open_dataset(path)
+
+
+def is_text(path: str | os.PathLike) -> bool:
+    """Whether `path` is to be parsed: standard input, or a file that is neither HDF5 nor a zip archive."""
+    if os.fspath(path) == "-":
+        return True
+    if not Path(path).exists():
+        raise NotFoundError(f"{path} does not exist")
+    if Path(path).is_dir():
+        return False
+    with open(path, "rb") as file:
+        return not file.read(8).startswith((b"\x89HDF\r\n\x1a\n", b"PK\x03\x04"))
+
+
+def _text_chunks(path: str | os.PathLike) -> Iterator[Chunk]:
+    from streamcut.io.svmlight import SvmlightSource
+
+    yield from SvmlightSource([path])
+
+
+def _within(chunk: Chunk, n_features: int, ignore_extra: bool) -> Chunk:
+    """`chunk` with no feature that the model lacks: the kernels check no bounds."""
+    start, stop = int(chunk.indptr[0]), int(chunk.indptr[-1])
+    indices = chunk.indices[start:stop]
+    if not len(indices) or indices.max() < n_features:
+        return chunk
+    kept = indices < n_features
+    if not ignore_extra:
+        row = int(np.searchsorted(chunk.indptr, start + np.argmin(kept), side="right")) - 1
+        raise BadInputError(
+            f"row {chunk.first_row + row} has feature {int(indices.max(initial=0, where=~kept)) + 1}, but the model has "
+            f"{n_features:,}; leave such features out with --ignore-extra-features"
+        )
+    before = np.concatenate(([0], np.cumsum(kept, dtype=np.int64)))
+    return replace(
+        chunk,
+        indptr=before[chunk.indptr - start],
+        indices=indices[kept],
+        data=None if chunk.data is None else chunk.data[start:stop][kept],
+    )
