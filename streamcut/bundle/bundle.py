@@ -1,0 +1,117 @@
+"""The bundle of cutting planes and its master problem (Joachims 2006, eq. 7; Franc & Sonnenburg 2008, eq. 3).
+
+A cut (a, b) says R(w) ≥ ⟨a, w⟩ + b for all w. Given cuts 1..T and C̄ the master problem is, in its dual,
+
+    max_β  Σ β_t b_t − ½ ‖Σ β_t a_t‖²    over β ≥ 0, Σ β_t ≤ C̄,
+
+and w = −Σ β_t a_t. Its value at any feasible β is a lower bound on min F: an inexact solution makes it loose, never wrong.
+The zero cut (R ≥ 0) takes the slack C̄ − Σ β_t; it is kept as cut 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamcut.passes import simplex_qp, vectors
+
+_UNUSED_ITERATIONS = 50  # a cut whose β was 0 for so long is dropped
+_MAX_STEPS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MasterSolution:
+    """w (D,), its lower bound ⟨β, b⟩ − ½‖w‖², b = Σ β_t b_t / C̄ of the aggregated cut, and the gap left in the QP."""
+
+    w: np.ndarray
+    lower_bound: float
+    b: float
+    qp_gap: float
+
+
+class Bundle:
+    """At most `max_cuts` cuts of `dimension` float64 each; beyond it the two with the smallest β merge.
+
+    The weighted average of cuts is a cut, so merging keeps every bound valid; unused cuts go first.
+    """
+
+    def __init__(self, dimension: int, c_bar: float, max_cuts: int) -> None:
+        if max_cuts < 2:
+            raise ValueError("a bundle needs room for two cuts")
+        self.c_bar = c_bar
+        self.max_cuts = max_cuts
+        self._vectors = np.zeros((max_cuts + 1, dimension))  # row 0 is the zero cut; untouched rows cost no memory
+        self._b = np.zeros(1)
+        self._beta = np.array([c_bar])
+        self._gram = np.zeros((1, 1))
+        self._unused = np.zeros(1, dtype=np.int64)
+
+    def __len__(self) -> int:
+        """Number of cuts, the zero cut not counted."""
+        return len(self._b) - 1
+
+    def add(self, a: np.ndarray, b: float) -> None:
+        """Take a copy of the cut (a, b) into the bundle."""
+        if len(self) == self.max_cuts:
+            self._make_room()
+        t = len(self._b)
+        self._vectors[t] = a
+        self._b = np.append(self._b, b)
+        self._beta = np.append(self._beta, 0.0)
+        self._unused = np.append(self._unused, 0)
+        self._gram = np.pad(self._gram, ((0, 1), (0, 1)))
+        self._refresh_gram(t)
+
+    def value(self, w: np.ndarray) -> float:
+        """max_t ⟨a_t, w⟩ + b_t, the bundle's lower estimate of R(w) (the paper's ξ)."""
+        products = np.empty(len(self._b))
+        vectors.dots(self._vectors[: len(self._b)], w, products)
+        return float((products + self._b).max())
+
+    def solve(self, tolerance: float) -> MasterSolution:
+        """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`."""
+        gradient = np.empty_like(self._b)
+        gap, _ = simplex_qp.smo(self._gram, self._b, self.c_bar, self._beta, gradient, tolerance, _MAX_STEPS)
+        used = float(self._beta[1:].sum())
+        if used > self.c_bar:  # rounding only; the bound must come from a feasible point
+            self._beta[1:] *= self.c_bar / used
+        w = np.empty(self._vectors.shape[1])
+        vectors.combine(self._vectors[: len(self._b)], -self._beta, w)
+        b = float(self._beta @ self._b)
+        self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
+        self._drop((self._unused >= _UNUSED_ITERATIONS).nonzero()[0])
+        return MasterSolution(w, b - 0.5 * vectors.dot(w, w), b / self.c_bar, gap)
+
+    def _make_room(self) -> None:
+        """Drop the cut that was unused for longest, or merge the two smallest β into their weighted average."""
+        idle = 1 + int(np.argmax(self._unused[1:]))
+        if self._unused[idle] > 0:
+            self._drop(np.array([idle]))
+            return
+        s, t = 1 + np.argsort(self._beta[1:], kind="stable")[:2]
+        total = self._beta[s] + self._beta[t]
+        share = self._beta[t] / total if total > 0.0 else 0.5
+        vectors.move(self._vectors[s], self._vectors[t], share)
+        self._b[s] += share * (self._b[t] - self._b[s])
+        self._beta[s] = total
+        self._refresh_gram(s)
+        self._drop(np.array([t]))
+
+    def _refresh_gram(self, t: int) -> None:
+        products = np.empty(len(self._b))
+        vectors.dots(self._vectors[: len(self._b)], self._vectors[t], products)
+        self._gram[t] = self._gram[:, t] = products
+
+    def _drop(self, cuts: np.ndarray) -> None:
+        """Remove cuts (never cut 0); what β they had goes back to the slack."""
+        cuts = cuts[cuts > 0]
+        if len(cuts) == 0:
+            return
+        keep = np.setdiff1d(np.arange(len(self._b)), cuts)
+        self._beta[0] += self._beta[cuts].sum()
+        for target, source in enumerate(keep):
+            if target != source:
+                self._vectors[target] = self._vectors[source]
+        self._b, self._beta, self._unused = self._b[keep], self._beta[keep], self._unused[keep]
+        self._gram = np.ascontiguousarray(self._gram[np.ix_(keep, keep)])

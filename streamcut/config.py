@@ -1,0 +1,70 @@
+"""What a training run was asked for, checked once at the border."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from streamcut.errors import UsageError
+
+SOLVERS = ("ocas", "cpa")
+CUTS = ("predicted", "exact")
+SCHEDULERS = ("threads", "sync")
+TASKS = ("auto", "binary")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainOptions:
+    """Options of `train` for a linear SVM; None means "the default" or "off" as `streamcut.train` documents them.
+
+    Raises UsageError, naming the option, for a value that makes no sense.
+    """
+
+    task: str = "auto"
+    C: float = 1.0
+    solver: str = "auto"
+    cut: str = "predicted"
+    bias: float = 1.0
+    tol: float | None = 1e-3
+    tol_relative: float | None = 1e-2
+    target: float | None = None
+    max_passes: int | None = None
+    max_time: float | None = None
+    positive_weight: float = 1.0
+    positive_label: float | None = None
+    max_cuts: int | None = None
+    lanes: int | None = None
+    workers: int | None = None
+    scheduler: str = "threads"
+    memory: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("task", TASKS), ("solver", ("auto", *SOLVERS)), ("cut", CUTS), ("scheduler", SCHEDULERS)):
+            if getattr(self, name) not in allowed:
+                raise UsageError(f"{name}: {getattr(self, name)!r} is unknown; use one of {', '.join(allowed)}")
+        for name in ("C", "positive_weight"):
+            self._check(name, "a number above 0", lambda value: 0.0 < value < math.inf)
+        self._check("bias", "a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
+        for name in ("tol", "tol_relative"):
+            self._check(name, "a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
+            if getattr(self, name) == 0.0:
+                object.__setattr__(self, name, None)
+        self._check("target", "a finite number", math.isfinite)
+        self._check("max_time", "seconds above 0", lambda value: value > 0.0)
+        self._check("max_cuts", "a whole number, 2 or above", lambda value: value >= 2 and value == int(value))
+        for name in ("max_passes", "lanes", "workers"):
+            self._check(name, "a whole number, 1 or above", lambda value: value >= 1 and value == int(value))
+        if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
+            raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, or training never ends")
+
+    def _check(self, name: str, what: str, good) -> None:
+        value = getattr(self, name)
+        if value is None:
+            return
+        if isinstance(value, bool) or not isinstance(value, int | float) or not good(value):
+            raise UsageError(f"{name}: {value!r} is not {what}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON types only."""
+        return asdict(self)

@@ -1,0 +1,79 @@
+"""Where a lane gets its rows: pinned shards from memory, the others read, verified and decoded into the worker's buffers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.io.dataset import Dataset, first_rows, shard_bytes
+
+BLOCK_NNZ = 1 << 17  # entries visited at once: indices and values stay in the L2 cache between two kernels
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What went through: rows, entries, bytes decoded from storage and shards served from memory."""
+
+    rows: int = 0
+    nnz: int = 0
+    bytes_read: int = 0
+    rows_pinned: int = 0
+
+
+@dataclass
+class Feed:
+    """Blocks of rows of `data`. `pinned` shards are read once, kept decoded and shared by all workers.
+
+    Which shards are pinned is fixed beforehand: a cache that evicts (LRU) never hits on a cyclic scan.
+    """
+
+    data: Dataset
+    pinned: frozenset[int] = frozenset()
+    _kept: dict[int, Chunk] = field(default_factory=dict)
+    _locks: dict[int, threading.Lock] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._first = first_rows(self.data.manifest)
+        self._locks = {shard: threading.Lock() for shard in self.pinned}
+
+    def buffers(self) -> object | None:
+        """Buffers for one worker, or None when no shard will ever need them."""
+        return self.data.buffers() if len(self.pinned) < len(self.data.manifest.shards) else None
+
+    def blocks(self, start: int, stop: int, buffers: object | None, traffic: Traffic) -> Iterator[Chunk]:
+        """Rows start:stop in order, at most BLOCK_NNZ entries at once (or one longer row). A block is valid until the next one."""
+        shard = int(np.searchsorted(self._first, start, side="right")) - 1
+        while start < stop:
+            chunk = self._shard(shard, buffers, traffic)
+            first, last = self._first[shard], min(stop, self._first[shard + 1])
+            rows = replace(chunk, first_row=first).rows(start - first, last - first)
+            yield from _blocks(rows)
+            traffic.rows += rows.n_rows
+            traffic.nnz += rows.nnz
+            start, shard = last, shard + 1
+
+    def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> Chunk:
+        if shard not in self.pinned:
+            chunk = self.data.read(shard, buffers)
+            traffic.bytes_read += shard_bytes(self.data.manifest, self.data.manifest.shards[shard])
+            return chunk
+        with self._locks[shard]:
+            if shard not in self._kept:
+                self._kept[shard] = self.data.read(shard)
+                traffic.bytes_read += shard_bytes(self.data.manifest, self.data.manifest.shards[shard])
+            else:
+                traffic.rows_pinned += self.data.manifest.shards[shard].rows
+            return self._kept[shard]
+
+
+def _blocks(chunk: Chunk) -> Iterator[Chunk]:
+    start, n = 0, chunk.n_rows
+    while start < n:
+        limit = chunk.indptr[start] + BLOCK_NNZ
+        stop = max(start + 1, int(np.searchsorted(chunk.indptr, limit, side="right")) - 1)
+        yield chunk.rows(start, stop)
+        start = stop

@@ -1,0 +1,38 @@
+"""Lanes: fixed ranges of rows, each summed in order by whoever picks it up.
+
+Where the lanes lie depends on the data and the options alone, never on shards, workers or memory, and their sums are added in
+lane order. So the same data gives the same bits however it is cut into shards and whoever computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamcut.io.manifest import Statistics
+
+_MAX_LANES = 16
+_MIN_ROWS = 1024
+_MIN_NNZ_PER_FEATURE = 8  # a lane owns a dense sum of d numbers: it should touch far more entries than that
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """`bounds[l]:bounds[l + 1]` are the rows of lane l."""
+
+    bounds: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def rows(self, lane: int) -> tuple[int, int]:
+        return self.bounds[lane], self.bounds[lane + 1]
+
+
+def plan_lanes(statistics: Statistics, lanes: int | None = None) -> Lanes:
+    """`lanes` of them (never more than rows), or as many powers of two as pay for their dense sums, at most 16."""
+    n = statistics.n_rows
+    if lanes is None:
+        useful = min(_MAX_LANES, n // _MIN_ROWS, statistics.nnz // (_MIN_NNZ_PER_FEATURE * max(statistics.n_features, 1)))
+        lanes = 1 << (max(useful, 1).bit_length() - 1)
+    lanes = min(lanes, n)
+    return Lanes(tuple(n * lane // lanes for lane in range(lanes + 1)))

@@ -1,0 +1,176 @@
+"""The passes of a linear solver with a decomposable risk, as pure functions of a block of rows and its row state.
+
+Row state: `z` margins at the last scored w, `z_b` margins at the best point w_b, `u` row weights (only when not all 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import CorruptError
+from streamcut.execution.runner import Rows
+from streamcut.passes import hinge, linear, vectors
+from streamcut.risks.hinge import Hinge
+
+_pair = partial(np.zeros, 2)
+
+
+@dataclass(slots=True)
+class CutSums:
+    """Sums over rows, none divided by M: `a` (D,) and `b` of the cut, loss at w, Σ u; the last three as (total, rounding lost)."""
+
+    a: np.ndarray | None
+    b: np.ndarray = field(default_factory=_pair)
+    loss: np.ndarray = field(default_factory=_pair)
+    weight: np.ndarray = field(default_factory=_pair)
+
+
+def _merge(total: CutSums, part: CutSums) -> CutSums:
+    if total.a is not None:
+        vectors.add(total.a, part.a)
+    for ours, theirs in ((total.b, part.b), (total.loss, part.loss), (total.weight, part.weight)):
+        hinge.accumulate(theirs, ours)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePass:
+    """Scores at `w`, the loss there and, unless `kappa` is None, the cut at z_b + κ(z − z_b).
+
+    `at_w` takes the cut at w itself and neither reads nor keeps margins of a best point. `first` also fills `u` and sums it.
+    """
+
+    risk: Hinge
+    w: np.ndarray
+    bias: float
+    kappa: float | None = None
+    at_w: bool = False
+    first: bool = False
+    needs_data: ClassVar[bool] = True
+
+    def begin(self) -> CutSums:
+        return CutSums(np.zeros(len(self.w)) if self.at_w or self.kappa is not None else None)
+
+    def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        z = rows.get("z")
+        if z is None:
+            z = np.empty(chunk.n_rows)
+        u = rows.get("u")
+        if self.first:
+            weights = np.empty(chunk.n_rows) if u is None else u
+            self.risk.weights(chunk.y, chunk.weight, weights)
+            hinge.accumulate(weights, sums.weight)
+        linear.scores(chunk.indptr, chunk.indices, chunk.data, self.w, self.bias, z)
+        self.risk.margins(chunk.y, z)
+        if (bad := hinge.first_not_finite(z)) >= 0:
+            raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
+        self.risk.loss(z, u, sums.loss)
+        if sums.a is not None:
+            coefficients = np.empty(chunk.n_rows)
+            z_b = z if self.at_w else rows["z_b"]
+            self.risk.cut(chunk.y, z_b, z, 1.0 if self.kappa is None else self.kappa, u, coefficients, sums.b)
+            linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, sums.a)
+
+    merge = staticmethod(_merge)
+
+
+@dataclass(frozen=True, slots=True)
+class CutPass:
+    """The cut at z_b + κ(z − z_b) from margins that are known already: OCAS's second pass."""
+
+    risk: Hinge
+    dimension: int
+    bias: float
+    kappa: float
+    needs_data: ClassVar[bool] = True
+
+    def begin(self) -> CutSums:
+        return CutSums(np.zeros(self.dimension))
+
+    def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        coefficients = np.empty(chunk.n_rows)
+        self.risk.cut(chunk.y, rows["z_b"], rows["z"], self.kappa, rows.get("u"), coefficients, sums.b)
+        linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, sums.a)
+
+    merge = staticmethod(_merge)
+
+
+@dataclass(frozen=True, slots=True)
+class _RowPass:
+    """Base of passes over the row state alone, whose partial is one or more arrays that add up."""
+
+    needs_data: ClassVar[bool] = False
+
+    def merge(self, total, part):
+        hinge.accumulate(part, total)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class SlopePass(_RowPass):
+    """Slope at k = 0 of the loss along z_b + k(z − z_b)."""
+
+    def begin(self) -> np.ndarray:
+        return _pair()
+
+    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+        hinge.slope_at_zero(rows["z_b"], rows["z"], rows.get("u"), sums)
+
+
+@dataclass(frozen=True, slots=True)
+class StepPass(_RowPass):
+    """z_b += k (z − z_b) in the row state, and the loss there."""
+
+    k: float
+
+    def begin(self) -> np.ndarray:
+        return _pair()
+
+    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+        hinge.step(rows["z_b"], rows["z"], self.k, rows.get("u"), sums)
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramPass(_RowPass):
+    """Jumps and numbers of the breakpoints between `edges`."""
+
+    edges: np.ndarray
+
+    def begin(self) -> tuple[np.ndarray, np.ndarray]:
+        bins = len(self.edges) - 1
+        return np.zeros(bins), np.zeros(bins, dtype=np.int64)
+
+    def visit(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows, chunk: Chunk | None) -> None:
+        hinge.breakpoint_histogram(rows["z_b"], rows["z"], rows.get("u"), self.edges, *bins)
+
+    def merge(self, total, part):
+        for ours, theirs in zip(total, part, strict=True):
+            ours += theirs
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class BreakpointsPass(_RowPass):
+    """The breakpoints with low ≤ k < high, of which there are `count`."""
+
+    low: float
+    high: float
+    count: int
+
+    def begin(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        return []
+
+    def visit(self, found: list, rows: Rows, chunk: Chunk | None) -> None:
+        k, jump = np.empty(self.count), np.empty(self.count)
+        n = hinge.breakpoints_between(rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump)
+        found.append((k[:n].copy(), jump[:n].copy()))
+
+    def merge(self, total, part):
+        return total + part

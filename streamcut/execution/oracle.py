@@ -1,0 +1,97 @@
+"""What a solver sees of the data: cuts, losses and steps along lines. It never sees a row, a shard or a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamcut.execution.feed import Traffic
+from streamcut.execution.linear_passes import BreakpointsPass, CutPass, CutSums, HistogramPass, ScorePass, SlopePass, StepPass
+from streamcut.execution.runner import Runner
+from streamcut.risks.hinge import Hinge
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A cutting plane R(w) ≥ ⟨a, w⟩ + b of the mean risk; a (D,)."""
+
+    a: np.ndarray
+    b: float
+
+
+class LinearOracle:
+    """F(w) = ½‖w‖² + C Σ u_i ℓ_i(w) over the rows of a runner, with w of length D = d, or d + 1 with a bias feature.
+
+    It is also the `LossAlongLine` of streamcut.bundle.line_search, from w_b to the w that was scored last.
+    `total_weight` is M = Σ u_i, known after `start`. `passes`, `traffic` count the looks at the data; row-state work is none.
+    """
+
+    def __init__(self, runner: Runner, risk: Hinge, *, C: float, bias: float, keep_margins: bool) -> None:
+        statistics = runner.feed.data.manifest.statistics
+        self.dimension = statistics.n_features + (bias != 0.0)
+        self.C = C
+        self.total_weight = 0.0
+        self.passes = 0
+        self.traffic = Traffic()
+        self._runner = runner
+        self._risk = risk
+        self._bias = bias
+        n = statistics.n_rows
+        if keep_margins:
+            runner.rows.update(z=np.zeros(n), z_b=np.zeros(n))
+        if risk.weighted(statistics.weight_sum is not None):
+            runner.rows.update(u=np.ones(n))
+
+    @property
+    def c_bar(self) -> float:
+        """C̄ = C·M: the factor of the mean risk."""
+        return self.C * self.total_weight
+
+    def start(self) -> tuple[Cut, float]:
+        """One pass at w = 0: its cut and Σ u_i ℓ_i; sets `total_weight`."""
+        sums = self._read(ScorePass(self._risk, np.zeros(self.dimension), self._bias, at_w=True, first=True))
+        self.total_weight = float(sums.weight.sum())
+        return self._cut(sums), float(sums.loss.sum())
+
+    def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
+        """One pass: the cut at w and Σ u_i ℓ_i(w)."""
+        sums = self._read(ScorePass(self._risk, w, self._bias, at_w=True))
+        return self._cut(sums), float(sums.loss.sum())
+
+    def score(self, w: np.ndarray) -> None:
+        """One pass: the margins of w, for the line search."""
+        self._read(ScorePass(self._risk, w, self._bias))
+
+    def score_and_cut(self, w: np.ndarray, kappa: float) -> Cut:
+        """One pass: the margins of w, and the cut at w_b + κ(w − w_b), whose margins follow row by row."""
+        return self._cut(self._read(ScorePass(self._risk, w, self._bias, kappa=kappa)))
+
+    def cut_between(self, mu: float) -> Cut:
+        """One pass: the cut at w_b + μ(w − w_b) by margins that are known."""
+        return self._cut(self._read(CutPass(self._risk, self.dimension, self._bias, mu)))
+
+    def step(self, k: float) -> float:
+        """Make w_b + k(w − w_b) the best point; returns Σ u_i ℓ_i there. The data is not read."""
+        return float(self._runner.run(StepPass(k))[0].sum())
+
+    def slope_at_zero(self) -> float:
+        return float(self._runner.run(SlopePass())[0].sum())
+
+    def histogram(self, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._runner.run(HistogramPass(edges))[0]
+
+    def breakpoints(self, low: float, high: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+        found = self._runner.run(BreakpointsPass(low, high, count))[0]
+        return np.concatenate([k for k, _ in found]), np.concatenate([jump for _, jump in found])
+
+    def _read(self, work: ScorePass | CutPass) -> CutSums:
+        sums, report = self._runner.run(work)
+        self.passes += 1
+        for name in Traffic.__slots__:
+            setattr(self.traffic, name, getattr(self.traffic, name) + getattr(report.traffic, name))
+        return sums
+
+    def _cut(self, sums: CutSums) -> Cut:
+        sums.a /= self.total_weight
+        return Cut(sums.a, float(sums.b.sum()) / self.total_weight)

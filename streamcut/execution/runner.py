@@ -1,0 +1,144 @@
+"""Runs passes over lanes: in the calling thread, or on a few threads with the same bits.
+
+A pass is pure: its `visit` reads the block and the row state it is given, and writes to its own partial sum and to the row
+arrays it owns. Partials merge in lane order, and a worker that is ahead waits to merge, so there are never more partials
+than workers.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.lanes import Lanes
+
+Rows = dict[str, np.ndarray]
+_ROW_BLOCK = 1 << 16
+
+
+class Pass(Protocol):
+    """One look at all rows. `needs_data` False: only the row state is visited, nothing is read."""
+
+    needs_data: bool
+
+    def begin(self) -> Any:
+        """A zero partial sum for a lane."""
+
+    def visit(self, partial: Any, rows: Rows, chunk: Chunk | None) -> None:
+        """Add a block of consecutive rows; `rows` are views of the row state's arrays for just these rows."""
+
+    def merge(self, total: Any, partial: Any) -> Any:
+        """The sum of both; may reuse `total`."""
+
+
+@dataclass(slots=True)
+class PassReport:
+    """What one pass cost."""
+
+    seconds: float
+    traffic: Traffic
+
+
+class Runner:
+    """`rows` holds the row state: named arrays with one number for each row of the data set."""
+
+    def __init__(self, feed: Feed, lanes: Lanes, workers: int = 1) -> None:
+        self.feed = feed
+        self.lanes = lanes
+        self.workers = min(workers, len(lanes))
+        self.rows: Rows = {}
+        self._pool = ThreadPoolExecutor(self.workers, "lane") if self.workers > 1 else None
+        self._buffers: list[object | None] = [None] * self.workers
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def run(self, work: Pass) -> tuple[Any, PassReport]:
+        """The merged partial of all lanes. The first error of any lane is raised."""
+        started = time.perf_counter()
+        turn = _Turn(work, len(self.lanes))
+        traffics = [Traffic() for _ in range(self.workers)]
+        if self._pool is None:
+            self._work(turn, work, 0, traffics[0])
+        else:
+            futures = [self._pool.submit(self._work, turn, work, worker, traffics[worker]) for worker in range(self.workers)]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException as error:
+                turn.fail(error)
+                for future in futures:
+                    future.exception()
+                raise
+        traffic = Traffic(*(sum(getattr(t, name) for t in traffics) for name in Traffic.__slots__))
+        return turn.total, PassReport(time.perf_counter() - started, traffic)
+
+    def _work(self, turn: _Turn, work: Pass, worker: int, traffic: Traffic) -> None:
+        try:
+            if work.needs_data and self._buffers[worker] is None:
+                self._buffers[worker] = self.feed.buffers()
+            while (lane := turn.take()) is not None:
+                partial = work.begin()
+                for start, stop, chunk in self._blocks(lane, work, worker, traffic):
+                    work.visit(partial, {name: array[start:stop] for name, array in self.rows.items()}, chunk)
+                    if turn.error is not None:
+                        return
+                turn.merge(lane, partial)
+        except BaseException as error:
+            turn.fail(error)
+            raise
+
+    def _blocks(self, lane: int, work: Pass, worker: int, traffic: Traffic):
+        start, stop = self.lanes.rows(lane)
+        if not work.needs_data:
+            for first in range(start, stop, _ROW_BLOCK):
+                yield first, min(first + _ROW_BLOCK, stop), None
+            return
+        for chunk in self.feed.blocks(start, stop, self._buffers[worker], traffic):
+            yield chunk.first_row, chunk.first_row + chunk.n_rows, chunk
+
+
+class _Turn:
+    """Hands out lanes in order and merges their partials in the same order."""
+
+    def __init__(self, work: Pass, lanes: int) -> None:
+        self._work = work
+        self._lanes = lanes
+        self._next = 0
+        self._merged = 0
+        self._changed = threading.Condition()
+        self.total: Any = None
+        self.error: BaseException | None = None
+
+    def take(self) -> int | None:
+        with self._changed:
+            if self._next == self._lanes or self.error is not None:
+                return None
+            self._next += 1
+            return self._next - 1
+
+    def merge(self, lane: int, partial: Any) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._merged == lane or self.error is not None)
+            if self.error is not None:
+                return
+            self.total = partial if self.total is None else self._work.merge(self.total, partial)
+            self._merged += 1
+            self._changed.notify_all()
+
+    def fail(self, error: BaseException) -> None:
+        with self._changed:
+            if self.error is None:
+                self.error = error
+            self._changed.notify_all()

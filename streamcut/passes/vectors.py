@@ -1,0 +1,67 @@
+"""Dense vector arithmetic in a fixed order of additions: BLAS splits sums by its thread count, and certificates must not move with it."""
+
+from streamcut.jit import kernel
+
+
+@kernel
+def dot(a, b):
+    """⟨a, b⟩ with eight partial sums."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    whole = len(a) // 8 * 8
+    for i in range(0, whole, 8):
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+        s4 += a[i + 4] * b[i + 4]
+        s5 += a[i + 5] * b[i + 5]
+        s6 += a[i + 6] * b[i + 6]
+        s7 += a[i + 7] * b[i + 7]
+    total = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+    for i in range(whole, len(a)):
+        total += a[i] * b[i]
+    return total
+
+
+@kernel
+def dots(rows, b, out):
+    """out[t] = ⟨rows[t], b⟩ for a (T, D) matrix."""
+    for t in range(len(rows)):
+        out[t] = dot(rows[t], b)
+
+
+@kernel
+def combine(rows, coefficients, out):
+    """out = Σ_t coefficients[t] · rows[t]; rows with coefficient 0 are not read."""
+    out[:] = 0.0
+    for t in range(len(coefficients)):
+        c = coefficients[t]
+        if c != 0.0:
+            for i in range(len(out)):
+                out[i] += c * rows[t, i]
+
+
+@kernel
+def move(a, b, k):
+    """a += k (b − a) in place; returns (‖a‖² after it)."""
+    for i in range(len(a)):
+        a[i] += k * (b[i] - a[i])
+    return dot(a, a)
+
+
+@kernel
+def line(a, b):
+    """(‖b − a‖², ⟨a, b − a⟩): the quadratic part of ½‖a + k(b − a)‖²."""
+    square, product = 0.0, 0.0
+    for i in range(len(a)):
+        d = b[i] - a[i]
+        square += d * d
+        product += a[i] * d
+    return square, product
+
+
+@kernel
+def add(a, b):
+    """a += b in place."""
+    for i in range(len(a)):
+        a[i] += b[i]

@@ -1,0 +1,121 @@
+"""What every solver reports while it runs, when it stops, and what it returns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamcut.execution.feed import Traffic
+from streamcut.models.certificate import StopReason, Witness
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One look at the state of a solver. `step` is the line search's k, `seconds` counts from the start of training.
+
+    rows, nnz, bytes_read are totals so far; cached_share is the part of the rows that came from memory.
+    """
+
+    iteration: int
+    passes: int
+    primal: float
+    lower_bound: float
+    gap: float
+    step: float
+    cuts: int
+    seconds: float
+    rows: int
+    nnz: int
+    bytes_read: int
+    cached_share: float
+
+
+Observer = Callable[[Iteration], None]
+
+
+@dataclass(frozen=True, slots=True)
+class StoppingRule:
+    """Converged when gap ≤ tol·C̄ and gap ≤ tol_relative·F(w_b) (None = switched off; with both off only the limits below stop).
+
+    `target`: stop once F(w_b) ≤ target. `max_passes`, `max_time` (seconds) are limits; they are looked at between passes.
+    """
+
+    tol: float | None = 1e-3
+    tol_relative: float | None = 1e-2
+    target: float | None = None
+    max_passes: int | None = None
+    max_time: float | None = None
+
+    def allowed_gap(self, primal: float, c_bar: float) -> float:
+        """The gap at which training converges."""
+        rules = [rule * scale for rule, scale in ((self.tol, c_bar), (self.tol_relative, primal)) if rule is not None]
+        return min(rules, default=0.0)
+
+    def reason(self, primal: float, lower_bound: float, c_bar: float, passes: int, seconds: float) -> StopReason | None:
+        """Why to stop now, or None."""
+        if (self.tol is not None or self.tol_relative is not None) and primal - lower_bound <= self.allowed_gap(primal, c_bar):
+            return StopReason.CONVERGED
+        if self.target is not None and primal <= self.target:
+            return StopReason.TARGET
+        if self.max_passes is not None and passes >= self.max_passes:
+            return StopReason.MAX_PASSES
+        if self.max_time is not None and seconds >= self.max_time:
+            return StopReason.TIME
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """w (D,) with F(w) = primal, the bound and its witness, why the solver stopped, and all iterations."""
+
+    w: np.ndarray
+    primal: float
+    lower_bound: float
+    witness: Witness
+    reason: StopReason
+    history: list[Iteration]
+
+
+@dataclass(slots=True)
+class Progress:
+    """Keeps the history, tells the observer, and says when to stop. Stalled: nothing moved in `patience` iterations."""
+
+    rule: StoppingRule
+    observe: Observer | None = None
+    patience: int = 5
+    history: list[Iteration] = field(default_factory=list)
+    _started: float = field(default_factory=time.monotonic)
+    _still: int = 0
+
+    def note(self, primal: float, lower_bound: float, step: float, cuts: int, oracle) -> StopReason | None:
+        """Record an iteration of a solver that works with `oracle`; returns why to stop, or None."""
+        seconds = time.monotonic() - self._started
+        traffic: Traffic = oracle.traffic
+        share = traffic.rows_pinned / traffic.rows if traffic.rows else 0.0
+        last = self.history[-1] if self.history else None
+        now = Iteration(
+            (last.iteration + 1) if last else 0,
+            oracle.passes,
+            primal,
+            lower_bound,
+            primal - lower_bound,
+            step,
+            cuts,
+            seconds,
+            traffic.rows,
+            traffic.nnz,
+            traffic.bytes_read,
+            min(share, 1.0),
+        )
+        self.history.append(now)
+        if self.observe is not None:
+            self.observe(now)
+        reason = self.rule.reason(primal, lower_bound, oracle.c_bar, oracle.passes, seconds)
+        if reason is None and last is not None:
+            moved = 1e-15 * abs(primal)
+            self._still = self._still + 1 if last.primal - primal <= moved and lower_bound - last.lower_bound <= moved else 0
+            reason = StopReason.STALLED if self._still >= self.patience else None
+        return reason
