@@ -18,7 +18,8 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"foundation"},
     {"io", "passes"},
     {"bundle", "risks"},
-    {"solvers", "execution", "models"},
+    {"execution", "models"},
+    {"solvers"},  # above execution, which has the oracle they ask
     {"wiring"},
     {"cli"},
 ]
