@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
+from streamcut.io.sources import sniff
 from streamcut.models.files import load_model
 from streamcut.models.linear import LinearModel
 from streamcut.passes.linear import scores as score_rows
@@ -74,7 +74,7 @@ def chunks_of(data: Any) -> Iterator[Chunk]:
         X, y, *weight = data
         data = MemoryDataset(X, y, weight=weight[0] if weight else None)
     if isinstance(data, str | os.PathLike):
-        if is_text(data):
+        if sniff(os.fspath(data)) == "svmlight":
             yield from _text_chunks(data)
             return
         data = open_store(data)
@@ -90,22 +90,11 @@ def open_store(path: str | os.PathLike):
     return open_dataset(path)
 
 
-def is_text(path: str | os.PathLike) -> bool:
-    """Whether `path` is to be parsed: standard input, or a file that is neither HDF5 nor a zip archive."""
-    if os.fspath(path) == "-":
-        return True
-    if not Path(path).exists():
-        raise NotFoundError(f"{path} does not exist")
-    if Path(path).is_dir():
-        return False
-    with open(path, "rb") as file:
-        return not file.read(8).startswith((b"\x89HDF\r\n\x1a\n", b"PK\x03\x04"))
-
-
 def _text_chunks(path: str | os.PathLike) -> Iterator[Chunk]:
     from streamcut.io.svmlight import SvmlightSource
 
-    yield from SvmlightSource([path])
+    for chunk, _ in SvmlightSource([os.fspath(path)]).blocks():
+        yield chunk
 
 
 def _within(chunk: Chunk, n_features: int, ignore_extra: bool) -> Chunk:

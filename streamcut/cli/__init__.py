@@ -1,0 +1,136 @@
+"""The command line. A command's module is imported when the command runs, so that help and usage errors are instant."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from importlib import import_module
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from streamcut import __version__
+from streamcut.errors import ExitCode, StreamcutError
+from streamcut.files import disk_full
+
+COMMANDS = {  # streamcut.cli.<name> has `command`; the words here are its short help, so that none is imported to list them
+    "convert": "Convert svmlight, SciPy, AnnData or Parquet files to a store.",
+    "info": "Show what a store or a model file says of itself.",
+    "check": "Check the files of a store against their checksums.",
+    "train": "Train a linear SVM and certify how far it is from the optimum.",
+    "predict": "Print labels or scores for rows.",
+    "evaluate": "Measure a model on labelled rows.",
+    "verify": "Recompute a model's certificate from its training data.",
+    "export": "Write a model as another program reads it.",
+    "flags": "Translate options of other SVM programs into ours.",
+}
+EPILOG = """\b
+Examples:
+  streamcut convert train.svm.gz train.zarr
+  streamcut train train.zarr --model m.npz --memory 4GB
+  streamcut predict m.npz test.svm > labels.txt
+  streamcut evaluate m.npz test.zarr
+  streamcut verify m.npz train.zarr
+  streamcut flags --from liblinear "-s 3 -c 1 -B 1"
+
+\b
+Exit codes:
+  0 done              5 damaged file           9 not converged
+  1 bug               6 unfinished store      10 locked
+  2 usage             7 memory limit          11 cluster lost
+  3 bad input data    8 disk full            130 interrupted
+  4 not found                                143 terminated"""
+
+_EXITS = {
+    errno.ENOENT: ExitCode.NOT_FOUND,
+    errno.EACCES: ExitCode.NOT_FOUND,
+    errno.EPERM: ExitCode.NOT_FOUND,
+    errno.EISDIR: ExitCode.NOT_FOUND,
+    errno.ENOTDIR: ExitCode.NOT_FOUND,
+    errno.EIO: ExitCode.CORRUPT,
+    errno.ENOSPC: ExitCode.DISK_FULL,
+    errno.EDQUOT: ExitCode.DISK_FULL,
+    errno.EFBIG: ExitCode.DISK_FULL,
+}
+_SIGPIPE = 128 + signal.SIGPIPE  # what a shell reports for a program that ends as this one does when nobody reads on
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: ends work in the same orderly way as Ctrl-C."""
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return import_module(f"streamcut.cli.{cmd_name}").command if cmd_name in COMMANDS else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="streamcut")
+def cli() -> None:
+    """Train SVMs with a certificate on sparse data that does not fit in memory."""
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit with one of ExitCode."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        try:
+            # not click's main(): it swallows broken pipes and forgets which signal came
+            with cli.make_context("streamcut", sys.argv[1:] if arguments is None else arguments) as context:
+                cli.invoke(context)
+        finally:
+            _flush()
+        return ExitCode.DONE
+    except click.exceptions.Exit as request:
+        return request.exit_code
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except StreamcutError as error:
+        return _say(str(error), error.exit_code)
+    except BrokenPipeError:
+        return _SIGPIPE
+    except OSError as error:
+        if error.errno not in _EXITS:
+            raise
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return _say(f"{where}{error.strerror}", _EXITS[error.errno])
+    except MemoryError as error:
+        return _say(f"out of memory ({error}); give a smaller --memory or free some", ExitCode.MEMORY)
+    except Terminated:
+        return _say("terminated", ExitCode.TERMINATED)
+    except (KeyboardInterrupt, click.Abort):
+        return _say("interrupted", ExitCode.INTERRUPTED)
+
+
+def _terminate(signal_number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
+
+def _say(message: str, code: int) -> int:
+    print(f"streamcut: {message}", file=sys.stderr)
+    return code
+
+
+def _flush() -> None:
+    """Write out what stdout holds while failure can still be told. What cannot be written is dropped: Python would try again."""
+    try:
+        with disk_full("standard output"):
+            sys.stdout.flush()
+    except (OSError, StreamcutError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise

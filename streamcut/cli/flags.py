@@ -1,0 +1,39 @@
+"""streamcut flags"""
+
+from __future__ import annotations
+
+import click
+
+from streamcut.cli.output import note, print_json
+from streamcut.cli.parameters import json_option
+from streamcut.flags import TOOLS, translate
+
+
+# No short options here, and unknown ones are let through: they are the text to translate.
+@click.command(
+    short_help="Translate options of other SVM programs into ours.",
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
+)
+@click.option("--from", "tool", type=click.Choice(list(TOOLS)), required=True, help="Whose options they are.")
+@click.option("--rows", type=int, help="Rows in the data, for programs whose C depends on it (svm_perf, vw, SGDClassifier).")
+@json_option
+@click.argument("text")
+def command(tool: str, rows: int | None, as_json: bool, text: str) -> None:
+    """Print the options of `streamcut train` that give the same problem as TEXT gives another program.
+
+    Options that have no counterpart are refused by name. What only differs in the way to the solution is said on stderr.
+
+    \b
+    Examples:
+      streamcut flags --from liblinear "-s 3 -c 1 -B 1"
+      streamcut flags --from svm_perf "-c 20" --rows 32561
+      streamcut flags --from vw "--loss_function hinge --l2 1e-6" --rows 1000000
+      streamcut flags --from sklearn 'LinearSVC(loss="hinge", C=0.1)'
+    """
+    found = translate(tool, text, rows=rows)
+    if as_json:
+        print_json({"options": found.options, "notes": found.notes})
+        return
+    click.echo(found.text())
+    for remark in found.notes:
+        note(f"note: {remark}")

@@ -1,0 +1,85 @@
+"""What commands print: stdout is data, stderr is for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from streamcut.errors import NotFoundError, UsageError
+from streamcut.files import disk_full, sync_directory
+
+
+def note(message: str) -> None:
+    """A line for people, on stderr."""
+    click.echo(message, err=True)
+
+
+def print_json(value: Any) -> None:
+    """One line of JSON on stdout; nan and infinity, which JSON lacks, are a bug."""
+    click.echo(json.dumps(value, allow_nan=False))
+
+
+def print_table(rows: Mapping[str, Any]) -> None:
+    """Names and values below each other on stdout; None is shown as a dash."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right", no_wrap=True)
+    for name, value in rows.items():
+        table.add_row(name.replace("_", " "), number(value))
+    Console(file=sys.stdout, markup=False, highlight=False, soft_wrap=True).print(table)
+
+
+def number(value: Any) -> str:
+    """`value` for people: whole numbers with thousands separators, others with six significant digits."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):
+        return f"{int(value):,}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def refuse_existing(path: str | os.PathLike, option: str, force: bool) -> None:
+    """Raise before any work when `path` exists and `force` is not given (UsageError) or its folder does not (NotFoundError)."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise NotFoundError(f"{option}: {path.parent} is not a folder; create it first")
+    if path.is_dir():
+        raise UsageError(f"{option}: {path} is a folder")
+    if path.exists() and not force:
+        raise UsageError(f"{option}: {path} exists; choose another name or replace it with --force")
+
+
+@contextmanager
+def output_file(path: str | None) -> Iterator[BinaryIO]:
+    """A binary file for data: standard output, or `path`, which appears when all is written and safe on disk, not before.
+
+    Raises DiskFullError.
+    """
+    if path is None:
+        with disk_full("standard output"):
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        return
+    temporary = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.tmp")
+    try:
+        with disk_full(path):
+            with open(temporary, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+            sync_directory(Path(path).parent)
+    finally:
+        temporary.unlink(missing_ok=True)

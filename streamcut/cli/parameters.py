@@ -1,0 +1,36 @@
+"""Option types and options that several commands share."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import click
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([smhd])")
+
+
+class Duration(click.ParamType):
+    """`90s`, `10m`, `2h`, `1d` as seconds; a number alone is refused, for it could be any of them."""
+
+    name = "duration"
+
+    def convert(self, value, param, ctx) -> float:
+        if isinstance(value, float):
+            return value
+        match = _DURATION.fullmatch(value.strip())
+        if match is None:
+            self.fail(f"{value!r} is not a duration; write for example 90s, 10m or 2h", param, ctx)
+        seconds = float(match[1]) * _SECONDS[match[2]]
+        if not 0 < seconds < math.inf:
+            self.fail(f"{value!r} must be above 0", param, ctx)
+        return seconds
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of text.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print nothing for people; errors still go to stderr.")
+force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
+ignore_extra_option = click.option(
+    "--ignore-extra-features", is_flag=True, help="Leave out features that the model does not have, instead of refusing the data."
+)

@@ -1,0 +1,123 @@
+"""streamcut train"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, NoReturn
+
+import click
+
+from streamcut.cli.output import note, print_json, refuse_existing
+from streamcut.cli.parameters import Duration, force_option, json_option, quiet_option
+from streamcut.cli.progress import Progress
+from streamcut.errors import NotConvergedError, UsageError
+
+
+@click.command(short_help="Train a linear SVM and certify how far it is from the optimum.")
+@click.argument("data")
+@click.option("--model", "model_path", metavar="FILE", help="Where to write the model (.npz). Required, except with --dry-run.")
+@click.option("--task", type=click.Choice(["auto", "binary"]), default="auto", show_default=True, help="What is learnt.")
+@click.option("--C", "C", type=float, default=1.0, show_default=True, help="Weight of the loss of one row, as in LIBLINEAR.")
+@click.option("--solver", type=click.Choice(["auto", "ocas", "cpa"]), default="auto", show_default=True, help="The algorithm.")
+@click.option(
+    "--cut",
+    type=click.Choice(["predicted", "exact"]),
+    default="predicted",
+    show_default=True,
+    help="Where OCAS takes its cuts: predicted needs one pass an iteration, exact (the paper) two.",
+)
+@click.option(
+    "--bias", type=float, default=1.0, show_default=True, help="Value of the constant feature of every row; 0 for none."
+)
+@click.option("--tol", type=float, default=1e-3, show_default=True, help="Largest gap allowed, in mean loss; 0 switches it off.")
+@click.option(
+    "--tol-relative", type=float, default=1e-2, show_default=True, help="Largest gap allowed, as a part of the objective; 0: off."
+)
+@click.option("--target", type=float, help="Stop as soon as the objective is at most this.")
+@click.option("--max-passes", type=int, help="Stop after so many passes over the data.")
+@click.option("--max-time", type=Duration(), metavar="TIME", help="Stop after this time, for example 90s, 10m, 2h.")
+@click.option("--positive-weight", type=float, default=1.0, show_default=True, help="Factor on C for rows of the positive label.")
+@click.option("--positive-label", type=float, help="Which of the two labels is the positive one; the greater unless given.")
+@click.option("--max-cuts", type=int, help="Cutting planes kept in memory; each takes as much as the weights.")
+@click.option("--lanes", type=int, help="Parts the data is dealt to; it fixes the order of summation, so the same bits come out.")
+@click.option("--workers", type=int, help="Threads; the number of processors unless given.")
+@click.option(
+    "--scheduler",
+    type=click.Choice(["threads", "sync"]),
+    default="threads",
+    show_default=True,
+    help="Run the lanes on threads, or one after the other.",
+)
+@click.option("--memory", default="auto", show_default=True, help="Peak memory of the process: 4GB, 512MiB, 50%, auto.")
+@click.option("--require-convergence", is_flag=True, help="Exit with code 9 when the tolerance was not reached.")
+@click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
+@click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and what goes on behind.")
+@force_option
+@json_option
+@quiet_option
+def command(
+    data: str,
+    model_path: str | None,
+    require_convergence: bool,
+    dry_run: bool,
+    verbose: bool,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Train a linear SVM on the store DATA and write it to the --model file.
+
+    It minimises ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩) and ends with a certificate: the objective reached, and a bound that no
+    weights can beat.
+
+    \b
+    Examples:
+      streamcut train train.zarr --model m.npz
+      streamcut train train.zarr --model m.npz --C 0.1 --memory 4GB --max-time 2h
+      streamcut train train.zarr --dry-run --memory 4GB
+    """
+    if dry_run:
+        _plan_only(data, options, as_json)
+        return
+    if model_path is None:
+        raise click.UsageError("Missing option '--model'.")
+    refuse_existing(model_path, "--model", force)
+    if verbose:
+        logging.basicConfig(format="%(message)s", level=logging.INFO)
+
+    from streamcut.models.files import plain, save_model
+    from streamcut.training import train
+
+    with Progress.chosen(json=as_json, quiet=quiet) as progress:
+        model = train(data, **options, on_iteration=progress, on_plan=(lambda plan: note(str(plan))) if verbose else None)
+    save_model(model, model_path)
+    certificate = model.certificate
+    if as_json:
+        fields = {name: getattr(certificate, name) for name in certificate.__slots__}
+        print_json({"event": "result", "model": model_path, **plain({**fields, "gap": certificate.gap})})
+    elif not quiet:
+        note(certificate.in_words())
+        note(f"Model written to {model_path}.")
+    if certificate.stop_reason == "interrupted":
+        raise KeyboardInterrupt
+    if require_convergence and not certificate.converged:
+        raise NotConvergedError(f"not converged ({certificate.stop_reason}); the model in {model_path} is the best so far")
+
+
+class _Planned(Exception):  # noqa: N818 (it reports no error)
+    """Carries the plan out of a training that is not to begin."""
+
+
+def _plan_only(data: str, options: dict[str, Any], as_json: bool) -> None:
+    from streamcut.training import train
+
+    def stop(plan: Any) -> NoReturn:
+        raise _Planned(str(plan))
+
+    try:
+        train(data, **options, on_plan=stop)
+    except _Planned as planned:
+        print_json({"event": "plan", "text": str(planned)}) if as_json else click.echo(str(planned))
+    else:
+        raise UsageError("--dry-run: this solver makes no plan")
