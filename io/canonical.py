@@ -1,0 +1,190 @@
+"""Rows from other programs' arrays, brought to the form that stores keep: sorted, unique, finite, counted where it mattered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError
+
+
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """n consecutive rows as a file gave them, not checked yet.
+
+    indptr int (n + 1) starting anywhere; indices any integer type; values any real type, or None when all are 1;
+    labels float (n) or str objects; qid and weight (n) or None.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray | None
+    labels: np.ndarray
+    qid: np.ndarray | None = None
+    weight: np.ndarray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowRules:
+    """How rows are to be read; the fields are options of `convert`. `dtype` None keeps what the file holds."""
+
+    dtype: str | None = None
+    duplicates: str = "error"
+    keep_zeros: bool = False
+    label_map: dict[str, float] | None = None
+    n_features: int | None = None
+
+
+def canonical(raw: RawRows, rules: RowRules, counters: Counter, where: str, first_row: int, row_in_file: int) -> Chunk:
+    """`raw` as a Chunk. Adds to `counters` what was put right: unsorted rows, duplicates, dropped zeros, underflows.
+
+    `where` and `row_in_file` name the place in messages. Raises BadInputError with the first offending row.
+    """
+    place = _Place(where, row_in_file)
+    n = len(raw.indptr) - 1
+    start = int(raw.indptr[0])
+    indptr = np.asarray(raw.indptr, np.int64) - start
+    nnz = int(indptr[-1])
+    lengths = np.diff(indptr)
+    if n and lengths.min() < 0:
+        raise BadInputError(f"{place(int(lengths.argmin()))}: row pointers decrease; the file is damaged")
+    indices = np.asarray(raw.indices)
+    row_of = np.repeat(np.arange(n), lengths)
+    if nnz and indices.min() < 0:
+        raise BadInputError(f"{place(row_of[indices.argmin()])}: index {indices.min()} is negative")
+    if nnz and rules.n_features is not None and indices.max() >= rules.n_features:
+        bad = indices.argmax()
+        raise BadInputError(
+            f"{place(row_of[bad])}: feature {int(indices[bad])} (0-based) is outside the {rules.n_features} features"
+        )
+    indices = indices.astype(np.int32 if nnz == 0 or indices.max() < 2**31 - 1 else np.int64)
+    underflows = counters["values underflowed to 0"]
+    values = None if raw.values is None else _values(np.asarray(raw.values), rules, counters, place, row_of)
+    row_of, indices, values = _sorted_unique(row_of, indices, values, rules, counters, place, n)
+    if values is not None and not rules.keep_zeros and not values.all():
+        kept = values != 0
+        underflows -= counters["values underflowed to 0"]
+        counters["explicit zeros dropped"] += len(kept) - int(kept.sum()) + underflows
+        row_of, indices, values = row_of[kept], indices[kept], values[kept]
+    if len(row_of) != nnz:
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of, minlength=n))]).astype(np.int64)
+    return Chunk(
+        indptr,
+        indices,
+        values,
+        _labels(np.asarray(raw.labels), rules.label_map, place),
+        None if raw.qid is None else _qid(np.asarray(raw.qid), place),
+        None if raw.weight is None else _weight(np.asarray(raw.weight), place),
+        first_row,
+    )
+
+
+class _Place:
+    """Names a row for messages."""
+
+    def __init__(self, where: str, row: int) -> None:
+        self.where, self.row = where, row
+
+    def __call__(self, i: int) -> str:
+        return f"{self.where}: row {self.row + int(i)} (0-based)"
+
+
+def _values(values: np.ndarray, rules: RowRules, counters: Counter, place: _Place, row_of: np.ndarray) -> np.ndarray:
+    """float32 or float64 `values`, checked to be finite before and after the conversion."""
+    if values.dtype.kind not in "biuf":
+        raise BadInputError(f"{place.where}: values of type {values.dtype} are not real numbers")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        bad = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise BadInputError(f"{place(row_of[bad])}: value {values[bad]} is not finite")
+    if rules.dtype is not None:
+        dtype = np.dtype(rules.dtype)
+    elif values.dtype.kind == "f":
+        dtype = np.dtype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
+    else:
+        dtype = np.dtype(np.float32 if not values.size or np.abs(values.astype(np.float64)).max() <= 2**24 else np.float64)
+    with np.errstate(over="ignore"):
+        converted = values.astype(dtype)
+    if not np.isfinite(converted).all():
+        bad = int(np.flatnonzero(~np.isfinite(converted))[0])
+        raise BadInputError(f"{place(row_of[bad])}: value {values[bad]} does not fit {dtype}; use --dtype float64")
+    counters["values underflowed to 0"] += int(np.count_nonzero((converted == 0) & (values != 0)))
+    return converted
+
+
+def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, place: _Place, n: int):
+    """The entries with indices strictly increasing in each row."""
+    same_row = row_of[1:] == row_of[:-1]
+    descents = same_row & (indices[1:] < indices[:-1])
+    if descents.any():
+        counters["rows sorted"] += len(np.unique(row_of[1:][descents]))
+        order = np.lexsort((indices, row_of))  # stable: of duplicates, the last in the file stays last
+        indices = indices[order]
+        values = None if values is None else values[order]
+    again = same_row & (indices[1:] == indices[:-1])
+    if not again.any():
+        return row_of, indices, values
+    if rules.duplicates == "error":
+        bad = int(np.flatnonzero(again)[0])
+        raise BadInputError(
+            f"{place(row_of[bad])}: feature {int(indices[bad])} (0-based) occurs twice; use --duplicates sum or --duplicates last"
+        )
+    counters["duplicate entries merged"] += int(again.sum())
+    if values is None:
+        values = np.ones(len(indices), np.float32)
+    if rules.duplicates == "sum":
+        starts = np.flatnonzero(np.concatenate([[True], ~again]))
+        with np.errstate(over="ignore"):
+            values = np.add.reduceat(values.astype(np.float64), starts).astype(values.dtype)
+        if not np.isfinite(values).all():
+            raise BadInputError(f"{place.where}: the sum of duplicate entries overflows; use --dtype float64")
+        return row_of[starts], indices[starts], values
+    last = np.concatenate([~again, [True]])
+    return row_of[last], indices[last], values[last]
+
+
+def _labels(labels: np.ndarray, label_map: dict[str, float] | None, place: _Place) -> np.ndarray:
+    """float64 labels; words go through `label_map`."""
+    if labels.dtype.kind in "biuf" and label_map is None:
+        y = labels.astype(np.float64)
+    else:
+        distinct, codes = np.unique([_word(label) for label in labels.tolist()], return_inverse=True)
+        translated = []
+        for code, word in enumerate(distinct.tolist()):
+            try:
+                translated.append(float(word) if label_map is None else label_map[word])
+            except (ValueError, KeyError):
+                row = int(np.flatnonzero(codes == code)[0])
+                known = "is not a number; use" if label_map is None else "is not in"
+                raise BadInputError(
+                    f"{place(row)}: label {word!r} {known} --label-map (for example --label-map ham=-1,spam=1)"
+                ) from None
+        y = np.asarray(translated, np.float64)[codes] if len(translated) else np.empty(0)
+    if not np.isfinite(y).all():
+        raise BadInputError(f"{place(np.flatnonzero(~np.isfinite(y))[0])}: the label is missing or not finite")
+    return y
+
+
+def _word(label) -> str:
+    """A label as it would be written in a map: 3.0 is `3`."""
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def _qid(qid: np.ndarray, place: _Place) -> np.ndarray:
+    whole = qid.dtype.kind in "iu" or (qid.dtype.kind == "f" and (qid == np.floor(qid)).all())
+    if not whole or (len(qid) and (qid.min() < 0 or qid.max() > 2**63 - 1)):
+        raise BadInputError(f"{place.where}: qid must be whole numbers from 0 to 2^63-1")
+    return qid.astype(np.int64)
+
+
+def _weight(weight: np.ndarray, place: _Place) -> np.ndarray:
+    weight = weight.astype(np.float64)
+    bad = ~(np.isfinite(weight) & (weight >= 0))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise BadInputError(f"{place(row)}: weight {weight[row]} is negative or not finite")
+    return weight

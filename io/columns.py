@@ -1,0 +1,85 @@
+"""Labels, query ids and weights that lie in a file of their own, beside a matrix that cannot hold them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import itertools
+import os
+
+import numpy as np
+
+from streamcut.errors import BadInputError, NotFoundError
+
+
+class ColumnFile:
+    """One value a row: a text file (one a line, blank lines not allowed at all but the end) or a one-dimensional `.npy`.
+
+    `read(start, count)` is quick for consecutive calls. Words stay words (labels go through --label-map later).
+    """
+
+    def __init__(self, path: str, what: str) -> None:
+        if not os.path.isfile(path):
+            raise NotFoundError(f"{path}: no such file; {what} needs a text file with one value a line, or a .npy file")
+        self.path, self.what = path, what
+        self._next = 0
+        self._lines = None
+        self._array = None
+        if path.endswith(".npy"):
+            self._open_array()
+
+    def read(self, start: int, count: int) -> np.ndarray:
+        """Values of rows start … start + count - 1. Raises BadInputError when the file is too short."""
+        if self._array is not None:
+            offset, dtype, length = self._array
+            found = np.fromfile(self.path, dtype, max(0, min(count, length - start)), offset=offset + start * dtype.itemsize)
+        else:
+            found = self._read_lines(start, count)
+        if len(found) < count:
+            raise BadInputError(f"{self.path}: {start + len(found)} values, but the matrix has more rows than that")
+        return found
+
+    def expect_end(self, rows: int) -> None:
+        """Raise BadInputError when the file has values for more than `rows` rows."""
+        more = self._array[2] > rows if self._array is not None else len(self._read_lines(rows, 1)) > 0
+        if more:
+            raise BadInputError(f"{self.path}: more values than the {rows} rows of the matrix")
+
+    def _open_array(self) -> None:
+        with open(self.path, "rb") as file:
+            try:
+                version = np.lib.format.read_magic(file)
+                header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, dtype = header(file)
+            except ValueError as error:
+                raise BadInputError(f"{self.path}: not a .npy file ({error})") from None
+            if len(shape) != 1 or dtype.kind not in "biufU":
+                raise BadInputError(
+                    f"{self.path}: {self.what} must be one-dimensional numbers or words, not {dtype} of shape {shape}"
+                )
+            self._array = (file.tell(), dtype, shape[0])
+
+    def _read_lines(self, start: int, count: int) -> np.ndarray:
+        if self._lines is None or start < self._next:
+            self._lines, self._next = _open_text(self.path), 0
+        for _ in itertools.islice(self._lines, start - self._next):
+            pass
+        words = [line.strip() for line in itertools.islice(self._lines, count)]
+        self._next = start + len(words)
+        blank = next((i for i, word in enumerate(words) if not word), None)
+        if blank is not None:
+            if any(words[blank:]) or any(line.strip() for line in self._lines):
+                raise BadInputError(f"{self.path}:{start + blank + 1}: no value on this line")
+            words = words[:blank]
+        try:
+            return np.array(words, dtype=np.float64)
+        except ValueError:
+            return np.array(words, dtype=object)
+
+
+def _open_text(path: str):
+    """A text file for reading lines, through gzip or bzip2 when its first bytes say so."""
+    with open(path, "rb") as file:
+        magic = file.read(3)
+    opener = gzip.open if magic[:2] == b"\x1f\x8b" else bz2.open if magic == b"BZh" else open
+    return opener(path, "rt", encoding="utf-8-sig")
