@@ -56,7 +56,7 @@ def train(
     Raises UsageError for bad options, BadInputError for data without two classes, MemoryBudgetError when `memory` cannot be
     kept, CorruptError for damaged data.
     """
-    unknown = sorted(set(options) - {name for name in TrainOptions.__dataclass_fields__})
+    unknown = sorted(set(options) - set(TrainOptions.__dataclass_fields__))
     if unknown:
         raise UsageError(f"train has no option {', '.join(unknown)}")
     chosen = TrainOptions(**options)
@@ -142,6 +142,7 @@ def _model(
             stop_reason=solution.reason,
         ),
         positive_weight=float(options.positive_weight),
+        rest=rest,
         solver=solver,
         history=[asdict(iteration) for iteration in solution.history],
         parameters=options.as_dict(),

@@ -99,8 +99,6 @@ def command(
     elif not quiet:
         note(certificate.in_words())
         note(f"Model written to {model_path}.")
-    if certificate.stop_reason == "interrupted":
-        raise KeyboardInterrupt
     if require_convergence and not certificate.converged:
         raise NotConvergedError(f"not converged ({certificate.stop_reason}); the model in {model_path} is the best so far")
 

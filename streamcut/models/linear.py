@@ -19,6 +19,7 @@ class LinearModel:
     intercept    weight of the bias feature × `bias`
     bias         value of the constant feature that training added to every row, 0 = none; its weight is regularised
     labels       (negative, positive) as the user wrote them
+    rest         the negative label stands for every label that is not the positive one
     history      one dict an iteration; parameters: what training was called with (JSON types)
     fingerprint  of the training data (Manifest.fingerprint)
     witness      proof of the certificate's lower bound, None when it was not kept
@@ -31,6 +32,7 @@ class LinearModel:
     C: float
     certificate: Certificate
     positive_weight: float = 1.0
+    rest: bool = False
     task: str = "binary"
     solver: str = ""
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -77,7 +79,7 @@ class LinearModel:
         negative, positive = self.labels
         found = y == positive
         unknown = ~found & (y != negative)
-        if unknown.any():
+        if not self.rest and unknown.any():
             row = int(np.argmax(unknown))
             raise BadInputError(
                 f"row {first_row + row} has label {y[row]:g}, but the model knows only {negative:g} and {positive:g}"
