@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
+import io
 import itertools
 import os
 
 import numpy as np
 
 from streamcut.errors import BadInputError, NotFoundError
+from streamcut.io.decompress import open_bytes
 
 
 class ColumnFile:
-    """One value a row: a text file (one a line, blank lines not allowed at all but the end) or a one-dimensional `.npy`.
+    """One value a row: a text file (one a line, compressed or not; blank lines at the end only) or a one-dimensional `.npy`.
 
     `read(start, count)` is quick for consecutive calls. Words stay words (labels go through --label-map later).
     """
@@ -77,9 +77,7 @@ class ColumnFile:
             return np.array(words, dtype=object)
 
 
-def _open_text(path: str):
-    """A text file for reading lines, through gzip or bzip2 when its first bytes say so."""
-    with open(path, "rb") as file:
-        magic = file.read(3)
-    opener = gzip.open if magic[:2] == b"\x1f\x8b" else bz2.open if magic == b"BZh" else open
-    return opener(path, "rt", encoding="utf-8-sig")
+def _open_text(path: str) -> io.TextIOWrapper:
+    """A text file, compressed or not, for reading lines."""
+    stream, _ = open_bytes(open(path, "rb", buffering=0), path)
+    return io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig")

@@ -158,24 +158,32 @@ class _Buffer:
     def sorted(self) -> Iterator[Chunk]:
         order = np.argsort(self.key[: self.n_rows], kind="stable")
         columns = {name: column[: self.n_rows] for name, column in self.columns.items()}
-        yield from _in_order(order, self.indptr[: self.n_rows + 1], self.indices, self.data, columns)
+        yield from _in_order(order, Chunk(self.indptr[: self.n_rows + 1], self.indices, self.data, **columns))
 
 
-def _in_order(order: np.ndarray, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, columns: dict) -> Iterator[Chunk]:
-    """Rows `order` of a CSR matrix as chunks of about PIECE entries."""
+def take_rows(rows: Chunk, which: np.ndarray) -> Chunk:
+    """Rows number `which` (n, whole numbers) of `rows`, copied, in that order."""
+    starts = rows.indptr[which]
+    lengths = rows.indptr[which + 1] - starts
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    arrays = []
+    for source in (rows.indices, rows.data):
+        out = None if source is None else np.empty(int(indptr[-1]), source.dtype)
+        if source is not None:
+            gather_rows(starts, lengths, source, out)
+        arrays.append(out)
+    columns = [None if column is None else column[which] for column in (rows.y, rows.qid, rows.weight)]
+    return Chunk(indptr, *arrays, *columns)
+
+
+def _in_order(order: np.ndarray, rows: Chunk) -> Iterator[Chunk]:
+    """Rows `order` of `rows` in chunks of about PIECE entries."""
     start = 0
     while start < len(order):
         ahead = order[start : start + PIECE]
-        lengths = indptr[ahead + 1] - indptr[ahead]
-        ends = np.cumsum(lengths)
+        ends = np.cumsum(rows.indptr[ahead + 1] - rows.indptr[ahead])
         count = max(1, int(np.searchsorted(ends, PIECE, side="right")))
-        ahead, lengths = ahead[:count], lengths[:count]
-        entries = int(ends[count - 1])
-        out_indices, out_data = np.empty(entries, indices.dtype), np.empty(entries, data.dtype)
-        gather_rows(indptr[ahead], lengths, indices, out_indices)
-        gather_rows(indptr[ahead], lengths, data, out_data)
-        out_indptr = np.concatenate([[0], ends[:count]]).astype(np.int64)
-        yield Chunk(out_indptr, out_indices, out_data, **{name: column[ahead] for name, column in columns.items()})
+        yield take_rows(rows, ahead[:count])
         start += count
 
 
@@ -290,4 +298,5 @@ def _merged(runs: list[_Run], memory: int) -> Iterator[Chunk]:
         del taken
         indptr = np.concatenate([[0], np.cumsum(rows["length"])]).astype(np.int64)
         columns = {name: rows[name] for name in ("y", "qid", "weight") if name in rows}
-        yield from _in_order(np.argsort(rows["key"], kind="stable"), indptr, rows["indices"], rows["data"], columns)
+        order = np.argsort(rows["key"], kind="stable")
+        yield from _in_order(order, Chunk(indptr, rows["indices"], rows["data"], **columns))

@@ -34,6 +34,7 @@ class AnnDataReader:
         if len(shape) != 2:
             raise BadInputError(f"{path}: X has {len(shape)} dimensions, not 2")
         self.n_rows, self.n_features = (int(size) for size in shape)
+        self.held_bytes = 64 * self.n_rows  # the columns of obs, words included
         self.columns = [None if name is None else self._column(group["obs"], name) for name in (labels, qid, weight)]
 
     def rows(self, start: int, block_nnz: int) -> Iterator[RawRows]:

@@ -16,7 +16,7 @@ ROWS_AT_ONCE = 1 << 13
 class ParquetReader:
     """`labels`, `indices`, `values`, `qid`, `weight`: column names; `values` None = all values are 1.
 
-    `index_base` is subtracted from the feature numbers. `largest_group` is the decoded size of the largest row group in bytes.
+    `index_base` is subtracted from the feature numbers. `held_bytes`: the largest row group, decoded.
     """
 
     n_features = None
@@ -41,7 +41,7 @@ class ParquetReader:
             self.n_rows = file.metadata.num_rows
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
             self.group_rows = [group.num_rows for group in groups]
-            self.largest_group = max((group.total_byte_size for group in groups), default=0)
+            self.held_bytes = max((group.total_byte_size for group in groups), default=0)
 
     def rows(self, start: int, block_nnz: int) -> Iterator[RawRows]:
         wanted = list(filter(None, self.names.values()))

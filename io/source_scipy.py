@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.errors import BadInputError, MemoryBudgetError
+from streamcut.errors import BadInputError
 from streamcut.io.canonical import RawRows
 from streamcut.io.columns import ColumnFile
 from streamcut.io.sources import row_ranges
-from streamcut.units import format_bytes
 
 ROWS_AT_ONCE = 1 << 16
+COORDINATE_BYTES = 48  # (row, column, value) twice while they are read, and the CSR that they become
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,9 @@ class SideFiles:
 
 
 class NpzReader:
-    """A CSR matrix saved by scipy.sparse.save_npz, compressed or not, streamed member by member in constant memory."""
+    """A CSR matrix saved by scipy.sparse.save_npz, compressed or not, streamed in constant memory."""
+
+    held_bytes = 0
 
     def __init__(self, path: str, side: SideFiles, offset: int) -> None:
         self.path, self.side, self.offset = path, side, offset
@@ -134,10 +136,10 @@ class _Member:
 class MatrixMarketReader:
     """A MatrixMarket file (also .gz, .bz2), rows = examples. Its entries come in any order, so it is read whole.
 
-    Raises MemoryBudgetError before reading when `memory` bytes are not enough.
+    `held_bytes` is what that takes.
     """
 
-    def __init__(self, path: str, side: SideFiles, offset: int, memory: int) -> None:
+    def __init__(self, path: str, side: SideFiles, offset: int) -> None:
         import scipy.io
 
         self.path, self.side, self.offset = path, side, offset
@@ -148,14 +150,8 @@ class MatrixMarketReader:
         if field == "complex":
             raise BadInputError(f"{path}: complex values; a feature must be a real number")
         copies = 1 if symmetry == "general" else 2
-        needed = (
-            _coordinate_bytes(entries * copies, self.n_rows) if layout == "coordinate" else 24 * self.n_rows * self.n_features
-        )
-        if needed > memory:
-            raise MemoryBudgetError(
-                f"{path}: a MatrixMarket file is read whole and needs {format_bytes(needed)}, but --memory leaves "
-                f"{format_bytes(memory)}; raise it, or save the matrix as CSR with scipy.sparse.save_npz, which is streamed"
-            )
+        coordinates = entries * copies if layout == "coordinate" else self.n_rows * self.n_features
+        self.held_bytes = coordinates * COORDINATE_BYTES + self.n_rows * 16
 
     def rows(self, start: int, block_nnz: int) -> Iterator[RawRows]:
         import scipy.io
@@ -169,8 +165,3 @@ class MatrixMarketReader:
             first, stop = start + first, start + stop
             entries = slice(X.indptr[first], X.indptr[stop])
             yield self.side.rows(X.indptr[first : stop + 1], X.indices[entries], X.data[entries], self.offset + first)
-
-
-def _coordinate_bytes(entries: int, rows: int) -> int:
-    """Peak of reading `entries` coordinates and turning them into CSR: (row, column, value) twice, and the CSR itself."""
-    return entries * (2 * 16 + 16) + rows * 16

@@ -5,21 +5,22 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from streamcut.io.buffers import buffer_bytes
 from streamcut.io.canonical import RawRows
-from streamcut.io.dataset import first_rows, shard_bytes
+from streamcut.io.dataset import first_rows
 from streamcut.io.opening import open_dataset
 from streamcut.io.sources import row_ranges
 
 
 class StoreReader:
-    """`largest_shard` is the size of the largest decoded shard in bytes: one is held at a time."""
+    """`held_bytes`: memory for the largest shard; one is held at a time."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.data = open_dataset(path)
         manifest = self.data.manifest
         self.n_rows, self.n_features = manifest.statistics.n_rows, manifest.statistics.n_features
-        self.largest_shard = max((shard_bytes(manifest, shard) for shard in manifest.shards), default=0)
+        self.held_bytes = buffer_bytes(manifest)
 
     def rows(self, start: int, block_nnz: int) -> Iterator[RawRows]:
         firsts = first_rows(self.data.manifest)

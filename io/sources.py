@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +14,8 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
 from streamcut.io.canonical import RawRows, RowRules, canonical
+from streamcut.io.inputs import find_inputs
+from streamcut.io.spec import MANIFEST
 from streamcut.units import format_bytes
 
 ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
@@ -38,10 +40,14 @@ class RowSource(Protocol):
 
 
 class TableReader(Protocol):
-    """One file of `n_rows` rows that can be read from any row on; `n_features` is None when only reading would tell."""
+    """One file of `n_rows` rows that can be read from any row on; `n_features` is None when only reading would tell.
+
+    `held_bytes` is the memory that it takes besides the rows which it gives out.
+    """
 
     n_rows: int
     n_features: int | None
+    held_bytes: int
 
     def rows(self, start: int, block_nnz: int) -> Iterator[RawRows]:
         """Rows from number `start` on, in pieces of at most `block_nnz` entries (see `row_ranges`)."""
@@ -82,9 +88,10 @@ def row_ranges(indptr: np.ndarray, block_nnz: int, where: str, first_row: int) -
         stop = int(np.searchsorted(indptr, indptr[start] + block_nnz, side="right")) - 1
         if stop == start:
             entries = int(indptr[start + 1] - indptr[start])
+            needed, left = format_bytes(entries * ENTRY_BYTES), format_bytes(block_nnz * ENTRY_BYTES)
             raise MemoryBudgetError(
-                f"{where}: row {first_row + start} (0-based) has {entries:,} entries and needs {format_bytes(entries * ENTRY_BYTES)} "
-                f"in one piece, but --memory leaves {format_bytes(block_nnz * ENTRY_BYTES)} for it; raise --memory"
+                f"{where}: row {first_row + start} (0-based) has {entries:,} entries and needs {needed} in one piece, "
+                f"but --memory leaves {left} for it; raise --memory"
             )
         yield start, stop
         start = stop
@@ -110,6 +117,8 @@ def sniff(path: str) -> str:
     """
     if path == "-":
         return "svmlight"
+    if "://" in path:
+        return "streamcut"
     if not os.path.exists(path):
         raise NotFoundError(f"{path}: no such file or directory")
     if os.path.isdir(path):
@@ -151,6 +160,8 @@ def _sniff_head(path: str, head: bytes) -> str:
 
 def _sniff_directory(path: str) -> str:
     """A Zarr group is a store or an AnnData; any other directory holds text files."""
+    if os.path.exists(os.path.join(path, MANIFEST)):
+        return "streamcut"
     if not any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zgroup")):
         return "svmlight"
     import zarr
@@ -169,13 +180,21 @@ def _sniff_groups(path: str, members: set[str], attributes: dict) -> str:
     )
 
 
-def common_format(paths: list[str], wanted: str) -> str:
-    """The one format of all `paths`; `wanted` other than "auto" decides. Raises UsageError for a mixture."""
+def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
+    """(format, paths) of `inputs`: stores and AnnData directories as they are, other directories and globs as their files.
+
+    `wanted` other than "auto" decides the format. Raises NotFoundError, and UsageError for a mixture of formats.
+    """
+    paths: list[str] = []
+    for name in inputs:
+        if "://" in name or (os.path.isdir(name) and _sniff_directory(name) != "svmlight"):
+            paths.append(name)
+        else:
+            paths += [found.name for found in find_inputs([name])]
     if wanted != "auto":
-        return wanted
+        return wanted, paths
     found = {path: sniff(path) for path in paths}
-    kinds = sorted(set(found.values()))
-    if len(kinds) > 1:
+    if len(set(found.values())) > 1:
         listing = ", ".join(f"{path} ({kind})" for path, kind in list(found.items())[:6])
-        raise UsageError(f"the inputs are of different formats: {listing}; convert them one format at a time")
-    return kinds[0]
+        raise UsageError(f"the inputs are of different formats: {listing}; convert them one format at a time, or give --format")
+    return found[paths[0]], paths
