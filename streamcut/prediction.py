@@ -74,7 +74,7 @@ def chunks_of(data: Any) -> Iterator[Chunk]:
         X, y, *weight = data
         data = MemoryDataset(X, y, weight=weight[0] if weight else None)
     if isinstance(data, str | os.PathLike):
-        if sniff(os.fspath(data)) == "svmlight":
+        if _is_text(data):
             yield from _text_chunks(data)
             return
         data = open_store(data)
@@ -88,6 +88,16 @@ def open_store(path: str | os.PathLike):
     from streamcut.io.opening import open_dataset
 
     return open_dataset(path)
+
+
+def _is_text(path: str | os.PathLike) -> bool:
+    """Whether `path` is parsed on the way: stdin, a pipe or an svmlight file. Raises UsageError for what is to be converted."""
+    if os.fspath(path) != "-" and (os.path.isdir(path) or not os.path.exists(path)):
+        return False  # a store, a URL, or a matter of which open_store says what is wrong
+    kind = sniff(os.fspath(path))
+    if kind in ("npz", "mtx", "anndata", "parquet"):
+        raise UsageError(f"{path}: {kind} is not read directly; make a store of it with `streamcut convert`")
+    return kind == "svmlight"
 
 
 def _text_chunks(path: str | os.PathLike) -> Iterator[Chunk]:

@@ -24,7 +24,8 @@ def command(model: str, data: str, bound: bool, force: bool, as_json: bool) -> N
     primal          objective of the model, summed over the rows: proves that the model reaches it
     witness bound   value of the cutting plane in the model: shows that the recorded bound belongs to it; that the
                     plane lies below the objective is training's word
-    own bound       (--bound) made from the rows alone: no weights reach less, whatever the model says; loose
+    own bound       (--bound) made from the rows alone: no weights reach less, whatever the model says;
+                    loose, and next to nothing when features differ much in scale
     combined bound  (--bound) best mixture of both, as trustworthy as the witness
 
     Exits with code 5 when record and recomputation differ by more than 1e-9 of the objective.
