@@ -134,6 +134,19 @@ class StatisticsBuilder:
         if chunk.weight is not None:
             self.weight_sum = (self.weight_sum or 0.0) + float(chunk.weight.sum())
 
+    def state(self) -> dict:
+        """Everything in JSON types, for `from_state` in another process; at least one row must have been added."""
+        state = {name: value for name, value in vars(self).items() if name != "labels"}
+        return {**state, "labels": None if self.labels is None else sorted(self.labels.items())}
+
+    @classmethod
+    def from_state(cls, state: dict) -> StatisticsBuilder:
+        """The builder that gave `state()`: goes on to the same statistics, bit for bit."""
+        builder = cls()
+        vars(builder).update(state)
+        builder.labels = None if state["labels"] is None else Counter(dict(state["labels"]))
+        return builder
+
     def finish(self, n_features: int | None = None) -> Statistics:
         """The statistics so far; `n_features` overrides the number seen (it must not be smaller)."""
         return Statistics(

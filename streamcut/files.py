@@ -96,6 +96,8 @@ def locked(path: str | os.PathLike, what: str) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LockedError(f"{what} is being written by another process; wait for it or stop it") from None
+        if not os.path.exists(path) or not os.path.samestat(os.fstat(handle), os.stat(path)):
+            raise LockedError(f"{what} was being written by another process until just now; look at it, then try again")
         yield
     finally:
         os.close(handle)

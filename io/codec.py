@@ -1,0 +1,55 @@
+"""One array ↔ one Zarr v3 chunk file: bytes → blosc(lz4, shuffle) → crc32c. Uses numcodecs; knows no paths.
+
+A chunk file is the *payload* (a Blosc 1 frame) and four bytes: the payload's CRC-32C, little-endian. What guards the file
+elsewhere is the CRC of the payload, because the CRC of data followed by its own CRC is the same number for all data.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import google_crc32c
+import numpy as np
+from numcodecs import blosc
+
+# Blosc's own thread pool is one global lock; without it each calling thread decodes by itself, which is what lanes want.
+blosc.use_threads = False
+
+TRAILER = 4
+CODEC = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}
+MAX_BYTES = blosc.MAX_BUFFERSIZE  # of one decoded array: a limit of Blosc 1
+_HEADER = struct.Struct("<4BIII")
+
+
+def crc32c(data: np.ndarray | bytes) -> int:
+    """CRC-32C (Castagnoli) of the bytes of `data`, which must be contiguous."""
+    return google_crc32c.value(data if isinstance(data, bytes) else data.view(np.uint8))
+
+
+def trailer(crc: int) -> bytes:
+    return struct.pack("<I", crc)
+
+
+def read_trailer(data: np.ndarray) -> int:
+    return struct.unpack("<I", data)[0]
+
+
+def encode(array: np.ndarray) -> bytes:
+    """The payload for a contiguous little-endian `array` of at most MAX_BYTES. The same array always gives the same bytes."""
+    return blosc.compress(array, CODEC["cname"].encode(), CODEC["clevel"], blosc.SHUFFLE, CODEC["blocksize"])
+
+
+def decode(payload: np.ndarray, out: np.ndarray) -> None:
+    """Decompress `payload` (uint8) into `out`, contiguous and of the right size. Raises ValueError when they don't fit.
+
+    The lengths in the frame's header are compared first: Blosc trusts the header's word on how much input there is.
+    """
+    if len(payload) < _HEADER.size:
+        raise ValueError(f"{len(payload)} bytes are no Blosc frame")
+    _, _, _, _, decoded, _, encoded = _HEADER.unpack_from(payload)
+    if decoded != out.nbytes or encoded != len(payload):
+        raise ValueError(f"holds {decoded} bytes in {encoded}, not {out.nbytes} in {len(payload)}")
+    try:
+        blosc.decompress(payload, out)
+    except RuntimeError as error:
+        raise ValueError(f"does not decompress ({error})") from None

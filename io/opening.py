@@ -1,0 +1,99 @@
+"""`open_dataset`: from a path to a data set, or to an error that says what the path is instead."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+from streamcut.errors import IncompleteError, NotFoundError
+from streamcut.io.guarded import damaged, read_guarded
+from streamcut.io.manifest_file import read_manifest
+from streamcut.io.spec import JOURNAL, MANIFEST, PARTIAL, SHARDS, shard_name
+from streamcut.io.stored import StoredDataset
+from streamcut.io.zarr_layout import METADATA, is_foreign, shard_folder
+
+_HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+_CONVERT = "make a store of it with `streamcut convert`"
+
+
+def open_dataset(path: str | os.PathLike) -> StoredDataset:
+    """The store at `path`: a directory (Zarr or HDF5), a zip file of a Zarr store, or a URL that fsspec knows.
+
+    Raises NotFoundError when there is no store that this version reads, IncompleteError when its conversion was never finished,
+    CorruptError when it is damaged.
+    """
+    name = os.fspath(path)
+    if "://" in name:
+        return _fallback(name)
+    place = Path(name)
+    if place.is_dir():
+        return _open_directory(place)
+    if place.exists():
+        return _open_file(place)
+    unfinished = place.with_name(place.name + PARTIAL)
+    if unfinished.is_dir():
+        raise _incomplete(place)
+    raise NotFoundError(f"{place}: no such file or directory")
+
+
+def _open_directory(path: Path) -> StoredDataset:
+    if path.name.endswith(PARTIAL) and (path / JOURNAL).exists():
+        raise _incomplete(path.with_name(path.name.removesuffix(PARTIAL)))
+    if not (path / MANIFEST).exists():
+        if _was_a_store(path):
+            raise damaged(path / MANIFEST, "missing")
+        what = "a Zarr group" if any((path / name).exists() for name in (METADATA, ".zgroup", ".zarray")) else "a directory"
+        raise NotFoundError(f"{path}: {what}, but not a streamcut store; give the data to `streamcut convert`")
+    manifest = read_manifest(path / MANIFEST)
+    if manifest.backend == "hdf5":
+        from streamcut.io.hdf5_store import HDF5Store
+
+        return HDF5Store(str(path), manifest)
+    if (path / ".zgroup").exists() or _written_by_others(path, list(manifest.shards[0].arrays)):
+        return _fallback(str(path))
+    from streamcut.io.zarr_store import ZarrStore
+
+    for file, guard in manifest.files.items():
+        read_guarded(path / file, guard)
+    return ZarrStore(str(path), manifest)
+
+
+def _open_file(path: Path) -> StoredDataset:
+    try:
+        with open(path, "rb") as file:
+            start = file.read(len(_HDF5_MAGIC))
+    except OSError as error:
+        raise NotFoundError(f"{path}: {error.strerror}") from None
+    if zipfile.is_zipfile(path):
+        return _fallback(str(path))
+    if start == _HDF5_MAGIC:
+        raise NotFoundError(f"{path}: an HDF5 file, but not a streamcut store (those are directories); {_CONVERT}")
+    raise NotFoundError(f"{path}: a file, not a streamcut store; {_CONVERT}")
+
+
+def _fallback(path: str) -> StoredDataset:
+    from streamcut.io.zarr_fallback import ZarrPythonStore  # zarr-python takes a second to import
+
+    return ZarrPythonStore(path)
+
+
+def _incomplete(path: Path) -> IncompleteError:
+    return IncompleteError(f"{path}: its conversion was never finished; run the same `streamcut convert` with --resume")
+
+
+def _was_a_store(path: Path) -> bool:
+    """Whether a directory without manifest has our mark, so that the manifest must have been lost."""
+    try:
+        marked = b'"streamcut"' in (path / METADATA).read_bytes()
+    except OSError:
+        marked = False
+    return marked or (path / SHARDS / f"{shard_name(0)}.h5").exists()
+
+
+def _written_by_others(path: Path, arrays: list[str]) -> bool:
+    """Whether other software has written every array of the first shard anew; damage cannot make it look so."""
+    try:
+        return all(is_foreign((shard_folder(path, 0) / name / METADATA).read_bytes()) for name in arrays)
+    except OSError:
+        return False

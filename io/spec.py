@@ -1,0 +1,47 @@
+"""Names, dtypes and versions of the on-disk format: FORMAT.md as data. Readers and writers ask this module; it imports nothing."""
+
+FORMAT_VERSION = 1
+NEEDS = "0.1.0"  # the first streamcut that reads FORMAT_VERSION; written into every store for readers that are older
+
+MANIFEST = "manifest.json"
+SHARDS = "shards"
+BACKENDS = ("zarr", "hdf5")
+
+PARTIAL = ".partial"  # NAME.partial/ is a store in the making
+REPLACED = ".replaced"  # NAME.replaced/ is what NAME was, for the instant in which --force replaces it
+BUILD = "store"  # inside NAME.partial: what will become NAME
+JOURNAL = "journal.jsonl"
+LOCK = "lock"
+
+VALUES = ("int8", "float32", "float64")  # from small to large: the first that keeps every value of the shard exactly
+DTYPES = {
+    "data": VALUES,
+    "indices": ("int32", "int64"),
+    "indptr": ("int64",),
+    "y": VALUES,
+    "qid": ("int64",),
+    "weight": VALUES,
+}
+OPTIONAL = ("qid", "weight")
+
+CSR_ATTRIBUTES = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}  # and "shape": [rows, features]
+DICT_ATTRIBUTES = {"encoding-type": "dict", "encoding-version": "0.1.0"}
+
+SHARD_NNZ = 4 << 20  # 16 MiB an array: above 32 MiB glibc maps every temporary anew, and reading slows 3-4x
+
+
+def shard_name(shard: int) -> str:
+    """`000000`, `000001`, …: six digits or more."""
+    return f"{shard:06d}"
+
+
+def shard_rows(shard_nnz: int) -> int:
+    """Most rows in a shard of `shard_nnz` entries (a larger group excepted), so that rows without entries take bounded memory too."""
+    return max(1, shard_nnz // 4)
+
+
+def array_size(name: str, rows: int, nnz: int) -> int:
+    """Number of elements of array `name` of a shard."""
+    if name == "indptr":
+        return rows + 1
+    return nnz if name in ("data", "indices") else rows
