@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -59,9 +59,12 @@ class Evaluation:
         return {name: getattr(self, name) for name in names}
 
 
-def evaluate(model: LinearModel | str | os.PathLike, data: Any, *, ignore_extra_features: bool = False) -> Evaluation:
+def evaluate(
+    model: LinearModel | str | os.PathLike, data: Any, *, ignore_extra_features: bool = False, index_base: int = 1
+) -> Evaluation:
     """Measure `model` on `data`: an opened data set, the path of a store or of an svmlight file, (X, y) or (X, y, row weights).
 
+    `ignore_extra_features` and `index_base` are those of `predict`.
     Needs 8 bytes a row to sort the scores (16 more where rows have weights), and as much again while it does.
     Raises BadInputError for labels or features that the model does not know.
     """
@@ -69,7 +72,7 @@ def evaluate(model: LinearModel | str | os.PathLike, data: Any, *, ignore_extra_
     kept: dict[bool, list[tuple[np.ndarray, np.ndarray | None]]] = {True: [], False: []}
     counts = {(truth, said): 0.0 for truth in (True, False) for said in (True, False)}
     rows, loss, weight = 0, 0.0, 0.0
-    for chunk, scores in scored_chunks(model, data, ignore_extra_features=ignore_extra_features):
+    for chunk, scores in scored_chunks(model, data, ignore_extra_features=ignore_extra_features, index_base=index_base):
         positive = model.is_positive(chunk.y, chunk.first_row)
         u = chunk.weight
         hinge = np.maximum(0.0, 1.0 - np.where(positive, scores, -scores))
@@ -118,7 +121,7 @@ class _Ranking:
     def total(self) -> float:
         return float(len(self.scores)) if self.weights is None else float(self._before[-1])
 
-    def weight_below(self, scores: np.ndarray, side: str) -> np.ndarray:
+    def weight_below(self, scores: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
         """Weight of what is < `scores` (side "left") or ≤ `scores` ("right")."""
         places = np.searchsorted(self.scores, scores, side=side)
         return places.astype(np.float64) if self.weights is None else self._before[places]

@@ -13,6 +13,7 @@ import ast
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from streamcut.errors import UsageError
 
@@ -124,36 +125,35 @@ def _sklearn(text: str, rows: int | None) -> Translation:
     if name not in ("LinearSVC", "SGDClassifier"):
         raise UsageError(f"sklearn: {name} has no counterpart here; LinearSVC and SGDClassifier have one")
     given = _Keywords(name, found)
-    given.only("loss", "squared_hinge" if name == "LinearSVC" else "hinge", "hinge")
+    weights = given.take("class_weight", None) or {}
+    if not isinstance(weights, dict):
+        given.refuse(f"class_weight={weights!r}", "write the weights themselves, for example {1: 2.5}")
     given.only("penalty", "l2", "l2")
     intercept = given.take("fit_intercept", True)
-    scaling = 1.0
-    done = Translation()
     if name == "LinearSVC":
-        C, scaling = float(given.take("C", 1.0)), float(given.take("intercept_scaling", 1.0))
+        given.only("loss", "squared_hinge", "hinge")
         given.only("multi_class", "ovr", "ovr")
-        left_out = ("dual", "tol", "max_iter", "random_state", "verbose")
+        C, bias = float(given.take("C", 1.0)), float(given.take("intercept_scaling", 1.0)) if intercept else 0.0
+        dropped = given.drop("dual", "tol", "max_iter", "random_state", "verbose")
+        given.check()
     else:
-        lam = float(given.take("alpha", 1e-4))
+        given.only("loss", "hinge", "hinge")
+        lam, bias = float(given.take("alpha", 1e-4)), 0.0
         if lam <= 0:
             given.refuse(f"alpha={lam:g}", "without regularisation this is no SVM")
         if intercept:
             given.refuse(
                 "fit_intercept=True", "its intercept is not regularised, ours is; fit_intercept=False is the same problem"
             )
-        left_out = ("tol", "max_iter", "random_state", "verbose", "shuffle", "learning_rate", "eta0", "power_t", "n_jobs")
-        left_out += ("early_stopping", "validation_fraction", "n_iter_no_change", "l1_ratio", "epsilon")
-        C = None
-    weights = given.take("class_weight", None) or {}
-    if not isinstance(weights, dict):
-        given.refuse(f"class_weight={weights!r}", "write the weights themselves, for example {1: 2.5}")
-        weights = {}
-    dropped = [word for word in left_out if given.drop(word)]
-    given.check()
-    if C is None:
+        dropped = given.drop(
+            "tol", "max_iter", "random_state", "verbose", "shuffle", "learning_rate", "eta0", "power_t", "n_jobs"
+        )
+        dropped += given.drop("early_stopping", "validation_fraction", "n_iter_no_change", "l1_ratio", "epsilon")
+        given.check()
         C = 1 / (lam * _needed(rows, "SGDClassifier's alpha is per row"))
+    done = Translation()
     _class_weights(done, C, {float(label): float(weight) for label, weight in weights.items()})
-    done.number("--bias", scaling if intercept else 0.0)
+    done.number("--bias", bias)
     if dropped:
         done.notes.append(f"{', '.join(dropped)}: how scikit-learn goes about it, not what it solves; left out")
     return done
@@ -220,10 +220,10 @@ class _Given(_Refusals):
             if name in switches and not equals:
                 self.found[name] = ""
             elif name in values or (class_weights and name.startswith("-w") and len(name) > 2):
-                value = value if equals else next(words, None)
-                if value is None:
+                taken = value if equals else next(words, None)
+                if taken is None:
                     raise UsageError(f"{tool}: {name} needs a value")
-                self.found[name] = value
+                self.found[name] = taken
             else:
                 self.refuse(word, "not known" if word.startswith("-") else "not an option; leave file names out")
 
@@ -243,15 +243,16 @@ class _Given(_Refusals):
 class _Keywords(_Refusals):
     """Keyword arguments of a call; what is never asked for is unknown."""
 
-    def __init__(self, tool: str, found: dict[str, object]) -> None:
+    def __init__(self, tool: str, found: dict[str, Any]) -> None:
         super().__init__(tool)
         self.found = found
 
-    def take(self, name: str, default):
+    def take(self, name: str, default: Any) -> Any:
         return self.found.pop(name, default)
 
-    def drop(self, name: str) -> bool:
-        return self.found.pop(name, self) is not self
+    def drop(self, *names: str) -> list[str]:
+        """Those of `names` that are given, which are then known and have no effect."""
+        return [name for name in names if self.found.pop(name, self) is not self]
 
     def only(self, name: str, default: str, wanted: str) -> None:
         value = self.take(name, default)

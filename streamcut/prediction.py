@@ -21,12 +21,18 @@ ROWS_AT_ONCE = 1 << 20  # bounds what a shard of a great many short rows adds: 8
 
 
 def predict(
-    model: LinearModel | str | os.PathLike, data: Any, *, output: str = "labels", ignore_extra_features: bool = False
+    model: LinearModel | str | os.PathLike,
+    data: Any,
+    *,
+    output: str = "labels",
+    ignore_extra_features: bool = False,
+    index_base: int = 1,
 ) -> np.ndarray:
     """Labels (`output="labels"`) or scores (`"scores"`) of all rows of `data`, float64 (n,).
 
     data   an opened data set, the path of a store or of an svmlight file, or X (n × d, NumPy or SciPy sparse)
     ignore_extra_features   leave out features that the model does not have, instead of raising BadInputError
+    index_base              number of the first feature in svmlight text
 
     A store or file may have fewer features than the model (the others are 0); an array says its width, so it must be equal.
     """
@@ -38,12 +44,14 @@ def predict(
             data = data[:, : model.n_features]
         scores = model.decision_function(data)
     else:
-        chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features)
+        chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features, index_base=index_base)
         scores = np.concatenate([scores for _, scores in chunks] or [np.empty(0)])
     return scores if output == "scores" else model.labels_of(scores)
 
 
-def scored_chunks(model: LinearModel, data: Any, *, ignore_extra_features: bool = False) -> Iterator[tuple[Chunk, np.ndarray]]:
+def scored_chunks(
+    model: LinearModel, data: Any, *, ignore_extra_features: bool = False, index_base: int = 1
+) -> Iterator[tuple[Chunk, np.ndarray]]:
     """(rows, their scores float64) of `data`, at most ROWS_AT_ONCE at a time; both are valid until the next step.
 
     data   an opened data set, the path of a store or of an svmlight file, or (X, y) or (X, y, row weights)
@@ -51,7 +59,7 @@ def scored_chunks(model: LinearModel, data: Any, *, ignore_extra_features: bool 
     Raises BadInputError for features that the model does not have, unless they are to be left out, and for scores not finite.
     """
     weights = np.ascontiguousarray(model.augmented_weights)
-    for whole in chunks_of(data):
+    for whole in chunks_of(data, index_base):
         for start in range(0, whole.n_rows, ROWS_AT_ONCE):
             chunk = whole.rows(start, min(start + ROWS_AT_ONCE, whole.n_rows))
             chunk = _within(chunk, model.n_features, ignore_extra_features)
@@ -68,14 +76,14 @@ def as_model(model: LinearModel | str | os.PathLike) -> LinearModel:
     return load_model(model) if isinstance(model, str | os.PathLike) else model
 
 
-def chunks_of(data: Any) -> Iterator[Chunk]:
+def chunks_of(data: Any, index_base: int = 1) -> Iterator[Chunk]:
     """The rows of `data` (see `scored_chunks`) in their order."""
     if isinstance(data, tuple):
         X, y, *weight = data
         data = MemoryDataset(X, y, weight=weight[0] if weight else None)
     if isinstance(data, str | os.PathLike):
         if _is_text(data):
-            yield from _text_chunks(data)
+            yield from _text_chunks(data, index_base)
             return
         data = open_store(data)
     buffers = data.buffers()
@@ -100,10 +108,11 @@ def _is_text(path: str | os.PathLike) -> bool:
     return kind == "svmlight"
 
 
-def _text_chunks(path: str | os.PathLike) -> Iterator[Chunk]:
-    from streamcut.io.svmlight import SvmlightSource
+def _text_chunks(path: str | os.PathLike, index_base: int) -> Iterator[Chunk]:
+    from streamcut.io.svmlight import SvmlightOptions, SvmlightSource
 
-    for chunk, _ in SvmlightSource([os.fspath(path)]).blocks():
+    options = SvmlightOptions(index_base=index_base, dtype="float64")  # the numbers as they are written
+    for chunk, _ in SvmlightSource([os.fspath(path)], options).blocks():
         yield chunk
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import click
 
 from streamcut.cli.output import print_json, print_table
-from streamcut.cli.parameters import ignore_extra_option, json_option
+from streamcut.cli.parameters import ignore_extra_option, index_base_option, json_option
 
 
 @click.command(short_help="Measure a model on labelled rows.")
 @click.argument("model")
 @click.argument("data")
 @ignore_extra_option
+@index_base_option
 @json_option
-def command(model: str, data: str, ignore_extra_features: bool, as_json: bool) -> None:
+def command(model: str, data: str, ignore_extra_features: bool, index_base: int, as_json: bool) -> None:
     """Print how well MODEL does on DATA (a store, an svmlight file, or - for svmlight on stdin).
 
     Accuracy, balanced accuracy, ROC AUC (exact), average precision, precision, recall, F1, the four counts and the mean hinge
@@ -26,5 +27,5 @@ def command(model: str, data: str, ignore_extra_features: bool, as_json: bool) -
     """
     from streamcut.evaluation import evaluate
 
-    measures = evaluate(model, data, ignore_extra_features=ignore_extra_features).measures()
+    measures = evaluate(model, data, ignore_extra_features=ignore_extra_features, index_base=index_base).measures()
     print_json(measures) if as_json else print_table(measures)

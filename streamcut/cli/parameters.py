@@ -34,3 +34,6 @@ force_option = click.option("--force", is_flag=True, help="Replace the output fi
 ignore_extra_option = click.option(
     "--ignore-extra-features", is_flag=True, help="Leave out features that the model does not have, instead of refusing the data."
 )
+index_base_option = click.option(
+    "--index-base", type=click.IntRange(0, 1), default=1, show_default=True, help="Number of the first feature in svmlight text."
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from streamcut.cli.output import output_file, refuse_existing
-from streamcut.cli.parameters import force_option, ignore_extra_option
+from streamcut.cli.parameters import force_option, ignore_extra_option, index_base_option
 
 ROWS_PER_WRITE = 1 << 14  # text of so many rows is in memory at once
 
@@ -19,8 +19,11 @@ ROWS_PER_WRITE = 1 << 14  # text of so many rows is in memory at once
     "--output", "-o", "path", metavar="FILE", help="Write there instead of stdout; the file appears when it is complete."
 )
 @ignore_extra_option
+@index_base_option
 @force_option
-def command(model: str, data: str, what: str | None, path: str | None, ignore_extra_features: bool, force: bool) -> None:
+def command(
+    model: str, data: str, what: str | None, path: str | None, ignore_extra_features: bool, index_base: int, force: bool
+) -> None:
     """Print one line for each row of DATA (a store, an svmlight file, or - for svmlight on stdin), in its order.
 
     Scores have 17 significant digits, so that reading them back gives the same numbers.
@@ -40,7 +43,7 @@ def command(model: str, data: str, what: str | None, path: str | None, ignore_ex
     fitted = load_model(model)
     names = [f"{label:.17g}\n" for label in fitted.labels]
     with output_file(path) as file:
-        for _, scores in scored_chunks(fitted, data, ignore_extra_features=ignore_extra_features):
+        for _, scores in scored_chunks(fitted, data, ignore_extra_features=ignore_extra_features, index_base=index_base):
             for start in range(0, len(scores), ROWS_PER_WRITE):
                 part = scores[start : start + ROWS_PER_WRITE].tolist()
                 if what == "scores":

@@ -131,7 +131,7 @@ def _meta(model: LinearModel, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
             "fingerprint": model.fingerprint,
             "parameters": model.parameters,
             "history": model.history,
-            "sha256": {name: hashlib.sha256(array).hexdigest() for name, array in arrays.items()},
+            "sha256": {name: hashlib.sha256(array.data).hexdigest() for name, array in arrays.items()},
         }
     )
 
@@ -167,7 +167,7 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray
             wanted = meta.get("streamcut_version", "a newer version")
             raise NotFoundError(f"{path}: model format {version}: needs streamcut >= {wanted}")
         for name, digest in meta["sha256"].items():
-            if hashlib.sha256(arrays[name]).hexdigest() != digest:
+            if hashlib.sha256(arrays[name].data).hexdigest() != digest:
                 raise CorruptError(f"{path}: array {name!r} differs from its SHA-256; train again or restore the file")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorruptError(f"{path}: not a well-formed model: {error}") from error
