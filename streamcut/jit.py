@@ -8,3 +8,6 @@ A kernel and the helpers that it calls share a file: the disk cache does not see
 import numba
 
 kernel = numba.njit(nogil=True, cache=True, error_model="numpy")
+
+# For the smallest helpers of an inner loop: always inlined into their kernel.
+inlined = numba.njit(nogil=True, forceinline=True, error_model="numpy")
