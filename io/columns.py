@@ -10,6 +10,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError, NotFoundError
 from streamcut.io.decompress import open_bytes
+from streamcut.io.inputs import Input
 
 
 class ColumnFile:
@@ -79,5 +80,5 @@ class ColumnFile:
 
 def _open_text(path: str) -> io.TextIOWrapper:
     """A text file, compressed or not, for reading lines."""
-    stream, _ = open_bytes(open(path, "rb", buffering=0), path)
+    stream, _ = open_bytes(Input(path).open(), path)
     return io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig")

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.canonical import RawRows
-from streamcut.io.sources import row_ranges
+from streamcut.io.sources import BlockSize, row_ranges
 
 ROWS_AT_ONCE = 1 << 16
 
@@ -37,16 +37,16 @@ class AnnDataReader:
         self.held_bytes = 64 * self.n_rows  # the columns of obs, words included
         self.columns = [None if name is None else self._column(group["obs"], name) for name in (labels, qid, weight)]
 
-    def rows(self, start: int, block_nnz: int) -> Iterator[RawRows]:
+    def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
         if self.dense:
-            yield from self._dense_rows(start, block_nnz)
+            yield from self._dense_rows(start, size)
             return
         while start < self.n_rows:
             stop = min(start + ROWS_AT_ONCE, self.n_rows)
             bounds = np.asarray(self.X["indptr"][start : stop + 1], np.int64)
             if len(bounds) != stop - start + 1 or (np.diff(bounds) < 0).any():
                 raise BadInputError(f"{self.path}: X/indptr is damaged")
-            for first, last in row_ranges(bounds, block_nnz, self.path, start):
+            for first, last in row_ranges(bounds, size, self.path, start):
                 entries = slice(int(bounds[first]), int(bounds[last]))
                 indices, values = self.X["indices"][entries], self.X["data"][entries]
                 if len(indices) != len(values) or len(values) != entries.stop - entries.start:
@@ -54,8 +54,8 @@ class AnnDataReader:
                 yield RawRows(bounds[first : last + 1], indices, values, *self._columns(start + first, start + last))
             start = stop
 
-    def _dense_rows(self, start: int, block_nnz: int) -> Iterator[RawRows]:
-        at_once = max(1, block_nnz // max(1, self.n_features))
+    def _dense_rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
+        at_once = max(1, size.usual // max(1, self.n_features))
         for first in range(start, self.n_rows, at_once):
             last = min(first + at_once, self.n_rows)
             block = np.asarray(self.X[first:last])

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.canonical import RawRows
-from streamcut.io.sources import row_ranges
+from streamcut.io.sources import BlockSize, row_ranges
 
 ROWS_AT_ONCE = 1 << 13
 
@@ -43,7 +43,7 @@ class ParquetReader:
             self.group_rows = [group.num_rows for group in groups]
             self.held_bytes = max((group.total_byte_size for group in groups), default=0)
 
-    def rows(self, start: int, block_nnz: int) -> Iterator[RawRows]:
+    def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
         wanted = list(filter(None, self.names.values()))
         group, skip = 0, start
         while group < len(self.group_rows) and skip >= self.group_rows[group]:
@@ -57,10 +57,10 @@ class ParquetReader:
                     dropped = min(skip, rows)
                     batch, skip = batch.slice(dropped), skip - dropped
                 if batch.num_rows:
-                    yield from self._pieces(batch, row + rows - batch.num_rows, block_nnz)
+                    yield from self._pieces(batch, row + rows - batch.num_rows, size)
                 row += rows
 
-    def _pieces(self, batch, row: int, block_nnz: int) -> Iterator[RawRows]:
+    def _pieces(self, batch, row: int, size: BlockSize) -> Iterator[RawRows]:
         indptr, indices = self._lists(batch, "indices", row)
         values = None
         if self.names["values"] is not None:
@@ -69,7 +69,7 @@ class ParquetReader:
                 bad = int(np.flatnonzero(value_ptr != indptr)[0]) - 1
                 raise BadInputError(f"{self.path}: row {row + bad} (0-based) has lists of different lengths")
         columns = [self._column(batch, name, row) for name in ("labels", "qid", "weight")]
-        for first, stop in row_ranges(indptr, block_nnz, self.path, row):
+        for first, stop in row_ranges(indptr, size, self.path, row):
             entries = slice(indptr[first], indptr[stop])
             yield RawRows(
                 indptr[first : stop + 1],

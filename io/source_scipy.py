@@ -11,7 +11,7 @@ import numpy as np
 from streamcut.errors import BadInputError
 from streamcut.io.canonical import RawRows
 from streamcut.io.columns import ColumnFile
-from streamcut.io.sources import row_ranges
+from streamcut.io.sources import BlockSize, row_ranges
 
 ROWS_AT_ONCE = 1 << 16
 COORDINATE_BYTES = 48  # (row, column, value) twice while they are read, and the CSR that they become
@@ -58,7 +58,7 @@ class NpzReader:
                 if indptr.length != self.n_rows + 1:
                     raise BadInputError(f"{path}: {indptr.length} row pointers for {self.n_rows} rows; the file is damaged")
 
-    def rows(self, start: int, block_nnz: int) -> Iterator[RawRows]:
+    def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
         with (
             self._archive() as archive,
             _Member(archive, self.path, "indptr") as indptr,
@@ -73,7 +73,7 @@ class NpzReader:
                 bounds = np.concatenate([bounds[-1:], indptr.read(min(ROWS_AT_ONCE, self.n_rows - start))]).astype(np.int64)
                 if (np.diff(bounds) < 0).any():
                     raise BadInputError(f"{self.path}: row pointers decrease; the file is damaged")
-                for first, stop in row_ranges(bounds, block_nnz, self.path, start):
+                for first, stop in row_ranges(bounds, size, self.path, start):
                     count = int(bounds[stop] - bounds[first])
                     entries = indices.read(count), data.read(count)
                     yield self.side.rows(bounds[first : stop + 1], *entries, self.offset + start + first)
@@ -153,7 +153,7 @@ class MatrixMarketReader:
         coordinates = entries * copies if layout == "coordinate" else self.n_rows * self.n_features
         self.held_bytes = coordinates * COORDINATE_BYTES + self.n_rows * 16
 
-    def rows(self, start: int, block_nnz: int) -> Iterator[RawRows]:
+    def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
         import scipy.io
         import scipy.sparse as sp
 
@@ -161,7 +161,7 @@ class MatrixMarketReader:
             X = sp.csr_array(scipy.io.mmread(self.path))
         except (ValueError, OSError, EOFError, OverflowError) as error:
             raise BadInputError(f"{self.path}: {error}") from None
-        for first, stop in row_ranges(X.indptr[start:], block_nnz, self.path, start):
+        for first, stop in row_ranges(X.indptr[start:], size, self.path, start):
             first, stop = start + first, start + stop
             entries = slice(X.indptr[first], X.indptr[stop])
             yield self.side.rows(X.indptr[first : stop + 1], X.indices[entries], X.data[entries], self.offset + first)

@@ -9,7 +9,7 @@ from streamcut.io.buffers import buffer_bytes
 from streamcut.io.canonical import RawRows
 from streamcut.io.dataset import first_rows
 from streamcut.io.opening import open_dataset
-from streamcut.io.sources import row_ranges
+from streamcut.io.sources import BlockSize, row_ranges
 
 
 class StoreReader:
@@ -22,13 +22,13 @@ class StoreReader:
         self.n_rows, self.n_features = manifest.statistics.n_rows, manifest.statistics.n_features
         self.held_bytes = buffer_bytes(manifest)
 
-    def rows(self, start: int, block_nnz: int) -> Iterator[RawRows]:
+    def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
         firsts = first_rows(self.data.manifest)
         buffers = self.data.buffers()
         for shard in range(bisect_right(firsts, start) - 1, len(firsts) - 1):
             chunk = self.data.read(shard, buffers)
             chunk = chunk.rows(max(0, start - firsts[shard]), chunk.n_rows)
-            for first, stop in row_ranges(chunk.indptr, block_nnz, self.path, chunk.first_row):
+            for first, stop in row_ranges(chunk.indptr, size, self.path, chunk.first_row):
                 piece = chunk.rows(first, stop)
                 entries = slice(piece.indptr[0], piece.indptr[-1])
                 values = None if piece.data is None else piece.data[entries]

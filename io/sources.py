@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, Us
 from streamcut.io.canonical import RawRows, RowRules, canonical
 from streamcut.io.inputs import find_inputs
 from streamcut.io.spec import MANIFEST
+from streamcut.io.svmlight_groups import GroupCheck
 from streamcut.units import format_bytes
 
 ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
@@ -25,7 +27,7 @@ FORMATS = ("svmlight", "npz", "mtx", "anndata", "parquet", "streamcut")
 class RowSource(Protocol):
     """Rows of one or several inputs, in order.
 
-    identity  JSON: what is read; a conversion resumes only over the same
+    identity  what a resumed run must have in common with the first (JSON types); "inputs" lists [name, bytes, time of change]
     counters  what was unusual in the rows that `blocks` gave out so far
     """
 
@@ -33,10 +35,18 @@ class RowSource(Protocol):
     counters: dict[str, int]
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
-        """Chunks of consecutive rows, each with the position after it: `blocks(position)` goes on from there.
+        """Chunks of consecutive rows, each with the position where it began: `blocks(position)` starts there again.
 
-        A chunk's arrays may be reused for the next one. Raises BadInputError naming the place.
+        A chunk's arrays may be reused for the next one. A qid that comes back is noticed only when all is read from the beginning.
+        Raises BadInputError naming the place.
         """
+
+
+class BlockSize(NamedTuple):
+    """Entries in one piece: as a rule at most `usual`, and `most` for a single row that is longer."""
+
+    usual: int
+    most: int
 
 
 class TableReader(Protocol):
@@ -49,58 +59,81 @@ class TableReader(Protocol):
     n_features: int | None
     held_bytes: int
 
-    def rows(self, start: int, block_nnz: int) -> Iterator[RawRows]:
-        """Rows from number `start` on, in pieces of at most `block_nnz` entries (see `row_ranges`)."""
+    def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
+        """Rows from number `start` on, in pieces that `row_ranges` cuts."""
 
 
 class TableSource:
-    """RowSource over TableReaders, one after the other. `paths` (strings) name them in messages."""
+    """RowSource over TableReaders, one after the other. `paths` name them in messages; `grouped`: a qid may not come back."""
 
-    def __init__(self, kind: str, paths: list[str], readers: list[TableReader], rules: RowRules, block_nnz: int) -> None:
+    def __init__(
+        self, paths: list[str], readers: list[TableReader], rules: RowRules, size: BlockSize, grouped: bool = True
+    ) -> None:
         widths = {reader.n_features for reader in readers} - {None}
         if len(widths) > 1 and rules.n_features is None:
-            raise BadInputError(
-                f"the inputs have {', '.join(map(str, sorted(widths)))} features; say how many there are with --n-features"
-            )
-        self.kind, self.paths, self.readers, self.rules, self.block_nnz = kind, paths, readers, rules, block_nnz
+            found = ", ".join(map(str, sorted(widths)))
+            raise BadInputError(f"the inputs have {found} features; say how many there are with --n-features")
+        self.paths, self.readers, self.rules, self.size, self.grouped = paths, readers, rules, size, grouped
         self.n_features = rules.n_features if rules.n_features is not None else next(iter(widths), None)
-        self.identity = {"format": kind, "files": [describe(path) for path in paths]}
+        self.identity = {"inputs": [describe(path) for path in paths]}
         self.counters: Counter[str] = Counter()
         self.total_rows = sum(reader.n_rows for reader in readers)
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
-        start = start or {"file": 0, "row": 0, "counters": {}}
-        self.counters = Counter(start["counters"])
-        first_row = sum(reader.n_rows for reader in self.readers[: start["file"]]) + start["row"]
-        for number in range(start["file"], len(self.readers)):
-            row = start["row"] if number == start["file"] else 0
-            for raw in self.readers[number].rows(row, self.block_nnz):
+        """As RowSource says. Whether a qid comes back is known only of the rows from `start` on."""
+        begin = start or {"file": 0, "row": 0, "counters": {}}
+        self.counters = Counter(begin["counters"])
+        first_row = sum(reader.n_rows for reader in self.readers[: begin["file"]]) + begin["row"]
+        has_qid, groups = None, GroupCheck()
+        for number in range(begin["file"], len(self.readers)):
+            row = begin["row"] if number == begin["file"] else 0
+            for raw in self.readers[number].rows(row, self.size):
+                position = {"file": number, "row": row, "counters": dict(self.counters)}
                 chunk = canonical(raw, self.rules, self.counters, self.paths[number], first_row, row)
+                if has_qid not in (None, chunk.qid is not None):
+                    raise BadInputError(
+                        f"{self.paths[number]}: some inputs have a qid and others none; give all of them one, or none"
+                    )
+                has_qid = chunk.qid is not None
+                if has_qid and self.grouped:
+                    _check_groups(groups, chunk, self.paths[number], row)
+                yield chunk, position
                 row += chunk.n_rows
                 first_row += chunk.n_rows
-                yield chunk, {"file": number, "row": row, "counters": dict(self.counters)}
 
 
-def row_ranges(indptr: np.ndarray, block_nnz: int, where: str, first_row: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows with at most `block_nnz` entries each. Raises MemoryBudgetError for a row that alone has more."""
+def _check_groups(groups: GroupCheck, chunk: Chunk, path: str, row: int) -> None:
+    repeat = groups.first_repeat(chunk.qid)
+    if repeat is not None:
+        raise BadInputError(
+            f"{path}: row {row + repeat} (0-based): qid {chunk.qid[repeat]} comes back after other rows; "
+            f"the rows of a qid must stand together (--group-by-qid sorts them)"
+        )
+
+
+def row_ranges(indptr: np.ndarray, size: BlockSize, where: str, first_row: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows with at most `size.usual` entries each, or one longer row. Raises MemoryBudgetError beyond `size.most`."""
     start, n = 0, len(indptr) - 1
     while start < n:
-        stop = int(np.searchsorted(indptr, indptr[start] + block_nnz, side="right")) - 1
+        stop = int(np.searchsorted(indptr, indptr[start] + size.usual, side="right")) - 1
         if stop == start:
-            entries = int(indptr[start + 1] - indptr[start])
-            needed, left = format_bytes(entries * ENTRY_BYTES), format_bytes(block_nnz * ENTRY_BYTES)
-            raise MemoryBudgetError(
-                f"{where}: row {first_row + start} (0-based) has {entries:,} entries and needs {needed} in one piece, "
-                f"but --memory leaves {left} for it; raise --memory"
-            )
+            stop = start + 1
+            entries = int(indptr[stop] - indptr[start])
+            if entries > size.most:
+                needed, left = format_bytes(entries * ENTRY_BYTES), format_bytes(size.most * ENTRY_BYTES)
+                raise MemoryBudgetError(
+                    f"{where}: row {first_row + start} (0-based) has {entries:,} entries and needs {needed} in one piece, "
+                    f"but --memory leaves {left} for it; raise --memory"
+                )
         yield start, stop
         start = stop
 
 
-def describe(path: str) -> dict:
-    """What makes a file the same file: name, bytes, time of change."""
-    state = os.stat(path)
-    return {"name": os.path.basename(path.rstrip("/")), "bytes": tree_bytes(path), "mtime_ns": state.st_mtime_ns}
+def describe(path: str) -> list:
+    """[name, bytes, time of change in ns] of a file or directory; nothing but the name is known of a URL."""
+    if "://" in path:
+        return [path, None, None]
+    return [path, tree_bytes(path), os.stat(path).st_mtime_ns]
 
 
 def tree_bytes(path: str | Path) -> int:
@@ -183,14 +216,19 @@ def _sniff_groups(path: str, members: set[str], attributes: dict) -> str:
 def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
     """(format, paths) of `inputs`: stores and AnnData directories as they are, other directories and globs as their files.
 
-    `wanted` other than "auto" decides the format. Raises NotFoundError, and UsageError for a mixture of formats.
+    `wanted` other than "auto" decides the format. Raises NotFoundError, and UsageError for a mixture of formats or a file that is
+    named twice.
     """
+    names = [name for given in inputs for name in _glob(given)]
     paths: list[str] = []
-    for name in inputs:
-        if "://" in name or (os.path.isdir(name) and _sniff_directory(name) != "svmlight"):
-            paths.append(name)
-        else:
-            paths += [found.name for found in find_inputs([name])]
+    for name in names:
+        whole = "://" in name or (os.path.isdir(name) and _sniff_directory(name) != "svmlight")
+        paths += [name] if whole else [found.name for found in find_inputs([name])]
+    twice = [path for path, count in Counter(map(os.path.realpath, paths)).items() if count > 1]
+    if twice:
+        raise UsageError(f"{twice[0]}: named twice; each input is read once")
+    if not paths:
+        raise UsageError("no input; name files, directories, globs, stores, or - for standard input")
     if wanted != "auto":
         return wanted, paths
     found = {path: sniff(path) for path in paths}
@@ -198,3 +236,10 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
         listing = ", ".join(f"{path} ({kind})" for path, kind in list(found.items())[:6])
         raise UsageError(f"the inputs are of different formats: {listing}; convert them one format at a time, or give --format")
     return found[paths[0]], paths
+
+
+def _glob(name: str) -> list[str]:
+    """What a glob matches; a name that exists, or matches nothing, stays as it is."""
+    if os.path.lexists(name) or "://" in name or not glob.has_magic(name):
+        return [name]
+    return sorted(glob.glob(name, recursive=True)) or [name]

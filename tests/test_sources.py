@@ -14,7 +14,7 @@ from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, St
 from streamcut.io.canonical import RawRows, RowRules, canonical
 from streamcut.io.columns import ColumnFile
 from streamcut.io.source_scipy import MatrixMarketReader, NpzReader, SideFiles
-from streamcut.io.sources import TableSource, find_files, sniff
+from streamcut.io.sources import BlockSize, TableSource, find_files, sniff
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +52,13 @@ def npz_source(folder, table, rules=None, block=100, **save):
     np.save(folder / "q.npy", qid)
     side = SideFiles(write_column(folder / "y.txt", y), ColumnFile(str(folder / "q.npy"), "qid"))
     path = str(folder / "x.npz")
-    return TableSource("npz", [path], [NpzReader(path, side, 0)], rules or RowRules(), block)
+    return TableSource([path], [NpzReader(path, side, 0)], rules or RowRules(), BlockSize(block, 10**6))
 
 
 def anndata_source(path, table, **columns):
     from streamcut.io.source_anndata import AnnDataReader
 
-    return TableSource("anndata", [str(path)], [AnnDataReader(str(path), "label", "query")], RowRules(**columns), 100)
+    return TableSource([str(path)], [AnnDataReader(str(path), "label", "query")], RowRules(**columns), BlockSize(100, 10**6))
 
 
 def write_anndata(path, X, y, qid):
@@ -85,7 +85,7 @@ def parquet_source(path, base=0, **rules):
     from streamcut.io.source_parquet import ParquetReader
 
     reader = ParquetReader(str(path), "label", "indices", "values", base, "query")
-    return TableSource("parquet", [str(path)], [reader], RowRules(**rules), 100)
+    return TableSource([str(path)], [reader], RowRules(**rules), BlockSize(100, 10**6))
 
 
 def every_source(folder, table):
@@ -103,24 +103,23 @@ def every_source(folder, table):
     np.save(folder / "m.npy", qid)
     side = SideFiles(write_column(folder / "m.txt", y), ColumnFile(str(folder / "m.npy"), "qid"))
     reader = MatrixMarketReader(str(folder / "x.mtx"), side, 0)
-    yield TableSource("mtx", [str(folder / "x.mtx")], [reader], RowRules(dtype="float32"), 100)
+    yield TableSource([str(folder / "x.mtx")], [reader], RowRules(dtype="float32"), BlockSize(100, 10**6))
 
 
 def test_every_source_gives_its_rows_from_any_position(tmp_path, table):
     X, y, qid = table
     for source in every_source(tmp_path, table):
         (got, labels, queries, weight, _), positions = collected(source)
-        np.testing.assert_allclose(got, X.toarray(), rtol=1e-6, err_msg=source.kind)
+        np.testing.assert_allclose(got, X.toarray(), rtol=1e-6, err_msg=source.paths[0])
         np.testing.assert_array_equal(labels, y)
         np.testing.assert_array_equal(queries, qid)
         assert weight is None
         assert len(positions) > 3
-        for position in positions[:: max(1, len(positions) // 3)]:
+        for position in positions[:: len(positions) // 3]:
             rest, _ = collected(source, position)
             done = position["row"]
-            if done < 200:
-                np.testing.assert_allclose(rest[0], X.toarray()[done:], rtol=1e-6, err_msg=source.kind)
-                assert rest[4] == done
+            np.testing.assert_allclose(rest[0], X.toarray()[done:], rtol=1e-6, err_msg=source.paths[0])
+            assert rest[4] == done
 
 
 def test_uncompressed_npz_and_two_files_in_a_row(tmp_path, table):
@@ -130,7 +129,7 @@ def test_uncompressed_npz_and_two_files_in_a_row(tmp_path, table):
     labels = write_column(tmp_path / "y.txt", y)
     paths = [str(tmp_path / "a.npz"), str(tmp_path / "b.npz")]
     readers = [NpzReader(paths[0], SideFiles(labels), 0), NpzReader(paths[1], SideFiles(labels), 80)]
-    (got, seen, _, _, _), _ = collected(TableSource("npz", paths, readers, RowRules(), 60))
+    (got, seen, _, _, _), _ = collected(TableSource(paths, readers, RowRules(), BlockSize(60, 10**6)))
     np.testing.assert_array_equal(got, X.toarray())
     np.testing.assert_array_equal(seen, y)
 
@@ -143,7 +142,7 @@ def test_categories_become_labels_through_a_map(tmp_path, table):
     path = str(tmp_path / "x.h5ad")
 
     def source(label_map):
-        return TableSource("anndata", [path], [AnnDataReader(path, "word")], RowRules(label_map=label_map), 100)
+        return TableSource([path], [AnnDataReader(path, "word")], RowRules(label_map=label_map), BlockSize(100, 10**6))
 
     (_, labels, _, _, _), _ = collected(source({"ham": -1.0, "spam": 1.0}))
     np.testing.assert_array_equal(labels, np.where(y > 0, 1, -1))
@@ -240,14 +239,15 @@ def test_a_row_longer_than_the_memory_allows_is_refused(tmp_path):
     sp.save_npz(tmp_path / "x.npz", X)
     labels = SideFiles(write_column(tmp_path / "y", [0, 1]))
     path = str(tmp_path / "x.npz")
-    source = TableSource("npz", [path], [NpzReader(path, labels, 0)], RowRules(), 20)
+    source = TableSource([path], [NpzReader(path, labels, 0)], RowRules(), BlockSize(20, 40))
     with pytest.raises(MemoryBudgetError, match=r"row 0 .*50 entries.*raise --memory"):
         collected(source)
 
 
 def test_formats_are_told_by_content(tmp_path, table):
     X, y, qid = table
-    assert npz_source(tmp_path, table).kind == sniff(str(tmp_path / "x.npz")) == "npz"
+    npz_source(tmp_path, table)
+    assert sniff(str(tmp_path / "x.npz")) == "npz"
     write_anndata(tmp_path / "x.h5ad", X, y, qid)
     write_anndata(tmp_path / "x.zarr", X, y, qid)
     write_parquet(tmp_path / "x.parquet", X, y, qid)
@@ -297,3 +297,14 @@ def test_a_truncated_npz_is_refused_at_every_length(tmp_path, table):
                     100,
                 )
             )
+
+
+def test_a_qid_that_comes_back_is_refused_unless_it_will_be_grouped(tmp_path, table):
+    X, y, _ = table
+    qid = np.arange(200) // 10
+    qid[150:] = 3
+    source = npz_source(tmp_path, (X, y, qid))
+    with pytest.raises(BadInputError, match=r"row 150 .*qid 3 comes back.*--group-by-qid"):
+        collected(source)
+    source.grouped = False
+    assert collected(source)[0][2].tolist() == qid.tolist()
