@@ -23,6 +23,6 @@ run streamcut verify m.npz train.zarr
 run streamcut convert test.svm test.zarr --n-features 30
 run streamcut evaluate m.npz test.zarr
 printf '\n$ streamcut predict m.npz test.zarr | head -n 3\n'
-"$bin/streamcut" predict m.npz test.zarr >scores.txt
-head -n 3 scores.txt
+"$bin/streamcut" predict m.npz test.zarr >labels.txt
+head -n 3 labels.txt
 printf '\nAll of it is in %s.\n' "$PWD"

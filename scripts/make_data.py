@@ -172,15 +172,15 @@ def write_text(source: Source, blocks: int, path: str, threads: int) -> int:
 def write_store(source: Source, blocks: int, path: str, threads: int, backend: str, shard_nnz: int) -> int:
     from streamcut.io.writer import StoreWriter
 
-    recipe = asdict(source.recipe)
+    recipe = {"make_data": asdict(source.recipe)}
     nnz = 0
-    writer = StoreWriter(
-        path, backend=backend, shard_nnz=shard_nnz, n_features=recipe["features"], options={"make_data": recipe}, threads=threads
-    )
-    for number, chunk in enumerate(ordered(source.block, blocks, threads)):
-        nnz += chunk.nnz
-        writer.append(chunk, {"block": number})
-    writer.finish({"make_data": recipe})
+    with StoreWriter(
+        path, backend=backend, shard_nnz=shard_nnz, n_features=source.recipe.features, options=recipe, threads=threads
+    ) as writer:
+        for number, chunk in enumerate(ordered(source.block, blocks, threads)):
+            nnz += chunk.nnz
+            writer.append(chunk, {"block": number})
+        writer.finish(recipe)
     return nnz
 
 

@@ -15,5 +15,5 @@ done >train.svm
 "$bin/streamcut" convert train.svm train.zarr
 "$bin/streamcut" train train.zarr --model m.npz
 "$bin/streamcut" verify m.npz train.zarr
-"$bin/streamcut" predict m.npz train.zarr >scores.txt
-test "$(wc -l <scores.txt)" -eq 400
+"$bin/streamcut" predict m.npz train.zarr >labels.txt
+test "$(wc -l <labels.txt)" -eq 400

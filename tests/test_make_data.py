@@ -10,6 +10,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
+from streamcut.io.opening import open_dataset
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 import make_data
 
@@ -133,3 +135,21 @@ def test_nothing_is_overwritten(tmp_path, capsys):
         make_data.main([str(tmp_path / "x.svm")])
     assert "exists" in capsys.readouterr().err
     assert (tmp_path / "x.svm").read_text() == "mine"
+
+
+@pytest.mark.parametrize("backend", ["zarr", "hdf5"])
+def test_a_store_holds_the_same_rows(tmp_path, backend):
+    path = str(tmp_path / "store")
+    make_data.main(
+        [path, "--kind", "ranking", "--rows", "3000", "--features", "2000", "--backend", backend, "--shard-nnz", "50000"]
+    )
+    X, y, qid = matrix(source("ranking", 3000, 2000, 60, 0.5, 0))
+    data = open_dataset(path)
+    assert data.manifest.source["make_data"]["seed"] == 0
+    assert data.manifest.statistics.n_features == 2000
+    chunks = [data.read(shard) for shard in range(len(data.manifest.shards))]
+    assert len(chunks) > 2
+    np.testing.assert_array_equal(np.concatenate([chunk.y for chunk in chunks]), y)
+    np.testing.assert_array_equal(np.concatenate([chunk.qid for chunk in chunks]), qid)
+    np.testing.assert_array_equal(np.concatenate([chunk.indices for chunk in chunks]), X.indices)
+    np.testing.assert_array_equal(np.concatenate([chunk.data for chunk in chunks]), X.data)
