@@ -47,7 +47,8 @@ def buffer_bytes(manifest: Manifest) -> int:
 
 def _sizes(shards: Iterable[ShardInfo], with_ones: bool) -> tuple[int, dict[str, int]]:
     """(bytes of the longest file, {buffer: bytes})."""
-    raw, room = 0, {}
+    raw = 0
+    room: dict[str, int] = {}
     for shard in shards:
         raw = max(raw, *(length for length, _ in shard.files.values()))
         for name, info in shard.arrays.items():

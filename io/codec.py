@@ -7,6 +7,7 @@ elsewhere is the CRC of the payload, because the CRC of data followed by its own
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -16,7 +17,7 @@ from numcodecs import blosc
 blosc.use_threads = False
 
 TRAILER = 4
-CODEC = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}
+CODEC: dict[str, Any] = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}
 MAX_BYTES = blosc.MAX_BUFFERSIZE  # of one decoded array: a limit of Blosc 1
 _HEADER = struct.Struct("<4BIII")
 
@@ -31,7 +32,7 @@ def trailer(crc: int) -> bytes:
 
 
 def read_trailer(data: np.ndarray) -> int:
-    return struct.unpack("<I", data)[0]
+    return struct.unpack("<I", data.tobytes())[0]
 
 
 def encode(array: np.ndarray) -> bytes:
@@ -46,7 +47,7 @@ def decode(payload: np.ndarray, out: np.ndarray) -> None:
     """
     if len(payload) < _HEADER.size:
         raise ValueError(f"{len(payload)} bytes are no Blosc frame")
-    _, _, _, _, decoded, _, encoded = _HEADER.unpack_from(payload)
+    _, _, _, _, decoded, _, encoded = _HEADER.unpack(payload[: _HEADER.size].tobytes())
     if decoded != out.nbytes or encoded != len(payload):
         raise ValueError(f"holds {decoded} bytes in {encoded}, not {out.nbytes} in {len(payload)}")
     try:

@@ -54,8 +54,9 @@ class ShardRows:
 
     def chunk(self) -> Chunk:
         """The rows that are here, as views."""
-        extra = {name: array[: self.rows] for name, array in self._extra.items()}
-        return Chunk(self._indptr[: self.rows + 1], self._indices[: self.nnz], self._data[: self.nnz], **extra)
+        y = self._extra["y"][: self.rows]
+        qid, weight = (self._extra[name][: self.rows] if name in self._extra else None for name in ("qid", "weight"))
+        return Chunk(self._indptr[: self.rows + 1], self._indices[: self.nnz], self._data[: self.nnz], y, qid, weight)
 
     def split(self, row: int) -> Chunk | None:
         """Take off the rows from `row` on and return them as copies; None when there are none."""
@@ -66,7 +67,7 @@ class ShardRows:
         copied = Chunk(
             tail.indptr - start,
             tail.indices[start:].copy(),
-            tail.data[start:].copy(),
+            self._data[start : self.nnz].copy(),
             tail.y.copy(),
             None if tail.qid is None else tail.qid.copy(),
             None if tail.weight is None else tail.weight.copy(),
@@ -131,7 +132,7 @@ class ShardCutter:
 
     def _append(self, current: ShardRows, chunk: Chunk) -> None:
         if chunk.qid is not None:
-            before = chunk.qid[0] if current.rows == 0 else self._last_qid
+            before = chunk.qid[:1] if current.rows == 0 else np.array([self._last_qid])
             starts = np.flatnonzero(np.diff(chunk.qid, prepend=before))
             if len(starts):
                 self._open = current.rows + int(starts[-1])

@@ -59,7 +59,7 @@ def _read(path: str | os.PathLike, view: np.ndarray) -> None:
 
 
 def read_guarded(path: str | os.PathLike, guard: tuple[int, int], raw: np.ndarray | None = None) -> np.ndarray:
-    """The content of `path`, whose (length, CRC-32C) must be `guard`; a view of `raw` if that is given. Errors as read_exactly."""
+    """The content of `path`, whose (length, CRC-32C) must be `guard`; a view of `raw` if given. Errors as read_exactly."""
     length, crc = guard
     content = read_exactly(path, length, np.empty(length, np.uint8) if raw is None else raw)
     if crc32c(content) != crc:

@@ -1,4 +1,4 @@
-"""Writing the shards of an HDF5 store: each file is built in memory and appears whole, because a half-written one cannot be opened."""
+"""Writing the shards of an HDF5 store: each is built in memory and appears whole, for a half-written one cannot be opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal of a conversion: one JSON line per finished shard, each with its checksum, each on the disk before the next begins."""
+"""The journal of a conversion: a line of JSON per finished shard, with its checksum, on the disk before the next one begins."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_journal(path: str | os.PathLike) -> list[tuple[dict, int]]:
 
 
 class Journal:
-    """Appends records durably, behind the first `keep` bytes of the file. Failpoint convert.journal: before writing, before fsync."""
+    """Appends records durably behind the first `keep` bytes of the file. Failpoint convert.journal: before write and fsync."""
 
     def __init__(self, path: str | os.PathLike, keep: int) -> None:
         self._path = path

@@ -12,7 +12,7 @@ from typing import Any
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.io.guarded import damaged
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, Statistics
-from streamcut.io.spec import BACKENDS, DTYPES, FORMAT_VERSION, MANIFEST, NEEDS, OPTIONAL, array_size
+from streamcut.io.spec import BACKENDS, DTYPES, FORMAT_VERSION, NEEDS, OPTIONAL, array_size
 
 _ARRAY_FIELDS = ("dtype", "size", "content_crc32c", "stored_bytes", "stored_crc32c")
 

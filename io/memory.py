@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
-
-SHARD_NNZ = 4 << 20
+from streamcut.io.spec import SHARD_NNZ, shard_rows
 
 
 class MemoryDataset:
@@ -72,12 +71,13 @@ class MemoryDataset:
 
 
 def _cuts(indptr: np.ndarray, qid: np.ndarray | None, shard_nnz: int) -> list[tuple[int, int]]:
-    """Row ranges of at most `shard_nnz` entries (a longer row or group stands alone); groups stay whole."""
+    """Row ranges of at most `shard_nnz` entries (a longer row or group stands alone); groups stay whole. As stores cut them."""
     n = len(indptr) - 1
     allowed = np.arange(1, n + 1) if qid is None else np.append(np.flatnonzero(qid[1:] != qid[:-1]) + 1, n)
     cuts, start = [], 0
     while start < n:
         fits = np.searchsorted(indptr[allowed], indptr[start] + shard_nnz, side="right")
+        fits = min(fits, np.searchsorted(allowed, start + shard_rows(shard_nnz), side="right"))
         first = np.searchsorted(allowed, start, side="right")
         stop = int(allowed[max(first, fits - 1)])
         cuts.append((start, stop))

@@ -1,4 +1,4 @@
-"""Names, dtypes and versions of the on-disk format: FORMAT.md as data. Readers and writers ask this module; it imports nothing."""
+"""Names, dtypes and versions of the on-disk format: FORMAT.md as data, asked by readers and writers. Imports nothing."""
 
 FORMAT_VERSION = 1
 NEEDS = "0.1.0"  # the first streamcut that reads FORMAT_VERSION; written into every store for readers that are older
@@ -36,7 +36,7 @@ def shard_name(shard: int) -> str:
 
 
 def shard_rows(shard_nnz: int) -> int:
-    """Most rows in a shard of `shard_nnz` entries (a larger group excepted), so that rows without entries take bounded memory too."""
+    """Most rows in a shard of `shard_nnz` entries (a larger group excepted): rows with few entries take memory too."""
     return max(1, shard_nnz // 4)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +39,7 @@ class VerifyReport:
     bytes: int = 0
     read_data: bool = False
     problems: tuple[str, ...] = ()
-    unexpected: tuple[str, ...] = field(default=())
+    unexpected: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -147,7 +147,8 @@ def _row_problems(data: StoredDataset, shard: int, arrays: dict[str, np.ndarray]
 
 def _chunk(arrays: dict[str, np.ndarray], buffers: Buffers) -> Chunk:
     weight = buffers.widened("weight", arrays["weight"]) if "weight" in arrays else None
-    return Chunk(arrays["indptr"], arrays["indices"], arrays["data"], buffers.widened("y", arrays["y"]), arrays.get("qid"), weight)
+    y = buffers.widened("y", arrays["y"])
+    return Chunk(arrays["indptr"], arrays["indices"], arrays["data"], y, arrays.get("qid"), weight)
 
 
 def _unexpected(root: Path, files: dict[str, tuple[int, int | None]]) -> Iterator[str]:

@@ -184,7 +184,7 @@ class StoreWriter:
         if not self._force:
             raise UsageError(f"{self.path} exists; choose another name, or replace it with --force")
         if not (self.path / MANIFEST).is_file():
-            raise UsageError(f"{self.path} exists and is not a streamcut store, so --force does not replace it; remove it yourself")
+            raise UsageError(f"{self.path} exists and is not a streamcut store, so --force does not touch it; remove it yourself")
 
     def _begin(self, stack: contextlib.ExitStack) -> None:
         """Make NAME.partial what it was after the last finished shard, or empty."""
@@ -229,7 +229,8 @@ class StoreWriter:
         ]
         if differing:
             raise UsageError(
-                f"{self._partial} was begun differently: {'; '.join(differing)}; use the same options, or start anew without --resume"
+                f"{self._partial} was begun differently: {'; '.join(differing)}; "
+                "use the same options, or start anew without --resume"
             )
 
     # Shards on their way
@@ -249,13 +250,12 @@ class StoreWriter:
         extra = {name: getattr(chunk, name) for name in ("y", "weight") if getattr(chunk, name) is not None}
         limit = np.iinfo(np.int64).max if self._n_features is None else self._n_features
         problem = first_problem(chunk.indptr, chunk.indices, chunk.data, extra, limit)
-        first = self._statistics.n_rows
+        most = MAX_BYTES // 8
+        if problem is None and rows.nnz > most:
+            problem = "indices", f"has {rows.nnz:,} entries of one row or qid, and a shard holds at most {most:,}"
         if problem is not None:
+            first = self._statistics.n_rows
             raise BadInputError(f"rows {first}…{first + rows.rows - 1}: {' '.join(problem)}")
-        if rows.nnz * 8 > MAX_BYTES:
-            raise BadInputError(
-                f"rows {first}…{first + rows.rows - 1}: {rows.nnz:,} entries must stay together, and a shard holds at most {MAX_BYTES // 8:,}"
-            )
         self._statistics.add(chunk)
         record = {"statistics": self._statistics.state(), "next": self._next_start(self._statistics.n_rows)}
         self._in_flight.append(_InFlight(rows, record, self._pool.submit(self._write, self._emitted, rows)))
