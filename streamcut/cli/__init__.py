@@ -7,12 +7,12 @@ import os
 import signal
 import sys
 from importlib import import_module
-from types import FrameType
 from typing import NoReturn
 
 import click
 
 from streamcut import __version__
+from streamcut.cli import signals
 from streamcut.errors import ExitCode, StreamcutError
 from streamcut.files import disk_full
 
@@ -58,10 +58,6 @@ _EXITS = {
 _SIGPIPE = 128 + signal.SIGPIPE  # what a shell reports for a program that ends as this one does when nobody reads on
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM: ends work in the same orderly way as Ctrl-C."""
-
-
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -82,7 +78,7 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of ExitCode."""
-    signal.signal(signal.SIGTERM, _terminate)
+    signals.install()
     sys.exit(_run(arguments))
 
 
@@ -111,14 +107,10 @@ def _run(arguments: list[str] | None) -> int:
         return _say(f"{where}{error.strerror}", _EXITS[error.errno])
     except MemoryError as error:
         return _say(f"out of memory ({error}); give a smaller --memory or free some", ExitCode.MEMORY)
-    except Terminated:
+    except signals.Terminated:
         return _say("terminated", ExitCode.TERMINATED)
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted", ExitCode.INTERRUPTED)
-
-
-def _terminate(signal_number: int, frame: FrameType | None) -> NoReturn:
-    raise Terminated
 
 
 def _say(message: str, code: int) -> int:

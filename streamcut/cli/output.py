@@ -26,8 +26,8 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, allow_nan=False))
 
 
-def print_table(rows: Mapping[str, Any]) -> None:
-    """Names and values below each other on stdout; None is shown as a dash."""
+def print_table(rows: Mapping[str, Any], *, err: bool = False) -> None:
+    """Names and values below each other on stdout, or on stderr; None is shown as a dash."""
     from rich.console import Console
     from rich.table import Table
 
@@ -36,7 +36,7 @@ def print_table(rows: Mapping[str, Any]) -> None:
     table.add_column(justify="right", no_wrap=True)
     for name, value in rows.items():
         table.add_row(name.replace("_", " "), number(value))
-    Console(file=sys.stdout, markup=False, highlight=False, soft_wrap=True).print(table)
+    Console(file=sys.stderr if err else sys.stdout, markup=False, highlight=False, soft_wrap=True).print(table)
 
 
 def number(value: Any) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamcut.cli.output import note, print_json, refuse_existing
+from streamcut.cli.output import note, print_json, print_table, refuse_existing
 from streamcut.cli.parameters import Duration, force_option, json_option, quiet_option
 from streamcut.cli.progress import Progress
-from streamcut.errors import NotConvergedError, UsageError
+from streamcut.errors import NotConvergedError
+
+if TYPE_CHECKING:
+    from streamcut.execution.plan import MemoryPlan
 
 
 @click.command(short_help="Train a linear SVM and certify how far it is from the optimum.")
@@ -77,20 +80,30 @@ def command(
       streamcut train train.zarr --model m.npz --C 0.1 --memory 4GB --max-time 2h
       streamcut train train.zarr --dry-run --memory 4GB
     """
-    if dry_run:
-        _plan_only(data, options, as_json)
-        return
-    if model_path is None:
+    if model_path is not None:
+        refuse_existing(model_path, "--model", force)
+    elif not dry_run:
         raise click.UsageError("Missing option '--model'.")
-    refuse_existing(model_path, "--model", force)
     if verbose:
         logging.basicConfig(format="%(message)s", level=logging.INFO)
 
+    from streamcut.io.opening import open_dataset
     from streamcut.models.files import plain, save_model
     from streamcut.training import train
 
+    dataset = open_dataset(data)
+    shards = len(dataset.manifest.shards)
+
+    def show_plan(plan: MemoryPlan) -> None:
+        if as_json:
+            print_json({"event": "plan", "budget": plan.budget, "needed": plan.needed, "pinned": plan.pinned_bytes})
+        elif dry_run or verbose:
+            print_table(dict(plan.describe(shards)), err=not dry_run)
+        if dry_run:
+            raise click.exceptions.Exit(0)
+
     with Progress.chosen(json=as_json, quiet=quiet) as progress:
-        model = train(data, **options, on_iteration=progress, on_plan=(lambda plan: note(str(plan))) if verbose else None)
+        model = train(dataset, **options, on_iteration=progress, on_plan=show_plan)
     save_model(model, model_path)
     certificate = model.certificate
     if as_json:
@@ -101,21 +114,3 @@ def command(
         note(f"Model written to {model_path}.")
     if require_convergence and not certificate.converged:
         raise NotConvergedError(f"not converged ({certificate.stop_reason}); the model in {model_path} is the best so far")
-
-
-class _Planned(Exception):  # noqa: N818 (it reports no error)
-    """Carries the plan out of a training that is not to begin."""
-
-
-def _plan_only(data: str, options: dict[str, Any], as_json: bool) -> None:
-    from streamcut.training import train
-
-    def stop(plan: Any) -> NoReturn:
-        raise _Planned(str(plan))
-
-    try:
-        train(data, **options, on_plan=stop)
-    except _Planned as planned:
-        print_json({"event": "plan", "text": str(planned)}) if as_json else click.echo(str(planned))
-    else:
-        raise UsageError("--dry-run: this solver makes no plan")

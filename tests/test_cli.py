@@ -1,0 +1,382 @@
+"""The command line from outside: exit codes, what goes to stdout and what to stderr, help that is the documentation."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+import streamcut.cli
+from streamcut.cli import COMMANDS, cli, main
+from streamcut.cli.signals import Terminated
+from streamcut.errors import ExitCode
+from streamcut.models.files import load_model
+
+STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+
+
+@pytest.fixture
+def run(capfd):
+    """`run(*arguments)` → (exit code, stdout, stderr), in this process."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def run(*arguments) -> tuple[int, str, str]:
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        return (int(end.value.code or 0), *capfd.readouterr())
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """rows.svm and the store rows.zarr (600 rows, labels ±1), one.zarr with one class, and the model m.npz of rows.zarr."""
+    folder = tmp_path_factory.mktemp("cli")
+    rng = np.random.default_rng(0)
+    X = sp.random_array((600, 30), density=0.3, rng=rng, format="csr", data_sampler=rng.normal)
+    y = np.where(X @ rng.normal(size=30) + 0.3 * rng.normal(size=600) > 0, 1, -1)
+    dump_svmlight_file(sp.csr_matrix(X), y, str(folder / "rows.svm"), zero_based=False)
+    dump_svmlight_file(sp.csr_matrix(X), np.ones(600), str(folder / "one.svm"), zero_based=False)
+    for name in ("rows", "one"):
+        call("convert", folder / f"{name}.svm", folder / f"{name}.zarr")
+    call("train", folder / "rows.zarr", "--model", folder / "m.npz", "--tol", "1e-4", "--quiet")
+    return folder
+
+
+def call(*arguments, **options) -> subprocess.CompletedProcess:
+    """The command in a process of its own; it must succeed."""
+    return subprocess.run([*STREAMCUT, *map(str, arguments)], check=True, capture_output=True, text=True, timeout=120, **options)
+
+
+# --- help ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_help_is_instant_and_loads_nothing_heavy():
+    code = "import sys\nfrom streamcut.cli import main\ntry: main(['--help'])\nfinally: print(*sys.modules, file=sys.stderr)"
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        seconds.append(time.perf_counter() - start)
+    assert not set(done.stderr.split()) & {"numpy", "numba", "scipy", "zarr", "sklearn", "rich"}
+    assert all(name in done.stdout for name in COMMANDS)
+    bare = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    assert min(seconds) < 0.15 + (time.perf_counter() - bare)  # 0.15 s on top of the interpreter: machines differ
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_documents_itself(name):
+    command = cli.get_command(click.Context(cli), name)
+    assert command.get_short_help_str(200) == COMMANDS[name]
+    assert "Example" in command.help
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{name} {parameter.opts}"
+            assert parameter.help.endswith("."), f"{name} {parameter.opts}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_usage_errors_load_nothing_heavy(name):
+    code = (
+        f"import sys\nfrom streamcut.cli import main\ntry: main([{name!r}, '--nonsense', 'a', 'b', 'c', 'd'])\n"
+        "except SystemExit as end: assert end.code == 2, end.code\nprint(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(done.stdout.split()) & {"numpy", "numba", "scipy", "zarr", "sklearn"}
+
+
+def test_every_exit_code_is_in_the_help():
+    told = {int(code) for code in re.findall(r"(?:^|\s{2,})(\d+) [a-z]", streamcut.cli.EPILOG)}
+    assert told == set(ExitCode)
+
+
+# --- train --------------------------------------------------------------------------------------------------------------------
+
+
+def test_train_says_its_certificate_in_words(run, folder, tmp_path):
+    code, out, err = run("train", folder / "rows.zarr", "--model", tmp_path / "m.npz", "--C", 0.5)
+    assert (code, out) == (0, "")
+    assert "Converged: the gap is within the tolerance." in err
+    model = load_model(tmp_path / "m.npz")
+    assert model.C == 0.5
+    assert model.certificate.converged
+    assert model.n_features == 30
+
+
+def test_train_in_json_and_quietly(run, folder, tmp_path):
+    code, out, err = run("train", folder / "rows.zarr", "--model", tmp_path / "m.npz", "--json")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert (code, err) == (0, "")
+    assert [event["event"] for event in events] == ["plan", *["iteration"] * (len(events) - 2), "result"]
+    assert events[-1]["stop_reason"] == "converged"
+    assert events[-1]["gap"] == pytest.approx(events[-1]["primal"] - events[-1]["lower_bound"])
+    assert run("train", folder / "rows.zarr", "--model", tmp_path / "m.npz", "--quiet", "--force") == (0, "", "")
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(run, folder, tmp_path):
+    code, out, _ = run("train", folder / "rows.zarr", "--dry-run", "--memory", "2GB")
+    assert code == 0
+    assert re.search(r"bundle .* [kM]B\n", out)
+    code, out, _ = run("train", folder / "rows.zarr", "--dry-run", "--json", "--memory", "2GB")
+    assert json.loads(out)["budget"] == 2e9
+    code, out, err = run("train", folder / "rows.zarr", "--dry-run", "--memory", "1MB")
+    assert (code, out) == (ExitCode.MEMORY, "")
+    assert "at least" in err
+
+
+def test_not_converged_is_an_error_only_on_request(run, folder, tmp_path):
+    short = ["train", folder / "rows.zarr", "--model", tmp_path / "m.npz", "--max-passes", 2, "--tol", 1e-9]
+    code, _, err = run(*short)
+    assert code == 0
+    assert "Not converged: the allowed number of passes" in err
+    code, _, err = run(*short, "--require-convergence", "--force")
+    assert code == ExitCode.NOT_CONVERGED
+    assert not load_model(tmp_path / "m.npz").certificate.converged
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--C", "nan"],
+        ["--C", "0"],
+        ["--C", "-1"],
+        ["--tol", "-1"],
+        ["--max-passes", "0"],
+        ["--workers", "0"],
+        ["--max-time", "10"],
+        ["--max-time", "0s"],
+        ["--memory", "4"],
+        ["--solver", "sgd"],
+    ],
+)
+def test_bad_options_are_refused(run, folder, tmp_path, options):
+    code, out, err = run("train", folder / "rows.zarr", "--model", tmp_path / "m.npz", *options)
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert err
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_data_and_paths(run, folder, tmp_path):
+    code, _, err = run("train", folder / "one.zarr", "--model", tmp_path / "m.npz")
+    assert code == ExitCode.BAD_INPUT
+    assert "two classes" in err
+    assert run("train", folder / "nothing.zarr", "--model", tmp_path / "m.npz")[0] == ExitCode.NOT_FOUND
+    assert run("train", folder / "rows.zarr", "--model", tmp_path / "no" / "m.npz")[0] == ExitCode.NOT_FOUND
+    assert run("train", folder / "rows.zarr")[0] == ExitCode.USAGE
+    code, _, err = run("train", folder / "rows.zarr", "--model", folder / "m.npz")
+    assert code == ExitCode.USAGE
+    assert "--force" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("1.5h", 5400), ("1d", 86400)])
+def test_durations(text, seconds):
+    from streamcut.cli.parameters import Duration
+
+    assert Duration().convert(text, None, None) == seconds
+
+
+# --- predict ------------------------------------------------------------------------------------------------------------------
+
+
+def test_predict_from_a_store_a_file_and_stdin(run, folder, tmp_path):
+    code, labels, err = run("predict", folder / "m.npz", folder / "rows.zarr")
+    assert (code, err) == (0, "")
+    assert len(labels.split()) == 600
+    assert run("predict", folder / "m.npz", folder / "rows.svm") == (0, labels, "")
+    with open(folder / "rows.svm") as rows:
+        assert call("predict", folder / "m.npz", "-", stdin=rows).stdout == labels
+    code, scores, _ = run("predict", folder / "m.npz", folder / "rows.zarr", "--scores")
+    _, both, _ = run("predict", folder / "m.npz", folder / "rows.zarr", "--both")
+    pairs = zip(labels.split("\n"), scores.split("\n"), strict=True)
+    assert both == "\n".join(f"{label} {score}".strip() for label, score in pairs)
+    assert [float(s) > 0 for s in scores.split()] == [label == "1" for label in labels.split()]
+
+
+def test_predict_writes_a_file_whole_or_not_at_all(run, folder, tmp_path):
+    target = tmp_path / "labels.txt"
+    _, labels, _ = run("predict", folder / "m.npz", folder / "rows.zarr")
+    assert run("predict", folder / "m.npz", folder / "rows.zarr", "-o", target) == (0, "", "")
+    assert target.read_text() == labels
+    assert run("predict", folder / "m.npz", folder / "rows.zarr", "-o", target)[0] == ExitCode.USAGE
+    (tmp_path / "bad.svm").write_text((folder / "rows.svm").read_text() + "1 31:1\n")
+    code, _, err = run("predict", folder / "m.npz", tmp_path / "bad.svm", "-o", target, "--force")
+    assert code == ExitCode.BAD_INPUT
+    assert "feature 31" in err
+    assert target.read_text() == labels
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.svm", "labels.txt"]
+    assert run("predict", folder / "m.npz", tmp_path / "bad.svm", "--ignore-extra-features")[0] == 0
+
+
+def test_a_full_disk(folder, tmp_path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*STREAMCUT, "predict", str(folder / "m.npz"), str(folder / "rows.zarr")],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == ExitCode.DISK_FULL
+    assert done.stderr.count("\n") == 1
+    assert "No space left" in done.stderr
+
+
+def test_a_reader_that_stops_reading_is_no_error(folder):
+    command = [*STREAMCUT, "predict", str(folder / "m.npz"), str(folder / "rows.zarr")]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [(b"", 5), (b"PK\x03\x04", 5), (b"\x80\x04K\x01.", 4), (b"solver_type MCSVM_CS\n", 4)]
+)
+def test_what_is_no_model(run, folder, tmp_path, content, code):
+    (tmp_path / "m.npz").write_bytes(content)
+    found, out, err = run("predict", tmp_path / "m.npz", folder / "rows.zarr")
+    assert (found, out) == (code, "")
+    assert "m.npz" in err
+
+
+# --- evaluate, verify, export, flags ------------------------------------------------------------------------------------------
+
+
+def test_evaluate(run, folder):
+    code, out, _ = run("evaluate", folder / "m.npz", folder / "rows.zarr", "--json")
+    measures = json.loads(out)
+    assert code == 0
+    assert measures["rows"] == 600
+    assert 0.8 < measures["accuracy"] <= 1
+    code, table, err = run("evaluate", folder / "m.npz", folder / "rows.svm")
+    assert (code, err) == (0, "")
+    assert f"{measures['roc_auc']:.6g}" in table
+    assert json.loads(run("evaluate", folder / "m.npz", folder / "one.zarr", "--json")[1])["roc_auc"] is None
+
+
+def test_verify(run, folder):
+    code, out, _ = run("verify", folder / "m.npz", folder / "rows.zarr", "--bound", "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert report["consistent"]
+    assert report["own_bound"] <= report["combined_bound"] <= report["primal"]
+    code, table, _ = run("verify", folder / "m.npz", folder / "rows.zarr")
+    assert code == 0
+    assert "own bound" not in table
+    code, _, err = run("verify", folder / "m.npz", folder / "one.zarr")
+    assert code == ExitCode.USAGE
+    assert "--force" in err
+    assert run("verify", folder / "m.npz", folder / "one.zarr", "--force")[0] == 0
+
+
+def test_export(run, folder, tmp_path):
+    assert run("export", folder / "m.npz", tmp_path / "m.txt") == (0, "", "")
+    assert (tmp_path / "m.txt").read_text().startswith("solver_type L2R_L1LOSS_SVC_DUAL\nnr_class 2\nlabel 1 -1\n")
+    assert run("export", folder / "m.npz", tmp_path / "m.txt")[0] == ExitCode.USAGE
+
+
+def test_flags(run):
+    assert run("flags", "--from", "liblinear", "-s 3 -c 1 -B 1") == (0, "--C 1 --bias 1\n", "")
+    code, out, err = run("flags", "--from", "liblinear", "-s 0 -x")
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert "-x" in err
+
+
+# --- what ends a command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(28, "No space left on device", "x"), 8),
+        (PermissionError(13, "Permission denied", "x"), 4),
+        (OSError(5, "Input/output error", "x"), 5),
+        (MemoryError("tried to allocate"), 7),
+        (KeyboardInterrupt(), 130),
+        (Terminated(), 143),
+        (BrokenPipeError(32, "Broken pipe"), 141),
+    ],
+)
+def test_every_end_has_its_code(run, monkeypatch, error, code):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(import_module("streamcut.cli.flags"), "translate", fail)
+    found, out, err = run("flags", "--from", "vw", "-x")
+    assert (found, out) == (code, "")
+    assert "Traceback" not in err
+
+
+def test_a_bug_shows_its_traceback():
+    code = (
+        "import streamcut.cli.flags as flags\ndef fail(*_, **__): raise ZeroDivisionError('a bug')\nflags.translate = fail\n"
+        "from streamcut.cli import main; main(['flags', '--from', 'vw', 'x'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == ExitCode.BUG
+    assert "Traceback" in done.stderr
+    assert "a bug" in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_training_without_a_model(folder, tmp_path, number, code):
+    options = ["--tol", "0", "--tol-relative", "0", "--max-time", "100s", "--json"]
+    command = [*STREAMCUT, "train", str(folder / "rows.zarr"), "--model", str(tmp_path / "m.npz"), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while json.loads(process.stdout.readline())["event"] != "iteration":
+            pass
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_that_was_swallowed_ends_the_next_iteration():
+    from streamcut.cli import progress, signals
+
+    with pytest.raises(Terminated):
+        signals._receive(signal.SIGTERM, None)
+    with pytest.raises(Terminated), progress.Progress("quiet") as show:
+        show(None)
+    with progress.Progress("quiet") as show:
+        show(None)  # once only
+
+
+def test_progress_lines(capsys, monkeypatch):
+    from streamcut.cli import progress
+    from streamcut.solvers.progress import Iteration
+
+    iteration = Iteration(3, 4, 2.5, 2.0, 0.5, 1.0, 7, 2.0, 100, 1000, 4_000_000, 0.25)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    for style, out, err in (("lines", 0, 1), ("json", 1, 0), ("quiet", 0, 0)):
+        with progress.Progress(style) as show:
+            show(iteration)
+        shown = capsys.readouterr()
+        assert (shown.out.count("\n"), shown.err.count("\n")) == (out, err)
+    assert "gap 0.5" in progress.line(iteration)
+    assert "2.00 MB/s" in progress.line(iteration)
+    monkeypatch.setattr(progress, "EVERY", 30.0)
+    with progress.Progress("lines") as show:
+        show(iteration)
+    assert capsys.readouterr().err == ""
+    with progress.Progress("live") as show:
+        show(iteration)
