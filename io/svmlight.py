@@ -34,7 +34,7 @@ class SvmlightOptions:
 
     index_base    0, 1, or None: found by a full scan before the first block; needs n_features, and files that can be read twice
     n_features    refuse features beyond; None takes all that fit int64
-    hash_bits     hash features, numbers or names, into 2**hash_bits columns; what meets in one column is summed
+    hash_bits     hash features, numbers or names (any bytes), into 2**hash_bits columns; what meets in a column is summed
     dtype         "float32" (overflow is refused, underflow to 0 is counted) or "float64"
     duplicates    the same feature twice in a row: "error", "sum" or "last"
     label_map     {token: label}; with it, every label must be a key
@@ -198,7 +198,7 @@ class SvmlightSource:
         one = next((i.name for i, high in zip(self.inputs, highest, strict=True) if high == n), None)
         if zero is not None and one is not None and zero != one:
             raise BadInputError(
-                f"{one} has index {n}, so its features begin at 1, but {zero} has index 0; convert them one by one with --index-base"
+                f"{one} has index {n}, so its features begin at 1, but {zero} has index 0; convert each with its --index-base"
             )
         return 1 if zero is None else 0
 
@@ -305,7 +305,7 @@ class SvmlightSource:
             return
         name, line = self.inputs[raw.file].name, place["lines"] + _line_of_row(raw, parsed, row) + 1
         raise BadInputError(
-            f"{name}:{line}: qid {qid[row]} comes back after other rows; rows of a qid must stand together (--group-by-qid sorts them)"
+            f"{name}:{line}: qid {qid[row]} comes back after other rows; rows of a qid must stand together (or --group-by-qid)"
         )
 
 

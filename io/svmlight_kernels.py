@@ -114,10 +114,10 @@ def _merge(indices, data, start, stop, last):
     write = start
     read = start
     while read < stop:
-        index, value = indices[read], float(data[read])
+        index, value = indices[read], np.float64(data[read])
         read += 1
         while read < stop and indices[read] == index:
-            value = float(data[read]) if last else value + float(data[read])
+            value = np.float64(data[read]) if last else value + np.float64(data[read])
             read += 1
         indices[write], data[write] = index, value
         write += 1
