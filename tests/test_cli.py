@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -236,6 +237,17 @@ def test_a_full_disk(folder, tmp_path):
     assert done.returncode == ExitCode.DISK_FULL
     assert done.stderr.count("\n") == 1
     assert "No space left" in done.stderr
+
+
+def test_a_file_that_may_not_grow(folder, tmp_path):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+    command = [*STREAMCUT, "predict", str(folder / "m.npz"), str(folder / "rows.zarr"), "-o", str(tmp_path / "labels.txt")]
+    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True)
+    assert done.returncode == ExitCode.DISK_FULL
+    assert "File too large" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_reader_that_stops_reading_is_no_error(folder):

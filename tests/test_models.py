@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import pickle
+import signal
+import subprocess
+import sys
 import zipfile
 from dataclasses import fields, replace
 
@@ -162,6 +166,16 @@ def test_a_model_is_never_half_written(saved, monkeypatch):
             save_model(make_model(seed=1), saved)
         assert saved.read_bytes() == before
         assert [path.name for path in saved.parent.iterdir()] == ["m.npz"]
+
+
+@pytest.mark.parametrize("point", ["model_tmp", "model_fsync", "model_rename"])
+def test_a_kill_leaves_the_old_model(saved, point):
+    before = saved.read_bytes()
+    code = "import sys\nfrom streamcut.models.files import *\nsave_model(load_model(sys.argv[1]), sys.argv[1])"
+    environment = {**os.environ, "STREAMCUT_FAILPOINT": f"{point}:1:kill"}
+    done = subprocess.run([sys.executable, "-c", code, str(saved)], env=environment, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert saved.read_bytes() == before
 
 
 def test_scores_and_labels_of_arrays():
