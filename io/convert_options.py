@@ -9,9 +9,8 @@ from pathlib import Path
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.io.sources import FORMATS
+from streamcut.io.spec import BACKENDS
 
-BACKENDS = ("zarr", "hdf5")
-SHARD_NNZ = 4 << 20  # 16 MiB an array: above 32 MiB the allocator maps every temporary anew and reading slows down
 _TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "mtx"), ("anndata", "parquet")
 _APPLIES = {  # options that mean something for some formats only
     "labels": (*_FILES, *_COLUMNS),
@@ -47,12 +46,12 @@ class ConvertOptions:
     dtype: str | None = None
     duplicates: str = "error"
     label_map: Mapping[str, float] | str | None = None
-    multilabel: bool = False
+    multilabel: float | None = None
     label_weights: bool = False
     keep_zeros: bool = False
     on_error: str = "raise"
     max_errors: int | None = None
-    backend: str | None = None
+    backend: str = "zarr"
     shard_nnz: int | None = None
     shuffle: int | None = None
     split: float | None = None
@@ -67,7 +66,7 @@ class ConvertOptions:
 
     def __post_init__(self) -> None:
         _one_of("--format", self.format, ("auto", *FORMATS))
-        _one_of("--backend", self.backend, (None, *BACKENDS))
+        _one_of("--backend", self.backend, BACKENDS)
         _one_of("--dtype", self.dtype, (None, "float32", "float64"))
         _one_of("--duplicates", self.duplicates, ("error", "sum", "last"))
         _one_of("--on-error", self.on_error, ("raise", "skip"))

@@ -10,17 +10,20 @@ from streamcut.errors import MemoryBudgetError
 from streamcut.units import format_bytes
 
 DEFAULT_LIMIT = 10**9
-SLACK = 24 << 20  # what the allocator keeps of freed arrays, threads, files
+SLACK = 32 << 20  # what the allocator keeps of freed arrays, threads, decompressors, files
 SORT_LEAST = 32 << 20
-BLOCKS = (8 << 20, 4 << 20, 2 << 20, 1 << 20, 256 << 10)
-SHARDS_LEAST = 1 << 18
+BLOCKS = (2 << 20, 1 << 20, 512 << 10, 256 << 10, 128 << 10)
+SHARD_LEAST = 1 << 18
+GROUP_ENTRY_BYTES = 48  # of a row or group that is larger than a shard: it stands alone in a shard that has to grow
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertPlan:
-    """Sizes that fit. `lines` lists what the memory is for, in bytes.
+    """Sizes that fit below `limit`. `lines` lists what the memory is for, in bytes.
 
-    block_bytes: of text (or of raw entries) in one piece; sort_bytes: for shuffling and grouping; groups_bytes: for known qids.
+    block_bytes  of text (or of the entries of a table) in one piece
+    sort_bytes   for shuffling and grouping
+    row_bytes    for a row or group that is larger than a block or a shard; `longest` is that in entries
     """
 
     limit: int
@@ -28,8 +31,13 @@ class ConvertPlan:
     block_bytes: int
     shard_nnz: int
     sort_bytes: int
-    groups_bytes: int
+    row_bytes: int
     lines: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def longest(self) -> int:
+        """Most entries of one row, or of the rows of one qid."""
+        return self.shard_nnz + self.row_bytes // GROUP_ENTRY_BYTES
 
 
 def resident_bytes() -> int:
@@ -50,20 +58,20 @@ def make_plan(
     source_bytes: Callable[[int, int], int],
     writer_bytes: Callable[[int, int], int],
 ) -> ConvertPlan:
-    """The largest shards, blocks and threads, in this order, that fit below `limit` (None: 1 GB, or the least if that is more).
+    """The largest shards, threads and blocks, in this order, that fit below `limit` (None: 1 GB, or the least if that is more).
 
     base: resident bytes before the work; source_bytes(block_bytes, threads), writer_bytes(shard_nnz, threads): what these take.
     Shards are in the result: they shrink last, and not at all when `shard_fixed`. Raises MemoryBudgetError with both numbers.
     """
     shards = [shard_nnz]
-    while not shard_fixed and shards[-1] > SHARDS_LEAST:
+    while not shard_fixed and shards[-1] > SHARD_LEAST:
         shards.append(shards[-1] // 2)
     choices = []
-    for shard, block, count in product(shards, BLOCKS, dict.fromkeys((threads, 1))):
+    for shard, count, block in product(shards, dict.fromkeys((threads, 1)), BLOCKS):
         reading, writing = source_bytes(block, count), writer_bytes(shard, count)
         # Sorted rows are written after all are read, to one output after the other; otherwise all goes on at once.
         work = max(reading, writing) + SORT_LEAST if sorting else reading + writers * writing
-        choices.append((base + SLACK + work, shard, block, count, reading, writing))
+        choices.append((base + SLACK + work, shard, count, block, reading, writing))
     least = min(choices)[0]
     limit = max(DEFAULT_LIMIT, least) if limit is None else limit
     fitting = next((choice for choice in choices if choice[0] <= limit), None)
@@ -72,14 +80,16 @@ def make_plan(
             f"--memory {format_bytes(limit)} is not enough: at least {format_bytes(least)} are needed, "
             f"of which the process itself takes {format_bytes(base)}; raise --memory"
         )
-    needed, shard, block, count, reading, writing = fitting
+    needed, shard, count, block, reading, writing = fitting
     left = limit - needed
     sort_bytes = SORT_LEAST + left // 2 if sorting else 0
+    row_bytes = left - left // 2 if sorting else left
     lines = {
         "interpreter and libraries": base,
         "allocator, threads, files": SLACK,
         f"reading, {count} threads, blocks of {format_bytes(block)}": reading,
         f"writing, shards of {shard:,} entries": writing if sorting else writers * writing,
         "sorting": sort_bytes,
+        "rows longer than a block": row_bytes,
     }
-    return ConvertPlan(limit, count, block, shard, sort_bytes, left // 4, lines)
+    return ConvertPlan(limit, count, block, shard, sort_bytes, row_bytes, lines)

@@ -37,8 +37,8 @@ class RowSource(Protocol):
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """Chunks of consecutive rows, each with the position where it began: `blocks(position)` starts there again.
 
-        A chunk's arrays may be reused for the next one. A qid that comes back is noticed only when all is read from the beginning.
-        Raises BadInputError naming the place.
+        A chunk's arrays may be reused for the next one. A qid that comes back is noticed only when all is read
+        from the beginning. Raises BadInputError naming the place.
         """
 
 

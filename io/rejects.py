@@ -1,0 +1,61 @@
+"""NAME.rejects: the lines that `--on-error skip` left out, each below a comment that says why."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import BinaryIO
+
+from streamcut.files import disk_full, sync_directory
+from streamcut.io.svmlight import Reject
+
+
+class RejectsFile:
+    """Collected in `draft`, published as `final`. Corrected lines can be converted as they stand, the comments are skipped."""
+
+    def __init__(self, draft: Path, final: Path) -> None:
+        self.draft, self.final = draft, final
+        self._file: BinaryIO | None = None
+        self._begun = 0  # refused lines of an earlier run
+        self._ends = [0]  # length of the file after so many more
+        self._durable = 0
+
+    def begin(self, count: int, length: int) -> None:
+        """Keep the first `count` lines that an earlier run has collected, in `length` bytes."""
+        with disk_full(self.draft):
+            self._file = open(self.draft, "ab", buffering=0)  # noqa: SIM115  closed by close()
+            self._file.truncate(length)
+        self._begun, self._ends, self._durable = count, [length], length
+
+    def add(self, reject: Reject) -> None:
+        entry = f"# {reject.file}:{reject.line}:{reject.reason}\n".encode() + reject.raw.rstrip(b"\r\n") + b"\n"
+        view = memoryview(entry)
+        with disk_full(self.draft, len(entry)):
+            while view:
+                view = view[self._file.write(view) :]
+        self._ends.append(self._ends[-1] + len(entry))
+
+    def length(self, count: int) -> int:
+        """Bytes that the first `count` refused lines take; they are safe on the disk."""
+        length = self._ends[count - self._begun]
+        if length > self._durable:
+            os.fsync(self._file.fileno())
+            self._durable = self._ends[-1]
+        return length
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def publish(self) -> bool:
+        """Copy what was collected to its final name; whether there was anything. A file of an earlier conversion goes."""
+        if self.draft.stat().st_size == 0:
+            self.final.unlink(missing_ok=True)
+            return False
+        temporary = self.final.with_name(f".{self.final.name}.{os.getpid()}.tmp")
+        with disk_full(self.final):
+            shutil.copyfile(self.draft, temporary)
+            os.replace(temporary, self.final)
+            sync_directory(self.final.parent)
+        return True
