@@ -28,6 +28,7 @@ from streamcut.passes.linear import scatter
 from streamcut.prediction import as_model, open_store, scored_chunks
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
+PLAIN = 0.0  # scatter's rounder for ordinary sums: a bound needs no equal bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def verify(model: LinearModel | str | os.PathLike, data: Any, *, bound: bool = F
         if slope is not None:
             alpha = model.C * u * (hinge > 0)
             offset += float(alpha.sum())
-            scatter(chunk.indptr, chunk.indices, chunk.data, alpha * sign, model.bias, slope)
+            scatter(chunk.indptr, chunk.indices, chunk.data, alpha * sign, model.bias, PLAIN, slope)
     own, combined = (None, None) if slope is None else _bounds(model, slope, offset)
     return Verification(
         rows=rows,
