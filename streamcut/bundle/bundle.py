@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.passes import simplex_qp, vectors
+from streamcut.bundle.master import solve_master
+from streamcut.passes import vectors
 
-_UNUSED_ITERATIONS = 50  # a cut whose β was 0 for so long is dropped
-_MAX_STEPS = 1_000_000
+_UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,7 @@ class Bundle:
 
     def solve(self, tolerance: float) -> MasterSolution:
         """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`."""
-        gradient = np.empty_like(self._b)
-        gap, _ = simplex_qp.smo(self._gram, self._b, self.c_bar, self._beta, gradient, tolerance, _MAX_STEPS)
+        gap = solve_master(self._gram, self._b, self.c_bar, self._beta, tolerance)
         used = float(self._beta[1:].sum())
         if used > self.c_bar:  # rounding only; the bound must come from a feasible point
             self._beta[1:] *= self.c_bar / used

@@ -20,21 +20,33 @@ from streamcut.risks.hinge import Hinge
 _pair = partial(np.zeros, 2)
 
 
+@dataclass(frozen=True, slots=True)
+class Grids:
+    """The grids on which sums over rows are exact: of weighted features (`vector`) and of weights (`weight`).
+
+    With them a cut is the same to the last bit in any order of rows, and so is everything that follows from cuts alone.
+    """
+
+    vector: float
+    weight: float
+
+
 @dataclass(slots=True)
 class CutSums:
-    """Sums over rows, none divided by M: `a` (D,) and `b` of the cut, loss at w, Σ u; the last three as (total, rounding lost)."""
+    """Sums over rows, none divided by M: `a` (D,) and `b` of the cut, Σ u, and the loss at w as (total, rounding lost)."""
 
     a: np.ndarray | None
-    b: np.ndarray = field(default_factory=_pair)
+    b: float = 0.0
+    weight: float = 0.0
     loss: np.ndarray = field(default_factory=_pair)
-    weight: np.ndarray = field(default_factory=_pair)
 
 
 def _merge(total: CutSums, part: CutSums) -> CutSums:
     if total.a is not None:
         vectors.add(total.a, part.a)
-    for ours, theirs in ((total.b, part.b), (total.loss, part.loss), (total.weight, part.weight)):
-        hinge.accumulate(theirs, ours)
+    total.b += part.b
+    total.weight += part.weight
+    hinge.accumulate(part.loss, total.loss)
     return total
 
 
@@ -46,6 +58,7 @@ class ScorePass:
     """
 
     risk: Hinge
+    grids: Grids
     w: np.ndarray
     bias: float
     kappa: float | None = None
@@ -64,8 +77,7 @@ class ScorePass:
         u = rows.get("u")
         if self.first:
             weights = np.empty(chunk.n_rows) if u is None else u
-            self.risk.weights(chunk.y, chunk.weight, weights)
-            hinge.accumulate(weights, sums.weight)
+            sums.weight += self.risk.weights(chunk.y, chunk.weight, self.grids.weight, weights)
         linear.scores(chunk.indptr, chunk.indices, chunk.data, self.w, self.bias, z)
         self.risk.margins(chunk.y, z)
         if (bad := hinge.first_not_finite(z)) >= 0:
@@ -74,8 +86,9 @@ class ScorePass:
         if sums.a is not None:
             coefficients = np.empty(chunk.n_rows)
             z_b = z if self.at_w else rows["z_b"]
-            self.risk.cut(chunk.y, z_b, z, 1.0 if self.kappa is None else self.kappa, u, coefficients, sums.b)
-            linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, sums.a)
+            kappa = 1.0 if self.kappa is None else self.kappa
+            sums.b += self.risk.cut(chunk.y, z_b, z, kappa, u, self.grids.weight, coefficients)
+            linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids.vector, sums.a)
 
     merge = staticmethod(_merge)
 
@@ -85,6 +98,7 @@ class CutPass:
     """The cut at z_b + κ(z − z_b) from margins that are known already: OCAS's second pass."""
 
     risk: Hinge
+    grids: Grids
     dimension: int
     bias: float
     kappa: float
@@ -96,8 +110,9 @@ class CutPass:
     def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
         assert chunk is not None
         coefficients = np.empty(chunk.n_rows)
-        self.risk.cut(chunk.y, rows["z_b"], rows["z"], self.kappa, rows.get("u"), coefficients, sums.b)
-        linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, sums.a)
+        u = rows.get("u")
+        sums.b += self.risk.cut(chunk.y, rows["z_b"], rows["z"], self.kappa, u, self.grids.weight, coefficients)
+        linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids.vector, sums.a)
 
     merge = staticmethod(_merge)
 

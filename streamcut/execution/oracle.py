@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.execution.feed import Traffic
-from streamcut.execution.linear_passes import BreakpointsPass, CutPass, CutSums, HistogramPass, ScorePass, SlopePass, StepPass
+from streamcut.execution.linear_passes import BreakpointsPass, CutPass, CutSums, Grids, HistogramPass, ScorePass, SlopePass, StepPass
 from streamcut.execution.runner import Runner
+from streamcut.passes.linear import exact_rounder
 from streamcut.risks.hinge import Hinge
 
 
@@ -38,6 +39,9 @@ class LinearOracle:
         self._risk = risk
         self._bias = bias
         n = statistics.n_rows
+        weight = max(1.0, risk.positive_weight) * (n if statistics.weight_sum is None else statistics.weight_sum)
+        largest = max(statistics.max_abs_value, bias)
+        self._grids = Grids(vector=exact_rounder(largest * weight), weight=exact_rounder(weight))
         if keep_margins:
             runner.rows.update(z=np.zeros(n), z_b=np.zeros(n))
         if risk.weighted(statistics.weight_sum is not None):
@@ -50,26 +54,26 @@ class LinearOracle:
 
     def start(self) -> tuple[Cut, float]:
         """One pass at w = 0: its cut and Σ u_i ℓ_i; sets `total_weight`."""
-        sums = self._read(ScorePass(self._risk, np.zeros(self.dimension), self._bias, at_w=True, first=True))
-        self.total_weight = float(sums.weight.sum())
+        sums = self._read(ScorePass(self._risk, self._grids, np.zeros(self.dimension), self._bias, at_w=True, first=True))
+        self.total_weight = sums.weight
         return self._cut(sums), float(sums.loss.sum())
 
     def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
         """One pass: the cut at w and Σ u_i ℓ_i(w)."""
-        sums = self._read(ScorePass(self._risk, w, self._bias, at_w=True))
+        sums = self._read(ScorePass(self._risk, self._grids, w, self._bias, at_w=True))
         return self._cut(sums), float(sums.loss.sum())
 
     def score(self, w: np.ndarray) -> None:
         """One pass: the margins of w, for the line search."""
-        self._read(ScorePass(self._risk, w, self._bias))
+        self._read(ScorePass(self._risk, self._grids, w, self._bias))
 
     def score_and_cut(self, w: np.ndarray, kappa: float) -> Cut:
         """One pass: the margins of w, and the cut at w_b + κ(w − w_b), whose margins follow row by row."""
-        return self._cut(self._read(ScorePass(self._risk, w, self._bias, kappa=kappa)))
+        return self._cut(self._read(ScorePass(self._risk, self._grids, w, self._bias, kappa=kappa)))
 
     def cut_between(self, mu: float) -> Cut:
         """One pass: the cut at w_b + μ(w − w_b) by margins that are known."""
-        return self._cut(self._read(CutPass(self._risk, self.dimension, self._bias, mu)))
+        return self._cut(self._read(CutPass(self._risk, self._grids, self.dimension, self._bias, mu)))
 
     def step(self, k: float) -> float:
         """Make w_b + k(w − w_b) the best point; returns Σ u_i ℓ_i there. The data is not read."""
@@ -94,4 +98,4 @@ class LinearOracle:
 
     def _cut(self, sums: CutSums) -> Cut:
         sums.a /= self.total_weight
-        return Cut(sums.a, float(sums.b.sum()) / self.total_weight)
+        return Cut(sums.a, sums.b / self.total_weight)

@@ -26,25 +26,31 @@ def margins(y, positive, scores, out):
 
 
 @kernel
-def row_weights(y, positive, weight, positive_weight, out):
-    """out[i] = weight_i, times `positive_weight` for the label `positive`; `weight` None = all 1."""
+def row_weights(y, positive, weight, positive_weight, rounder, out):
+    """out[i] = weight_i, times `positive_weight` for the label `positive`; `weight` None = all 1. Returns Σ out, exact on a grid."""
+    total = 0.0
     for i in range(len(y)):
         u = 1.0 if weight is None else weight[i]
         out[i] = u * positive_weight if y[i] == positive else u
+        total += (out[i] + rounder) - rounder
+    return total
 
 
 @kernel
-def cut_coefficients(y, positive, z_b, z, kappa, u, out, sums):
-    """Cut at z_c = z_b + κ(z − z_b): out[i] = −u_i y_i 1[z_c < 1] and sums += Σ u_i 1[z_c < 1], neither divided by M."""
-    total, lost = sums[0], sums[1]
+def cut_coefficients(y, positive, z_b, z, kappa, u, rounder, out):
+    """Cut at z_c = z_b + κ(z − z_b): fills out[i] = −u_i y_i 1[z_c < 1] and returns Σ u_i 1[z_c < 1], neither divided by M.
+
+    The sum is exact on the grid of `rounder` (streamcut.passes.linear.exact_rounder).
+    """
+    total = 0.0
     for i in range(len(y)):
         if z_b[i] + kappa * (z[i] - z_b[i]) < 1.0:
             weight = 1.0 if u is None else u[i]
-            total, lost = _add(total, lost, weight)
+            total += (weight + rounder) - rounder
             out[i] = -weight if y[i] == positive else weight
         else:
             out[i] = 0.0
-    sums[0], sums[1] = total, lost
+    return total
 
 
 @kernel

@@ -22,17 +22,17 @@ class Hinge:
     def weighted(self, rows_have_weights: bool) -> bool:
         return rows_have_weights or self.positive_weight != 1.0
 
-    def weights(self, y: np.ndarray, weight: np.ndarray | None, out: np.ndarray) -> None:
-        """u of each row into `out`."""
-        hinge.row_weights(y, self.positive, weight, self.positive_weight, out)
+    def weights(self, y: np.ndarray, weight: np.ndarray | None, rounder: float, out: np.ndarray) -> float:
+        """u of each row into `out`; returns their sum."""
+        return hinge.row_weights(y, self.positive, weight, self.positive_weight, rounder, out)
 
     def margins(self, y: np.ndarray, scores: np.ndarray) -> None:
         """Turn scores into margins, in place."""
         hinge.margins(y, self.positive, scores, scores)
 
-    def cut(self, y, z_b, z, kappa: float, u, out, sums) -> None:
-        """Coefficients of the rows in the cut at z_b + κ(z − z_b) into `out`, its Σ u 1[z_c < 1] added to `sums`; not divided by M."""
-        hinge.cut_coefficients(y, self.positive, z_b, z, kappa, u, out, sums)
+    def cut(self, y, z_b, z, kappa: float, u, rounder: float, out) -> float:
+        """Coefficients of the rows in the cut at z_b + κ(z − z_b) into `out`; returns Σ u 1[z_c < 1]. Neither is divided by M."""
+        return hinge.cut_coefficients(y, self.positive, z_b, z, kappa, u, rounder, out)
 
     def loss(self, z: np.ndarray, u: np.ndarray | None, sums: np.ndarray) -> None:
         """Add Σ u_i ℓ_i to `sums`."""

@@ -23,7 +23,7 @@ from streamcut.models.certificate import StopReason, Witness
 from streamcut.passes import vectors
 from streamcut.solvers.progress import Observer, Progress, Solution, StoppingRule
 
-QP_SHARE = 1e-2  # the master problem is solved to this part of the gap that is asked for
+QP_SHARE = 1e-3  # the master problem is solved to this part of the gap that is asked for
 
 
 def qp_tolerance(rule: StoppingRule, primal: float, c_bar: float) -> float:
