@@ -50,7 +50,7 @@ QID_UNKNOWN, QID_REQUIRED, QID_FORBIDDEN = range(3)
 
 # Codes. DONE: all of the text is parsed. The others name what stands at cursor[TOKEN].
 DONE, BAD_LABEL, BAD_WEIGHT, BAD_QID, QID_MISSING, QID_UNEXPECTED, BAD_BYTE = range(7)
-BAD_INDEX, INDEX_LOW, INDEX_HIGH, INDEX_WIDE, BAD_VALUE, OVERFLOW, DUPLICATE = range(7, 14)
+BAD_INDEX, INDEX_LOW, INDEX_HIGH, INDEX_WIDE, BAD_VALUE, OVERFLOW, DUPLICATE, SUM_OVERFLOW = range(7, 15)
 
 _U = np.uint64
 _FNV_START, _FNV_PRIME = _U(0xCBF29CE484222325), _U(0x100000001B3)
@@ -332,7 +332,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
                     code = DUPLICATE
                     break
                 if not np.all(np.isfinite(data[entry:merged])):
-                    code = OVERFLOW
+                    code = SUM_OVERFLOW
                     break
             duplicates += stored - merged
             stored = merged

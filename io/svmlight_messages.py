@@ -16,7 +16,7 @@ def explain(
 ) -> tuple[int, str]:
     """(column from 1, reason with token and hint) of `line`, which the kernel refused with `code` at byte `at` of it."""
     line = line.removesuffix(b"\r")
-    if code == k.DUPLICATE or (code == k.OVERFLOW and at == 0):
+    if code in (k.DUPLICATE, k.SUM_OVERFLOW):
         at = _second_of_its_kind(line)
     bad = _bad_byte(line)
     if bad is not None and bad[0] <= at + len(_token(line, at)):
@@ -90,10 +90,10 @@ def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, s
                 return "feature index too large", None
             return f"feature index beyond --n-features {n_features} (indices begin at {rules.base})", None
         case k.OVERFLOW:
-            if at == 0:
-                return "values of the same feature sum to more than the type can hold", "--dtype float64"
             wide = _is_number(value) and abs(float(value)) < float("inf")
             return "value too large" + (" for float32" if wide else ""), "--dtype float64" if wide else None
+        case k.SUM_OVERFLOW:
+            return "values of the same feature sum to more than the type can hold", "--dtype float64"
         case k.DUPLICATE:
             return "the same feature twice in a row", "--duplicates sum, or --duplicates last"
     if code == k.BAD_INDEX:
