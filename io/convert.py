@@ -1,40 +1,30 @@
-"""`convert`: rows of any source into a store: checked, in the order asked for, in bounded memory, resumable.
-
-    rows as they come:   source → split → one writer for each output
-    shuffled, grouped:   source → split → one external sort for each output; then, one after the other: sorted rows → writer
-
-What a resumed run does: outputs that are complete stay. Rows as they come are read on from the block that the writers name; rows
-with a qid from the beginning, because only that tells whether one comes back. Sorted rows are read and sorted again (runs on disk
-are not trusted after a crash), and those already stored are passed over. In every case the result has the same bytes.
-"""
+"""`convert`: rows of any source into a store: checked, in the order asked for, in bounded memory, resumable."""
 
 from __future__ import annotations
 
-import hashlib
 import os
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 
-import numpy as np
-
-from streamcut.chunk import Chunk
-from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
 from streamcut.io.convert_options import ConvertOptions
 from streamcut.io.convert_plan import ConvertPlan, make_plan, resident_bytes
 from streamcut.io.convert_progress import Progress, Reporter
 from streamcut.io.convert_target import Target
+from streamcut.io.convert_work import Work
+from streamcut.io.journal import read_journal
 from streamcut.io.manifest import Statistics
+from streamcut.io.opening import open_dataset
 from streamcut.io.rejects import RejectsFile
-from streamcut.io.shuffle import ExternalSort, random_keys
 from streamcut.io.source_choice import open_readers, open_source, source_bytes
-from streamcut.io.sources import RowSource, find_files, tree_bytes
-from streamcut.io.spec import PARTIAL, SHARD_NNZ
-from streamcut.io.split import Splitter
+from streamcut.io.sources import TableReader, find_files, tree_bytes
+from streamcut.io.spec import JOURNAL, PARTIAL
 from streamcut.io.writer import writer_bytes
-
 
 _USUAL = {"files", "rows", "lines"}  # counters that say nothing unusual
 
@@ -85,17 +75,30 @@ def convert(
         raise UsageError("--resume: standard input cannot be read again; save it to a file, or start over with --force")
     _refuse_overlap(outputs, paths)
     readers = open_readers(kind, paths, settings)
+    rehearse(settings.dtype, settings.sorting)
     plan = make_plan(
         settings.memory,
         resident_bytes(),
         threads=settings.threads,
-        shard_nnz=settings.shard_nnz or SHARD_NNZ,
-        shard_fixed=settings.shard_nnz is not None,
+        shard_nnz=settings.shard_nnz or _begun_with(outputs, settings),
         sorting=settings.sorting,
         writers=len(outputs),
         source_bytes=lambda block, threads: source_bytes(kind, readers, block, threads),
         writer_bytes=writer_bytes,
     )
+    return _carry_out(kind, paths, readers, outputs, settings, plan, progress, began)
+
+
+def _carry_out(
+    kind: str,
+    paths: list[str],
+    readers: list[TableReader],
+    outputs: list[str],
+    settings: ConvertOptions,
+    plan: ConvertPlan,
+    progress: Callable[[Progress], None] | None,
+    began: float,
+) -> ConvertReport:
     rejects = RejectsFile(Path(outputs[0] + PARTIAL) / "rejects", Path(outputs[0] + ".rejects"))
     source = open_source(kind, paths, readers, settings, plan, rejects.add)
     record = {**_lasting_options(settings, plan, kind), "inputs": [list(found) for found in source.identity["inputs"]]}
@@ -103,20 +106,16 @@ def convert(
     with ExitStack() as stack:
         targets = []
         for path in outputs:
-            target = Target(
-                path,
-                record,
-                plan,
-                backend=settings.backend,
-                n_features=n_features,
-                resume=settings.resume,
-                force=settings.force,
-            )
-            stack.callback(target.close)
-            targets.append(target)
-        work = _Work(source, targets, settings, plan, record, rejects, Reporter(progress, source, began))
+            targets.append(Target(path, record, plan, n_features, settings))
+            stack.callback(targets[-1].close)
+        work = Work(source, targets, settings, plan, record, rejects, Reporter(progress, source, began))
         stack.callback(rejects.close)
-        rejected = work.run()
+        try:
+            work.run()
+        except (BadInputError, MemoryBudgetError):
+            for target in targets:
+                target.abandon()
+            raise
     sizes = [size for _, size, _ in source.identity["inputs"]]
     return ConvertReport(
         outputs={target.path: target.statistics for target in targets if target.statistics is not None},
@@ -127,9 +126,33 @@ def convert(
         bytes_out=sum(tree_bytes(path) for path in outputs),
         seconds=time.monotonic() - began,
         plan=plan,
-        rejects=str(rejects.final) if rejected else None,
+        rejects=str(rejects.final) if work.rejected else None,
         complete_before=[target.path for target in targets if target.complete],
     )
+
+
+@cache
+def rehearse(dtype: str | None, sorting: bool) -> None:
+    """Convert two rows, so that libraries and compiled kernels are in memory before it is measured."""
+    with tempfile.TemporaryDirectory(prefix="streamcut-") as folder:
+        text = Path(folder) / "text"
+        text.write_text("1 qid:1 1:1 2:0.5\n-1 qid:2 1:1\n")
+        settings = ConvertOptions(dtype=dtype, group_by_qid=sorting)
+        plan = ConvertPlan(limit=1 << 20, threads=2, block_bytes=1 << 10, shard_nnz=16, sort_bytes=1 << 23, row_bytes=1 << 10)
+        _carry_out("svmlight", [str(text)], [], [str(Path(folder) / "store")], settings, plan, None, time.monotonic())
+
+
+def _begun_with(outputs: list[str], settings: ConvertOptions) -> int | None:
+    """Entries of a shard in what is to be resumed: it goes on with the same, whatever the memory is now."""
+    if not settings.resume:
+        return None
+    for path in outputs:
+        records = read_journal(Path(path + PARTIAL) / JOURNAL)
+        if records:
+            return records[0][0]["options"]["shard_nnz"]
+        if os.path.exists(path):
+            return open_dataset(path).manifest.source.get("made_from", {}).get("shard_nnz")
+    return None
 
 
 def output_paths(output: str, settings: ConvertOptions) -> list[str]:
@@ -167,113 +190,3 @@ def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> 
     passing = {"memory", "threads", "scratch", "resume", "force", "split_output", "backend"}
     kept = {name: value for name, value in asdict(settings).items() if name not in passing and value is not None}
     return {**kept, "format": kind, "shard_nnz": plan.shard_nnz}
-
-
-def _scratch(output: str, settings: ConvertOptions) -> Path:
-    """Where runs go: inside OUTPUT.partial, whose lock we hold, or in --scratch under a name of its own for each output."""
-    if settings.scratch is None:
-        return Path(output + PARTIAL) / "scratch"
-    folder = Path(settings.scratch)
-    if not folder.is_dir():
-        raise NotFoundError(f"--scratch: {folder} is not a directory")
-    digest = hashlib.sha256(os.path.realpath(output).encode()).hexdigest()[:12]
-    return folder / f"{Path(output).name}.{digest}.scratch"
-
-
-class _Work:
-    """One run from the source to the targets; `read` counts rows."""
-
-    def __init__(
-        self,
-        source: RowSource,
-        targets: list[Target],
-        settings: ConvertOptions,
-        plan: ConvertPlan,
-        record: dict,
-        rejects: RejectsFile,
-        report: Reporter,
-    ) -> None:
-        self.source, self.targets, self.settings, self.plan = source, targets, settings, plan
-        self.record, self.rejects, self.report = record, rejects, report
-        self.splitter = Splitter(settings.split, settings.split_seed)
-        self.read = 0
-
-    def run(self) -> bool:
-        """Do all that is left to do; whether lines were refused."""
-        if all(target.complete for target in self.targets):
-            return self.rejects.final.exists()
-        if self.settings.sorting:
-            self._sorted()
-        else:
-            self._as_they_come()
-        rejected = self.settings.on_error == "skip" and self._publish_rejects()
-        for target in self.targets:
-            target.finish(self.record, dict(self.source.counters))
-        return rejected
-
-    def _as_they_come(self) -> None:
-        start = self._start()
-        if start is not None:
-            for target, seen in zip(self.targets, start["seen"], strict=True):
-                target.seen = seen
-        for chunk, place in self._blocks(start):
-            position = {
-                "source": place,
-                "read": chunk.first_row,
-                "seen": [target.seen for target in self.targets],
-                "has_qid": chunk.qid is not None,
-                "rejects": self.rejects.length(place["counters"]["skipped_lines"]) if self.settings.on_error == "skip" else 0,
-            }
-            for target, (part,) in zip(self.targets, self.splitter.parts(chunk), strict=True):
-                target.give(part, position)
-
-    def _start(self) -> dict | None:
-        """The earliest position from which an output still lacks rows; None: the beginning."""
-        positions = [target.resumed_at for target in self.targets if not target.complete]
-        if None in positions or any(position["has_qid"] for position in positions):
-            return None
-        return min(positions, key=lambda position: position["read"])
-
-    def _sorted(self) -> None:
-        shares = [1.0]
-        if self.settings.split is not None:
-            first = min(max(self.settings.split, 0.25), 0.75)
-            shares = [first, 1 - first]
-        with ExitStack() as stack:
-            sorts = [
-                stack.enter_context(ExternalSort(_scratch(target.path, self.settings), int(share * self.plan.sort_bytes)))
-                for target, share in zip(self.targets, shares, strict=True)
-            ]
-            for chunk, _ in self._blocks(None):
-                for sort, part in zip(sorts, self.splitter.parts(chunk, self._keys(chunk)), strict=True):
-                    sort.add(*part)
-            for target, sort in zip(self.targets, sorts, strict=True):
-                for chunk in sort.sorted():
-                    target.give(chunk, {})
-                    self.report.writing(target.seen, sort.rows)
-                sort.close()
-                target.finish(self.record, dict(self.source.counters))
-
-    def _keys(self, chunk: Chunk) -> np.ndarray:
-        """What the rows are sorted by: a random number of their own or of their group, or the qid itself."""
-        if self.settings.group_by_qid and chunk.qid is None:
-            raise BadInputError("--group-by-qid: the rows have no qid")
-        if self.settings.shuffle is None:
-            return chunk.qid.astype(np.uint64)
-        numbers = chunk.first_row + np.arange(chunk.n_rows) if chunk.qid is None else chunk.qid
-        return random_keys(self.settings.shuffle, numbers)
-
-    def _blocks(self, start: dict | None):
-        if self.settings.on_error == "skip":
-            done = (0, 0) if start is None else (start["source"]["counters"]["skipped_lines"], start["rejects"])
-            self.rejects.begin(*done)
-        for chunk, place in self.source.blocks(None if start is None else start["source"]):
-            yield chunk, place
-            self.read += chunk.n_rows
-            self.report.reading(self.read, place)
-        if self.read == 0:
-            raise BadInputError("no rows in the input")
-
-    def _publish_rejects(self) -> bool:
-        self.rejects.close()
-        return self.rejects.publish()

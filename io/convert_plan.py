@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from streamcut.errors import MemoryBudgetError
+from streamcut.io.spec import SHARD_NNZ
 from streamcut.units import format_bytes
 
 DEFAULT_LIMIT = 10**9
-SLACK = 32 << 20  # what the allocator keeps of freed arrays, threads, decompressors, files
+SLACK = 24 << 20  # what the allocator keeps of freed arrays, threads, decompressors, files
 SORT_LEAST = 32 << 20
 BLOCKS = (2 << 20, 1 << 20, 512 << 10, 256 << 10, 128 << 10)
 SHARD_LEAST = 1 << 18
@@ -51,8 +52,7 @@ def make_plan(
     base: int,
     *,
     threads: int,
-    shard_nnz: int,
-    shard_fixed: bool,
+    shard_nnz: int | None,
     sorting: bool,
     writers: int,
     source_bytes: Callable[[int, int], int],
@@ -61,11 +61,14 @@ def make_plan(
     """The largest shards, threads and blocks, in this order, that fit below `limit` (None: 1 GB, or the least if that is more).
 
     base: resident bytes before the work; source_bytes(block_bytes, threads), writer_bytes(shard_nnz, threads): what these take.
-    Shards are in the result: they shrink last, and not at all when `shard_fixed`. Raises MemoryBudgetError with both numbers.
+    The size of shards is in the result. Where `shard_nnz` leaves it open, it follows from `limit` and not from what happens to be
+    resident, unless nothing would fit. Raises MemoryBudgetError with both numbers.
     """
+    known = DEFAULT_LIMIT if limit is None else limit
     shards = [shard_nnz]
-    while not shard_fixed and shards[-1] > SHARD_LEAST:
-        shards.append(shards[-1] // 2)
+    if shard_nnz is None:
+        sizes = [SHARD_NNZ >> k for k in range((SHARD_NNZ // SHARD_LEAST).bit_length())]
+        shards = [size for size in sizes if writer_bytes(size, 1) <= known // 4 or size == SHARD_LEAST]
     choices = []
     for shard, count, block in product(shards, dict.fromkeys((threads, 1)), BLOCKS):
         reading, writing = source_bytes(block, count), writer_bytes(shard, count)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.io.convert_options import ConvertOptions
 from streamcut.io.convert_plan import GROUP_ENTRY_BYTES, ConvertPlan
+from streamcut.io.journal import read_journal
 from streamcut.io.manifest import Statistics
 from streamcut.io.opening import open_dataset
+from streamcut.io.spec import JOURNAL, PARTIAL
 from streamcut.io.writer import StoreWriter
 from streamcut.units import format_bytes
 
@@ -24,13 +29,12 @@ class Target:
     stored      rows that an earlier run has stored; `complete`: all of them
     """
 
-    def __init__(
-        self, path: str, record: dict, plan: ConvertPlan, *, backend: str, n_features: int | None, resume: bool, force: bool
-    ) -> None:
+    def __init__(self, path: str, record: dict, plan: ConvertPlan, n_features: int | None, settings: ConvertOptions) -> None:
         self.path = path
+        self._partial = Path(path + PARTIAL)
         self.statistics: Statistics | None = None  # known once it is complete
         self.counters: dict[str, int] = {}
-        self.complete = resume and os.path.exists(path)
+        self.complete = settings.resume and os.path.exists(path)
         self.resumed_at: dict | None = None
         self.stored = 0
         self.seen = 0  # rows of this output that came by so far, stored before or now
@@ -45,12 +49,12 @@ class Target:
             return
         writer = StoreWriter(
             path,
-            backend=backend,
+            backend=settings.backend,
             shard_nnz=plan.shard_nnz,
             n_features=n_features,
             options=record,
-            resume=resume,
-            force=force,
+            resume=settings.resume,
+            force=settings.force,
             threads=plan.threads,
         )
         self._writer: StoreWriter | None = self._stack.enter_context(writer)
@@ -62,6 +66,11 @@ class Target:
         """Release the writer and its memory; NAME.partial stays when it was not finished."""
         self._stack.close()
         self._writer = None
+
+    def abandon(self) -> None:
+        """Remove NAME.partial when it holds nothing that would be worth resuming."""
+        if not self.complete and len(read_journal(self._partial / JOURNAL)) <= 1:  # its first line names the options
+            shutil.rmtree(self._partial, ignore_errors=True)
 
     def give(self, chunk: Chunk, position: dict) -> None:
         """Write the rows of `chunk` that are not stored yet; `position` is where the block that they are of began."""
