@@ -93,7 +93,7 @@ class Bundle:
         share = self._beta[t] / total if total > 0.0 else 0.5
         vectors.move(self._vectors[s], self._vectors[t], share)
         self._b[s] += share * (self._b[t] - self._b[s])
-        self._beta[s] = total
+        self._beta[s], self._beta[t] = total, 0.0
         self._refresh_gram(s)
         self._drop(np.array([t]))
 

@@ -58,8 +58,9 @@ def solve(
         reason = progress.note(F_b, best_bound, k, len(bundle), oracle)
         if reason is not None:
             break
+        mu = 1.0 if progress.still else MU  # the cut at w itself always improves the bundle: a full one may need that
         if cut == "predicted":
-            plane = oracle.score_and_cut(w, k + MU * (1.0 - k))
+            plane = oracle.score_and_cut(w, k + mu * (1.0 - k))
         else:
             oracle.score(w)
         k = minimise_along_line(*vectors.line(w_b, w), oracle.C, oracle)
@@ -70,5 +71,5 @@ def solve(
                 reason = progress.note(F_b, best_bound, k, len(bundle), oracle)
                 assert reason is not None
                 break
-            plane = oracle.cut_between(MU)
+            plane = oracle.cut_between(mu)
     return Solution(w_b, F_b, best_bound, witness, reason, progress.history)

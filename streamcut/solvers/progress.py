@@ -81,14 +81,14 @@ class Solution:
 
 @dataclass(slots=True)
 class Progress:
-    """Keeps the history, tells the observer, and says when to stop. Stalled: nothing moved in `patience` iterations."""
+    """Keeps the history, tells the observer, and says when to stop. `still` counts the last iterations in which nothing moved: stalled at `patience`."""
 
     rule: StoppingRule
     observe: Observer | None = None
     patience: int = 5
     history: list[Iteration] = field(default_factory=list)
     _started: float = field(default_factory=time.monotonic)
-    _still: int = 0
+    still: int = 0
 
     def note(self, primal: float, lower_bound: float, step: float, cuts: int, oracle) -> StopReason | None:
         """Record an iteration of a solver that works with `oracle`; returns why to stop, or None."""
@@ -116,6 +116,6 @@ class Progress:
         reason = self.rule.reason(primal, lower_bound, oracle.c_bar, oracle.passes, seconds)
         if reason is None and last is not None:
             moved = 1e-15 * abs(primal)
-            self._still = self._still + 1 if last.primal - primal <= moved and lower_bound - last.lower_bound <= moved else 0
-            reason = StopReason.STALLED if self._still >= self.patience else None
+            self.still = self.still + 1 if last.primal - primal <= moved and lower_bound - last.lower_bound <= moved else 0
+            reason = StopReason.STALLED if self.still >= self.patience else None
         return reason
