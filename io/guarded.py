@@ -49,7 +49,7 @@ def _read(path: str | os.PathLike, view: np.ndarray) -> None:
         found = os.fstat(file.fileno()).st_size
         if found != len(view):
             raise damaged(path, f"is {found:,} bytes long, and should be {len(view):,}")
-        rest = memoryview(view)
+        rest = view.data
         while rest:
             failpoint("store.read")
             got = file.readinto(rest)

@@ -43,8 +43,8 @@ class Journal:
     def append(self, record: dict) -> None:
         body = canonical_json(record)
         line = memoryview(body + b" %08x\n" % crc32c(body))
-        failpoint("convert.journal")
         with disk_full(self._path, len(line)):
+            failpoint("convert.journal")
             while line:
                 line = line[self._file.write(line) :]
             failpoint("convert.journal")

@@ -9,12 +9,14 @@ resumed ends with the same bytes as one that was not.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -117,9 +119,9 @@ class StoreWriter:
                 with disk_full(self._partial):
                     self._partial.mkdir(exist_ok=True)
                     stack.enter_context(locked(self._partial / LOCK, str(self.path)))
-                failpoint("convert.open")
-                self._check_target()  # another writer may have finished between the first look and the lock
-                self._begin(stack)
+                    failpoint("convert.open")
+                    self._check_target()  # another writer may have finished between the first look and the lock
+                    self._begin(stack)
             except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
                 raise NotFoundError(f"{self._partial}: cannot be made ({error.strerror})") from error
             self._pool = ThreadPoolExecutor(self._threads, "streamcut-write")
@@ -135,8 +137,9 @@ class StoreWriter:
 
         Raises BadInputError for rows that break the format (order of indices, nan, a feature ≥ n_features), DiskFullError.
         """
-        again = self.resume_from is not None and position == self.resume_from["position"]
-        self._blocks.append(_Block(self._next_row - (self.resume_from["skip"] if again else 0), position, state))
+        begun = self.resume_from
+        skipped = begun["skip"] if begun is not None and begun["position"] == position else 0
+        self._blocks.append(_Block(self._next_row - skipped, position, state))
         self._next_row += chunk.n_rows
         for rows in self._cutter.add(chunk):
             self._emit(rows)
@@ -198,7 +201,7 @@ class StoreWriter:
         if self._backend == "hdf5":
             from streamcut.io.hdf5_writer import HDF5Writer
 
-            self._files = HDF5Writer(self._build, self._n_features)
+            self._files: Any = HDF5Writer(self._build, self._n_features)
         else:
             from streamcut.io.zarr_writer import ZarrWriter
 
@@ -253,10 +256,13 @@ class StoreWriter:
         most = MAX_BYTES // 8
         if problem is None and rows.nnz > most:
             problem = "indices", f"has {rows.nnz:,} entries of one row or qid, and a shard holds at most {most:,}"
+        first = self._statistics.n_rows
+        if problem is None:
+            self._statistics.add(chunk)
+            if not math.isfinite(self._statistics.max_squared_norm + (self._statistics.weight_sum or 0.0)):
+                problem = "data", "or weight is so large that a sum overflows; scale it down"
         if problem is not None:
-            first = self._statistics.n_rows
             raise BadInputError(f"rows {first}…{first + rows.rows - 1}: {' '.join(problem)}")
-        self._statistics.add(chunk)
         record = {"statistics": self._statistics.state(), "next": self._next_start(self._statistics.n_rows)}
         self._in_flight.append(_InFlight(rows, record, self._pool.submit(self._write, self._emitted, rows)))
         self._emitted += 1
@@ -288,7 +294,10 @@ class StoreWriter:
                 yield name, array
 
         guards = self._files.write_shard(shard, narrowed(), rows.rows)
-        arrays = {name: ArrayInfo(*contents[name], *guards[name]) for name in contents}
+        arrays = {}
+        for name, (dtype, size, crc) in contents.items():
+            stored_bytes, stored_crc = guards[name]
+            arrays[name] = ArrayInfo(dtype, size, crc, stored_bytes, stored_crc)
         return ShardInfo(rows.rows, rows.nnz, ones, arrays)
 
     def _commit(self) -> None:

@@ -7,6 +7,7 @@ written by other software: what is compared is the content of each array.
 from __future__ import annotations
 
 import zipfile
+from typing import Any
 
 import numpy as np
 import zarr
@@ -33,14 +34,14 @@ class ZarrPythonStore(StoredDataset):
             raise NotFoundError(f"{path}: has no {MANIFEST}, so it is not a streamcut store; make one with `streamcut convert`")
         super().__init__(path, parse_manifest(found.to_bytes(), f"{path}/{MANIFEST}"))
         try:
-            self._group = zarr.open_group(store, mode="r")[SHARDS]
+            self._shards: Any = zarr.open_group(store, mode="r")[SHARDS]
         except Exception as error:  # zarr-python raises whatever its layers raise
             raise damaged(path, f"is not a readable Zarr group ({error})") from error
 
     def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
         for name, array in out.items():
             try:
-                stored = self._group[f"{shard_name(shard)}/{name}"][...]
+                stored = self._shards[f"{shard_name(shard)}/{name}"][...]
             except Exception as error:  # a codec may raise anything on damaged bytes
                 raise damaged(self.where(shard, name), f"cannot be read ({type(error).__name__}: {error})") from error
             if stored.shape != array.shape or stored.dtype.newbyteorder("=") != array.dtype:
@@ -54,7 +55,7 @@ def _zarr_store(path: str) -> Store:
         if "://" in path:
             return FsspecStore.from_url(path, read_only=True)
         if zipfile.is_zipfile(path):
-            return ZipStore(path, mode="r")
+            return sync(ZipStore.open(path, mode="r"))
         return LocalStore(path, read_only=True)
     except (OSError, ValueError, ImportError) as error:
         raise NotFoundError(f"{path}: cannot be opened ({error})") from error

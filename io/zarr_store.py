@@ -24,7 +24,7 @@ class ZarrStore(StoredDataset):
             info = arrays[name]
             if not info.size:
                 continue  # Zarr keeps no chunk of an empty array
-            path = chunk_path(self.path, shard, name)
+            path = chunk_path(str(self.path), shard, name)
             content = read_exactly(path, chunk_length(info), buffers.raw)
             payload = content[:-TRAILER]
             crc = crc32c(payload)
