@@ -39,7 +39,7 @@ class ConvertOptions:
     qid: str | None = None
     weights: str | None = None
     index_column: str = "indices"
-    value_column: str | None = "values"
+    value_column: str = "values"
     index_base: int | str | None = None
     n_features: int | None = None
     hash_bits: int | None = None

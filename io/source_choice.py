@@ -32,7 +32,7 @@ def open_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> li
     if kind == "parquet":
         from streamcut.io.source_parquet import ParquetReader
 
-        lists = options.index_column, options.value_column, options.index_base or 0
+        lists = options.index_column, options.value_column or None, options.index_base or 0
         return [ParquetReader(path, options.labels, *lists, options.qid, options.weights) for path in paths]
     return _matrix_readers(kind, paths, options)
 

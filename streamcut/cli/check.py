@@ -1,0 +1,41 @@
+"""`streamcut check`: the files of a store against their checksums."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from streamcut.cli.output import note, print_json
+from streamcut.errors import CorruptError
+from streamcut.units import format_bytes
+
+
+@click.command()
+@click.argument("path")
+@click.option("--read-data", is_flag=True, help="Read every byte, not only names, lengths and metadata.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on stdout.")
+def command(path: str, read_data: bool, as_json: bool) -> None:
+    """Check the store PATH, and list every problem. Exit code 5 when there are any.
+
+    \b
+    Example:
+      streamcut check train.zarr --read-data
+    """
+    from streamcut.io.verify import verify_store
+
+    report = verify_store(path, read_data=read_data)
+    if as_json:
+        print_json({**asdict(report), "sound": report.sound})
+    else:
+        for problem in report.problems:
+            click.echo(problem)
+        for name in report.unexpected:
+            note(f"{path}/{name}: not a part of the store; it harms nothing")
+    if not report.sound:
+        raise CorruptError(
+            f"{path}: {len(report.problems)} problem{'s' if len(report.problems) > 1 else ''} found; convert the data again"
+        )
+    if not as_json:
+        how = "every byte read" if read_data else "names, lengths and metadata; --read-data reads every byte"
+        note(f"{path}: sound: {report.shards:,} shards, {report.files:,} files, {format_bytes(report.bytes)} ({how})")

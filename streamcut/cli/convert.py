@@ -1,0 +1,215 @@
+"""`streamcut convert`: files of many kinds to a store."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamcut.cli.output import note, number, print_json
+from streamcut.units import format_bytes, parse_size
+
+if TYPE_CHECKING:
+    from streamcut.io.convert import ConvertReport
+    from streamcut.io.convert_progress import Progress
+
+EVERY = 30.0  # seconds between lines where stderr is no terminal
+
+_HELP = """Convert INPUTS to the store OUTPUT, which the other commands read.
+
+\b
+INPUTS are files, directories, globs, or - for standard input:
+  svmlight   text, also compressed with gzip, bzip2, xz or zstd
+  npz        CSR matrices of scipy.sparse.save_npz, with --labels FILE
+  mtx        MatrixMarket, one row an example, with --labels FILE
+  anndata    .h5ad or Zarr, with --labels COLUMN of obs
+  parquet    lists of feature numbers and of values, with --labels COLUMN
+  streamcut  stores, to shuffle, split, or store otherwise
+
+\b
+Examples:
+  streamcut convert train.svm.gz train.zarr
+  streamcut convert day*.svm days.zarr --shuffle 1 --memory 2GB
+  streamcut convert all.svm data.zarr --split 0.9        # and data-test.zarr
+  zcat big.gz | streamcut convert - big.zarr
+  streamcut convert cells.h5ad cells.zarr --labels cell_type --label-map T=1,B=2
+  streamcut convert X.npz X.zarr --labels y.txt
+
+Nothing appears at OUTPUT until it is complete. A conversion that was interrupted leaves OUTPUT.partial, and the same
+command with --resume goes on from there to the same bytes (with --shuffle or --group-by-qid the input is read again).
+The order of --shuffle and the sides of --split depend on the seed and the number of the row (or its qid) alone, and
+rows of one qid stay together.
+"""
+
+
+@click.command(help=_HELP)
+@click.argument("inputs", nargs=-1, required=True)
+@click.argument("output")
+@click.option(
+    "--format",
+    type=click.Choice(["auto", "svmlight", "npz", "mtx", "anndata", "parquet", "streamcut"]),
+    default="auto",
+    show_default=True,
+    help="What INPUTS are; auto looks into them.",
+)
+@click.option("--labels", metavar="FILE|COLUMN", help="Labels: a file with one a line or a .npy file (npz, mtx), or a column.")
+@click.option("--qid", metavar="FILE|COLUMN", help="Query ids, given like --labels; svmlight has them in the rows.")
+@click.option("--weights", metavar="FILE|COLUMN", help="Row weights, given like --labels.")
+@click.option("--index-column", metavar="COLUMN", default="indices", show_default=True, help="Parquet: lists of feature numbers.")
+@click.option(
+    "--value-column", metavar="COLUMN", default="values", show_default=True, help="Parquet: lists of values; '' if all are 1."
+)
+@click.option(
+    "--index-base",
+    type=click.Choice(["0", "1", "auto"]),
+    help="The first feature's number: svmlight 1, parquet 0. auto reads the data twice and needs --n-features.",
+)
+@click.option("--n-features", type=int, metavar="N", help="Refuse features beyond N; the store has N, seen or not.")
+@click.option("--hash-bits", type=int, metavar="B", help="Hash feature names or numbers into 2^B features.")
+@click.option("--dtype", type=click.Choice(["float32", "float64"]), help="Values are read as: text float32, tables as they are.")
+@click.option(
+    "--duplicates",
+    type=click.Choice(["error", "sum", "last"]),
+    default="error",
+    show_default=True,
+    help="A feature twice in one row.",
+)
+@click.option("--label-map", metavar="A=1,B=2|FILE", help="Labels that are words, and the numbers they become.")
+@click.option("--multilabel", type=float, metavar="LABEL", help="Labels are sets such as 1,3: rows with LABEL are +1, others -1.")
+@click.option("--label-weights", is_flag=True, help="Labels may be label:weight.")
+@click.option("--keep-zeros", is_flag=True, help="Store entries whose value is 0.")
+@click.option(
+    "--on-error",
+    type=click.Choice(["raise", "skip"]),
+    default="raise",
+    show_default=True,
+    help="A line that is no row: stop, or leave it out and write it to OUTPUT.rejects.",
+)
+@click.option("--max-errors", type=int, metavar="N", help="With --on-error skip, stop after N lines.  [default: 1000]")
+@click.option("--backend", type=click.Choice(["zarr", "hdf5"]), default="zarr", show_default=True, help="How shards are stored.")
+@click.option("--shard-nnz", type=int, metavar="N", help="Entries of a shard.  [default: 4194304, less below --memory 800MB]")
+@click.option("--shuffle", type=int, metavar="SEED", help="Put the rows (or the groups of a qid) in random order.")
+@click.option("--split", type=float, metavar="SHARE", help="Put about this share of the rows into OUTPUT, the others aside.")
+@click.option("--split-output", metavar="PATH", help="Where the others go.  [default: OUTPUT with -test before its suffix]")
+@click.option("--split-seed", type=int, default=0, metavar="SEED", show_default=True, help="Another seed is another split.")
+@click.option("--group-by-qid", is_flag=True, help="Bring rows of one qid together, in ascending order of qid.")
+@click.option("--memory", metavar="SIZE", help="Most memory the process may take: 2GB, 500MiB, 50%.  [default: 1GB]")
+@click.option("--threads", type=int, metavar="N", help="Threads that parse and write.  [default: processors, at most 8]")
+@click.option("--scratch", metavar="DIR", help="Where sorted runs go.  [default: OUTPUT.partial]")
+@click.option("--resume", is_flag=True, help="Continue OUTPUT.partial.")
+@click.option("--force", is_flag=True, help="Replace OUTPUT, once the new store is complete.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on stdout.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+def command(
+    inputs: tuple[str, ...],
+    output: str,
+    memory: str | None,
+    index_base: str | None,
+    threads: int | None,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    limit = None if memory is None or memory == "auto" else parse_size(memory, option="--memory", total=_installed())
+    base = index_base if index_base in (None, "auto") else int(index_base)
+    if threads is None:
+        threads = min(8, len(os.sched_getaffinity(0)))
+    from streamcut.io.convert import convert
+
+    listener = None if quiet or as_json else _Line()
+    try:
+        report = convert(list(inputs), output, progress=listener, memory=limit, index_base=base, threads=threads, **options)
+    finally:
+        if listener is not None:
+            listener.close()
+    if as_json:
+        print_json(_record(report))
+    elif not quiet:
+        _summary(report)
+
+
+def _installed() -> int:
+    """Bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+class _Line:
+    """Progress on stderr: one line that changes on a terminal, else a line every EVERY seconds."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+        self._last = time.monotonic()
+        self._written = False
+
+    def __call__(self, now: Progress) -> None:
+        if not self._live and time.monotonic() - self._last < EVERY:
+            return
+        self._last = time.monotonic()
+        text = progress_line(now)
+        if self._live:
+            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+            self._written = True
+        else:
+            note(text)
+
+    def close(self) -> None:
+        if self._written:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def progress_line(now: Progress) -> str:
+    """`reading  12,345 rows  45 %  120 MB/s  ETA 0:32`."""
+    parts = [now.phase, f"{now.rows:,} rows"]
+    if now.share is not None:
+        parts.append(f"{100 * now.share:.0f} %")
+    if now.bytes_read and now.seconds > 0:
+        parts.append(f"{format_bytes(now.bytes_read / now.seconds)}/s")
+    elif now.seconds > 0:
+        parts.append(f"{now.rows / now.seconds:,.0f} rows/s")
+    if now.share and now.phase == "reading":
+        left = now.seconds * (1 - now.share) / now.share
+        parts.append(f"ETA {int(left // 60)}:{int(left % 60):02d}")
+    return "  ".join(parts)
+
+
+def _record(report: ConvertReport) -> dict[str, Any]:
+    """The report in JSON types."""
+    outputs = {}
+    for path, statistics in report.outputs.items():
+        labels = None if statistics.labels is None else [[label, rows] for label, rows in statistics.labels.items()]
+        outputs[path] = {**asdict(statistics), "labels": labels}
+    return {**asdict(report), "outputs": outputs}
+
+
+def _summary(report: ConvertReport) -> None:
+    for path, found in report.outputs.items():
+        already = " (was complete)" if path in report.complete_before else ""
+        counts = f"{found.n_rows:,} rows, {found.n_features:,} features, {found.nnz:,} entries"
+        note(f"{path}{already}: {counts}, {describe_labels(found)}")
+        if found.groups is not None:
+            note(f"  {found.groups:,} groups of equal qid")
+    sizes = f"{format_bytes(report.bytes_out)} written in {report.seconds:.1f} s"
+    if report.bytes_in is not None:
+        speed = f" ({format_bytes(report.bytes_in / report.seconds)}/s)" if report.rows and report.seconds > 0 else ""
+        sizes = f"{format_bytes(report.bytes_in)} read{speed}, {sizes}"
+    note(
+        f"{sizes}, {report.rows:,} rows read"
+        + (f", {report.resumed_rows:,} rows were stored before" if report.resumed_rows else "")
+    )
+    for name, count in sorted(report.counters.items()):
+        note(f"  {name.replace('_', ' ')}: {count:,}")
+    if report.rejects is not None:
+        note(f"  refused lines are in {report.rejects}")
+
+
+def describe_labels(statistics: Any) -> str:
+    """`labels -1: 24,720, 1: 7,841`, or their number and range when there are many."""
+    if statistics.labels is None:
+        return f"labels from {number(statistics.label_min)} to {number(statistics.label_max)}"
+    if len(statistics.labels) > 10:
+        return f"{len(statistics.labels)} labels from {number(statistics.label_min)} to {number(statistics.label_max)}"
+    return "labels " + ", ".join(f"{number(label)}: {rows:,}" for label, rows in statistics.labels.items())

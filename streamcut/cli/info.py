@@ -1,0 +1,91 @@
+"""`streamcut info`: what a store says of itself, without reading its rows."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Any
+
+import click
+
+from streamcut.cli.output import number, print_json
+from streamcut.units import format_bytes
+
+
+@click.command()
+@click.argument("path")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(path: str, as_json: bool) -> None:
+    """Show the rows, features, labels, shards, sizes and origin of the store PATH.
+
+    \b
+    Example:
+      streamcut info train.zarr
+    """
+    from streamcut.io.opening import open_dataset
+
+    record = describe(open_dataset(path).manifest, path)
+    if as_json:
+        print_json(record)
+    else:
+        for name, value in _for_people(record).items():
+            click.echo(f"{name.replace('_', ' '):<18} {number(value)}")
+
+
+def describe(manifest: Any, path: str) -> dict[str, Any]:
+    """The store in JSON types. Bytes: on disk (None for a URL), and of all shards decoded."""
+    from streamcut.io.dataset import shard_bytes
+    from streamcut.io.sources import tree_bytes
+
+    s = manifest.statistics
+    return {
+        "path": path,
+        "rows": s.n_rows,
+        "features": s.n_features,
+        "nnz": s.nnz,
+        "density": s.nnz / (s.n_rows * s.n_features) if s.n_features else 0.0,
+        "longest_row": s.max_row_nnz,
+        "labels": None if s.labels is None else [[label, rows] for label, rows in s.labels.items()],
+        "label_min": s.label_min,
+        "label_max": s.label_max,
+        "groups": s.groups,
+        "weight_sum": s.weight_sum,
+        "max_abs_value": s.max_abs_value,
+        "max_squared_norm": s.max_squared_norm,
+        "value_types": dict(Counter("all 1" if shard.ones else shard.arrays["data"].dtype for shard in manifest.shards)),
+        "shards": len(manifest.shards),
+        "shard_nnz_max": max(shard.nnz for shard in manifest.shards),
+        "bytes_on_disk": tree_bytes(path) if os.path.exists(path) else None,
+        "bytes_decoded": sum(shard_bytes(manifest, shard) for shard in manifest.shards),
+        "backend": manifest.backend,
+        "codec": "blosc(lz4, shuffle) + crc32c" if manifest.backend == "zarr" else "HDF5",
+        "format_version": manifest.format_version,
+        "streamcut_version": manifest.streamcut_version,
+        "fingerprint": manifest.fingerprint,
+        "source": manifest.source,
+    }
+
+
+def _for_people(record: dict[str, Any]) -> dict[str, Any]:
+    shown = {name: value for name, value in record.items() if name not in ("source", "label_min", "label_max")}
+    if record["labels"] is None:
+        shown["labels"] = f"more than can be listed, from {number(record['label_min'])} to {number(record['label_max'])}"
+    else:
+        listed = [f"{number(label)}: {rows:,}" for label, rows in record["labels"][:20]]
+        more = len(record["labels"]) - len(listed)
+        shown["labels"] = ", ".join(listed) + (f", and {more:,} more" if more else "")
+    shown["density"] = f"{100 * record['density']:.3g} %"
+    shown["value_types"] = ", ".join(f"{kind} ({shards:,})" for kind, shards in record["value_types"].items())
+    for name in ("bytes_on_disk", "bytes_decoded"):
+        shown[name] = None if record[name] is None else format_bytes(record[name])
+    origin = record["source"].get("made_from", {})
+    inputs = [name for name, _ in origin.get("inputs", [])]
+    if inputs:
+        shown["made from"] = ", ".join(inputs[:5]) + (f" and {len(inputs) - 5} more" if len(inputs) > 5 else "")
+    for name in ("shuffle", "split", "group_by_qid"):
+        if origin.get(name) not in (None, False):
+            shown[name] = origin[name]
+    for name, count in record["source"].get("counters", {}).items():
+        if count and name not in ("files", "rows"):
+            shown[f"input {name}"] = count
+    return shown
