@@ -16,7 +16,7 @@ from streamcut.cli import signals
 from streamcut.errors import ExitCode, StreamcutError
 from streamcut.files import disk_full
 
-COMMANDS = {  # streamcut.cli.<name> has `command`; the words here are its short help, so that none is imported to list them
+COMMANDS = {  # streamcut.cli.<name> has `command`; what each does stands here, so that none is imported to list them
     "convert": "Convert svmlight, SciPy, AnnData or Parquet files to a store.",
     "info": "Show what a store or a model file says of itself.",
     "check": "Check the files of a store against their checksums.",

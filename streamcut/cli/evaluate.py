@@ -8,7 +8,7 @@ from streamcut.cli.output import print_json, print_table
 from streamcut.cli.parameters import ignore_extra_option, index_base_option, json_option
 
 
-@click.command(short_help="Measure a model on labelled rows.")
+@click.command()
 @click.argument("model")
 @click.argument("data")
 @ignore_extra_option

@@ -8,7 +8,7 @@ from streamcut.cli.output import refuse_existing
 from streamcut.cli.parameters import force_option
 
 
-@click.command(short_help="Write a model as another program reads it.")
+@click.command()
 @click.argument("model")
 @click.argument("output", metavar="FILE")
 @click.option("--to", "target", type=click.Choice(["liblinear"]), default="liblinear", show_default=True, help="Which program.")

@@ -11,7 +11,6 @@ from streamcut.flags import TOOLS, translate
 
 # No short options here, and unknown ones are let through: they are the text to translate.
 @click.command(
-    short_help="Translate options of other SVM programs into ours.",
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )
 @click.option("--from", "tool", type=click.Choice(list(TOOLS)), required=True, help="Whose options they are.")

@@ -10,7 +10,7 @@ from streamcut.cli.parameters import force_option, ignore_extra_option, index_ba
 ROWS_PER_WRITE = 1 << 14  # text of so many rows is in memory at once
 
 
-@click.command(short_help="Print labels or scores for rows.")
+@click.command()
 @click.argument("model")
 @click.argument("data")
 @click.option("--scores", "what", flag_value="scores", help="Print scores instead of labels.")

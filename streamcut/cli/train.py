@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streamcut.execution.plan import MemoryPlan
 
 
-@click.command(short_help="Train a linear SVM and certify how far it is from the optimum.")
+@click.command()
 @click.argument("data")
 @click.option("--model", "model_path", metavar="FILE", help="Where to write the model (.npz). Required, except with --dry-run.")
 @click.option("--task", type=click.Choice(["auto", "binary"]), default="auto", show_default=True, help="What is learnt.")

@@ -11,7 +11,7 @@ from streamcut.cli.parameters import json_option
 from streamcut.errors import CorruptError
 
 
-@click.command(short_help="Recompute a model's certificate from its training data.")
+@click.command()
 @click.argument("model")
 @click.argument("data")
 @click.option("--bound", is_flag=True, help="Also compute a lower bound from the rows alone, in the same pass.")
