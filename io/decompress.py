@@ -11,7 +11,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from streamcut.errors import BadInputError, NotFoundError
 
@@ -35,8 +35,8 @@ def open_bytes(file: BinaryIO, name: str) -> tuple[BinaryIO, str | None]:
         file.seek(0)
         return file, None
     if kind is None:
-        return _Resumed(head, file), None
-    return _Decompressed(head, file, name, kind), kind
+        return cast(BinaryIO, _Resumed(head, file)), None
+    return cast(BinaryIO, _Decompressed(head, file, name, kind)), kind
 
 
 def _sniff(head: bytes) -> str | None:
@@ -72,7 +72,8 @@ class _Decompressed(io.RawIOBase):
 
     def __init__(self, head: bytes, file: BinaryIO, name: str, kind: str) -> None:
         self._input, self._file, self._name, self._kind = head, file, name, kind
-        self._new = _decompressor(kind, name)
+        self._new, errors = _decompressor(kind, name)
+        self._errors = (OSError, EOFError, ValueError, errors)
         self._stream = self._new()
 
     def readable(self) -> bool:
@@ -83,7 +84,7 @@ class _Decompressed(io.RawIOBase):
             return self._fill(target)
         except BadInputError:
             raise
-        except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, *_zstd_errors()) as error:
+        except self._errors as error:
             if getattr(error, "errno", None) is not None:
                 raise  # the disk, not the data
             raise BadInputError(f"{self._name}: the {self._kind} data is damaged: {error}") from error
@@ -125,23 +126,17 @@ class _Decompressed(io.RawIOBase):
         super().close()
 
 
-def _decompressor(kind: str, name: str) -> Callable[[], Any]:
-    """What makes a fresh decompressor: `decompress(bytes, max_length)`, `needs_input`, `eof`, `unused_data`."""
+def _decompressor(kind: str, name: str) -> tuple[Callable[[], Any], type[Exception]]:
+    """(what makes a fresh decompressor: `decompress(bytes, max_length)`, `needs_input`, `eof`, `unused_data`; its own error)."""
     if kind == "zstd":
         try:
             import zstandard
         except ImportError as error:
             raise NotFoundError(f"{name}: zstd needs the package zstandard; run: pip install 'streamcut[zstd]'") from error
-        return lambda: _Zstd(zstandard.ZstdDecompressor().decompressobj())
-    return {"gzip": _Gzip, "bzip2": bz2.BZ2Decompressor, "xz": lzma.LZMADecompressor}[kind]
-
-
-def _zstd_errors() -> tuple[type[BaseException], ...]:
-    try:
-        import zstandard
-    except ImportError:
-        return ()
-    return (zstandard.ZstdError,)
+        return lambda: _Zstd(zstandard.ZstdDecompressor().decompressobj()), zstandard.ZstdError
+    if kind == "gzip":
+        return _Gzip, zlib.error
+    return (bz2.BZ2Decompressor, OSError) if kind == "bzip2" else (lzma.LZMADecompressor, lzma.LZMAError)
 
 
 class _Gzip:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from typing import BinaryIO
 
@@ -72,7 +72,7 @@ class RawBlock:
             self.text.extend(bytes(size - self.capacity))
 
 
-def read_blocks(inputs: Sequence[Input], file: int, offset: int, free: queue.SimpleQueue, limit: int) -> Iterator[RawBlock]:
+def read_blocks(inputs: Sequence[Input], file: int, offset: int, free: queue.SimpleQueue, limit: int) -> Generator[RawBlock]:
     """Blocks from byte `offset` of inputs[file] on, in buffers taken from `free` (None there ends it).
 
     An empty file is one block. A line may take `limit` bytes. Raises NotFoundError for a file that can't be opened and

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -202,7 +202,7 @@ class SvmlightSource:
             )
         return 1 if zero is None else 0
 
-    def _parsed(self, rules: k.Rules, state: _State) -> Iterator[tuple[RawBlock, ParsedBlock]]:
+    def _parsed(self, rules: k.Rules, state: _State) -> Generator[tuple[RawBlock, ParsedBlock]]:
         """Blocks in order. Until the first row has said whether rows have a qid, one at a time."""
         skip = self.options.on_error == "skip"
         wide = (self.options.n_features or 0) > 1 << 31
