@@ -5,7 +5,9 @@ import re
 
 from streamcut.errors import UsageError
 
-_UNITS = {"B": 1, **{p + "B": 1000**k for k, p in enumerate("kMGTP", 1)}, **{p.upper() + "iB": 1024**k for k, p in enumerate("kMGTP", 1)}}
+_UNITS = {"B": 1}
+for _power, _prefix in enumerate("kMGTP", 1):
+    _UNITS |= {f"{_prefix}B": 1000**_power, f"{_prefix.upper()}iB": 1024**_power}
 _BY_NAME = {name.lower(): factor for name, factor in _UNITS.items()}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z%]*)\s*")
 

@@ -90,7 +90,7 @@ def test_line_search_with_many_breakpoints_in_one_place(copies):
     u = rng.uniform(0.5, 2, 50_000)
     expected = svm.line_search_by_sorting(30_000.0, -9000.0, 1.0, z_b, z, u)
     assert minimise_along_line(30_000.0, -9000.0, 1.0, _Rows(z_b, z, u)) == pytest.approx(expected, rel=1e-12)
-    assert 0.0 < expected
+    assert expected > 0.0
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.float32, np.float64, None])

@@ -45,7 +45,7 @@ class Feed:
         return self.data.buffers() if len(self.pinned) < len(self.data.manifest.shards) else None
 
     def blocks(self, start: int, stop: int, buffers: object | None, traffic: Traffic) -> Iterator[Chunk]:
-        """Rows start:stop in order, at most BLOCK_NNZ entries at once (or one longer row). A block is valid until the next one."""
+        """Rows start:stop in order, at most BLOCK_NNZ entries at once (or one longer row); a block is valid until the next."""
         shard = int(np.searchsorted(self._first, start, side="right")) - 1
         while start < stop:
             chunk = self._shard(shard, buffers, traffic)

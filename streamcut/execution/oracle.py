@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.execution.feed import Traffic
-from streamcut.execution.linear_passes import BreakpointsPass, CutPass, CutSums, Grids, HistogramPass, ScorePass, SlopePass, StepPass
+from streamcut.execution.linear_passes import (
+    BreakpointsPass,
+    CutPass,
+    CutSums,
+    Grids,
+    HistogramPass,
+    ScorePass,
+    SlopePass,
+    StepPass,
+)
 from streamcut.execution.runner import Runner
 from streamcut.passes.linear import exact_rounder
 from streamcut.risks.hinge import Hinge

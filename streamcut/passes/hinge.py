@@ -27,7 +27,7 @@ def margins(y, positive, scores, out):
 
 @kernel
 def row_weights(y, positive, weight, positive_weight, rounder, out):
-    """out[i] = weight_i, times `positive_weight` for the label `positive`; `weight` None = all 1. Returns Σ out, exact on a grid."""
+    """out[i] = weight_i (1 if None), times `positive_weight` for the label `positive`; returns Σ out, exact on a grid."""
     total = 0.0
     for i in range(len(y)):
         u = 1.0 if weight is None else weight[i]

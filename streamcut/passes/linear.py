@@ -11,7 +11,7 @@ from streamcut.jit import kernel
 
 @kernel
 def scores(indptr, indices, data, w, bias, out):
-    """out[i] = ⟨w, x_i⟩. Long rows get four partial sums (one would wait for every addition); short ones overlap by themselves."""
+    """out[i] = ⟨w, x_i⟩. Long rows get four partial sums (one would wait for every addition); short ones overlap anyway."""
     constant = bias * w[-1] if bias != 0.0 else 0.0
     start = indptr[0]
     for i in range(len(indptr) - 1):

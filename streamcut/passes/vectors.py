@@ -1,4 +1,4 @@
-"""Dense vector arithmetic in a fixed order of additions: BLAS splits sums by its thread count, and certificates must not move with it."""
+"""Dense vectors, added in a fixed order: BLAS splits sums by its number of threads, and certificates must not move with it."""
 
 from streamcut.jit import kernel
 

@@ -50,5 +50,4 @@ def solve(oracle: LinearOracle, rule: StoppingRule, *, max_cuts: int, observe: O
             return Solution(w_b, F_b, best_bound, witness, reason, progress.history)
         cut, loss = oracle.cut_at(w)
         F = 0.5 * vectors.dot(w, w) + oracle.C * loss
-        if F < F_b:
-            w_b, F_b = w, F
+        w_b, F_b = min((w_b, F_b), (w, F), key=lambda point: point[1])

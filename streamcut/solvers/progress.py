@@ -56,7 +56,8 @@ class StoppingRule:
 
     def reason(self, primal: float, lower_bound: float, c_bar: float, passes: int, seconds: float) -> StopReason | None:
         """Why to stop now, or None."""
-        if (self.tol is not None or self.tol_relative is not None) and primal - lower_bound <= self.allowed_gap(primal, c_bar):
+        gap_rules = self.tol is not None or self.tol_relative is not None
+        if gap_rules and primal - lower_bound <= self.allowed_gap(primal, c_bar):
             return StopReason.CONVERGED
         if self.target is not None and primal <= self.target:
             return StopReason.TARGET
@@ -116,6 +117,7 @@ class Progress:
         reason = self.rule.reason(primal, lower_bound, oracle.c_bar, oracle.passes, seconds)
         if reason is None and last is not None:
             moved = 1e-15 * abs(primal)
-            self.still = self.still + 1 if last.primal - primal <= moved and lower_bound - last.lower_bound <= moved else 0
+            moving = last.primal - primal > moved or lower_bound - last.lower_bound > moved
+            self.still = 0 if moving else self.still + 1
             reason = StopReason.STALLED if self.still >= self.patience else None
         return reason

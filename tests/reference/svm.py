@@ -76,13 +76,13 @@ def optimum(X, sign, C, u, gap=1e-8):
 
 
 def ocas(X, sign, C, u, tol, mu=0.1, max_iterations=300):
-    """Franc & Sonnenburg 2008, Algorithm 1, with the two solvers above. Returns (w_b, F(w_b), lower bound, iterations)."""
+    """Franc & Sonnenburg 2008, Algorithm 1, with the line search above. Returns (w_b, F(w_b), lower bound, iterations)."""
     M = u.sum()
     c_bar = C * M
     w_b = np.zeros(X.shape[1])
     A, b = (part[None] for part in map(np.asarray, cut(w_b, X, sign, u)))
     beta = np.zeros(1)
-    for t in range(1, max_iterations + 1):
+    for _ in range(max_iterations):
         beta = _simplex_qp(A @ A.T, b, c_bar, np.append(beta, np.zeros(len(b) - len(beta))))
         w = -beta @ A
         bound = b @ beta - 0.5 * w @ w
@@ -93,7 +93,7 @@ def ocas(X, sign, C, u, tol, mu=0.1, max_iterations=300):
             break
         a, b_new = cut(w_b * (1 - mu) + w * mu, X, sign, u)
         A, b = np.vstack([A, a]), np.append(b, b_new)
-    return w_b, F, bound, t
+    return w_b, F, bound, len(b)
 
 
 def _simplex_qp(G, b, total, beta):
