@@ -89,7 +89,7 @@ def test_every_command_documents_itself(name):
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, f"{name} {parameter.opts}"
-            assert parameter.help.endswith("."), f"{name} {parameter.opts}"
+            assert parameter.help.endswith((".", "]")), f"{name} {parameter.opts}"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -297,6 +297,17 @@ def test_verify(run, folder):
     assert code == ExitCode.USAGE
     assert "--force" in err
     assert run("verify", folder / "m.npz", folder / "one.zarr", "--force")[0] == 0
+
+
+def test_info_of_a_model(run, folder):
+    code, out, _ = run("info", folder / "m.npz", "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["n_features"] == 30
+    assert told["certificate"]["converged"]
+    code, table, err = run("info", folder / "m.npz")
+    assert (code, err) == (0, "")
+    assert re.search(r"stop reason +converged\n", table)
 
 
 def test_export(run, folder, tmp_path):

@@ -16,19 +16,27 @@ from streamcut.units import format_bytes
 @click.argument("path")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(path: str, as_json: bool) -> None:
-    """Show the rows, features, labels, shards, sizes and origin of the store PATH.
+    """Show the rows, features, labels, shards, sizes and origin of the store PATH, or what the model file PATH says.
 
     \b
-    Example:
+    Examples:
       streamcut info train.zarr
+      streamcut info m.npz --json
     """
     from streamcut.io.opening import open_dataset
+    from streamcut.models.files import describe_model, is_model
 
-    record = describe(open_dataset(path).manifest, path)
+    if is_model(path):
+        record = describe_model(path)
+        nested = ("certificate", "parameters")
+        shown = {name: value for name, value in record.items() if name not in nested} | record["certificate"]
+    else:
+        record = describe(open_dataset(path).manifest, path)
+        shown = _for_people(record)
     if as_json:
         print_json(record)
     else:
-        for name, value in _for_people(record).items():
+        for name, value in shown.items():
             click.echo(f"{name.replace('_', ' '):<18} {number(value)}")
 
 

@@ -32,6 +32,7 @@ FORMAT = "streamcut model"
 FORMAT_VERSION = 1
 _MARK = b"streamcut sha256:"
 _DIGEST = 64  # hexadecimal digits
+_FIRST_MEMBER = b"meta.json.npy"
 
 
 def save_model(model: LinearModel, path: str | os.PathLike) -> None:
@@ -84,6 +85,14 @@ def load_model(path: str | os.PathLike) -> LinearModel:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptError(f"{path}: not a well-formed model: {error}") from error
+
+
+def is_model(path: str | os.PathLike) -> bool:
+    """Whether the file `path` begins as a model does; `load_model` says whether it is whole."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return _FIRST_MEMBER in file.read(64)
 
 
 def describe_model(path: str | os.PathLike) -> dict[str, Any]:
@@ -178,7 +187,7 @@ def _check_whole(path: str | os.PathLike, raw: bytes) -> None:
     """Raise unless `raw` is a model file of which no bit is missing or changed."""
     if raw and not raw.startswith(b"PK\x03\x04"):
         raise NotFoundError(f"{path} is not a streamcut model (it is no .npz archive)")
-    if b"meta.json.npy" not in raw and zipfile.is_zipfile(io.BytesIO(raw)):
+    if _FIRST_MEMBER not in raw and zipfile.is_zipfile(io.BytesIO(raw)):
         raise NotFoundError(f"{path} is not a streamcut model (it holds no meta.json)")
     body, digest = raw[:-_DIGEST], raw[-_DIGEST:]
     if not body.endswith(_MARK) or hashlib.sha256(body).hexdigest().encode() != digest:
