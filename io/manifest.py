@@ -88,7 +88,7 @@ def _row_statistics(indptr, indices, data, unit):
             continue
         total = 0.0
         for t in range(start, stop):
-            value = float(data[t])
+            value = np.float64(data[t])  # float() of a float32 stays one in Numba
             total += value * value
             largest = max(largest, abs(value))
         norm = max(norm, total)
