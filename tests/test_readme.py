@@ -1,0 +1,65 @@
+"""The README is true: its commands run, in its order, and its table of exit codes is the code's."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamcut.errors import ExitCode
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def run(command: list[str], folder: Path) -> str:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Where all of the README's streamcut commands have run, one after the other."""
+    folder = tmp_path_factory.mktemp("readme")
+    run([sys.executable, str(ROOT / "scripts" / "demo_data.py"), "."], folder)
+    commands = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("streamcut ")]
+    assert len(commands) >= 8
+    for command in commands:
+        run(["bash", "-c", command], folder)
+    return folder
+
+
+def test_the_commands_leave_what_they_promise(folder):
+    assert (folder / "train.zarr").is_dir()
+    assert (folder / "m.npz").is_file()
+    labels = (folder / "labels.txt").read_text().split()
+    assert len(labels) == 143
+    assert set(labels) == {"1", "-1"}
+
+
+def test_the_python_example_runs(folder):
+    (code,) = blocks("python")
+    words, accuracy = run([sys.executable, "-c", code], folder).splitlines()
+    assert words.startswith("Converged")
+    assert float(accuracy) > 0.9
+
+
+def test_every_exit_code_is_explained():
+    rows = re.findall(r"^\| ([\d, ]+) \|", README.split("## Exit codes")[1], re.MULTILINE)
+    assert [int(code) for row in rows for code in row.split(",")] == list(ExitCode)
+
+
+@pytest.mark.parametrize("script", ["scripts/demo.sh", "scripts/test.sh", "scripts/make_data.py", "io/FORMAT.md"])
+def test_what_is_pointed_at_exists(script):
+    assert script in README
+    assert (ROOT / script).is_file()
