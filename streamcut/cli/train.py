@@ -104,6 +104,7 @@ def command(
 
     with Progress.chosen(json=as_json, quiet=quiet) as progress:
         model = train(dataset, **options, on_iteration=progress, on_plan=show_plan)
+    assert model_path is not None  # only a dry run goes without, and ends with its plan
     save_model(model, model_path)
     certificate = model.certificate
     if as_json:
