@@ -64,6 +64,12 @@ def _ends_token(c):
 
 
 @kernel
+def _number_apart(p):
+    """number_at, compiled once for the places where speed does not matter."""
+    return number_at(p)
+
+
+@kernel
 def _mixed(h):
     """The finaliser of splitmix64: every bit of the result depends on every bit of `h`."""
     h = (h ^ (h >> _30)) * _MIX_1
@@ -104,8 +110,8 @@ def _sort(indices, data, start, stop):
         source, target = target, source
         width *= 2
     if source != start:
-        indices[start:stop] = indices[source : source + n]
-        data[start:stop] = data[source : source + n]
+        for i in range(start, stop):
+            indices[i], data[i] = indices[i + n], data[i + n]
 
 
 @kernel
@@ -125,6 +131,15 @@ def _merge(indices, data, start, stop, last):
 
 
 @kernel
+def _finite(data, start, stop):
+    """Whether data[start:stop] are finite numbers."""
+    for i in range(start, stop):
+        if not np.isfinite(data[i]):
+            return False
+    return True
+
+
+@kernel
 def _drop_zeros(indices, data, start, stop):
     """Close the gaps that entries of value 0 leave; returns the new stop."""
     write = start
@@ -138,9 +153,15 @@ def _drop_zeros(indices, data, start, stop):
 @kernel
 def _look_up(known_at, known, p):
     """(value, True) of the token at byte p if it is among the known ones (`known_at` is sorted)."""
-    k = np.searchsorted(known_at, p)
-    if k < len(known_at) and known_at[k] == p:
-        return known[k], True
+    low, high = 0, len(known_at)
+    while low < high:
+        middle = (low + high) // 2
+        if known_at[middle] < p:
+            low = middle + 1
+        else:
+            high = middle
+    if low < len(known_at) and known_at[low] == p:
+        return known[low], True
     return 0.0, False
 
 
@@ -203,7 +224,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
                 pending[unpaired, 0], pending[unpaired, 1] = token - origin, ~(p - origin)
                 unpaired += 1
         else:
-            label, p, status = number_at(p)
+            label, p, status = _number_apart(p)
             if status == PENDING_NUMBER:
                 label, found = _look_up(known_at, known, token - origin)
                 if not found:
@@ -218,7 +239,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
         if rules.label_weights and byte_at(p) == 58:
             p += 1
             start = p
-            weight, p, status = number_at(p)
+            weight, p, status = _number_apart(p)
             if status == PENDING_NUMBER:
                 weight, found = _look_up(known_at, known, start - origin)
                 if not found:
@@ -331,7 +352,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
                 if rules.duplicates == ERROR:
                     code = DUPLICATE
                     break
-                if not np.all(np.isfinite(data[entry:merged])):
+                if not _finite(data, entry, merged):
                     code = SUM_OVERFLOW
                     break
             duplicates += stored - merged
