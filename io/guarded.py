@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -65,9 +64,3 @@ def read_guarded(path: str | os.PathLike, guard: tuple[int, int], raw: np.ndarra
     if crc32c(content) != crc:
         raise damaged(path, "does not have the checksum that the manifest states")
     return content
-
-
-def file_guard(path: str | os.PathLike) -> tuple[int, int]:
-    """(length, CRC-32C) of a file just written."""
-    content = Path(path).read_bytes()
-    return len(content), crc32c(content)

@@ -38,10 +38,10 @@ def writer_bytes(shard_nnz: int, threads: int) -> int:
     """Bytes that a StoreWriter may hold, unless a single row or group is larger than a shard.
 
     threads + 1 shards of rows (int32 indices, float64 values, four columns of 8 bytes), and for each thread the values of a
-    shard in a smaller type and compressed.
+    shard compressed, twice, because the compressor's result is copied.
     """
     rows = shard_nnz * (4 + 8) + shard_rows(shard_nnz) * 4 * 8
-    return (threads + 1) * rows + threads * shard_nnz * 8
+    return (threads + 1) * rows + threads * shard_nnz * 2 * 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ class ZarrWriter:
                 write_durably(
                     place / zarr_layout.CHUNK, payload, trailer(guards[name][1]), prefix="convert.chunk", sync_parent=False
                 )
+                del payload  # or it would be held while the next one is made
             document = zarr_layout.array_document(array.dtype.name, len(array))
             write_durably(place / zarr_layout.METADATA, document, prefix="convert.array_meta")
         sync_directory(folder)

@@ -2,7 +2,8 @@
 
     python scripts/bench_read.py [--shards 8] [--folder /tmp]
 
-Prints decoded MB/s, the ratio to zarr-python, and what a warmed-up read allocates.
+Prints decoded MB/s, the ratio to zarr-python, the ratio of processor time (which other work on the machine disturbs less), and
+what a warmed-up read allocates.
 """
 
 from __future__ import annotations
@@ -42,20 +43,20 @@ def make(path: Path, shards: int, kind: str) -> None:
         writer.finish({})
 
 
-def timed(read: Callable[[int, int], object], shards: int, threads: int) -> float:
-    """Seconds for all shards, dealt to `threads` threads."""
+def timed(read: Callable[[int, int], object], shards: int, threads: int) -> tuple[float, float]:
+    """(seconds, processor seconds) for all shards, dealt to `threads` threads."""
 
     def work(thread: int) -> None:
         for shard in range(thread, shards, threads):
             read(shard, thread)
 
     workers = [threading.Thread(target=work, args=(thread,)) for thread in range(threads)]
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - cpu
 
 
 def allocated(data: StoredDataset, buffers: object) -> int:
@@ -90,8 +91,12 @@ def compare(kind: str, shards: int, folder: str | None) -> None:
 
         for threads in (1, 2):
             rounds = [(timed(ours, shards, threads), timed(through_zarr, shards, threads)) for _ in range(REPEATS + 1)][1:]
-            own, others = (size / min(seconds) for seconds in zip(*rounds, strict=True))
-            print(f"{threads} thread(s): streamcut {own:.0f} MB/s, zarr-python {others:.0f} MB/s, ratio {own / others:.2f}")
+            own, others = (size / min(seconds for seconds, _ in found) for found in zip(*rounds, strict=True))
+            cpu = [min(cpu for _, cpu in found) for found in zip(*rounds, strict=True)]
+            print(
+                f"{threads} thread(s): streamcut {own:.0f} MB/s, zarr-python {others:.0f} MB/s, ratio {own / others:.2f}, "
+                f"processor time {cpu[1] / cpu[0]:.2f} times less"
+            )
         print(f"allocated by a warm read: {allocated(data, buffers[0])} bytes")
 
 

@@ -207,4 +207,4 @@ def test_memory_of_the_writer_is_bounded_by_its_formula():
     nnz, threads = 4 << 20, 2
     made = [ShardRows(nnz) for _ in range(threads + 1)]
     held = sum(rows._indices.nbytes + rows._data.nbytes for rows in made)
-    assert held < writer_bytes(nnz, threads) < 2 * held + threads * nnz * 8
+    assert held < writer_bytes(nnz, threads) < 2 * held + threads * nnz * 16
