@@ -133,10 +133,9 @@ def _merge(indices, data, start, stop, last):
 @kernel
 def _finite(data, start, stop):
     """Whether data[start:stop] are finite numbers."""
-    for i in range(start, stop):
-        if not np.isfinite(data[i]):
-            return False
-    return True
+    while start < stop and np.isfinite(data[start]):
+        start += 1
+    return start == stop
 
 
 @kernel
