@@ -1,5 +1,6 @@
 """Kernels, line search, master problem and the solvers against their slow versions, and what must never change the answer."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -233,6 +234,7 @@ def same(a, b):
 @pytest.mark.parametrize("weights", [False, True])
 def test_shards_workers_and_memory_do_not_change_a_bit(solver, weights):
     X, y, u = problem(5000, 40, density=0.2, weights=weights, dtype=np.float32)
+    solver = {**solver, "lanes": 5}
     base = train(MemoryDataset(X, y, weight=u), workers=1, **solver)
     for shard_nnz, options in ((997, {"workers": 2}), (5000, {"scheduler": "sync"}), (20_000, {"workers": 2, "memory": "1GB"})):
         same(base, train(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), **options, **solver))
@@ -267,7 +269,9 @@ def test_lanes_come_from_the_data_and_cover_all_rows():
         assert bounds[0] == 0
         assert bounds[-1] == 5000
         assert (np.diff(bounds) > 0).all()
-    assert len(plan_lanes(statistics)) == 4
+    assert len(plan_lanes(statistics)) == 1
+    assert len(plan_lanes(replace(statistics, nnz=10**9))) == 16
+    assert len(plan_lanes(replace(statistics, nnz=10**9, n_features=10**8))) == 1
 
 
 def test_stop_reasons():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from streamcut.io.manifest import Statistics
 
 _MAX_LANES = 16
-_MIN_ROWS = 1024
+_MIN_NNZ = 1 << 17  # below it, threads cost more than they bring
 _MIN_NNZ_PER_FEATURE = 8  # a lane owns a dense sum of d numbers: it should touch far more entries than that
 
 
@@ -32,7 +32,8 @@ def plan_lanes(statistics: Statistics, lanes: int | None = None) -> Lanes:
     """`lanes` of them (never more than rows), or as many powers of two as pay for their dense sums, at most 16."""
     n = statistics.n_rows
     if lanes is None:
-        useful = min(_MAX_LANES, n // _MIN_ROWS, statistics.nnz // (_MIN_NNZ_PER_FEATURE * max(statistics.n_features, 1)))
+        enough = max(_MIN_NNZ, _MIN_NNZ_PER_FEATURE * statistics.n_features)
+        useful = min(_MAX_LANES, statistics.nnz // enough)
         lanes = 1 << (max(useful, 1).bit_length() - 1)
     lanes = min(lanes, n)
     return Lanes(tuple(n * lane // lanes for lane in range(lanes + 1)))

@@ -79,10 +79,8 @@ class ScorePass:
             weights = np.empty(chunk.n_rows) if u is None else u
             sums.weight += self.risk.weights(chunk.y, chunk.weight, self.grids.weight, weights)
         linear.scores(chunk.indptr, chunk.indices, chunk.data, self.w, self.bias, z)
-        self.risk.margins(chunk.y, z)
-        if (bad := hinge.first_not_finite(z)) >= 0:
+        if (bad := self.risk.margins(chunk.y, u, z, sums.loss)) >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
-        self.risk.loss(z, u, sums.loss)
         if sums.a is not None:
             coefficients = np.empty(chunk.n_rows)
             z_b = z if self.at_w else rows["z_b"]

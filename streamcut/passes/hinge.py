@@ -19,13 +19,6 @@ def _add(total, lost, term):
 
 
 @kernel
-def margins(y, positive, scores, out):
-    """out[i] = y_i s_i with y_i = +1 for the label `positive` and −1 for every other; `out` may be `scores`."""
-    for i in range(len(y)):
-        out[i] = scores[i] if y[i] == positive else -scores[i]
-
-
-@kernel
 def row_weights(y, positive, weight, positive_weight, rounder, out):
     """out[i] = weight_i (1 if None), times `positive_weight` for the label `positive`; returns Σ out, exact on a grid."""
     total = 0.0
@@ -37,6 +30,25 @@ def row_weights(y, positive, weight, positive_weight, rounder, out):
 
 
 @kernel
+def margins(y, positive, u, z, sums):
+    """Turns scores into margins in place: z_i = ±s_i, + for the label `positive`; sums += Σ u_i max(0, 1 − z_i).
+
+    Returns the index of the first score that is not finite, or −1.
+    """
+    total, lost = sums[0], sums[1]
+    bad = -1
+    for i in range(len(z)):
+        if y[i] != positive:
+            z[i] = -z[i]
+        if z[i] < 1.0:
+            total, lost = _add(total, lost, (1.0 - z[i]) * (1.0 if u is None else u[i]))
+        if bad < 0 and not np.isfinite(z[i]):
+            bad = i
+    sums[0], sums[1] = total, lost
+    return bad
+
+
+@kernel
 def cut_coefficients(y, positive, z_b, z, kappa, u, rounder, out):
     """Cut at z_c = z_b + κ(z − z_b): fills out[i] = −u_i y_i 1[z_c < 1] and returns Σ u_i 1[z_c < 1], neither divided by M.
 
@@ -44,23 +56,11 @@ def cut_coefficients(y, positive, z_b, z, kappa, u, rounder, out):
     """
     total = 0.0
     for i in range(len(y)):
-        if z_b[i] + kappa * (z[i] - z_b[i]) < 1.0:
-            weight = 1.0 if u is None else u[i]
-            total += (weight + rounder) - rounder
-            out[i] = -weight if y[i] == positive else weight
-        else:
-            out[i] = 0.0
+        weight = 1.0 if u is None else u[i]
+        active = z_b[i] + kappa * (z[i] - z_b[i]) < 1.0
+        out[i] = 0.0 if not active else -weight if y[i] == positive else weight
+        total += (weight + rounder) - rounder if active else 0.0
     return total
-
-
-@kernel
-def loss(z, u, sums):
-    """sums += Σ u_i max(0, 1 − z_i)."""
-    total, lost = sums[0], sums[1]
-    for i in range(len(z)):
-        if z[i] < 1.0:
-            total, lost = _add(total, lost, (1.0 - z[i]) * (1.0 if u is None else u[i]))
-    sums[0], sums[1] = total, lost
 
 
 @kernel
@@ -140,12 +140,3 @@ def accumulate(values, sums):
     for value in values:
         total, lost = _add(total, lost, value)
     sums[0], sums[1] = total, lost
-
-
-@kernel
-def first_not_finite(values):
-    """Index of the first nan or infinity, or −1."""
-    for i in range(len(values)):
-        if not np.isfinite(values[i]):
-            return i
-    return -1

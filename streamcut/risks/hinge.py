@@ -26,14 +26,10 @@ class Hinge:
         """u of each row into `out`; returns their sum."""
         return hinge.row_weights(y, self.positive, weight, self.positive_weight, rounder, out)
 
-    def margins(self, y: np.ndarray, scores: np.ndarray) -> None:
-        """Turn scores into margins, in place."""
-        hinge.margins(y, self.positive, scores, scores)
+    def margins(self, y: np.ndarray, u: np.ndarray | None, scores: np.ndarray, sums: np.ndarray) -> int:
+        """Turn scores into margins, in place, and add Σ u_i ℓ_i to `sums`; returns the first row that is not finite, or −1."""
+        return hinge.margins(y, self.positive, u, scores, sums)
 
     def cut(self, y, z_b, z, kappa: float, u, rounder: float, out) -> float:
         """Coefficients of the rows in the cut at z_b + κ(z − z_b) into `out`; returns Σ u 1[z_c < 1]. Neither is divided by M."""
         return hinge.cut_coefficients(y, self.positive, z_b, z, kappa, u, rounder, out)
-
-    def loss(self, z: np.ndarray, u: np.ndarray | None, sums: np.ndarray) -> None:
-        """Add Σ u_i ℓ_i to `sums`."""
-        hinge.loss(z, u, sums)

@@ -82,7 +82,10 @@ class Solution:
 
 @dataclass(slots=True)
 class Progress:
-    """Keeps the history, tells the observer, and says when to stop. `still` counts the last iterations in which nothing moved: stalled at `patience`."""
+    """Keeps the history, tells the observer, and says when to stop.
+
+    `still` counts the last iterations in which nothing moved: stalled at `patience`.
+    """
 
     rule: StoppingRule
     observe: Observer | None = None
