@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
 from streamcut.io.convert_options import ConvertOptions
@@ -18,12 +19,16 @@ from streamcut.io.convert_progress import Progress, Reporter
 from streamcut.io.convert_target import Target
 from streamcut.io.convert_work import Work
 from streamcut.io.journal import read_journal
-from streamcut.io.manifest import Statistics
+from streamcut.io.manifest import Statistics, StatisticsBuilder
+from streamcut.io.narrow import smallest
 from streamcut.io.opening import open_dataset
 from streamcut.io.rejects import RejectsFile
+from streamcut.io.shuffle import take_rows
 from streamcut.io.source_choice import open_readers, open_source, source_bytes
-from streamcut.io.sources import TableReader, find_files, tree_bytes
+from streamcut.io.sources import find_files, tree_bytes
 from streamcut.io.spec import JOURNAL, PARTIAL
+from streamcut.io.structure import first_problem
+from streamcut.io.svmlight import SvmlightOptions, SvmlightSource
 from streamcut.io.writer import writer_bytes
 
 _USUAL = {"files", "rows", "lines"}  # counters that say nothing unusual
@@ -75,7 +80,7 @@ def convert(
         raise UsageError("--resume: standard input cannot be read again; save it to a file, or start over with --force")
     _refuse_overlap(outputs, paths)
     readers = open_readers(kind, paths, settings)
-    rehearse(settings.dtype, settings.sorting)
+    rehearse(settings.dtype)
     plan = make_plan(
         settings.memory,
         resident_bytes(),
@@ -86,20 +91,7 @@ def convert(
         source_bytes=lambda block, threads: source_bytes(kind, readers, block, threads),
         writer_bytes=writer_bytes,
     )
-    return _carry_out(kind, paths, readers, outputs, settings, plan, progress, began)
-
-
-def _carry_out(
-    kind: str,
-    paths: list[str],
-    readers: list[TableReader],
-    outputs: list[str],
-    settings: ConvertOptions,
-    plan: ConvertPlan,
-    progress: Callable[[Progress], None] | None,
-    began: float,
-) -> ConvertReport:
-    rejects = RejectsFile(Path(outputs[0] + PARTIAL) / "rejects", Path(outputs[0] + ".rejects"))
+    rejects = RejectsFile(outputs[0])
     source = open_source(kind, paths, readers, settings, plan, rejects.add)
     record = {**_lasting_options(settings, plan, kind), "inputs": [list(found) for found in source.identity["inputs"]]}
     n_features = 1 << settings.hash_bits if settings.hash_bits else getattr(source, "n_features", settings.n_features)
@@ -113,9 +105,11 @@ def _carry_out(
         try:
             work.run()
         except (BadInputError, MemoryBudgetError):
-            for target in targets:
-                target.abandon()
+            abandoned = [target.abandon() for target in targets]
+            if all(abandoned):
+                rejects.discard()
             raise
+    rejects.discard()
     sizes = [size for _, size, _ in source.identity["inputs"]]
     return ConvertReport(
         outputs={target.path: target.statistics for target in targets if target.statistics is not None},
@@ -132,14 +126,18 @@ def _carry_out(
 
 
 @cache
-def rehearse(dtype: str | None, sorting: bool) -> None:
-    """Convert two rows, so that libraries and compiled kernels are in memory before it is measured."""
-    with tempfile.TemporaryDirectory(prefix="streamcut-") as folder:
-        text = Path(folder) / "text"
-        text.write_text("1 qid:1 1:1 2:0.5\n-1 qid:2 1:1\n")
-        settings = ConvertOptions(dtype=dtype, group_by_qid=sorting)
-        plan = ConvertPlan(limit=1 << 20, threads=2, block_bytes=1 << 10, shard_nnz=16, sort_bytes=1 << 23, row_bytes=1 << 10)
-        _carry_out("svmlight", [str(text)], [], [str(Path(folder) / "store")], settings, plan, None, time.monotonic())
+def rehearse(dtype: str | None) -> None:
+    """Take two rows through every kernel, so that what these and their compiler occupy is there before memory is measured."""
+    with open(os.memfd_create("rehearsal"), "wb", buffering=0) as text:  # in memory: the disk may be full
+        text.write(b"1 qid:1 1:1 2:0.5\n-1 qid:2 1:1\n")
+        name = f"/proc/self/fd/{text.fileno()}"
+        source = SvmlightSource([name], SvmlightOptions(dtype=dtype or "float32"), threads=1, block_bytes=1 << 10)
+        [(chunk, _)] = source.blocks()
+    take_rows(chunk, np.array([1, 0]))
+    chunk = replace(chunk, data=chunk.data.astype(np.float64))
+    StatisticsBuilder().add(chunk)
+    smallest(chunk.data)
+    first_problem(chunk.indptr, chunk.indices, chunk.data, {"y": chunk.y}, 2)
 
 
 def _begun_with(outputs: list[str], settings: ConvertOptions) -> int | None:

@@ -12,12 +12,13 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.files import locked
 from streamcut.io.convert_options import ConvertOptions
 from streamcut.io.convert_plan import GROUP_ENTRY_BYTES, ConvertPlan
 from streamcut.io.journal import read_journal
 from streamcut.io.manifest import Statistics
 from streamcut.io.opening import open_dataset
-from streamcut.io.spec import JOURNAL, PARTIAL
+from streamcut.io.spec import JOURNAL, LOCK, PARTIAL
 from streamcut.io.writer import StoreWriter
 from streamcut.units import format_bytes
 
@@ -46,6 +47,7 @@ class Target:
                 raise UsageError(f"{path}: exists and was made from other data or with other options; replace it with --force")
             self.statistics, self.counters = manifest.statistics, manifest.source["counters"]
             self.stored = manifest.statistics.n_rows
+            self._remove_leftovers()
             return
         writer = StoreWriter(
             path,
@@ -67,10 +69,18 @@ class Target:
         self._stack.close()
         self._writer = None
 
-    def abandon(self) -> None:
-        """Remove NAME.partial when it holds nothing that would be worth resuming."""
-        if not self.complete and len(read_journal(self._partial / JOURNAL)) <= 1:  # its first line names the options
-            shutil.rmtree(self._partial, ignore_errors=True)
+    def abandon(self) -> bool:
+        """Remove NAME.partial when it holds nothing that would be worth resuming, and say whether that is so."""
+        if self.complete or len(read_journal(self._partial / JOURNAL)) > 1:  # the first line names the options
+            return False
+        shutil.rmtree(self._partial, ignore_errors=True)
+        return True
+
+    def _remove_leftovers(self) -> None:
+        """Remove the NAME.partial of a run that died between giving the store its name and cleaning up."""
+        if self._partial.exists():
+            with locked(self._partial / LOCK, self.path):
+                shutil.rmtree(self._partial)
 
     def give(self, chunk: Chunk, position: dict) -> None:
         """Write the rows of `chunk` that are not stored yet; `position` is where the block that they are of began."""

@@ -85,19 +85,22 @@ class Work:
         return min(positions, key=lambda position: position["read"])
 
     def _sorted(self) -> None:
-        shares = [1.0]
-        if self.settings.split is not None:
-            first = min(max(self.settings.split, 0.25), 0.75)
-            shares = [first, 1 - first]
+        shares = [1.0] if self.settings.split is None else [min(max(self.settings.split, 0.25), 0.75)]
+        shares += [1 - shares[0]] if self.settings.split is not None else []
         with ExitStack() as stack:
             sorts = [
-                stack.enter_context(ExternalSort(_scratch(target.path, self.settings), int(share * self.plan.sort_bytes)))
+                None
+                if target.complete
+                else stack.enter_context(ExternalSort(_scratch(target.path, self.settings), int(share * self.plan.sort_bytes)))
                 for target, share in zip(self.targets, shares, strict=True)
             ]
             for chunk, _ in self._blocks(None):
                 for sort, part in zip(sorts, self.splitter.parts(chunk, self._keys(chunk)), strict=True):
-                    sort.add(*part)
+                    if sort is not None:
+                        sort.add(*part)
             for target, sort in zip(self.targets, sorts, strict=True):
+                if sort is None:
+                    continue
                 for chunk in sort.sorted():
                     target.give(chunk, {})
                     self.report.writing(target.seen, sort.rows)

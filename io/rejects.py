@@ -7,22 +7,27 @@ import shutil
 from pathlib import Path
 from typing import BinaryIO
 
+from streamcut.errors import NotFoundError
 from streamcut.files import disk_full, sync_directory
+from streamcut.io.spec import PARTIAL
 from streamcut.io.svmlight import Reject
 
 
 class RejectsFile:
-    """Collected in `draft`, published as `final`. Corrected lines can be converted as they stand, the comments are skipped."""
+    """Collected in NAME.rejects.partial until all lines are read. Corrected lines can be converted, the comments are skipped."""
 
-    def __init__(self, draft: Path, final: Path) -> None:
-        self.draft, self.final = draft, final
+    def __init__(self, store: str) -> None:
+        self.final = Path(store + ".rejects")
+        self.draft = Path(store + ".rejects" + PARTIAL)
         self._file: BinaryIO | None = None
         self._begun = 0  # refused lines of an earlier run
         self._ends = [0]  # length of the file after so many more
         self._durable = 0
 
     def begin(self, count: int, length: int) -> None:
-        """Keep the first `count` lines that an earlier run has collected, in `length` bytes."""
+        """Keep the first `count` lines that an earlier run has collected, in `length` bytes. NotFoundError: they are gone."""
+        if length and (not self.draft.exists() or self.draft.stat().st_size < length):
+            raise NotFoundError(f"{self.draft}: the lines refused before the interruption are gone; start anew with --force")
         with disk_full(self.draft):
             self._file = open(self.draft, "ab", buffering=0)  # noqa: SIM115  closed by close()
             self._file.truncate(length)
@@ -47,6 +52,11 @@ class RejectsFile:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+
+    def discard(self) -> None:
+        """Remove the draft."""
+        self.close()
+        self.draft.unlink(missing_ok=True)
 
     def publish(self) -> bool:
         """Copy what was collected to its final name; whether there was anything. A file of an earlier conversion goes."""
