@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +81,7 @@ def convert(
         raise UsageError("--resume: standard input cannot be read again; save it to a file, or start over with --force")
     _refuse_overlap(outputs, paths)
     readers = open_readers(kind, paths, settings)
-    rehearse(settings.dtype)
+    rehearse(settings.dtype, settings.backend)
     plan = make_plan(
         settings.memory,
         resident_bytes(),
@@ -126,8 +127,10 @@ def convert(
 
 
 @cache
-def rehearse(dtype: str | None) -> None:
+def rehearse(dtype: str | None, backend: str) -> None:
     """Take two rows through every kernel, so that what these and their compiler occupy is there before memory is measured."""
+    if backend == "hdf5":
+        import_module("streamcut.io.hdf5_writer")
     with open(os.memfd_create("rehearsal"), "wb", buffering=0) as text:  # in memory: the disk may be full
         text.write(b"1 qid:1 1:1 2:0.5\n-1 qid:2 1:1\n")
         name = f"/proc/self/fd/{text.fileno()}"

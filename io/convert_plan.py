@@ -77,13 +77,15 @@ def make_plan(
         choices.append((base + SLACK + work, shard, count, block, reading, writing))
     least = min(choices)[0]
     limit = max(DEFAULT_LIMIT, least) if limit is None else limit
-    fitting = next((choice for choice in choices if choice[0] <= limit), None)
-    if fitting is None:
+    reserve = max(0, limit - base) // 8  # rather smaller blocks than none of the memory for long rows
+    fitting = [choice for choice in choices if choice[0] + reserve <= limit]
+    fitting = fitting or [choice for choice in choices if choice[0] <= limit]
+    if not fitting:
         raise MemoryBudgetError(
             f"--memory {format_bytes(limit)} is not enough: at least {format_bytes(least)} are needed, "
             f"of which the process itself takes {format_bytes(base)}; raise --memory"
         )
-    needed, shard, count, block, reading, writing = fitting
+    needed, shard, count, block, reading, writing = fitting[0]
     left = limit - needed
     sort_bytes = SORT_LEAST + left // 2 if sorting else 0
     row_bytes = left - left // 2 if sorting else left

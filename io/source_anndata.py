@@ -89,13 +89,13 @@ class AnnDataReader:
 
 
 def _open(path: str):
-    if os.path.isdir(path):
-        import zarr
-
-        return zarr.open_group(path, mode="r")
-    import h5py
-
     try:
+        if os.path.isdir(path):
+            import zarr
+
+            return zarr.open_group(path, mode="r")
+        import h5py
+
         return h5py.File(path, "r")
-    except OSError as error:
-        raise BadInputError(f"{path}: not a readable HDF5 file ({error})") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInputError(f"{path}: not a readable AnnData file ({error})") from None

@@ -177,7 +177,7 @@ def _sniff_head(path: str, head: bytes) -> str:
         import h5py
 
         with h5py.File(path, "r") as file:
-            return _sniff_groups(path, set(file), dict(file.attrs))
+            return _sniff_groups(path, set(file))
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith(b"PK\x03\x04"):
@@ -197,17 +197,14 @@ def _sniff_directory(path: str) -> str:
         return "streamcut"
     if not any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zgroup")):
         return "svmlight"
-    import zarr
-
-    group = zarr.open_group(path, mode="r")
-    return _sniff_groups(path, {name for name in os.listdir(path) if not name.startswith(".")}, dict(group.attrs))
+    return _sniff_groups(path, {name for name in os.listdir(path) if not name.startswith(".") and name != "zarr.json"})
 
 
-def _sniff_groups(path: str, members: set[str], attributes: dict) -> str:
-    if "shards" in members:
-        return "streamcut"
-    if "X" in members or attributes.get("encoding-type") == "anndata":
+def _sniff_groups(path: str, members: set[str]) -> str:
+    if {"X", "obs"} <= members:
         return "anndata"
+    if "shards" in members:
+        return "streamcut"  # damaged or unfinished: opening it will say
     raise NotFoundError(
         f"{path}: neither a streamcut store nor an AnnData file (it holds {', '.join(sorted(members)) or 'nothing'})"
     )

@@ -1,0 +1,175 @@
+"""convert, info and check as a user runs them: exit codes, stdout for data, stderr for people, help that documents all options."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
+from click.testing import CliRunner
+from reference.rows import make_rows, read_rows, write_svmlight
+
+from streamcut.cli.convert import command as convert_command
+from streamcut.cli.convert import progress_line
+from streamcut.errors import ExitCode
+from streamcut.io.convert import convert
+from streamcut.io.convert_options import ConvertOptions
+from streamcut.io.convert_progress import Progress
+from streamcut.io.zarr_layout import chunk_path
+
+
+@pytest.fixture
+def run(capfd):
+    """`run(*arguments)` → (exit code, stdout, stderr), in this process."""
+    import signal
+
+    from streamcut.cli import main
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def run(*arguments):
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        return (int(end.value.code or 0), *capfd.readouterr())
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def text(tmp_path):
+    return write_svmlight(tmp_path / "a.svm", make_rows(300, 1, groups=6))
+
+
+def test_convert_info_and_check(run, tmp_path, text):
+    store = tmp_path / "a.zarr"
+    code, out, err = run("convert", text, store, "--shard-nnz", 300)
+    assert (code, out) == (0, "")
+    assert "300 rows, 40 features" in err
+    assert "50 groups of equal qid" in err
+    assert "labels -1: " in err
+    code, out, err = run("info", store, "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (found["rows"], found["features"], found["groups"]) == (300, 40, 50)
+    assert sum(rows for _, rows in found["labels"]) == 300
+    assert found["shards"] == len(list((store / "shards").glob("0*")))
+    assert found["bytes_on_disk"] == sum(file.stat().st_size for file in store.rglob("*") if file.is_file())
+    assert found["source"]["made_from"]["inputs"] == [[str(text), text.stat().st_size]]
+    code, out, _ = run("info", store)
+    assert code == 0
+    assert found["fingerprint"] in out
+    code, out, err = run("check", store, "--read-data")
+    assert (code, out) == (0, "")
+    assert "sound" in err
+
+
+def test_check_lists_every_problem(run, tmp_path, text):
+    store = tmp_path / "a.zarr"
+    convert(text, store, shard_nnz=300)
+    os.remove(chunk_path(store, 0, "data"))
+    with open(chunk_path(store, 1, "indices"), "r+b") as file:
+        file.seek(20)
+        byte = file.read(1)
+        file.seek(20)
+        file.write(bytes([byte[0] ^ 1]))
+    code, out, err = run("check", store)
+    assert code == ExitCode.CORRUPT
+    assert len(out.splitlines()) == 1
+    code, out, err = run("check", store, "--read-data", "--json")
+    report = json.loads(out)
+    assert code == ExitCode.CORRUPT
+    assert not report["sound"]
+    assert len(report["problems"]) == 2
+    assert "2 problems found" in err
+    assert run("check", tmp_path / "none")[0] == ExitCode.NOT_FOUND
+
+
+def test_summary_as_json_and_quiet(run, tmp_path, text):
+    code, out, err = run("convert", text, tmp_path / "a.zarr", "--json")
+    report = json.loads(out)
+    assert (code, err) == (0, "")
+    assert report["outputs"][str(tmp_path / "a.zarr")]["n_rows"] == report["rows"] == 300
+    assert sum(report["plan"]["lines"].values()) <= report["plan"]["limit"]
+    assert run("convert", text, tmp_path / "b.zarr", "--quiet") == (0, "", "")
+
+
+def test_standard_input(tmp_path, text):
+    command = [sys.executable, "-c", "from streamcut.cli import main; main()", "convert", "-", str(tmp_path / "a.zarr")]
+    found = subprocess.run(command, input=text.read_bytes(), capture_output=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    assert read_rows(tmp_path / "a.zarr") == read_rows_of(text, tmp_path)
+
+
+def read_rows_of(text, folder):
+    convert(text, folder / "again.zarr")
+    return read_rows(folder / "again.zarr")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["a.svm", "a.zarr", "--memory", "1MB"], ExitCode.MEMORY, "--memory 1.00 MB is not enough: at least"),
+        (["a.svm", "a.zarr", "--memory", "100"], ExitCode.USAGE, "add a unit"),
+        (["a.svm", "a.zarr", "--threads", "0"], ExitCode.USAGE, "--threads"),
+        (["a.svm", "a.zarr", "--split", "2"], ExitCode.USAGE, "--split"),
+        (["a.svm", "no/a.zarr"], ExitCode.NOT_FOUND, "directory does not exist"),
+        (["a.svm", "a.svm"], ExitCode.USAGE, "exists"),
+        (["none.svm", "a.zarr"], ExitCode.NOT_FOUND, "none.svm"),
+        (["bad.svm", "a.zarr"], ExitCode.BAD_INPUT, "bad.svm:2:3: "),
+        (["empty.svm", "a.zarr"], ExitCode.BAD_INPUT, "no rows"),
+        (["other.zarr", "a.zarr"], ExitCode.NOT_FOUND, "neither a streamcut store nor an AnnData"),
+        (["array.zarr", "a.zarr"], ExitCode.NOT_FOUND, "neither a streamcut store nor an AnnData"),
+        (["a.svm", "-", "a.zarr", "--resume"], ExitCode.USAGE, "standard input cannot be read again"),
+    ],
+)
+def test_refusals(run, tmp_path, text, monkeypatch, arguments, code, message):
+    import zarr
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.svm").write_text("1 1:1\n1 x:1\n")
+    (tmp_path / "empty.svm").write_text("")
+    zarr.create_group(tmp_path / "other.zarr").create_array("numbers", shape=3, dtype="i4")
+    zarr.create_array(tmp_path / "array.zarr", shape=3, dtype="i4")
+    before = set(os.listdir(tmp_path))
+    found = run("convert", *arguments)
+    assert found[0] == code
+    assert message in found[2]
+    assert "Traceback" not in found[2]
+    assert set(os.listdir(tmp_path)) == before
+
+
+def test_a_zipped_store_is_read(tmp_path, text):
+    convert(text, tmp_path / "a.zarr", shard_nnz=300)
+    packed = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "a.zarr")
+    convert(packed, tmp_path / "b.zarr")
+    assert read_rows(tmp_path / "b.zarr") == read_rows(tmp_path / "a.zarr")
+
+
+def test_unfinished_stores_are_named_as_such(run, tmp_path, text):
+    convert(text, tmp_path / "a.zarr", shard_nnz=300)
+    os.rename(tmp_path / "a.zarr", tmp_path / "b.zarr.partial")
+    code, _, err = run("info", tmp_path / "b.zarr")
+    assert code == ExitCode.INCOMPLETE
+    assert "--resume" in err
+
+
+def test_help_documents_every_option():
+    text = CliRunner().invoke(convert_command, ["--help"]).output
+    named = {param.name for param in convert_command.params}
+    assert {field.name for field in fields(ConvertOptions)} <= named
+    for param in convert_command.params:
+        if param.name not in ("inputs", "output"):
+            assert param.help, param.name
+            assert param.opts[-1] in text
+    assert "streamcut convert train.svm.gz train.zarr" in text
+
+
+def test_progress_lines():
+    assert progress_line(Progress("reading", 12345, 0.25, 5 * 10**6, 10.0)) == "reading  12,345 rows  25 %  500 kB/s  ETA 0:30"
+    assert progress_line(Progress("reading", 1000, None, None, 10.0)) == "reading  1,000 rows  100 rows/s"
+    assert progress_line(Progress("writing", 10, 1.0, None, 10.0)) == "writing  10 rows  100 %  1 rows/s"
