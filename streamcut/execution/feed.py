@@ -11,7 +11,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 
-BLOCK_NNZ = 1 << 17  # entries visited at once: indices and values stay in the L2 cache between two kernels
+BLOCK_NNZ = 1 << 19  # entries visited at once: still in the last cache level when the second kernel comes
 
 
 @dataclass(slots=True)
