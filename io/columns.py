@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import itertools
 import os
+from collections.abc import Iterator
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -24,8 +26,8 @@ class ColumnFile:
             raise NotFoundError(f"{path}: no such file; {what} needs a text file with one value a line, or a .npy file")
         self.path, self.what = path, what
         self._next = 0
-        self._lines = None
-        self._array = None
+        self._lines: Iterator[str] | None = None
+        self._array: tuple[int, np.dtype, int] | None = None  # offset, type, length
         if path.endswith(".npy"):
             self._open_array()
 
@@ -63,13 +65,14 @@ class ColumnFile:
     def _read_lines(self, start: int, count: int) -> np.ndarray:
         if self._lines is None or start < self._next:
             self._lines, self._next = _open_text(self.path), 0
-        for _ in itertools.islice(self._lines, start - self._next):
+        lines = self._lines
+        for _ in itertools.islice(lines, start - self._next):
             pass
-        words = [line.strip() for line in itertools.islice(self._lines, count)]
+        words = [line.strip() for line in itertools.islice(lines, count)]
         self._next = start + len(words)
         blank = next((i for i, word in enumerate(words) if not word), None)
         if blank is not None:
-            if any(words[blank:]) or any(line.strip() for line in self._lines):
+            if any(words[blank:]) or any(line.strip() for line in lines):
                 raise BadInputError(f"{self.path}:{start + blank + 1}: no value on this line")
             words = words[:blank]
         try:
@@ -81,4 +84,4 @@ class ColumnFile:
 def _open_text(path: str) -> io.TextIOWrapper:
     """A text file, compressed or not, for reading lines."""
     stream, _ = open_bytes(Input(path).open(), path)
-    return io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig")
+    return io.TextIOWrapper(cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, stream))), encoding="utf-8-sig")

@@ -137,10 +137,10 @@ def rehearse(dtype: str | None, backend: str) -> None:
         source = SvmlightSource([name], SvmlightOptions(dtype=dtype or "float32"), threads=1, block_bytes=1 << 10)
         [(chunk, _)] = source.blocks()
     take_rows(chunk, np.array([1, 0]))
-    chunk = replace(chunk, data=chunk.data.astype(np.float64))
-    StatisticsBuilder().add(chunk)
-    smallest(chunk.data)
-    first_problem(chunk.indptr, chunk.indices, chunk.data, {"y": chunk.y}, 2)
+    values = np.ones(chunk.nnz)
+    StatisticsBuilder().add(replace(chunk, data=values))
+    smallest(values)
+    first_problem(chunk.indptr, chunk.indices, values, {"y": chunk.y}, 2)
 
 
 def _begun_with(outputs: list[str], settings: ConvertOptions) -> int | None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.io.sources import FORMATS
@@ -45,7 +46,7 @@ class ConvertOptions:
     hash_bits: int | None = None
     dtype: str | None = None
     duplicates: str = "error"
-    label_map: Mapping[str, float] | str | None = None
+    label_map: Any = None  # as given; after checking {word: label} or None
     multilabel: float | None = None
     label_weights: bool = False
     keep_zeros: bool = False
@@ -106,6 +107,8 @@ class ConvertOptions:
         for name, kinds in _APPLIES.items():
             if kind not in kinds and getattr(self, name) != defaults[name]:
                 raise UsageError(f"{_flag(name)} means nothing for {kind} input; it is for {', '.join(kinds)}")
+        if kind == "parquet" and self.index_base == "auto":
+            raise UsageError("--index-base auto is for svmlight input; say whether the lists count from 0 or from 1")
         if kind in (*_FILES, *_COLUMNS) and self.labels is None:
             what = "a file with one label a row" if kind in _FILES else "the name of the column with the labels"
             raise UsageError(f"--labels is needed for {kind} input: {what}")
@@ -125,7 +128,7 @@ def _label_map(given: Mapping[str, float] | str | None) -> dict[str, float] | No
     if given is None:
         return None
     if isinstance(given, Mapping):
-        pairs = [(str(word), label) for word, label in given.items()]
+        pairs: list[Any] = [[str(word), label] for word, label in given.items()]
     else:
         if "=" in given:
             lines = given.split(",")
@@ -136,11 +139,11 @@ def _label_map(given: Mapping[str, float] | str | None) -> dict[str, float] | No
                 raise NotFoundError(
                     f"--label-map: {given!r} is neither word=number,… nor a readable file ({error.strerror})"
                 ) from None
-        pairs = [tuple(line.rsplit("=", 1)) for line in lines]
+        pairs = [line.rsplit("=", 1) for line in lines]
     found: dict[str, float] = {}
     for pair in pairs:
         try:
-            word, label = pair[0].strip() if isinstance(pair[0], str) else pair[0], float(pair[1])
+            word, label = pair[0].strip(), float(pair[1])
         except (IndexError, ValueError):
             raise UsageError(f"--label-map: {'='.join(map(str, pair))!r} is not word=number") from None
         if word in found:

@@ -38,7 +38,7 @@ class Reporter:
         self._last = began
 
     def reading(self, rows: int, place: dict) -> None:
-        if not self._due():
+        if self._listener is None or not self._due():
             return
         total_rows = getattr(self._source, "total_rows", None)
         done, share = None, None
@@ -51,12 +51,12 @@ class Reporter:
         self._listener(Progress("reading", rows, share, done, time.monotonic() - self._began))
 
     def writing(self, rows: int, total: int) -> None:
-        if self._due():
+        if self._listener is not None and self._due():
             self._listener(Progress("writing", rows, rows / max(1, total), None, time.monotonic() - self._began))
 
     def _due(self) -> bool:
         now = time.monotonic()
-        if self._listener is None or now - self._last < EVERY:
+        if now - self._last < EVERY:
             return False
         self._last = now
         return True

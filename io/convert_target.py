@@ -41,6 +41,7 @@ class Target:
         self.seen = 0  # rows of this output that came by so far, stored before or now
         self._group = _GroupLimit(plan)
         self._stack = ExitStack()
+        self._writer: StoreWriter | None = None
         if self.complete:
             manifest = open_dataset(path).manifest
             if manifest.source.get("made_from") != _lasting(record):
@@ -59,7 +60,7 @@ class Target:
             force=settings.force,
             threads=plan.threads,
         )
-        self._writer: StoreWriter | None = self._stack.enter_context(writer)
+        self._writer = self._stack.enter_context(writer)
         if writer.resume_from is not None:
             self.resumed_at = writer.resume_from["position"]
             self.stored = self.resumed_at["given"] + writer.resume_from["skip"]
@@ -91,6 +92,7 @@ class Target:
         first_row = self.seen - chunk.n_rows + known
         rows = replace(chunk.rows(known, chunk.n_rows), first_row=first_row)
         self._group.add(rows)
+        assert self._writer is not None, "finished or closed"
         # `given` makes the position that of these very rows, however the blocks of a resumed run are cut.
         self._writer.append(rows, {**position, "given": first_row})
 
@@ -100,6 +102,7 @@ class Target:
             return
         if self.seen == 0:
             raise BadInputError(f"{self.path}: no row falls to this output; change --split or --split-seed")
+        assert self._writer is not None, "closed before it was finished"
         self.counters = counters
         self.statistics = self._writer.finish({"made_from": _lasting(record), "counters": counters}).statistics
         self.close()

@@ -79,8 +79,9 @@ class Work:
 
     def _start(self) -> dict | None:
         """The earliest position from which an output still lacks rows; None: the beginning."""
-        positions = [target.resumed_at for target in self.targets if not target.complete]
-        if None in positions or any(position["has_qid"] for position in positions):
+        unfinished = [target for target in self.targets if not target.complete]
+        positions = [target.resumed_at for target in unfinished if target.resumed_at is not None]
+        if len(positions) < len(unfinished) or any(position["has_qid"] for position in positions):
             return None
         return min(positions, key=lambda position: position["read"])
 
@@ -111,10 +112,10 @@ class Work:
         """What the rows are sorted by: a random number of their own or of their group, or the qid itself."""
         if self.settings.group_by_qid and chunk.qid is None:
             raise BadInputError("--group-by-qid: the rows have no qid")
-        if self.settings.shuffle is None:
+        if self.settings.shuffle is None and chunk.qid is not None:
             return chunk.qid.astype(np.uint64)
         numbers = chunk.first_row + np.arange(chunk.n_rows) if chunk.qid is None else chunk.qid
-        return random_keys(self.settings.shuffle, numbers)
+        return random_keys(self.settings.shuffle or 0, numbers)
 
     def _blocks(self, start: dict | None) -> Iterator[tuple[Chunk, dict]]:
         """Blocks of the source from `start` on, with the file of refused lines kept in step."""

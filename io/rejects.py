@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from pathlib import Path
-from typing import BinaryIO
 
 from streamcut.errors import NotFoundError
 from streamcut.files import disk_full, sync_directory
@@ -19,7 +19,7 @@ class RejectsFile:
     def __init__(self, store: str) -> None:
         self.final = Path(store + ".rejects")
         self.draft = Path(store + ".rejects" + PARTIAL)
-        self._file: BinaryIO | None = None
+        self._file: io.FileIO | None = None
         self._begun = 0  # refused lines of an earlier run
         self._ends = [0]  # length of the file after so many more
         self._durable = 0
@@ -36,6 +36,7 @@ class RejectsFile:
     def add(self, reject: Reject) -> None:
         entry = f"# {reject.file}:{reject.line}:{reject.reason}\n".encode() + reject.raw.rstrip(b"\r\n") + b"\n"
         view = memoryview(entry)
+        assert self._file is not None, "begin comes first"
         with disk_full(self.draft, len(entry)):
             while view:
                 view = view[self._file.write(view) :]
@@ -44,7 +45,7 @@ class RejectsFile:
     def length(self, count: int) -> int:
         """Bytes that the first `count` refused lines take; they are safe on the disk."""
         length = self._ends[count - self._begun]
-        if length > self._durable:
+        if length > self._durable and self._file is not None:
             os.fsync(self._file.fileno())
             self._durable = self._ends[-1]
         return length

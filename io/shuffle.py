@@ -12,9 +12,10 @@ overflow, and the same code brings the rows of a qid together. Data that fits in
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -158,7 +159,10 @@ class _Buffer:
     def sorted(self) -> Iterator[Chunk]:
         order = np.argsort(self.key[: self.n_rows], kind="stable")
         columns = {name: column[: self.n_rows] for name, column in self.columns.items()}
-        yield from _in_order(order, Chunk(self.indptr[: self.n_rows + 1], self.indices, self.data, **columns))
+        rows = Chunk(
+            self.indptr[: self.n_rows + 1], self.indices, self.data, columns["y"], columns.get("qid"), columns.get("weight")
+        )
+        yield from _in_order(order, rows)
 
 
 def take_rows(rows: Chunk, which: np.ndarray) -> Chunk:
@@ -166,14 +170,14 @@ def take_rows(rows: Chunk, which: np.ndarray) -> Chunk:
     starts = rows.indptr[which]
     lengths = rows.indptr[which + 1] - starts
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    arrays = []
-    for source in (rows.indices, rows.data):
-        out = None if source is None else np.empty(int(indptr[-1]), source.dtype)
-        if source is not None:
-            gather_rows(starts, lengths, source, out)
-        arrays.append(out)
-    columns = [None if column is None else column[which] for column in (rows.y, rows.qid, rows.weight)]
-    return Chunk(indptr, *arrays, *columns)
+    indices = np.empty(int(indptr[-1]), rows.indices.dtype)
+    gather_rows(starts, lengths, rows.indices, indices)
+    data = None
+    if rows.data is not None:
+        data = np.empty(int(indptr[-1]), rows.data.dtype)
+        gather_rows(starts, lengths, rows.data, data)
+    qid, weight = (None if column is None else column[which] for column in (rows.qid, rows.weight))
+    return Chunk(indptr, indices, data, rows.y[which], qid, weight)
 
 
 def _in_order(order: np.ndarray, rows: Chunk) -> Iterator[Chunk]:
@@ -197,25 +201,25 @@ class _Run:
     longest: int  # entries of the longest row
     read_rows: int = 0
     read_entries: int = 0
-    block: dict[str, np.ndarray] | None = None
+    block: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def write(cls, path: Path, chunks: Iterator[Chunk], keys: np.ndarray) -> _Run:
-        keys.tofile(path / "key")
-        types, rows, longest = {"key": keys.dtype, "length": np.dtype(np.int64)}, 0, 0
-        files = {}
+        types, rows, longest = {"key": keys.dtype}, 0, 0
+        files: dict[str, io.FileIO] = {}
         try:
+            files["key"] = open(path / "key", "wb", buffering=0)  # noqa: SIM115  closed below, all together
+            _write(files["key"], keys)
             for chunk in chunks:
                 lengths = np.diff(chunk.indptr)
-                arrays = {"length": lengths, "indices": chunk.indices, "data": chunk.data}
-                arrays |= {name: getattr(chunk, name) for name in ("y", "qid", "weight") if getattr(chunk, name) is not None}
+                arrays = {"length": lengths} | {name: getattr(chunk, name) for name in ("indices", "data", "y", "qid", "weight")}
                 for name, array in arrays.items():
+                    if array is None:
+                        continue
                     if name not in files:
-                        files[name] = open(path / name, "wb", buffering=0)  # noqa: SIM115 - closed below, all together
+                        files[name] = open(path / name, "wb", buffering=0)  # noqa: SIM115
                         types[name] = array.dtype
-                    view = memoryview(array).cast("B")
-                    while view:
-                        view = view[files[name].write(view) :]
+                    _write(files[name], array)
                 rows += chunk.n_rows
                 longest = max(longest, int(lengths.max()))
         finally:
@@ -237,7 +241,7 @@ class _Run:
 
     def top_up(self, memory: int) -> None:
         """Load rows so that the block holds about `memory` bytes, one row at the least, when less than half of that is loaded."""
-        have = 0 if self.block is None else sum(array.nbytes for array in self.block.values())
+        have = sum(array.nbytes for array in self.block.values())
         if not self.unread or have > memory // 2:
             return
         rows = min(self.n_rows - self.read_rows, max(1, (memory - have) // self.row_bytes))
@@ -247,7 +251,7 @@ class _Run:
         entries = int(lengths[:rows].sum())
         new = {name: self._read(name, self.read_rows, rows) for name in _ROW_ARRAYS if name in self.types}
         new |= {name: self._read(name, self.read_entries, entries) for name in ("indices", "data")}
-        self.block = new if self.block is None else {name: np.concatenate([self.block[name], new[name]]) for name in new}
+        self.block = {name: np.concatenate([self.block[name], new[name]]) for name in new} if self.block else new
         self.read_rows += rows
         self.read_entries += entries
         if not self.unread:
@@ -269,6 +273,13 @@ class _Run:
         return found
 
 
+def _write(file: io.FileIO, array: np.ndarray) -> None:
+    """All of `array`; unlike ndarray.tofile, a full disk is told as such."""
+    view = array.view(np.uint8).data
+    while view:
+        view = view[file.write(view) :]
+
+
 def _merged(runs: list[_Run], memory: int) -> Iterator[Chunk]:
     """Pass 2. A quarter of `memory` holds the fronts of the runs, another what leaves them, the rest copies on the way."""
     share = memory // 4 // len(runs)
@@ -288,15 +299,15 @@ def _merged(runs: list[_Run], memory: int) -> Iterator[Chunk]:
         for number, run in enumerate(runs):
             keys = run.block["key"]
             # Rows of the limit's own key may follow unread in run `first`: rows with it in later runs have to wait for them.
-            side = "right" if number <= first else "left"
-            rows = len(keys) if limit is None else int(np.searchsorted(keys, limit, side=side))
-            if rows:
-                taken.append(run.take(rows))
+            count = len(keys)
+            if limit is not None:
+                count = int(np.searchsorted(keys, limit, side="right" if number <= first else "left"))
+            if count:
+                taken.append(run.take(count))
         if not taken:
             return
-        rows = {name: np.concatenate([part[name] for part in taken]) for name in taken[0]}
+        parts = {name: np.concatenate([part[name] for part in taken]) for name in taken[0]}
         del taken
-        indptr = np.concatenate([[0], np.cumsum(rows["length"])]).astype(np.int64)
-        columns = {name: rows[name] for name in ("y", "qid", "weight") if name in rows}
-        order = np.argsort(rows["key"], kind="stable")
-        yield from _in_order(order, Chunk(indptr, rows["indices"], rows["data"], **columns))
+        indptr = np.concatenate([[0], np.cumsum(parts["length"])]).astype(np.int64)
+        rows = Chunk(indptr, parts["indices"], parts["data"], parts["y"], parts.get("qid"), parts.get("weight"))
+        yield from _in_order(np.argsort(parts["key"], kind="stable"), rows)

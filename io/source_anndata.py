@@ -35,7 +35,9 @@ class AnnDataReader:
             raise BadInputError(f"{path}: X has {len(shape)} dimensions, not 2")
         self.n_rows, self.n_features = (int(size) for size in shape)
         self.held_bytes = 64 * self.n_rows  # the columns of obs, words included
-        self.columns = [None if name is None else self._column(group["obs"], name) for name in (labels, qid, weight)]
+        self.labels = self._column(group["obs"], labels)
+        self.qid = None if qid is None else self._column(group["obs"], qid)
+        self.weight = None if weight is None else self._column(group["obs"], weight)
 
     def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
         if self.dense:
@@ -51,7 +53,7 @@ class AnnDataReader:
                 indices, values = self.X["indices"][entries], self.X["data"][entries]
                 if len(indices) != len(values) or len(values) != entries.stop - entries.start:
                     raise BadInputError(f"{self.path}: X/indices or X/data ends early; the file is damaged")
-                yield RawRows(bounds[first : last + 1], indices, values, *self._columns(start + first, start + last))
+                yield self._raw(bounds[first : last + 1], indices, values, slice(start + first, start + last))
             start = stop
 
     def _dense_rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
@@ -61,10 +63,12 @@ class AnnDataReader:
             block = np.asarray(self.X[first:last])
             row, column = np.nonzero(block)
             indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=last - first))])
-            yield RawRows(indptr, column, block[row, column], *self._columns(first, last))
+            yield self._raw(indptr, column, block[row, column], slice(first, last))
 
-    def _columns(self, first: int, last: int) -> list[np.ndarray | None]:
-        return [None if column is None else column[first:last] for column in self.columns]
+    def _raw(self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, rows: slice) -> RawRows:
+        qid = None if self.qid is None else self.qid[rows]
+        weight = None if self.weight is None else self.weight[rows]
+        return RawRows(indptr, indices, values, self.labels[rows], qid, weight)
 
     def _column(self, obs, name: str) -> np.ndarray:
         """A column of obs as numbers or words. Raises UsageError naming the columns that there are."""

@@ -17,7 +17,7 @@ LINE_BYTES = 16  # of one long line, whose entries take four bytes of text at th
 TABLE_BLOCKS = 4  # a block of a table in units of a block of text
 
 
-def open_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> list[TableReader]:
+def open_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> Sequence[TableReader]:
     """Readers of the files of every kind but text, which stream by themselves; [] for those."""
     if kind == "svmlight":
         return []
@@ -28,21 +28,22 @@ def open_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> li
     if kind == "anndata":
         from streamcut.io.source_anndata import AnnDataReader
 
-        return [AnnDataReader(path, options.labels, options.qid, options.weights) for path in paths]
+        return [AnnDataReader(path, str(options.labels), options.qid, options.weights) for path in paths]
     if kind == "parquet":
         from streamcut.io.source_parquet import ParquetReader
 
-        lists = options.index_column, options.value_column or None, options.index_base or 0
-        return [ParquetReader(path, options.labels, *lists, options.qid, options.weights) for path in paths]
+        labels, values, base = str(options.labels), options.value_column or None, int(options.index_base or 0)
+        return [ParquetReader(path, labels, options.index_column, values, base, options.qid, options.weights) for path in paths]
     return _matrix_readers(kind, paths, options)
 
 
-def _matrix_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> list[TableReader]:
+def _matrix_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> Sequence[TableReader]:
     """Readers of matrices whose labels lie in files of their own, over the rows of all matrices."""
     from streamcut.io.source_scipy import MatrixMarketReader, NpzReader, SideFiles
 
-    files = {"labels": options.labels, "qid": options.qid, "weights": options.weights}
-    side = SideFiles(*(None if path is None else ColumnFile(path, f"--{name}") for name, path in files.items()))
+    qid = None if options.qid is None else ColumnFile(options.qid, "--qid")
+    weight = None if options.weights is None else ColumnFile(options.weights, "--weights")
+    side = SideFiles(ColumnFile(str(options.labels), "--labels"), qid, weight)
     readers: list[TableReader] = []
     rows = 0
     for path in paths:
@@ -62,7 +63,7 @@ def source_bytes(kind: str, readers: Sequence[TableReader], block_bytes: int, th
 def open_source(
     kind: str,
     paths: Sequence[str],
-    readers: list[TableReader],
+    readers: Sequence[TableReader],
     options: ConvertOptions,
     plan: ConvertPlan,
     on_reject: Callable[[Reject], None],
@@ -87,7 +88,7 @@ def open_source(
 def svmlight_options(options: ConvertOptions) -> SvmlightOptions:
     base = 1 if options.index_base is None else options.index_base
     return SvmlightOptions(
-        index_base=None if base == "auto" else base,
+        index_base=None if base == "auto" else int(base),
         n_features=options.n_features,
         hash_bits=options.hash_bits,
         dtype=options.dtype or "float32",

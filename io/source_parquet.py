@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -68,14 +69,16 @@ class ParquetReader:
             if not np.array_equal(value_ptr, indptr):
                 bad = int(np.flatnonzero(value_ptr != indptr)[0]) - 1
                 raise BadInputError(f"{self.path}: row {row + bad} (0-based) has lists of different lengths")
-        columns = [self._column(batch, name, row) for name in ("labels", "qid", "weight")]
+        labels, qid, weight = (self._column(batch, name, row) for name in ("labels", "qid", "weight"))
         for first, stop in row_ranges(indptr, size, self.path, row):
             entries = slice(indptr[first], indptr[stop])
             yield RawRows(
                 indptr[first : stop + 1],
                 indices[entries],
                 None if values is None else values[entries],
-                *[None if column is None else column[first:stop] for column in columns],
+                labels[first:stop],
+                None if qid is None else qid[first:stop],
+                None if weight is None else weight[first:stop],
             )
 
     def _lists(self, batch, what: str, row: int) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +101,7 @@ class ParquetReader:
             entries = entries.astype(np.int64) - self.index_base
         return offsets - offsets[0], entries
 
-    def _column(self, batch, what: str, row: int) -> np.ndarray | None:
+    def _column(self, batch, what: str, row: int) -> Any:
         name = self.names[what]
         if name is None:
             return None

@@ -27,8 +27,8 @@ class SideFiles:
 
     def rows(self, indptr, indices, values, first: int) -> RawRows:
         count = len(indptr) - 1
-        columns = [None if file is None else file.read(first, count) for file in (self.labels, self.qid, self.weight)]
-        return RawRows(indptr, indices, values, *columns)
+        qid, weight = (None if file is None else file.read(first, count) for file in (self.qid, self.weight))
+        return RawRows(indptr, indices, values, self.labels.read(first, count), qid, weight)
 
     def expect_end(self, rows: int) -> None:
         for file in (self.labels, self.qid, self.weight):
@@ -121,10 +121,10 @@ class _Member:
 
     def read(self, count: int) -> np.ndarray:
         out = np.empty(count, self.dtype)
-        view = memoryview(out).cast("B")
+        view = out.view(np.uint8).data
         try:
             while view:
-                got = self.file.readinto(view)
+                got = self.file.readinto(view)  # type: ignore[attr-defined]
                 if not got:
                     raise BadInputError(f"{self.where} ends early; the file is damaged")
                 view = view[got:]

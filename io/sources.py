@@ -6,7 +6,7 @@ import glob
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -32,7 +32,9 @@ class RowSource(Protocol):
     """
 
     identity: dict
-    counters: dict[str, int]
+
+    @property
+    def counters(self) -> Mapping[str, int]: ...
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """Chunks of consecutive rows, each with the position where it began: `blocks(position)` starts there again.
@@ -55,9 +57,14 @@ class TableReader(Protocol):
     `held_bytes` is the memory that it takes besides the rows which it gives out.
     """
 
-    n_rows: int
-    n_features: int | None
-    held_bytes: int
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_features(self) -> int | None: ...
+
+    @property
+    def held_bytes(self) -> int: ...
 
     def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
         """Rows from number `start` on, in pieces that `row_ranges` cuts."""
@@ -67,9 +74,9 @@ class TableSource:
     """RowSource over TableReaders, one after the other. `paths` name them in messages; `grouped`: a qid may not come back."""
 
     def __init__(
-        self, paths: list[str], readers: list[TableReader], rules: RowRules, size: BlockSize, grouped: bool = True
+        self, paths: list[str], readers: Sequence[TableReader], rules: RowRules, size: BlockSize, grouped: bool = True
     ) -> None:
-        widths = {reader.n_features for reader in readers} - {None}
+        widths = {reader.n_features for reader in readers if reader.n_features is not None}
         if len(widths) > 1 and rules.n_features is None:
             found = ", ".join(map(str, sorted(widths)))
             raise BadInputError(f"the inputs have {found} features; say how many there are with --n-features")
@@ -95,18 +102,18 @@ class TableSource:
                         f"{self.paths[number]}: some inputs have a qid and others none; give all of them one, or none"
                     )
                 has_qid = chunk.qid is not None
-                if has_qid and self.grouped:
-                    _check_groups(groups, chunk, self.paths[number], row)
+                if chunk.qid is not None and self.grouped:
+                    _check_groups(groups, chunk.qid, self.paths[number], row)
                 yield chunk, position
                 row += chunk.n_rows
                 first_row += chunk.n_rows
 
 
-def _check_groups(groups: GroupCheck, chunk: Chunk, path: str, row: int) -> None:
-    repeat = groups.first_repeat(chunk.qid)
+def _check_groups(groups: GroupCheck, qid: np.ndarray, path: str, row: int) -> None:
+    repeat = groups.first_repeat(qid)
     if repeat is not None:
         raise BadInputError(
-            f"{path}: row {row + repeat} (0-based): qid {chunk.qid[repeat]} comes back after other rows; "
+            f"{path}: row {row + repeat} (0-based): qid {qid[repeat]} comes back after other rows; "
             f"the rows of a qid must stand together (--group-by-qid sorts them)"
         )
 

@@ -1,4 +1,4 @@
-"""convert, info and check as a user runs them: exit codes, stdout for data, stderr for people, help that documents all options."""
+"""convert, info and check as users run them: exit codes, stdout for data, stderr for people, help that documents all options."""
 
 import json
 import os
