@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from streamcut.chunk import Chunk
 from streamcut.io.manifest import Manifest, ShardInfo
@@ -14,10 +14,10 @@ class Dataset(Protocol):
     manifest: Manifest
     path: str | None  # None when it lives in memory
 
-    def buffers(self) -> object:
+    def buffers(self) -> Any:
         """Reusable memory for one reading thread, large enough for every shard (see `shard_bytes`)."""
 
-    def read(self, shard: int, buffers: object | None = None) -> Chunk:
+    def read(self, shard: int, buffers: Any = None) -> Chunk:
         """Shard number `shard`, verified. With `buffers` the arrays are views into them, valid until their next use.
 
         `y` and `weight` are float64, `qid` int64, `data` None for a shard whose values are all 1.

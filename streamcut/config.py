@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from streamcut.errors import UsageError
 
@@ -24,7 +24,7 @@ class TrainOptions:
     task: str = "auto"
     C: float = 1.0
     solver: str = "auto"
-    cut: str = "predicted"
+    cut: Literal["predicted", "exact"] = "predicted"
     bias: float = 1.0
     tol: float | None = 1e-3
     tol_relative: float | None = 1e-2

@@ -106,5 +106,6 @@ class LinearOracle:
         return sums
 
     def _cut(self, sums: CutSums) -> Cut:
+        assert sums.a is not None
         sums.a /= self.total_weight
         return Cut(sums.a, sums.b / self.total_weight)

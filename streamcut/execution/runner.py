@@ -11,7 +11,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -26,7 +26,7 @@ _ROW_BLOCK = 1 << 16
 class Pass(Protocol):
     """One look at all rows. `needs_data` False: only the row state is visited, nothing is read."""
 
-    needs_data: bool
+    needs_data: ClassVar[bool]
 
     def begin(self) -> Any:
         """A zero partial sum for a lane."""

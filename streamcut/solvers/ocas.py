@@ -63,7 +63,8 @@ def solve(
             plane = oracle.score_and_cut(w, k + mu * (1.0 - k))
         else:
             oracle.score(w)
-        k = minimise_along_line(*vectors.line(w_b, w), oracle.C, oracle)
+        A0, B0 = vectors.line(w_b, w)
+        k = minimise_along_line(A0, B0, oracle.C, oracle)
         square = vectors.move(w_b, w, k)
         F_b = 0.5 * square + oracle.C * oracle.step(k)
         if cut == "exact":
