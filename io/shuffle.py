@@ -44,10 +44,14 @@ def _mix(z: np.ndarray) -> np.ndarray:
 
 
 class ExternalSort:
-    """Rows by key. `folder` for runs is made when it is needed and removed by `close`; `memory` bytes bound both passes."""
+    """Rows by key, with `memory` bytes in both passes.
+
+    `folder` for runs is made when it is needed and removed by `close`. What an earlier process left there goes at once.
+    """
 
     def __init__(self, folder: Path, memory: int) -> None:
         self.folder, self.memory = folder, memory
+        shutil.rmtree(folder, ignore_errors=True)
         self.rows = 0
         self._runs: list[_Run] = []
         self._buffer: _Buffer | None = None
@@ -94,9 +98,9 @@ class ExternalSort:
     def _flush(self) -> None:
         if self._buffer is None or self._buffer.n_rows == 0:
             return
-        failpoint("convert.run")
         path = self.folder / f"{len(self._runs):06d}"
         with disk_full(path, self._buffer.used_bytes):
+            failpoint("convert.run")
             path.mkdir(parents=True)
             self._runs.append(_Run.write(path, self._buffer.sorted(), self._buffer.keys_sorted()))
         self._buffer.clear()

@@ -1,6 +1,7 @@
 """The out-of-core order of rows equals a plain sort, whatever the memory, and leaves nothing behind."""
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamcut.chunk import Chunk
-from streamcut.errors import MemoryBudgetError
+from streamcut.errors import DiskFullError, MemoryBudgetError
 from streamcut.io.shuffle import PIECE, ExternalSort, random_keys
 
 ROOM = 2 * PIECE * 8  # what the sort needs beside the rows themselves
@@ -71,6 +72,23 @@ def test_a_row_that_cannot_fit_is_refused_with_both_numbers(tmp_path):
     rows = make_rows(3, mean=600)
     with pytest.raises(MemoryBudgetError, match=r"row 0 .* entries.*raise --memory"):
         sort_out_of_core(rows, np.zeros(3, np.uint64), tmp_path / "runs", ROOM + 1000)
+
+
+def test_what_a_dead_process_left_is_removed(tmp_path):
+    rows = make_rows(500)
+    (tmp_path / "runs" / "000000").mkdir(parents=True)
+    (tmp_path / "runs" / "000000" / "key").write_bytes(b"junk")
+    got, runs = sort_out_of_core(rows, np.arange(500, dtype=np.uint64), tmp_path / "runs", ROOM + 20_000)
+    assert runs > 1
+    assert got == as_lists([rows])
+
+
+def test_a_full_scratch_disk_is_told_as_such(tmp_path, monkeypatch):
+    monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.run:2:ENOSPC")
+    monkeypatch.setattr("streamcut.files._hits", Counter())
+    with pytest.raises(DiskFullError, match=r"runs/000001: No space left .* bytes needed"):
+        sort_out_of_core(make_rows(500), np.arange(500, dtype=np.uint64), tmp_path / "runs", ROOM + 20_000)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_random_keys_never_tie_and_look_random():
