@@ -11,6 +11,7 @@ from typing import Any
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.io.sources import FORMATS
 from streamcut.io.spec import BACKENDS
+from streamcut.units import parse_size
 
 _TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "mtx"), ("anndata", "parquet")
 _APPLIES = {  # options that mean something for some formats only
@@ -30,7 +31,7 @@ _APPLIES = {  # options that mean something for some formats only
 
 @dataclass(frozen=True, slots=True)
 class ConvertOptions:
-    """Every option of `convert`, as its help explains them. `memory` is in bytes, None = 1 GB or what is needed at the least.
+    """Every option of `convert`, as its help explains them. `memory`: "2GB", or bytes; None: 1 GB, or what is needed.
 
     Raises UsageError for values out of range and for options that exclude each other.
     """
@@ -59,7 +60,7 @@ class ConvertOptions:
     split_output: str | os.PathLike | None = None
     split_seed: int = 0
     group_by_qid: bool = False
-    memory: int | None = None
+    memory: Any = None  # as given; after checking bytes or None
     threads: int = 2
     scratch: str | os.PathLike | None = None
     resume: bool = False
@@ -96,6 +97,7 @@ class ConvertOptions:
         if self.resume and self.force:
             raise UsageError("--resume continues what is there and --force discards it; choose one")
         object.__setattr__(self, "label_map", _label_map(self.label_map))
+        object.__setattr__(self, "memory", _bytes(self.memory))
 
     @property
     def sorting(self) -> bool:
@@ -121,6 +123,14 @@ def _flag(name: str) -> str:
 def _one_of(flag: str, value, allowed: tuple) -> None:
     if value not in allowed:
         raise UsageError(f"{flag}: {value!r} is not one of {', '.join(str(choice) for choice in allowed if choice is not None)}")
+
+
+def _bytes(memory: int | str | None) -> int | None:
+    if memory is None or memory == "auto":
+        return None
+    if isinstance(memory, int):
+        return memory
+    return parse_size(memory, option="--memory", total=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def _label_map(given: Mapping[str, float] | str | None) -> dict[str, float] | None:

@@ -301,6 +301,7 @@ def test_a_target_that_is_being_written_is_locked(tmp_path, rows):
         ({"threads": 0}, "--threads: 0 is too small"),
         ({"shard_nnz": 0}, "--shard-nnz: 0 is too small"),
         ({"backend": "sql"}, "'sql' is not one of zarr, hdf5"),
+        ({"memory": "100"}, "add a unit"),
         ({"label_map": "a=1,a=2"}, "'a' is given twice"),
         ({"label_map": "a=b,c=1"}, "'a=b' is not word=number"),
     ],
@@ -319,6 +320,12 @@ def test_options_that_the_format_cannot_have(tmp_path, rows):
         convert(tmp_path / "x.npz", tmp_path / "o.zarr")
     with pytest.raises(UsageError, match="--hash-bits means nothing for npz"):
         convert(tmp_path / "x.npz", tmp_path / "o.zarr", labels="y", hash_bits=4)
+
+
+def test_memory_is_a_size_or_bytes():
+    assert ConvertOptions(memory="2GB").memory == ConvertOptions(memory=2 * 10**9).memory == 2 * 10**9
+    assert ConvertOptions(memory="auto").memory is None
+    assert ConvertOptions(memory="50%").memory > 0
 
 
 def test_label_maps_come_as_text_files_and_dictionaries(tmp_path):

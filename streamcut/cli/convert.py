@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli.output import note, number, print_json
-from streamcut.units import format_bytes, parse_size
+from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
     from streamcut.io.convert import ConvertReport
@@ -114,7 +114,6 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    limit = None if memory is None or memory == "auto" else parse_size(memory, option="--memory", total=_installed())
     base = index_base if index_base in (None, "auto") else int(index_base)
     if threads is None:
         threads = min(8, len(os.sched_getaffinity(0)))
@@ -122,7 +121,7 @@ def command(
 
     listener = None if quiet or as_json else _Line()
     try:
-        report = convert(list(inputs), output, progress=listener, memory=limit, index_base=base, threads=threads, **options)
+        report = convert(list(inputs), output, progress=listener, memory=memory, index_base=base, threads=threads, **options)
     finally:
         if listener is not None:
             listener.close()
@@ -130,11 +129,6 @@ def command(
         print_json(_record(report))
     elif not quiet:
         _summary(report)
-
-
-def _installed() -> int:
-    """Bytes of memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class _Line:
