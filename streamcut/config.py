@@ -15,6 +15,27 @@ TASKS = ("auto", "binary")
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointOptions:
+    """Where checkpoints go and how often: `every` so many seconds, and every `iterations`-th iteration.
+
+    required  a checkpoint that cannot be written ends training; otherwise it is a warning
+    resume    go on from the newest one in the folder
+    """
+
+    directory: str
+    every: float = 600.0
+    iterations: int | None = None
+    required: bool = False
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.every >= 0.0:
+            raise UsageError(f"checkpoint_every: {self.every!r} is not a number of seconds")
+        if self.iterations is not None and self.iterations < 1:
+            raise UsageError(f"checkpoint_iterations: {self.iterations!r} is not a whole number, 1 or above")
+
+
+@dataclass(frozen=True, slots=True)
 class TrainOptions:
     """Options of `train` for a linear SVM; None means "the default" or "off" as `streamcut.train` documents them.
 
@@ -38,6 +59,7 @@ class TrainOptions:
     workers: int | None = None
     scheduler: str = "threads"
     memory: str = "auto"
+    scratch: str | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in (("task", TASKS), ("solver", ("auto", *SOLVERS)), ("cut", CUTS), ("scheduler", SCHEDULERS)):

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,9 +66,17 @@ def write_durably(path: str | os.PathLike, *parts: bytes | memoryview, prefix: s
     Temporary name, fsync, rename, fsync of the directory (`sync_parent=False` leaves the last to a caller who writes many).
     Failpoints: PREFIX_tmp, PREFIX_fsync, PREFIX_rename. Raises DiskFullError.
     """
+    size = sum(len(memoryview(part).cast("B")) for part in parts)
+    write_stream_durably(path, parts, size, prefix=prefix, sync_parent=sync_parent)
+
+
+def write_stream_durably(
+    path: str | os.PathLike, parts: Iterable[bytes | memoryview], size: int, *, prefix: str = "file", sync_parent: bool = True
+) -> None:
+    """As write_durably, of `parts` that are made while they are written; `size` bytes in all."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with disk_full(path, sum(len(memoryview(part).cast("B")) for part in parts)):
+    with disk_full(path, size):
         try:
             with open(temporary, "wb", buffering=0) as file:
                 for part in parts:

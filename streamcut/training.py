@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from streamcut.config import TrainOptions
+from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed
-from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.machine import available_cpus, memory_limit, resident_bytes
 from streamcut.execution.oracle import LinearOracle
-from streamcut.execution.plan import MemoryPlan, available_cpus, memory_limit, plan_memory, resident_bytes
-from streamcut.execution.runner import Runner
+from streamcut.execution.plan import MemoryPlan, plan_memory
+from streamcut.execution.row_state import RowState, scratch_folder
+from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.dataset import Dataset
-from streamcut.io.manifest import Statistics
+from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.memory import MemoryDataset
+from streamcut.io.stores.structure import first_problem
 from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.linear import LinearModel
 from streamcut.risks.hinge import Hinge
 from streamcut.solvers import cpa, ocas
-from streamcut.solvers.progress import Observer, Solution, StoppingRule
+from streamcut.solvers.progress import Observer, Progress, Solution, StoppingRule
 
 _BUNDLE_NUMBERS = 32 << 20  # the default bundle holds at most so many float64 (256 MiB)
 
@@ -33,6 +38,8 @@ def train(
     *,
     on_iteration: Observer | None = None,
     on_plan: Callable[[MemoryPlan], None] | None = None,
+    checkpoint: CheckpointOptions | str | None = None,
+    stop: Callable[[], bool] | None = None,
     **options: Any,
 ) -> LinearModel:
     """Train a linear SVM for two classes: min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩).
@@ -51,10 +58,14 @@ def train(
     lanes            rows are summed in so many fixed ranges; default: from the size of the data
     workers, scheduler   threads (default: one a processor), or "sync" for none
     memory           "4GB", "50%" or "auto": ceiling on the resident memory of this process
+    scratch          folder for the row state when it does not fit (default: TMPDIR, else /var/tmp)
+    checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes
+    stop             asked after every block of rows: once it is true, the best model so far is returned
     on_iteration     called with each solvers.progress.Iteration; on_plan: called with the memory plan before any work
 
-    Raises UsageError for bad options, BadInputError for data without two classes, MemoryBudgetError when `memory` cannot be
-    kept, CorruptError for damaged data.
+    Raises UsageError for bad options or the checkpoint of another run, BadInputError for data without two classes,
+    MemoryBudgetError when `memory` cannot be kept, CorruptError for damaged data, DiskFullError when `scratch` is too small,
+    KeyboardInterrupt when `stop` says so before there is a model. Ctrl-C raises KeyboardInterrupt as ever, without a checkpoint.
     """
     unknown = sorted(set(options) - set(TrainOptions.__dataclass_fields__))
     if unknown:
@@ -63,33 +74,85 @@ def train(
     dataset = _opened(data)
     statistics = dataset.manifest.statistics
     risk, labels, rest = _hinge(statistics, chosen)
-    dimension = statistics.n_features + (chosen.bias != 0.0)
-    max_cuts = chosen.max_cuts or min(max(_BUNDLE_NUMBERS // max(dimension, 1), 20), 1000)
-    lanes = plan_lanes(statistics, chosen.lanes)
-    workers = 1 if chosen.scheduler == "sync" else min(chosen.workers or available_cpus(), len(lanes))
-    solver = "ocas" if chosen.solver == "auto" else chosen.solver
-    margins = solver == "ocas"
+    run = _Run.planned(chosen, statistics, risk)
+    run.warm_up(dataset.manifest)
     plan = plan_memory(
         dataset.manifest,
         budget=memory_limit(chosen.memory),
         base=resident_bytes(),
-        dimension=dimension,
-        max_cuts=max_cuts,
-        workers=workers,
-        row_bytes=16 * margins + 8 * risk.weighted(statistics.weight_sum is not None),
+        dimension=statistics.n_features + (chosen.bias != 0.0),
+        max_cuts=run.max_cuts,
+        workers=run.workers,
+        row_bytes=16 * (run.solver == "ocas") + 8 * risk.weighted(statistics.weight_sum is not None),
         in_memory=isinstance(dataset, MemoryDataset),
     )
     if on_plan is not None:
         on_plan(plan)
     rule = StoppingRule(chosen.tol, chosen.tol_relative, chosen.target, chosen.max_passes, chosen.max_time)
-    with Runner(Feed(dataset, plan.pinned), lanes, workers) as runner:
-        oracle = LinearOracle(runner, risk, C=chosen.C, bias=chosen.bias, keep_margins=margins)
-        if solver == "cpa":
-            solution = cpa.solve(oracle, rule, max_cuts=max_cuts, observe=on_iteration)
-        else:
-            solution = ocas.solve(oracle, rule, max_cuts=max_cuts, cut=chosen.cut, observe=on_iteration)
-        c_bar = oracle.c_bar
-    return _model(solution, chosen, solver, labels, rest, c_bar, dataset)
+    progress = Progress(rule, on_iteration, stop=stop or (lambda: False))
+    row_state = RowState(statistics.n_rows, scratch_folder(chosen.scratch) if plan.spilled else None)
+    if isinstance(checkpoint, str):
+        checkpoint = CheckpointOptions(checkpoint)
+    with ExitStack() as stack:
+        if checkpoint is not None:
+            progress.checkpoints = stack.enter_context(Checkpoints(checkpoint, run.identity(dataset.manifest.fingerprint)))
+        try:
+            solution, c_bar = run.solve(Feed(dataset, plan.pinned), row_state, progress)
+        except Interrupted:
+            raise KeyboardInterrupt("training was stopped before it had a model") from None
+    resources = {"budget": plan.budget, "planned": plan.total, "peak": resident_bytes("VmHWM")}
+    return _model(solution, run, labels, rest, c_bar, dataset, resources)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What is to be computed, and with how many threads."""
+
+    options: TrainOptions
+    risk: Hinge
+    solver: str
+    max_cuts: int
+    lanes: Lanes
+    workers: int
+
+    @classmethod
+    def planned(cls, options: TrainOptions, statistics: Statistics, risk: Hinge) -> _Run:
+        dimension = statistics.n_features + (options.bias != 0.0)
+        max_cuts = options.max_cuts or min(max(_BUNDLE_NUMBERS // max(dimension, 1), 20), 1000)
+        lanes = plan_lanes(statistics, options.lanes)
+        workers = 1 if options.scheduler == "sync" else min(options.workers or available_cpus(), len(lanes))
+        return cls(options, risk, "ocas" if options.solver == "auto" else options.solver, max_cuts, lanes, workers)
+
+    def identity(self, fingerprint: str) -> dict[str, Any]:
+        """All that decides which bits come out; limits, threads and memory don't."""
+        chosen = self.options
+        names = ("C", "cut", "bias", "tol", "tol_relative", "positive_weight")
+        fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
+        return {**fixed, "positive_label": self.risk.positive, **{name: getattr(chosen, name) for name in names}}
+
+    def solve(self, feed: Feed, row_state: RowState, progress: Progress) -> tuple[Solution, float]:
+        """(solution, C̄)."""
+        chosen = self.options
+        with Runner(feed, self.lanes, self.workers, row_state=row_state, stop=progress.stop) as runner:
+            oracle = LinearOracle(runner, self.risk, C=chosen.C, bias=chosen.bias, keep_margins=self.solver == "ocas")
+            if self.solver == "cpa":
+                solution = cpa.solve(oracle, progress, max_cuts=self.max_cuts)
+            else:
+                solution = ocas.solve(oracle, progress, max_cuts=self.max_cuts, cut=chosen.cut)
+            return solution, oracle.c_bar
+
+    def warm_up(self, manifest: Manifest) -> None:
+        """Run the same on a few rows, so that compiled kernels and threads are there when memory is measured."""
+        weighted = manifest.statistics.weight_sum is not None
+        for dtype, ones in {(shard.arrays["data"].dtype, shard.ones) for shard in manifest.shards}:
+            X = np.array([[1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 1, 1]] * 2, dtype)
+            y = np.where(np.arange(8) % 3, self.risk.positive, self.risk.positive - 1.0)
+            few = MemoryDataset(X > 0 if ones else X, y, weight=np.ones(8) if weighted else None)
+            rows = few.read(0)
+            first_problem(rows.indptr, rows.indices, rows.data, {"y": rows.y}, 3)
+            lanes = plan_lanes(few.manifest.statistics, 2)
+            tiny = replace(self, max_cuts=2, lanes=lanes, workers=min(self.workers, 2))
+            tiny.solve(Feed(few, frozenset([0])), RowState(8), Progress(StoppingRule(None, None, max_passes=9)))
 
 
 def _opened(data: str | os.PathLike | Dataset) -> Dataset:
@@ -122,8 +185,15 @@ def _hinge(statistics: Statistics, options: TrainOptions) -> tuple[Hinge, tuple[
 
 
 def _model(
-    solution: Solution, options: TrainOptions, solver: str, labels: tuple[float, float], rest: bool, c_bar: float, data: Dataset
+    solution: Solution,
+    run: _Run,
+    labels: tuple[float, float],
+    rest: bool,
+    c_bar: float,
+    data: Dataset,
+    resources: dict[str, int],
 ) -> LinearModel:
+    options = run.options
     d = data.manifest.statistics.n_features
     weight_of_bias = float(solution.w[d]) if options.bias else 0.0
     return LinearModel(
@@ -143,9 +213,10 @@ def _model(
         ),
         positive_weight=float(options.positive_weight),
         rest=rest,
-        solver=solver,
+        solver=run.solver,
         history=[asdict(iteration) for iteration in solution.history],
         parameters=options.as_dict(),
         fingerprint=data.manifest.fingerprint,
         witness=solution.witness,
+        resources=resources,
     )

@@ -30,10 +30,22 @@ class MasterSolution:
     qp_gap: float
 
 
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The cut in slot `into` became (1 − share)·itself + share·(the cut in slot `gone`)."""
+
+    into: int
+    gone: int
+    share: float
+
+
 class Bundle:
     """At most `max_cuts` cuts of `dimension` float64 each; beyond it the two with the smallest β merge.
 
     The weighted average of cuts is a cut, so merging keeps every bound valid; unused cuts go first.
+
+    Whoever keeps something for every cut finds it by slot: `slots[t]` is the number in 0 … max_cuts − 1 of cut t, its own for
+    as long as it lives (cut 0, the zero cut, has −1).
     """
 
     def __init__(self, dimension: int, c_bar: float, max_cuts: int) -> None:
@@ -46,22 +58,59 @@ class Bundle:
         self._beta = np.array([c_bar])
         self._gram = np.zeros((1, 1))
         self._unused = np.zeros(1, dtype=np.int64)
+        self.slots = np.array([-1])
 
     def __len__(self) -> int:
         """Number of cuts, the zero cut not counted."""
         return len(self._b) - 1
 
+    def mixture(self) -> np.ndarray:
+        """β / C̄ by slot (max_cuts), 0 where there is no cut: how the last master solution mixes the cuts."""
+        mixture = np.zeros(self.max_cuts)
+        mixture[self.slots[1:]] = self._beta[1:] / self.c_bar
+        return mixture
+
+    def make_room(self, cuts: int) -> tuple[list[Merge], list[int]]:
+        """Merge or drop until `cuts` more fit; returns the merges in their order and the slots that the next cuts will get."""
+        merges = []
+        while len(self) + cuts > self.max_cuts:
+            merge = self._make_room()
+            if merge is not None:
+                merges.append(merge)
+        return merges, self._free()[:cuts].tolist()
+
+    def _free(self) -> np.ndarray:
+        return np.setdiff1d(np.arange(self.max_cuts), self.slots)
+
     def add(self, a: np.ndarray, b: float) -> None:
         """Take a copy of the cut (a, b) into the bundle."""
-        if len(self) == self.max_cuts:
-            self._make_room()
+        self.make_room(1)
         t = len(self._b)
+        self.slots = np.append(self.slots, self._free()[0])
         self._vectors[t] = a
         self._b = np.append(self._b, b)
         self._beta = np.append(self._beta, 0.0)
         self._unused = np.append(self._unused, 0)
         self._gram = np.pad(self._gram, ((0, 1), (0, 1)))
         self._refresh_gram(t)
+
+    def saved(self) -> dict[str, np.ndarray]:
+        """All that the bundle knows, by name, as views: what a checkpoint keeps, and where it is read into."""
+        return {
+            "vectors": self._vectors[: len(self._b)],
+            "b": self._b,
+            "beta": self._beta,
+            "gram": self._gram,
+            "unused": self._unused,
+            "slots": self.slots,
+        }
+
+    def make_places(self, cuts: int) -> dict[str, np.ndarray]:
+        """As `saved`, of so many cuts, for the caller to fill with what was saved."""
+        size = cuts + 1
+        self._b, self._beta, self._gram = np.zeros(size), np.zeros(size), np.zeros((size, size))
+        self._unused, self.slots = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        return self.saved()
 
     def value(self, w: np.ndarray) -> float:
         """max_t ⟨a_t, w⟩ + b_t, the bundle's lower estimate of R(w) (the paper's ξ)."""
@@ -82,12 +131,12 @@ class Bundle:
         self._drop((self._unused >= _UNUSED_ITERATIONS).nonzero()[0])
         return MasterSolution(w, b - 0.5 * vectors.dot(w, w), b / self.c_bar, gap)
 
-    def _make_room(self) -> None:
+    def _make_room(self) -> Merge | None:
         """Drop the cut that was unused for longest, or merge the two smallest β into their weighted average."""
         idle = 1 + int(np.argmax(self._unused[1:]))
         if self._unused[idle] > 0:
             self._drop(np.array([idle]))
-            return
+            return None
         s, t = 1 + np.argsort(self._beta[1:], kind="stable")[:2]
         total = self._beta[s] + self._beta[t]
         share = self._beta[t] / total if total > 0.0 else 0.5
@@ -95,7 +144,9 @@ class Bundle:
         self._b[s] += share * (self._b[t] - self._b[s])
         self._beta[s], self._beta[t] = total, 0.0
         self._refresh_gram(s)
+        merge = Merge(int(self.slots[s]), int(self.slots[t]), float(share))
         self._drop(np.array([t]))
+        return merge
 
     def _refresh_gram(self, t: int) -> None:
         products = np.empty(len(self._b))
@@ -112,5 +163,5 @@ class Bundle:
         for target, source in enumerate(keep):
             if target != source:
                 self._vectors[target] = self._vectors[source]
-        self._b, self._beta, self._unused = self._b[keep], self._beta[keep], self._unused[keep]
+        self._b, self._beta, self._unused, self.slots = (x[keep] for x in (self._b, self._beta, self._unused, self.slots))
         self._gram = np.ascontiguousarray(self._gram[np.ix_(keep, keep)])

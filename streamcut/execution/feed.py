@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.files import failpoint
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 
 BLOCK_NNZ = 1 << 19  # entries visited at once: still in the last cache level when the second kernel comes
@@ -44,19 +45,24 @@ class Feed:
         """Buffers for one worker, or None when no shard will ever need them."""
         return self.data.buffers() if len(self.pinned) < len(self.data.manifest.shards) else None
 
-    def blocks(self, start: int, stop: int, buffers: object | None, traffic: Traffic) -> Iterator[Chunk]:
-        """Rows start:stop in order, at most BLOCK_NNZ entries at once (or one longer row); a block is valid until the next."""
-        shard = int(np.searchsorted(self._first, start, side="right")) - 1
-        while start < stop:
+    def blocks(
+        self, start: int, stop: int, buffers: object | None, traffic: Traffic, *, backward: bool = False
+    ) -> Iterator[Chunk]:
+        """Rows start:stop in order, at most BLOCK_NNZ entries at once (or one longer row); a block is valid until the next.
+
+        `backward`: the last block first. The rows of a block always stand in their order.
+        """
+        shards = range(int(np.searchsorted(self._first, start, side="right")) - 1, int(np.searchsorted(self._first, stop)))
+        for shard in reversed(shards) if backward else shards:
             chunk = self._shard(shard, buffers, traffic)
-            first, last = self._first[shard], min(stop, self._first[shard + 1])
-            rows = replace(chunk, first_row=first).rows(start - first, last - first)
-            yield from _blocks(rows)
+            first = self._first[shard]
+            rows = replace(chunk, first_row=first).rows(max(start - first, 0), min(stop, self._first[shard + 1]) - first)
+            yield from reversed([*_blocks(rows)]) if backward else _blocks(rows)
             traffic.rows += rows.n_rows
             traffic.nnz += rows.nnz
-            start, shard = last, shard + 1
 
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> Chunk:
+        failpoint("train.shard")
         if shard not in self.pinned:
             chunk = self.data.read(shard, buffers)
             traffic.bytes_read += shard_bytes(self.data.manifest, self.data.manifest.shards[shard])

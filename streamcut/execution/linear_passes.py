@@ -13,7 +13,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
-from streamcut.execution.runner import Rows
+from streamcut.execution.row_state import Rows
 from streamcut.passes import hinge, linear, vectors
 from streamcut.risks.hinge import Hinge
 
@@ -65,6 +65,8 @@ class ScorePass:
     at_w: bool = False
     first: bool = False
     needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    backward: ClassVar[bool] = False
 
     def begin(self) -> CutSums:
         return CutSums(np.zeros(len(self.w)) if self.at_w or self.kappa is not None else None)
@@ -88,6 +90,9 @@ class ScorePass:
             sums.b += self.risk.cut(chunk.y, z_b, z, kappa, u, self.grids.weight, coefficients)
             linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids.vector, sums.a)
 
+    def finish(self, sums: CutSums, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
     merge = staticmethod(_merge)
 
 
@@ -101,6 +106,8 @@ class CutPass:
     bias: float
     kappa: float
     needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    backward: ClassVar[bool] = False
 
     def begin(self) -> CutSums:
         return CutSums(np.zeros(self.dimension))
@@ -112,6 +119,9 @@ class CutPass:
         sums.b += self.risk.cut(chunk.y, rows["z_b"], rows["z"], self.kappa, u, self.grids.weight, coefficients)
         linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids.vector, sums.a)
 
+    def finish(self, sums: CutSums, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
     merge = staticmethod(_merge)
 
 
@@ -120,6 +130,10 @@ class _RowPass:
     """Base of passes over the row state alone, whose partial is one or more arrays that add up."""
 
     needs_data: ClassVar[bool] = False
+    backward: ClassVar[bool] = False
+
+    def finish(self, partial, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
 
     def merge(self, total, part):
         hinge.accumulate(part, total)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,15 +53,28 @@ class LinearOracle:
         weight = max(1.0, risk.positive_weight) * (n if statistics.weight_sum is None else statistics.weight_sum)
         largest = max(statistics.max_abs_value, bias)
         self._grids = Grids(vector=exact_rounder(largest * weight), weight=exact_rounder(weight))
-        if keep_margins:
-            runner.rows.update(z=np.zeros(n), z_b=np.zeros(n))
-        if risk.weighted(statistics.weight_sum is not None):
-            runner.rows.update(u=np.ones(n))
+        for name in ("z", "z_b") * keep_margins + ("u",) * risk.weighted(statistics.weight_sum is not None):
+            runner.row_state.add(name)
 
     @property
     def c_bar(self) -> float:
         """C̄ = C·M: the factor of the mean risk."""
         return self.C * self.total_weight
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(numbers, arrays) that a checkpoint keeps; release the row state after each look at the arrays."""
+        numbers = {"total_weight": self.total_weight, "passes": self.passes, "traffic": asdict(self.traffic)}
+        return numbers, {f"rows.{name}": array for name, array in self._runner.rows.items()}
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        """Go on from what `saved` gave; `fill` reads the array of a name, and calls the function that it is given now and then."""
+        self.total_weight, self.passes, self.traffic = numbers["total_weight"], numbers["passes"], Traffic(**numbers["traffic"])
+        for name, array in self._runner.rows.items():
+            fill(f"rows.{name}", array, self.release)
+
+    def release(self) -> None:
+        """Let go of the row state's pages, if it lives in scratch files."""
+        self._runner.row_state.release(0, self._runner.row_state.n_rows)
 
     def start(self) -> tuple[Cut, float]:
         """One pass at w = 0: its cut and Σ u_i ℓ_i; sets `total_weight`."""

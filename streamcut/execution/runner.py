@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
-
 from streamcut.chunk import Chunk
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
+from streamcut.execution.row_state import Rows, RowState
 
-Rows = dict[str, np.ndarray]
-_ROW_BLOCK = 1 << 16
+ROW_BLOCK = 1 << 16  # rows visited at once when only the row state is
 
 
 class Pass(Protocol):
-    """One look at all rows. `needs_data` False: only the row state is visited, nothing is read."""
+    """One look at all rows. `needs_data` False: only the row state is visited, nothing is read.
+
+    A pass with an attribute `can_be_broken_off` that is true leaves nothing behind that a repetition would see.
+    """
 
     needs_data: ClassVar[bool]
 
@@ -33,6 +35,9 @@ class Pass(Protocol):
 
     def visit(self, partial: Any, rows: Rows, chunk: Chunk | None) -> None:
         """Add a block of consecutive rows; `rows` are views of the row state's arrays for just these rows."""
+
+    def finish(self, partial: Any, rows: Rows, first_row: int) -> None:
+        """A lane has seen all its rows; `rows` are views of the row state for the whole lane, which begins at `first_row`."""
 
     def merge(self, total: Any, partial: Any) -> Any:
         """The sum of both; may reuse `total`."""
@@ -46,14 +51,32 @@ class PassReport:
     traffic: Traffic
 
 
-class Runner:
-    """`rows` holds the row state: named arrays with one number for each row of the data set."""
+class Interrupted(Exception):
+    """A pass was broken off because somebody asked for the end of the run."""
 
-    def __init__(self, feed: Feed, lanes: Lanes, workers: int = 1) -> None:
+
+class Runner:
+    """`rows` holds the row state: named arrays with one number for each row of the data set.
+
+    row_state  where those arrays live; default: in memory
+    stop       asked after every block; when it says so, a pass that may be broken off raises Interrupted
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        lanes: Lanes,
+        workers: int = 1,
+        *,
+        row_state: RowState | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.feed = feed
         self.lanes = lanes
         self.workers = min(workers, len(lanes))
-        self.rows: Rows = {}
+        self.row_state = RowState(lanes.bounds[-1]) if row_state is None else row_state
+        self.rows: Rows = self.row_state.arrays
+        self._stop = stop
         self._pool = ThreadPoolExecutor(self.workers, "lane") if self.workers > 1 else None
         self._buffers: list[object | None] = [None] * self.workers
 
@@ -85,6 +108,7 @@ class Runner:
         return turn.total, PassReport(time.perf_counter() - started, traffic)
 
     def _work(self, turn: _Turn, work: Pass, worker: int, traffic: Traffic) -> None:
+        may_stop = getattr(work, "can_be_broken_off", False)
         try:
             if work.needs_data and self._buffers[worker] is None:
                 self._buffers[worker] = self.feed.buffers()
@@ -92,8 +116,13 @@ class Runner:
                 partial = work.begin()
                 for start, stop, chunk in self._blocks(lane, work, worker, traffic):
                     work.visit(partial, {name: array[start:stop] for name, array in self.rows.items()}, chunk)
+                    self.row_state.release(start, stop)
                     if turn.error is not None:
                         return
+                    if may_stop and self._stop():
+                        raise Interrupted
+                start, stop = self.lanes.rows(lane)
+                work.finish(partial, {name: array[start:stop] for name, array in self.rows.items()}, start)
                 turn.merge(lane, partial)
         except BaseException as error:
             turn.fail(error)
@@ -102,10 +131,10 @@ class Runner:
     def _blocks(self, lane: int, work: Pass, worker: int, traffic: Traffic):
         start, stop = self.lanes.rows(lane)
         if not work.needs_data:
-            for first in range(start, stop, _ROW_BLOCK):
-                yield first, min(first + _ROW_BLOCK, stop), None
+            for first in range(start, stop, ROW_BLOCK):
+                yield first, min(first + ROW_BLOCK, stop), None
             return
-        for chunk in self.feed.blocks(start, stop, self._buffers[worker], traffic):
+        for chunk in self.feed.blocks(start, stop, self._buffers[worker], traffic, backward=work.backward):
             yield chunk.first_row, chunk.first_row + chunk.n_rows, chunk
 
 

@@ -82,6 +82,7 @@ def load_model(path: str | os.PathLike) -> LinearModel:
             parameters=meta["parameters"],
             fingerprint=meta["fingerprint"],
             witness=_witness(meta, arrays),
+            resources=meta.get("resources", {}),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptError(f"{path}: not a well-formed model: {error}") from error
@@ -117,6 +118,7 @@ def describe_model(path: str | os.PathLike) -> dict[str, Any]:
         "iterations": len(model.history),
         "parameters": model.parameters,
         "fingerprint": model.fingerprint,
+        "resources": model.resources,
     }
 
 
@@ -139,6 +141,7 @@ def _meta(model: LinearModel, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
             "witness_b": None if model.witness is None else model.witness.b,
             "fingerprint": model.fingerprint,
             "parameters": model.parameters,
+            "resources": model.resources,
             "history": model.history,
             "sha256": {name: hashlib.sha256(array.data).hexdigest() for name, array in arrays.items()},
         }

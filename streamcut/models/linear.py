@@ -22,6 +22,7 @@ class LinearModel:
     rest         the negative label stands for every label that is not the positive one
     history      one dict an iteration; parameters: what training was called with (JSON types)
     fingerprint  of the training data (Manifest.fingerprint)
+    resources    bytes of memory: budget, planned, peak (of the process that trained)
     witness      proof of the certificate's lower bound, None when it was not kept
     """
 
@@ -39,6 +40,7 @@ class LinearModel:
     parameters: dict[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
     witness: Witness | None = None
+    resources: dict[str, int] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:

@@ -15,39 +15,30 @@ Stops     when F(w_b) − bound is small enough. The paper stops on R(w) ≤ ξ 
 
 from __future__ import annotations
 
-import numpy as np
-
-from streamcut.bundle.bundle import Bundle
 from streamcut.execution.oracle import LinearOracle
-from streamcut.models.certificate import StopReason, Witness
+from streamcut.execution.runner import Interrupted
+from streamcut.models.certificate import StopReason
 from streamcut.passes import vectors
-from streamcut.solvers.progress import Observer, Progress, Solution, StoppingRule
-
-QP_SHARE = 1e-3  # the master problem is solved to this part of the gap that is asked for
-
-
-def qp_tolerance(rule: StoppingRule, primal: float, c_bar: float) -> float:
-    """Gap to which the master problem is solved, never below what float64 can resolve."""
-    return max(QP_SHARE * rule.allowed_gap(primal, c_bar), 1e-13 * primal)
+from streamcut.solvers.progress import Progress, Solution
+from streamcut.solvers.state import BundleState
+from streamcut.solvers.state import qp_tolerance as qp_tolerance
 
 
-def solve(oracle: LinearOracle, rule: StoppingRule, *, max_cuts: int, observe: Observer | None = None) -> Solution:
-    """Run CPA to the stopping rule. One pass an iteration."""
-    progress = Progress(rule, observe)
-    cut, loss = oracle.start()
-    w_b, F_b = np.zeros(oracle.dimension), oracle.C * loss
-    bundle = Bundle(oracle.dimension, oracle.c_bar, max_cuts)
-    best_bound, witness = 0.0, Witness(np.zeros(oracle.dimension), 0.0)
-    reason: StopReason | None = None
-    while True:
-        bundle.add(cut.a, cut.b)
-        master = bundle.solve(qp_tolerance(rule, F_b, oracle.c_bar))
-        w = master.w
-        if master.lower_bound > best_bound:
-            best_bound, witness = master.lower_bound, Witness(-w / oracle.c_bar, master.b)
-        reason = progress.note(F_b, best_bound, 1.0, len(bundle), oracle)
-        if reason is not None:
-            return Solution(w_b, F_b, best_bound, witness, reason, progress.history)
-        cut, loss = oracle.cut_at(w)
-        F = 0.5 * vectors.dot(w, w) + oracle.C * loss
-        w_b, F_b = min((w_b, F_b), (w, F), key=lambda point: point[1])
+def solve(oracle: LinearOracle, progress: Progress, *, max_cuts: int) -> Solution:
+    """Run CPA to the stopping rule of `progress`. One pass an iteration. Raises Interrupted before there is a solution."""
+    rule = progress.rule
+    found = progress.resume(oracle)
+    s = BundleState.at_zero(oracle, max_cuts, rule) if found is None else BundleState.restored(found)
+    try:
+        while (reason := progress.note(s.F_b, s.bound, 1.0, len(s.bundle), oracle)) is None:
+            progress.keep(s, oracle)
+            cut, loss = oracle.cut_at(s.w)
+            F = 0.5 * vectors.dot(s.w, s.w) + oracle.C * loss
+            if F < s.F_b:
+                s.w_b, s.F_b = s.w, F
+            s.improve(cut, rule)
+    except Interrupted:
+        reason = StopReason.INTERRUPTED
+    if reason is not StopReason.CONVERGED:
+        progress.save(s, oracle)
+    return s.solution(reason, progress.history)

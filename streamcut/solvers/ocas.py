@@ -20,57 +20,47 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
-
-from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.line_search import minimise_along_line
 from streamcut.execution.oracle import LinearOracle
-from streamcut.models.certificate import StopReason, Witness
+from streamcut.execution.runner import Interrupted
+from streamcut.models.certificate import StopReason
 from streamcut.passes import vectors
-from streamcut.solvers.cpa import qp_tolerance
-from streamcut.solvers.progress import Observer, Progress, Solution, StoppingRule
+from streamcut.solvers.progress import Progress, Solution
+from streamcut.solvers.state import BundleState
 
 MU = 0.1  # "works consistently well in all experiments" (paper, section 3)
 
 
 def solve(
-    oracle: LinearOracle,
-    rule: StoppingRule,
-    *,
-    max_cuts: int,
-    cut: Literal["predicted", "exact"] = "predicted",
-    observe: Observer | None = None,
+    oracle: LinearOracle, progress: Progress, *, max_cuts: int, cut: Literal["predicted", "exact"] = "predicted"
 ) -> Solution:
-    """Run OCAS to the stopping rule: one pass an iteration with predicted cuts, two with exact ones."""
-    progress = Progress(rule, observe)
-    plane, loss = oracle.start()
-    w_b, F_b = np.zeros(oracle.dimension), oracle.C * loss
-    bundle = Bundle(oracle.dimension, oracle.c_bar, max_cuts)
-    best_bound, witness = 0.0, Witness(np.zeros(oracle.dimension), 0.0)
-    k = 1.0
-    reason: StopReason | None = None
-    while True:
-        bundle.add(plane.a, plane.b)
-        master = bundle.solve(qp_tolerance(rule, F_b, oracle.c_bar))
-        w = master.w
-        if master.lower_bound > best_bound:
-            best_bound, witness = master.lower_bound, Witness(-w / oracle.c_bar, master.b)
-        reason = progress.note(F_b, best_bound, k, len(bundle), oracle)
-        if reason is not None:
-            break
-        mu = 1.0 if progress.still else MU  # the cut at w itself always improves the bundle: a full one may need that
-        if cut == "predicted":
-            plane = oracle.score_and_cut(w, k + mu * (1.0 - k))
-        else:
-            oracle.score(w)
-        A0, B0 = vectors.line(w_b, w)
-        k = minimise_along_line(A0, B0, oracle.C, oracle)
-        square = vectors.move(w_b, w, k)
-        F_b = 0.5 * square + oracle.C * oracle.step(k)
-        if cut == "exact":
-            if rule.reason(F_b, best_bound, oracle.c_bar, 0, 0.0) is not None:  # converged: its second pass is not needed
-                reason = progress.note(F_b, best_bound, k, len(bundle), oracle)
-                assert reason is not None
-                break
-            plane = oracle.cut_between(mu)
-    return Solution(w_b, F_b, best_bound, witness, reason, progress.history)
+    """Run OCAS to the stopping rule of `progress`: one pass an iteration with predicted cuts, two with exact ones.
+
+    Raises Interrupted before there is a solution.
+    """
+    rule = progress.rule
+    found = progress.resume(oracle)
+    s = BundleState.at_zero(oracle, max_cuts, rule) if found is None else BundleState.restored(found)
+    try:
+        while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle)) is None:
+            progress.keep(s, oracle)
+            mu = 1.0 if progress.still else MU  # the cut at w itself always improves the bundle: a full one may need that
+            if not s.stepped:
+                if cut == "predicted":
+                    plane = oracle.score_and_cut(s.w, s.k + mu * (1.0 - s.k))
+                else:
+                    oracle.score(s.w)
+                s.k = minimise_along_line(*vectors.line(s.w_b, s.w), oracle.C, oracle)
+                square = vectors.move(s.w_b, s.w, s.k)
+                s.F_b = 0.5 * square + oracle.C * oracle.step(s.k)
+                s.stepped = True
+            if cut == "exact":
+                if rule.reason(s.F_b, s.bound, oracle.c_bar, 0, 0.0) is not None:
+                    continue  # converged: its second pass is not needed
+                plane = oracle.cut_between(mu)
+            s.improve(plane, rule)
+    except Interrupted:
+        reason = StopReason.INTERRUPTED
+    if reason is not StopReason.CONVERGED:
+        progress.save(s, oracle)
+    return s.solution(reason, progress.history)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
 from streamcut.execution.feed import Traffic
+from streamcut.execution.oracle import LinearOracle
 from streamcut.models.certificate import StopReason, Witness
+from streamcut.models.checkpoint import Checkpoints, StoredCheckpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +83,19 @@ class Solution:
     history: list[Iteration]
 
 
+class Saved(Protocol):
+    """The state of a solver: what a checkpoint keeps of it."""
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(numbers, arrays); views will do."""
+
+
 @dataclass(slots=True)
 class Progress:
-    """Keeps the history, tells the observer, and says when to stop.
+    """Keeps the history, tells the observer, says when to stop, and keeps checkpoints.
 
+    stop         when it says so, the run ends as interrupted
+    checkpoints  where the state goes between iterations; with one found there, the run goes on from it
     `still` counts the last iterations in which nothing moved: stalled at `patience`.
     """
 
@@ -91,17 +103,68 @@ class Progress:
     observe: Observer | None = None
     patience: int = 5
     history: list[Iteration] = field(default_factory=list)
-    _started: float = field(default_factory=time.monotonic)
+    stop: Callable[[], bool] = lambda: False
+    checkpoints: Checkpoints | None = None
     still: int = 0
+    _started: float = field(default_factory=time.monotonic)
+    _resumed: bool = False
+
+    def resume(self, oracle: LinearOracle) -> StoredCheckpoint | None:
+        """Take history, clock and the oracle's state from the checkpoint that was found, if any; the solver takes its own."""
+        found = None if self.checkpoints is None else self.checkpoints.found
+        if found is not None:
+            state = found.record["state"]
+            oracle.restore(state["oracle"], found.read_into)
+            self.history = [Iteration(*line) for line in state["history"]]
+            self.still = state["still"]
+            self._started = time.monotonic() - state["seconds"]
+            self._resumed = True
+        return found
 
     def note(self, primal: float, lower_bound: float, step: float, cuts: int, oracle) -> StopReason | None:
-        """Record an iteration of a solver that works with `oracle`; returns why to stop, or None."""
+        """Record an iteration of a solver that works with `oracle`; returns why to stop, or None.
+
+        The first call of a resumed run records nothing: this iteration is in the history already.
+        """
         seconds = time.monotonic() - self._started
+        resumed, self._resumed = self._resumed, False
+        last = self.history[-1] if self.history else None
+        if not resumed:
+            self._record(primal, lower_bound, step, cuts, seconds, oracle)
+        reason = self.rule.reason(primal, lower_bound, oracle.c_bar, oracle.passes, seconds)
+        if reason is None and last is not None:
+            if not resumed:
+                moved = 1e-15 * abs(primal)
+                moving = last.primal - primal > moved or lower_bound - last.lower_bound > moved
+                self.still = 0 if moving else self.still + 1
+            reason = StopReason.STALLED if self.still >= self.patience else None
+        return StopReason.INTERRUPTED if reason is None and self.stop() else reason
+
+    def keep(self, state: Saved, oracle: LinearOracle) -> None:
+        """Write a checkpoint if it is time for one."""
+        if self.checkpoints is not None and self.checkpoints.due(len(self.history) - 1):
+            self.save(state, oracle)
+
+    def save(self, state: Saved, oracle: LinearOracle) -> None:
+        """Write a checkpoint, if they are wanted at all."""
+        if self.checkpoints is None:
+            return
+        solver, arrays = state.saved()
+        asked, rows = oracle.saved()
+        record = {
+            "solver": solver,
+            "oracle": asked,
+            "history": [astuple(line) for line in self.history],
+            "still": self.still,
+            "seconds": time.monotonic() - self._started,
+        }
+        self.checkpoints.save(record, {**arrays, **rows}, oracle.release)
+
+    def _record(self, primal: float, lower_bound: float, step: float, cuts: int, seconds: float, oracle) -> None:
         traffic: Traffic = oracle.traffic
         share = traffic.rows_pinned / traffic.rows if traffic.rows else 0.0
-        last = self.history[-1] if self.history else None
         now = Iteration(
-            (last.iteration + 1) if last else 0,
+            len(self.history),
             oracle.passes,
             primal,
             lower_bound,
@@ -117,10 +180,3 @@ class Progress:
         self.history.append(now)
         if self.observe is not None:
             self.observe(now)
-        reason = self.rule.reason(primal, lower_bound, oracle.c_bar, oracle.passes, seconds)
-        if reason is None and last is not None:
-            moved = 1e-15 * abs(primal)
-            moving = last.primal - primal > moved or lower_bound - last.lower_bound > moved
-            self.still = 0 if moving else self.still + 1
-            reason = StopReason.STALLED if self.still >= self.patience else None
-        return reason

@@ -1,0 +1,69 @@
+"""What this process has and may use: memory within the limits of its control group, and processors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from streamcut.units import parse_size
+
+_AUTO_SHARE = 0.8
+_CGROUPS = Path("/sys/fs/cgroup")
+_OWN_CGROUPS = Path("/proc/self/cgroup")
+
+
+def memory_limit(text: str) -> int:
+    """Bytes for `auto` (80 % of what is available now), a percentage of all memory, or a size; a cgroup's limit counts."""
+    total, available = machine_memory()
+    if text == "auto":
+        return int(available * _AUTO_SHARE) + resident_bytes()
+    return parse_size(text, option="--memory", total=total)
+
+
+def machine_memory(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> tuple[int, int]:
+    """(total, available) bytes, within the limits of this process's control groups, version 1 or 2, and all above them."""
+    fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    total, available = (int(fields[name].split()[0]) * 1024 for name in ("MemTotal", "MemAvailable"))
+    for limit, used in _cgroup_limits(cgroups, own):
+        total, available = min(total, limit), min(available, limit - used)
+    return total, max(available, 0)
+
+
+def _cgroup_limits(cgroups: Path, own: Path) -> Iterator[tuple[int, int]]:
+    """(limit, used) bytes of each group that has a limit; file pages that the kernel would give back first aren't used."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, place = line.split(":", 2)
+        if controllers == "":
+            root, names = cgroups, ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            root, names = cgroups / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        inside = Path(place.lstrip("/"))
+        for folder in (inside, *inside.parents):
+            try:
+                limit = (root / folder / names[0]).read_text().strip()
+                if limit != "max":
+                    usage = int((root / folder / names[1]).read_text())
+                    statistics = dict(entry.split() for entry in (root / folder / "memory.stat").read_text().splitlines())
+                    yield int(limit), usage - int(statistics.get(names[2], 0))
+            except OSError:  # a container often sees only a part of the tree
+                continue
+
+
+def resident_bytes(field: str = "VmRSS") -> int:
+    """This process's resident memory: `VmRSS` now, `VmHWM` its peak (getrusage would count a parent's peak)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"/proc/self/status has no {field}")
+
+
+def available_cpus() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0))

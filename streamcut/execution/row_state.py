@@ -1,0 +1,73 @@
+"""The row state: one number of each kind for every row, in memory or, when it does not fit, in scratch files mapped to memory.
+
+Pages of a mapped file count as resident while they are mapped, so whoever has visited rows releases them. The kernel keeps or
+writes the pages as it likes; what the rows hold does not change by it.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from streamcut.errors import NotFoundError
+from streamcut.files import disk_full
+
+Rows = dict[str, np.ndarray]
+_WINDOW = 1 << 16  # a page fault maps up to so many bytes around it
+
+
+class RowState:
+    """`arrays` are named, one entry for each of `n_rows` rows. `scratch`: the folder of their files; None keeps them in memory.
+
+    Scratch files have no name, so that nothing is left of them whatever ends the process. Raises DiskFullError at once when the
+    folder has no room, not when a page is written.
+    """
+
+    def __init__(self, n_rows: int, scratch: Path | None = None) -> None:
+        self.n_rows = n_rows
+        self.arrays: Rows = {}
+        self._scratch = scratch
+        self._maps: dict[str, mmap.mmap] = {}
+
+    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = ()) -> None:
+        """A new array of zeros, `shape` of `dtype` for each row."""
+        whole = (self.n_rows, *shape)
+        self.arrays[name] = (
+            np.zeros(whole, dtype) if self._scratch is None else self._mapped(name, np.dtype(dtype), whole, self._scratch)
+        )
+
+    def release(self, start: int, stop: int) -> None:
+        """Unmap the pages of rows start:stop; they are mapped again when somebody looks at them."""
+        for name, mapped in self._maps.items():
+            row = self.arrays[name].strides[0]
+            first = row * start // _WINDOW * _WINDOW
+            length = min(-(-row * stop // _WINDOW) * _WINDOW, len(mapped)) - first
+            if length > 0:
+                mapped.madvise(mmap.MADV_DONTNEED, first, length)
+
+    def _mapped(self, name: str, dtype: np.dtype, shape: tuple[int, ...], folder: Path) -> np.ndarray:
+        size = dtype.itemsize * math.prod(shape)
+        try:
+            with tempfile.TemporaryFile(dir=folder, prefix="streamcut-") as file:
+                with disk_full(folder, size):
+                    os.posix_fallocate(file.fileno(), 0, size)
+                self._maps[name] = mmap.mmap(file.fileno(), size)
+        except FileNotFoundError:
+            raise NotFoundError(f"--scratch: {folder} is not a folder; create it first") from None
+        return np.frombuffer(self._maps[name], dtype).reshape(shape)
+
+
+def scratch_folder(chosen: str | None) -> Path:
+    """`chosen`, or TMPDIR, or /var/tmp (which is a disk more often than /tmp is), or what Python takes for temporary files."""
+    if chosen is not None:
+        return Path(chosen)
+    usual = Path("/var/tmp")
+    if "TMPDIR" not in os.environ and os.access(usual, os.W_OK):
+        return usual
+    return Path(tempfile.gettempdir())

@@ -1,0 +1,199 @@
+"""Checkpoints: the state of a training run between two passes, from which it goes on to the same bits.
+
+A checkpoint is one file: a line that names the format, the length of the JSON that follows (8 bytes, little-endian), the JSON
+(`record`, and name, dtype and shape of each array), the arrays one after the other, and the SHA-256 of all that.
+A folder holds two generations, written in turn: whatever happens while one is written, the other is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamcut.config import CheckpointOptions
+from streamcut.errors import CorruptError, DiskFullError, UsageError
+from streamcut.files import locked, write_stream_durably
+
+log = logging.getLogger(__name__)
+
+_MAGIC = b"streamcut checkpoint 1\n"
+_DIGEST = 32
+_PIECE = 1 << 20
+_NAMES = ("even.checkpoint", "odd.checkpoint")
+
+
+def write_checkpoint(path: Path, record: Mapping[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]) -> None:
+    """Write `record` (JSON types) and C-contiguous `arrays` to `path`, durably and without a copy; `after` each piece.
+
+    Raises DiskFullError.
+    """
+    listed = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+    header = json.dumps({"record": record, "arrays": listed}).encode()
+
+    def parts() -> Iterator[bytes | memoryview]:
+        digest = hashlib.sha256()
+        for part in (_MAGIC, len(header).to_bytes(8, "little"), header, *arrays.values()):
+            view = memoryview(part).cast("B") if len(part) else memoryview(b"")
+            for start in range(0, len(view), _PIECE):
+                piece = view[start : start + _PIECE]
+                digest.update(piece)
+                yield piece
+                after()
+        yield digest.digest()
+
+    size = len(_MAGIC) + 8 + len(header) + sum(array.nbytes for array in arrays.values()) + _DIGEST
+    write_stream_durably(path, parts(), size, prefix="ckpt")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoint:
+    """A whole checkpoint on disk: its record, and for each array (dtype, shape, offset in the file)."""
+
+    path: Path
+    record: dict[str, Any]
+    arrays: dict[str, tuple[str, tuple[int, ...], int]]
+
+    def read(self, name: str) -> np.ndarray:
+        """Array `name`, newly allocated."""
+        dtype, shape, _ = self.arrays[name]
+        array = np.empty(shape, dtype)
+        self.read_into(name, array)
+        return array
+
+    def read_into(self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None) -> None:
+        """Fill `out`, which has the dtype and shape of array `name`, piece by piece, `after` each."""
+        dtype, shape, offset = self.arrays[name]
+        if (out.dtype.str, out.shape) != (dtype, shape):
+            raise CorruptError(f"{self.path}: array {name} is {dtype} {shape}, expected {out.dtype.str} {out.shape}")
+        view = memoryview(out).cast("B") if out.size else memoryview(b"")
+        with open(self.path, "rb", buffering=0) as file:
+            file.seek(offset)
+            start = 0
+            while start < len(view):
+                count = file.readinto(view[start : start + _PIECE])
+                if not count:
+                    raise CorruptError(f"{self.path}: became shorter while it was read")
+                start += count
+                after()
+
+
+def open_checkpoint(path: Path) -> StoredCheckpoint:
+    """The checkpoint in the file `path`. Raises CorruptError unless it is whole, to the last bit."""
+    size = path.stat().st_size
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        left = size - _DIGEST
+        while left > 0 and (piece := file.read(min(left, _PIECE))):
+            digest.update(piece)
+            left -= len(piece)
+        if left != 0 or file.read() != digest.digest():
+            raise CorruptError(f"{path}: damaged checkpoint ({size:,} bytes, SHA-256 differs)")
+        file.seek(0)
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise CorruptError(f"{path}: not a checkpoint of this version of streamcut")
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+    offset = len(_MAGIC) + 8 + length
+    arrays = {}
+    for name, dtype, shape in header["arrays"]:
+        arrays[name] = (dtype, tuple(shape), offset)
+        offset += np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64))
+    return StoredCheckpoint(path, header["record"], arrays)
+
+
+class Checkpoints:
+    """The checkpoints of one run in a folder of their own, which is locked meanwhile. Use as a context.
+
+    `identity` (JSON types) is what a run must have in common with the one that it continues. Raises UsageError when the folder
+    holds checkpoints and `options.resume` is not set, or those of another run; LockedError when another run uses the folder.
+    """
+
+    def __init__(self, options: CheckpointOptions, identity: dict[str, Any]) -> None:
+        self.found: StoredCheckpoint | None = None
+        self._options = options
+        self._identity = json.loads(json.dumps(identity))
+        self._folder = Path(options.directory)
+        self._generation = 0
+        self._last = time.monotonic()
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Checkpoints:
+        self._folder.mkdir(exist_ok=True)
+        self._stack.enter_context(locked(self._folder / "lock", str(self._folder)))
+        try:
+            self._find()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def due(self, iteration: int) -> bool:
+        """Whether the state of this iteration should be kept."""
+        every = self._options.iterations
+        return time.monotonic() - self._last >= self._options.every or (every is not None and iteration % every == 0)
+
+    def save(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]) -> None:
+        """Replace the older generation. A disk that is full or broken is a warning, unless checkpoints are required."""
+        record = {"identity": self._identity, "generation": self._generation + 1, "state": state}
+        path = self._folder / _NAMES[(self._generation + 1) % 2]
+        try:
+            write_checkpoint(path, record, arrays, after)
+            self._generation += 1
+        except (DiskFullError, OSError) as error:
+            if self._options.required:
+                raise
+            log.warning("no checkpoint: %s; training goes on, the one before is kept", error)
+        self._last = time.monotonic()
+
+    def _find(self) -> None:
+        for leftover in self._folder.glob(".*.checkpoint.*.tmp"):
+            leftover.unlink()
+        paths = [path for name in _NAMES if (path := self._folder / name).exists()]
+        if paths and not self._options.resume:
+            raise UsageError(f"{self._folder} holds checkpoints of a run; continue it with --resume, or remove the folder")
+        whole, damaged = [], []
+        for path in paths:
+            try:
+                whole.append(open_checkpoint(path))
+            except CorruptError as error:
+                damaged.append(error)
+        if not whole:
+            if damaged:
+                raise damaged[0]
+            if self._options.resume:
+                log.warning("%s holds no checkpoint yet: training begins anew", self._folder)
+            return
+        for error in damaged:
+            log.warning("%s; going on from %s", error, whole[0].path)
+        self.found = max(whole, key=lambda checkpoint: checkpoint.record["generation"])
+        self._generation = self.found.record["generation"]
+        theirs = self.found.record["identity"]
+        differing = [
+            f"{key} ({theirs.get(key)!r}, now {self._identity.get(key)!r})"
+            for key in sorted(theirs.keys() | self._identity.keys())
+            if theirs.get(key) != self._identity.get(key)
+        ]
+        if differing:
+            raise UsageError(f"the checkpoint in {self._folder} is of a different run: {', '.join(differing)} differ")
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove the checkpoints of a run that is done, and the folder if nothing else is in it."""
+    with locked(folder / "lock", str(folder)):
+        for name in _NAMES:
+            (folder / name).unlink(missing_ok=True)
+        (folder / "lock").unlink()
+    if not any(folder.iterdir()):
+        folder.rmdir()
