@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
-from streamcut.io.spec import SHARD_NNZ, shard_rows
+from streamcut.io.stores.spec import SHARD_NNZ, shard_rows
 
 
 class MemoryDataset:

@@ -7,11 +7,11 @@ import zipfile
 from pathlib import Path
 
 from streamcut.errors import IncompleteError, NotFoundError
-from streamcut.io.guarded import damaged, read_guarded
-from streamcut.io.manifest_file import read_manifest
-from streamcut.io.spec import JOURNAL, MANIFEST, PARTIAL, SHARDS, shard_name
-from streamcut.io.stored import StoredDataset
-from streamcut.io.zarr_layout import METADATA, is_foreign, shard_folder
+from streamcut.io.stores.guarded import damaged, read_guarded
+from streamcut.io.stores.manifest_file import read_manifest
+from streamcut.io.stores.spec import JOURNAL, MANIFEST, PARTIAL, SHARDS, shard_name
+from streamcut.io.stores.stored import StoredDataset
+from streamcut.io.stores.zarr_layout import METADATA, is_foreign, shard_folder
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _CONVERT = "make a store of it with `streamcut convert`"
@@ -47,12 +47,12 @@ def _open_directory(path: Path) -> StoredDataset:
         raise NotFoundError(f"{path}: {what}, but not a streamcut store; give the data to `streamcut convert`")
     manifest = read_manifest(path / MANIFEST)
     if manifest.backend == "hdf5":
-        from streamcut.io.hdf5_store import HDF5Store
+        from streamcut.io.stores.hdf5_store import HDF5Store
 
         return HDF5Store(str(path), manifest)
     if (path / ".zgroup").exists() or _written_by_others(path, list(manifest.shards[0].arrays)):
         return _fallback(str(path))
-    from streamcut.io.zarr_store import ZarrStore
+    from streamcut.io.stores.zarr_store import ZarrStore
 
     for file, guard in manifest.files.items():
         read_guarded(path / file, guard)
@@ -73,7 +73,7 @@ def _open_file(path: Path) -> StoredDataset:
 
 
 def _fallback(path: str) -> StoredDataset:
-    from streamcut.io.zarr_fallback import ZarrPythonStore  # zarr-python takes a second to import
+    from streamcut.io.stores.zarr_fallback import ZarrPythonStore  # zarr-python takes a second to import
 
     return ZarrPythonStore(path)
 

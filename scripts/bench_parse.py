@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.datasets import load_svmlight_file
 from svmloader import load_svmfile
 
-from streamcut.io.svmlight import SvmlightSource
+from streamcut.io.text.svmlight import SvmlightSource
 
 
 def repeated(path: Path, size: int) -> bytes:

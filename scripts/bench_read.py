@@ -22,8 +22,8 @@ import zarr
 from streamcut.chunk import Chunk
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.opening import open_dataset
-from streamcut.io.stored import StoredDataset
-from streamcut.io.writer import StoreWriter
+from streamcut.io.stores.stored import StoredDataset
+from streamcut.io.stores.writer import StoreWriter
 
 NNZ, PER_ROW, FEATURES = 4 << 20, 80, 1_000_000  # 16 MiB an array
 REPEATS = 7  # taken in turns, so that both meet the same disturbances; the fastest counts

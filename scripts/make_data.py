@@ -170,7 +170,7 @@ def write_text(source: Source, blocks: int, path: str, threads: int) -> int:
 
 
 def write_store(source: Source, blocks: int, path: str, threads: int, backend: str, shard_nnz: int) -> int:
-    from streamcut.io.writer import StoreWriter
+    from streamcut.io.stores.writer import StoreWriter
 
     recipe = {"make_data": asdict(source.recipe)}
     nnz = 0

@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 _HOMES = {  # the module, and the name there
     "open": ("streamcut.io.opening", "open_dataset"),
-    "convert": ("streamcut.io.convert", "convert"),
+    "convert": ("streamcut.io.conversion.convert", "convert"),
     "train": ("streamcut.training", "train"),
     "predict": ("streamcut.prediction", "predict"),
     "evaluate": ("streamcut.evaluation", "evaluate"),

@@ -12,7 +12,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.sources import sniff
+from streamcut.io.sources.row_source import sniff
 from streamcut.models.files import load_model
 from streamcut.models.linear import LinearModel
 from streamcut.passes.linear import scores as score_rows
@@ -109,7 +109,7 @@ def _is_text(path: str | os.PathLike) -> bool:
 
 
 def _text_chunks(path: str | os.PathLike, index_base: int) -> Iterator[Chunk]:
-    from streamcut.io.svmlight import SvmlightOptions, SvmlightSource
+    from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
 
     options = SvmlightOptions(index_base=index_base, dtype="float64")  # the numbers as they are written
     for chunk, _ in SvmlightSource([os.fspath(path)], options).blocks():

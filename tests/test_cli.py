@@ -360,7 +360,7 @@ def test_a_bug_shows_its_traceback():
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals_end_training_without_a_model(folder, tmp_path, number, code):
+def test_signals_end_training_with_the_best_model_so_far(folder, tmp_path, number, code):
     options = ["--tol", "0", "--tol-relative", "0", "--max-time", "100s", "--json"]
     command = [*STREAMCUT, "train", str(folder / "rows.zarr"), "--model", str(tmp_path / "m.npz"), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -370,18 +370,26 @@ def test_signals_end_training_without_a_model(folder, tmp_path, number, code):
         _, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert "Traceback" not in err
-    assert list(tmp_path.iterdir()) == []
+    assert load_model(tmp_path / "m.npz").certificate.stop_reason == "interrupted"
+    assert [path.name for path in tmp_path.iterdir()] == ["m.npz"]
 
 
-def test_a_signal_that_was_swallowed_ends_the_next_iteration():
-    from streamcut.cli import progress, signals
+def test_a_signal_that_was_swallowed_is_not_forgotten():
+    from streamcut.cli import signals
 
     with pytest.raises(Terminated):
         signals._receive(signal.SIGTERM, None)
-    with pytest.raises(Terminated), progress.Progress("quiet") as show:
-        show(None)
-    with progress.Progress("quiet") as show:
-        show(None)  # once only
+    with signals.deferred() as stop:
+        assert stop()
+    with pytest.raises(Terminated):
+        signals.raise_received()
+    with signals.deferred() as stop:
+        assert not stop()
+        signals._receive(signal.SIGINT, None)
+        assert stop()
+    with pytest.raises(KeyboardInterrupt):
+        signals.raise_received()
+    signals.raise_received()  # once only
 
 
 def test_progress_lines(capsys, monkeypatch):

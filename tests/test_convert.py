@@ -15,11 +15,11 @@ from reference.rows import make_rows, read_rows, store_bytes, write_svmlight
 
 from streamcut.errors import BadInputError, LockedError, MemoryBudgetError, NotFoundError, UsageError
 from streamcut.files import locked
-from streamcut.io.convert import convert
-from streamcut.io.convert_options import ConvertOptions
-from streamcut.io.convert_plan import make_plan, resident_bytes
+from streamcut.io.conversion.convert import convert
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.plan import make_plan, resident_bytes
 from streamcut.io.opening import open_dataset
-from streamcut.io.verify import verify_store
+from streamcut.io.stores.verify import verify_store
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from reference.rows import make_rows, read_rows, write_svmlight
 from streamcut.cli.convert import command as convert_command
 from streamcut.cli.convert import progress_line
 from streamcut.errors import ExitCode
-from streamcut.io.convert import convert
-from streamcut.io.convert_options import ConvertOptions
-from streamcut.io.convert_progress import Progress
-from streamcut.io.zarr_layout import chunk_path
+from streamcut.io.conversion.convert import convert
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.progress import Progress
+from streamcut.io.stores.zarr_layout import chunk_path
 
 
 @pytest.fixture

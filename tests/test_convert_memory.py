@@ -10,7 +10,7 @@ import pytest
 BUDGET = 330 * 10**6  # a compiler that has just run leaves the process itself with more than when its work comes from the cache
 SCRIPT = """
 import json, sys
-from streamcut.io.convert import convert
+from streamcut.io.conversion.convert import convert
 convert(sys.argv[1], sys.argv[2], memory=int(sys.argv[3]), force=True, **json.loads(sys.argv[4]))
 print([int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM")][0])
 """

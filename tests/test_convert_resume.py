@@ -12,9 +12,9 @@ from reference.rows import make_rows, store_bytes, write_svmlight
 
 import streamcut.files
 from streamcut.errors import ExitCode, LockedError, StreamcutError, UsageError
-from streamcut.io.convert import convert
-from streamcut.io.convert_plan import resident_bytes
-from streamcut.io.zarr_layout import chunk_path
+from streamcut.io.conversion.convert import convert
+from streamcut.io.conversion.plan import resident_bytes
+from streamcut.io.stores.zarr_layout import chunk_path
 
 WAYS = {
     "plain": {},

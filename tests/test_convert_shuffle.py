@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamcut.chunk import Chunk
 from streamcut.errors import DiskFullError, MemoryBudgetError
-from streamcut.io.shuffle import PIECE, ExternalSort, random_keys
+from streamcut.io.conversion.shuffle import PIECE, ExternalSort, random_keys
 
 ROOM = 2 * PIECE * 8  # what the sort needs beside the rows themselves
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamcut.evaluation import evaluate
-from streamcut.io.convert import convert
+from streamcut.io.conversion.convert import convert
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.training import train

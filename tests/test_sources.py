@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, StreamcutError, UsageError
-from streamcut.io.canonical import RawRows, RowRules, canonical
-from streamcut.io.columns import ColumnFile
-from streamcut.io.source_scipy import MatrixMarketReader, NpzReader, SideFiles
-from streamcut.io.sources import BlockSize, TableSource, find_files, sniff
+from streamcut.io.sources.canonical import RawRows, RowRules, canonical
+from streamcut.io.sources.columns import ColumnFile
+from streamcut.io.sources.row_source import BlockSize, TableSource, find_files, sniff
+from streamcut.io.sources.scipy_files import MatrixMarketReader, NpzReader, SideFiles
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def npz_source(folder, table, rules=None, block=100, **save):
 
 
 def anndata_source(path, table, **columns):
-    from streamcut.io.source_anndata import AnnDataReader
+    from streamcut.io.sources.anndata_files import AnnDataReader
 
     return TableSource([str(path)], [AnnDataReader(str(path), "label", "query")], RowRules(**columns), BlockSize(100, 10**6))
 
@@ -82,7 +82,7 @@ def write_parquet(path, X, y, qid, **more):
 
 
 def parquet_source(path, base=0, **rules):
-    from streamcut.io.source_parquet import ParquetReader
+    from streamcut.io.sources.parquet_files import ParquetReader
 
     reader = ParquetReader(str(path), "label", "indices", "values", base, "query")
     return TableSource([str(path)], [reader], RowRules(**rules), BlockSize(100, 10**6))
@@ -135,7 +135,7 @@ def test_uncompressed_npz_and_two_files_in_a_row(tmp_path, table):
 
 
 def test_categories_become_labels_through_a_map(tmp_path, table):
-    from streamcut.io.source_anndata import AnnDataReader
+    from streamcut.io.sources.anndata_files import AnnDataReader
 
     X, y, qid = table
     write_anndata(tmp_path / "x.h5ad", X, y, qid)

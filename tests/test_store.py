@@ -21,14 +21,14 @@ from zarr.codecs import ZstdCodec
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError, UsageError
-from streamcut.io.buffers import buffer_bytes
-from streamcut.io.manifest_file import manifest_bytes, read_manifest
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
-from streamcut.io.verify import verify_store
-from streamcut.io.writer import StoreWriter
-from streamcut.io.zarr_fallback import ZarrPythonStore
-from streamcut.io.zarr_store import ZarrStore
+from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.io.stores.manifest_file import manifest_bytes, read_manifest
+from streamcut.io.stores.verify import verify_store
+from streamcut.io.stores.writer import StoreWriter
+from streamcut.io.stores.zarr_fallback import ZarrPythonStore
+from streamcut.io.stores.zarr_store import ZarrStore
 
 
 def write(path: Path, rows: Rows, *, block: int = 37, backend: str = "zarr", shard_nnz: int = SHARD_NNZ, **options):

@@ -21,8 +21,8 @@ from contracts.store import make_rows
 from streamcut import files as durable
 from streamcut.errors import DiskFullError, ExitCode, LockedError, NotFoundError, StreamcutError, UsageError
 from streamcut.io.opening import open_dataset
-from streamcut.io.verify import verify_store
-from streamcut.io.writer import StoreWriter
+from streamcut.io.stores.verify import verify_store
+from streamcut.io.stores.writer import StoreWriter
 
 BLOCK = 90
 POINTS = ["open", "chunk_tmp", "chunk_fsync", "chunk_rename", "shard_meta", "journal", "manifest", "root", "rename"]

@@ -14,12 +14,12 @@ from contracts.store import make_rows
 
 from streamcut import files as durable
 from streamcut.errors import CorruptError
-from streamcut.io import codec
 from streamcut.io.manifest import ShardInfo
-from streamcut.io.manifest_file import fingerprint, manifest_bytes, read_manifest
 from streamcut.io.opening import open_dataset
-from streamcut.io.verify import verify_store
-from streamcut.io.writer import StoreWriter
+from streamcut.io.stores import codec
+from streamcut.io.stores.manifest_file import fingerprint, manifest_bytes, read_manifest
+from streamcut.io.stores.verify import verify_store
+from streamcut.io.stores.writer import StoreWriter
 
 
 @pytest.fixture(scope="module", params=["zarr", "hdf5"])

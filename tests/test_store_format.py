@@ -17,15 +17,15 @@ from reference.shard_cuts import cuts
 
 from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
-from streamcut.io import codec, spec
-from streamcut.io.collector import ShardCutter, ShardRows
-from streamcut.io.journal import Journal, read_journal
 from streamcut.io.manifest import StatisticsBuilder
-from streamcut.io.manifest_file import canonical_json, manifest_bytes, parse_manifest
-from streamcut.io.narrow import smallest
-from streamcut.io.structure import first_problem
-from streamcut.io.writer import StoreWriter, writer_bytes
-from streamcut.io.zarr_layout import array_document, root_document
+from streamcut.io.stores import codec, spec
+from streamcut.io.stores.collector import ShardCutter, ShardRows
+from streamcut.io.stores.journal import Journal, read_journal
+from streamcut.io.stores.manifest_file import canonical_json, manifest_bytes, parse_manifest
+from streamcut.io.stores.narrow import smallest
+from streamcut.io.stores.structure import first_problem
+from streamcut.io.stores.writer import StoreWriter, writer_bytes
+from streamcut.io.stores.zarr_layout import array_document, root_document
 
 FORMAT = (Path(__file__).parent.parent / "io" / "FORMAT.md").read_text()
 

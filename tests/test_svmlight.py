@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
-from streamcut.io.svmlight import SvmlightOptions, SvmlightSource
+from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
 
 
 def source_of(folder, text: bytes, options=None, **arguments) -> SvmlightSource:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reference.svmlight import parse_file
 
 from streamcut.errors import BadInputError
-from streamcut.io.svmlight import SvmlightOptions, SvmlightSource
+from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
 
 ALPHABET = b"0123456789+-.eE: \t\n\r#qid,abx_\x00\xff"
 VALID = b"""1 1:0.5 3:7e-3 20:-1.25 # doc

@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
-from streamcut.io.decompress import open_bytes
-from streamcut.io.inputs import find_inputs
-from streamcut.io.svmlight import SvmlightSource
-from streamcut.io.svmlight_groups import GroupCheck
+from streamcut.io.text.decompress import open_bytes
+from streamcut.io.text.groups import GroupCheck
+from streamcut.io.text.inputs import find_inputs
+from streamcut.io.text.svmlight import SvmlightSource
 
 COMPRESS = {
     "gzip": gzip.compress,

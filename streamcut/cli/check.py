@@ -22,7 +22,7 @@ def command(path: str, read_data: bool, as_json: bool) -> None:
     Example:
       streamcut check train.zarr --read-data
     """
-    from streamcut.io.verify import verify_store
+    from streamcut.io.stores.verify import verify_store
 
     report = verify_store(path, read_data=read_data)
     if as_json:

@@ -14,8 +14,8 @@ from streamcut.cli.output import note, number, print_json
 from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
-    from streamcut.io.convert import ConvertReport
-    from streamcut.io.convert_progress import Progress
+    from streamcut.io.conversion.convert import ConvertReport
+    from streamcut.io.conversion.progress import Progress
 
 EVERY = 30.0  # seconds between lines where stderr is no terminal
 
@@ -117,7 +117,7 @@ def command(
     base = index_base if index_base in (None, "auto") else int(index_base)
     if threads is None:
         threads = min(8, len(os.sched_getaffinity(0)))
-    from streamcut.io.convert import convert
+    from streamcut.io.conversion.convert import convert
 
     listener = None if quiet or as_json else _Line()
     try:

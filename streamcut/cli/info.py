@@ -43,7 +43,7 @@ def command(path: str, as_json: bool) -> None:
 def describe(manifest: Any, path: str) -> dict[str, Any]:
     """The store in JSON types. Bytes: on disk (None for a URL), and of all shards decoded."""
     from streamcut.io.dataset import shard_bytes
-    from streamcut.io.sources import tree_bytes
+    from streamcut.io.sources.row_source import tree_bytes
 
     s = manifest.statistics
     return {

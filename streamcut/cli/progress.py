@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from streamcut.cli.output import note, number, print_json
-from streamcut.cli.signals import raise_received
 from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ class Progress:
             self._status.stop()
 
     def __call__(self, iteration: Iteration) -> None:
-        raise_received()
         if self.style == "json":
             print_json({"event": "iteration", **asdict(iteration)})
         elif self.style == "live":

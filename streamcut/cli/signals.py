@@ -1,12 +1,23 @@
-"""Ctrl-C and SIGTERM end work in the same orderly way, and neither gets lost."""
+"""Ctrl-C and SIGTERM end work in the same orderly way, and neither gets lost.
+
+Usually a signal raises an exception where the main thread is. Python drops an exception that is raised in a destructor or in a
+callback from C, and compiling kernels is full of those: a signal then would end nothing. So what came is remembered, and long
+work runs `deferred`: signals raise nothing there, the work asks whether one came.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+
+_SHOW_CURSOR = b"\x1b[?25h"  # the live line hides it
 
 _received: type[KeyboardInterrupt] | None = None
+_deferred = False
 
 
 class Terminated(KeyboardInterrupt):
@@ -20,14 +31,34 @@ def install() -> None:
 
 
 def raise_received() -> None:
-    """Raise what came and was swallowed: Python only prints an exception that is raised while it runs a destructor."""
+    """Raise what came and was swallowed or deferred."""
     global _received
     if _received is not None:
         swallowed, _received = _received, None
         raise swallowed
 
 
-def _receive(number: int, frame: FrameType | None) -> NoReturn:
+@contextmanager
+def deferred() -> Iterator[Callable[[], bool]]:
+    """Within, the first signal is only remembered, and what this gives says whether one came; the second ends the process.
+
+    The caller may leave early or not; in the end it calls `raise_received`.
+    """
+    global _deferred
+    _deferred = True
+    try:
+        yield lambda: _received is not None
+    finally:
+        _deferred = False
+
+
+def _receive(number: int, frame: FrameType | None) -> None:
     global _received
+    if _deferred and _received is not None:
+        if sys.stderr.isatty():
+            os.write(2, _SHOW_CURSOR)
+        os.write(2, b"streamcut: ended at once\n")
+        os._exit(128 + number)
     _received = Terminated if number == signal.SIGTERM else KeyboardInterrupt
-    raise _received
+    if not _deferred:
+        raise _received

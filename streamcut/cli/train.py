@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamcut.cli import signals
 from streamcut.cli.output import note, print_json, print_table, refuse_existing
 from streamcut.cli.parameters import Duration, force_option, json_option, quiet_option
 from streamcut.cli.progress import Progress
+from streamcut.config import CheckpointOptions
 from streamcut.errors import NotConvergedError
+from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
     from streamcut.execution.plan import MemoryPlan
@@ -52,6 +56,14 @@ if TYPE_CHECKING:
     help="Run the lanes on threads, or one after the other.",
 )
 @click.option("--memory", default="auto", show_default=True, help="Peak memory of the process: 4GB, 512MiB, 50%, auto.")
+@click.option("--scratch", metavar="DIR", help="Folder for what is kept of each row when it does not fit: TMPDIR, else /var/tmp.")
+@click.option("--checkpoint", "folder", metavar="DIR", help="Folder for checkpoints of this run, made if need be.")
+@click.option(
+    "--checkpoint-every", "every", type=Duration(), default="10m", show_default=True, metavar="TIME", help="How often at least."
+)
+@click.option("--checkpoint-iterations", "iterations", type=click.IntRange(1), help="Also at every so many iterations.")
+@click.option("--checkpoint-required", is_flag=True, help="End with an error when a checkpoint cannot be written.")
+@click.option("--resume", is_flag=True, help="Go on from the newest checkpoint; the result is the same to the last bit.")
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 when the tolerance was not reached.")
 @click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
 @click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and what goes on behind.")
@@ -67,6 +79,11 @@ def command(
     force: bool,
     as_json: bool,
     quiet: bool,
+    folder: str | None,
+    every: float,
+    iterations: int | None,
+    checkpoint_required: bool,
+    resume: bool,
     **options: Any,
 ) -> None:
     """Train a linear SVM on the store DATA and write it to the --model file.
@@ -74,44 +91,76 @@ def command(
     It minimises ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩) and ends with a certificate: the objective reached, and a bound that no
     weights can beat.
 
+    Ctrl-C or SIGTERM ends it in good order: the best model so far is written, and a checkpoint if --checkpoint was given, from
+    which the same command with --resume goes on. A second one ends it at once.
+
     \b
     Examples:
       streamcut train train.zarr --model m.npz
       streamcut train train.zarr --model m.npz --C 0.1 --memory 4GB --max-time 2h
+      streamcut train train.zarr --model m.npz --checkpoint run --checkpoint-every 30m
+      streamcut train train.zarr --model m.npz --checkpoint run --resume
       streamcut train train.zarr --dry-run --memory 4GB
     """
     if model_path is not None:
-        refuse_existing(model_path, "--model", force)
+        refuse_existing(model_path, "--model", force or (resume and _is_unfinished(model_path)))
     elif not dry_run:
         raise click.UsageError("Missing option '--model'.")
+    if folder is None and (resume or checkpoint_required or iterations is not None):
+        raise click.UsageError("--resume and the other options of checkpoints need --checkpoint DIR.")
+    checkpoint = None
+    if folder is not None and not dry_run:
+        checkpoint = CheckpointOptions(folder, every, iterations, checkpoint_required, resume)
     if verbose:
         logging.basicConfig(format="%(message)s", level=logging.INFO)
 
-    from streamcut.io.opening import open_dataset
-    from streamcut.models.files import plain, save_model
-    from streamcut.training import train
+    with signals.deferred() as stop:
+        from streamcut.io.opening import open_dataset
+        from streamcut.models.checkpoint import remove_checkpoints
+        from streamcut.models.files import plain, save_model
+        from streamcut.training import train
 
-    dataset = open_dataset(data)
-    shards = len(dataset.manifest.shards)
+        dataset = open_dataset(data)
+        shards = len(dataset.manifest.shards)
 
-    def show_plan(plan: MemoryPlan) -> None:
-        if as_json:
-            print_json({"event": "plan", "budget": plan.budget, "needed": plan.needed, "pinned": plan.pinned_bytes})
-        elif dry_run or verbose:
-            print_table(dict(plan.describe(shards)), err=not dry_run)
-        if dry_run:
-            raise click.exceptions.Exit(0)
+        def show_plan(plan: MemoryPlan) -> None:
+            if as_json:
+                print_json({"event": "plan", "budget": plan.budget, "needed": plan.needed, "pinned": plan.pinned_bytes})
+            elif dry_run or verbose:
+                print_table(dict(plan.describe(shards)), err=not dry_run)
+            if dry_run:
+                raise click.exceptions.Exit(0)
 
-    with Progress.chosen(json=as_json, quiet=quiet) as progress:
-        model = train(dataset, **options, on_iteration=progress, on_plan=show_plan)
-    assert model_path is not None  # only a dry run goes without, and ends with its plan
-    save_model(model, model_path)
-    certificate = model.certificate
+        try:
+            with Progress.chosen(json=as_json, quiet=quiet) as progress:
+                model = train(dataset, **options, on_iteration=progress, on_plan=show_plan, checkpoint=checkpoint, stop=stop)
+        except KeyboardInterrupt:  # stopped before there was a model
+            signals.raise_received()
+            raise
+        assert model_path is not None  # only a dry run goes without, and ends with its plan
+        save_model(model, model_path)
+        certificate = model.certificate
+        if folder is not None and certificate.converged:
+            remove_checkpoints(Path(folder))
     if as_json:
         fields = {name: getattr(certificate, name) for name in certificate.__slots__}
-        print_json({"event": "result", "model": model_path, **plain({**fields, "gap": certificate.gap})})
+        print_json({"event": "result", "model": model_path, **plain({**fields, "gap": certificate.gap, **model.resources})})
     elif not quiet:
         note(certificate.in_words())
         note(f"Model written to {model_path}.")
+    if verbose:
+        used, planned, budget = (format_bytes(model.resources[name]) for name in ("peak", "planned", "budget"))
+        note(f"Peak memory {used}, planned {planned}, budget {budget}.")
+    signals.raise_received()
     if require_convergence and not certificate.converged:
         raise NotConvergedError(f"not converged ({certificate.stop_reason}); the model in {model_path} is the best so far")
+
+
+def _is_unfinished(model_path: str) -> bool:
+    """Whether the file is the model of a run that was interrupted, which --resume may replace."""
+    if not Path(model_path).exists():
+        return False
+    from streamcut.models.certificate import StopReason
+    from streamcut.models.files import load_model
+
+    return load_model(model_path).certificate.stop_reason is StopReason.INTERRUPTED

@@ -1,0 +1,193 @@
+"""`convert`: rows of any source into a store: checked, in the order asked for, in bounded memory, resumable."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.plan import ConvertPlan, make_plan, resident_bytes
+from streamcut.io.conversion.progress import Progress, Reporter
+from streamcut.io.conversion.rejects import RejectsFile
+from streamcut.io.conversion.shuffle import take_rows
+from streamcut.io.conversion.target import Target
+from streamcut.io.conversion.work import Work
+from streamcut.io.manifest import Statistics, StatisticsBuilder
+from streamcut.io.opening import open_dataset
+from streamcut.io.sources.choice import open_readers, open_source, source_bytes
+from streamcut.io.sources.row_source import find_files, tree_bytes
+from streamcut.io.stores.journal import read_journal
+from streamcut.io.stores.narrow import smallest
+from streamcut.io.stores.spec import JOURNAL, PARTIAL
+from streamcut.io.stores.structure import first_problem
+from streamcut.io.stores.writer import writer_bytes
+from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
+
+_USUAL = {"files", "rows", "lines"}  # counters that say nothing unusual
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertReport:
+    """What was written.
+
+    outputs      {path: statistics}
+    counters     {what was unusual in the input: how often}, only what occurred
+    rows         read by this run; `resumed_rows` were stored by earlier ones
+    bytes_in     of the input files, None for standard input and URLs
+    rejects      path of the refused lines, None when there are none
+    """
+
+    outputs: dict[str, Statistics]
+    counters: dict[str, int]
+    rows: int
+    resumed_rows: int
+    bytes_in: int | None
+    bytes_out: int
+    seconds: float
+    plan: ConvertPlan
+    rejects: str | None = None
+    complete_before: list[str] = field(default_factory=list)
+
+
+def convert(
+    inputs: str | os.PathLike | Sequence[str | os.PathLike],
+    output: str | os.PathLike,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    **options,
+) -> ConvertReport:
+    """Convert `inputs` (files, directories, globs, stores, "-" for standard input) to the store `output`.
+
+    `options` are the fields of ConvertOptions; `streamcut convert --help` explains them. `progress` is called a few times a
+    second. Raises UsageError, NotFoundError, BadInputError, MemoryBudgetError, DiskFullError, LockedError, and CorruptError for
+    an input store that is damaged.
+    """
+    began = time.monotonic()
+    settings = ConvertOptions(**options)
+    names = [os.fspath(name) for name in ([inputs] if isinstance(inputs, str | os.PathLike) else inputs)]
+    outputs = output_paths(os.fspath(output), settings)
+    kind, paths = find_files(names, settings.format)
+    settings.require_meaning(kind)
+    if settings.resume and "-" in paths:
+        raise UsageError("--resume: standard input cannot be read again; save it to a file, or start over with --force")
+    _refuse_overlap(outputs, paths)
+    readers = open_readers(kind, paths, settings)
+    rehearse(settings.dtype, settings.backend)
+    plan = make_plan(
+        settings.memory,
+        resident_bytes(),
+        threads=settings.threads,
+        shard_nnz=settings.shard_nnz or _begun_with(outputs, settings),
+        sorting=settings.sorting,
+        writers=len(outputs),
+        source_bytes=lambda block, threads: source_bytes(kind, readers, block, threads),
+        writer_bytes=writer_bytes,
+    )
+    rejects = RejectsFile(outputs[0])
+    source = open_source(kind, paths, readers, settings, plan, rejects.add)
+    record = {**_lasting_options(settings, plan, kind), "inputs": [list(found) for found in source.identity["inputs"]]}
+    n_features = 1 << settings.hash_bits if settings.hash_bits else getattr(source, "n_features", settings.n_features)
+    with ExitStack() as stack:
+        targets = []
+        for path in outputs:
+            targets.append(Target(path, record, plan, n_features, settings))
+            stack.callback(targets[-1].close)
+        work = Work(source, targets, settings, plan, record, rejects, Reporter(progress, source, began))
+        stack.callback(rejects.close)
+        try:
+            work.run()
+        except (BadInputError, MemoryBudgetError):
+            abandoned = [target.abandon() for target in targets]
+            if all(abandoned):
+                rejects.discard()
+            raise
+    rejects.discard()
+    sizes = [size for _, size, _ in source.identity["inputs"]]
+    return ConvertReport(
+        outputs={target.path: target.statistics for target in targets if target.statistics is not None},
+        counters={name: count for name, count in targets[0].counters.items() if count and name not in _USUAL},
+        rows=work.read,
+        resumed_rows=sum(target.stored for target in targets),
+        bytes_in=None if None in sizes else sum(sizes),
+        bytes_out=sum(tree_bytes(path) for path in outputs),
+        seconds=time.monotonic() - began,
+        plan=plan,
+        rejects=str(rejects.final) if work.rejected else None,
+        complete_before=[target.path for target in targets if target.complete],
+    )
+
+
+@cache
+def rehearse(dtype: str | None, backend: str) -> None:
+    """Take two rows through every kernel, so that what these and their compiler occupy is there before memory is measured."""
+    if backend == "hdf5":
+        import_module("streamcut.io.stores.hdf5_writer")
+    with open(os.memfd_create("rehearsal"), "wb", buffering=0) as text:  # in memory: the disk may be full
+        text.write(b"1 qid:1 1:1 2:0.5\n-1 qid:2 1:1\n")
+        name = f"/proc/self/fd/{text.fileno()}"
+        source = SvmlightSource([name], SvmlightOptions(dtype=dtype or "float32"), threads=1, block_bytes=1 << 10)
+        [(chunk, _)] = source.blocks()
+    take_rows(chunk, np.array([1, 0]))
+    values = np.ones(chunk.nnz)
+    StatisticsBuilder().add(replace(chunk, data=values))
+    smallest(values)
+    first_problem(chunk.indptr, chunk.indices, values, {"y": chunk.y}, 2)
+
+
+def _begun_with(outputs: list[str], settings: ConvertOptions) -> int | None:
+    """Entries of a shard in what is to be resumed: it goes on with the same, whatever the memory is now."""
+    if not settings.resume:
+        return None
+    for path in outputs:
+        records = read_journal(Path(path + PARTIAL) / JOURNAL)
+        if records:
+            return records[0][0]["options"]["shard_nnz"]
+        if os.path.exists(path):
+            return open_dataset(path).manifest.source.get("made_from", {}).get("shard_nnz")
+    return None
+
+
+def output_paths(output: str, settings: ConvertOptions) -> list[str]:
+    """[OUTPUT] or, with a split, [OUTPUT, the rest]: `data.zarr` and `data-test.zarr` unless --split-output says otherwise.
+
+    Raises UsageError and NotFoundError before anything is read.
+    """
+    outputs = [output.rstrip("/") or output]
+    if settings.split is not None:
+        stem, suffix = os.path.splitext(outputs[0])
+        rest = f"{stem}-test{suffix}" if settings.split_output is None else os.fspath(settings.split_output).rstrip("/")
+        if os.path.realpath(rest) == os.path.realpath(outputs[0]):
+            raise UsageError(f"--split-output: {rest} is the output itself")
+        outputs.append(rest)
+    for path in outputs:
+        if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+            raise NotFoundError(f"{path}: its directory does not exist; create it first")
+        if os.path.lexists(path) and not settings.force and not settings.resume:
+            raise UsageError(f"{path}: exists; choose another name, or replace it with --force")
+    return outputs
+
+
+def _refuse_overlap(outputs: list[str], paths: list[str]) -> None:
+    """An output inside an input would be read as input; an input inside an output would be replaced by it."""
+    local = [path for path in paths if path != "-" and "://" not in path]
+    for output in outputs:
+        for path in local:
+            first, second = os.path.realpath(output), os.path.realpath(path)
+            if os.path.commonpath([first, second]) in (first, second):
+                raise UsageError(f"{output}: lies inside the input {path}, or holds it; choose another place")
+
+
+def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:
+    """The options that decide what the store holds: a conversion resumes only with the same."""
+    passing = {"memory", "threads", "scratch", "resume", "force", "split_output", "backend"}
+    kept = {name: value for name, value in asdict(settings).items() if name not in passing and value is not None}
+    return {**kept, "format": kind, "shard_nnz": plan.shard_nnz}

@@ -1,0 +1,164 @@
+"""The options of `convert`, checked once at the border."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from streamcut.errors import NotFoundError, UsageError
+from streamcut.io.sources.row_source import FORMATS
+from streamcut.io.stores.spec import BACKENDS
+from streamcut.units import parse_size
+
+_TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "mtx"), ("anndata", "parquet")
+_APPLIES = {  # options that mean something for some formats only
+    "labels": (*_FILES, *_COLUMNS),
+    "qid": (*_FILES, *_COLUMNS),
+    "weights": (*_FILES, *_COLUMNS),
+    "index_column": ("parquet",),
+    "value_column": ("parquet",),
+    "index_base": (*_TEXT, "parquet"),
+    "hash_bits": _TEXT,
+    "multilabel": _TEXT,
+    "label_weights": _TEXT,
+    "on_error": _TEXT,
+    "max_errors": _TEXT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertOptions:
+    """Every option of `convert`, as its help explains them. `memory`: "2GB", or bytes; None: 1 GB, or what is needed.
+
+    Raises UsageError for values out of range and for options that exclude each other.
+    """
+
+    format: str = "auto"
+    labels: str | None = None
+    qid: str | None = None
+    weights: str | None = None
+    index_column: str = "indices"
+    value_column: str = "values"
+    index_base: int | str | None = None
+    n_features: int | None = None
+    hash_bits: int | None = None
+    dtype: str | None = None
+    duplicates: str = "error"
+    label_map: Any = None  # as given; after checking {word: label} or None
+    multilabel: float | None = None
+    label_weights: bool = False
+    keep_zeros: bool = False
+    on_error: str = "raise"
+    max_errors: int | None = None
+    backend: str = "zarr"
+    shard_nnz: int | None = None
+    shuffle: int | None = None
+    split: float | None = None
+    split_output: str | os.PathLike | None = None
+    split_seed: int = 0
+    group_by_qid: bool = False
+    memory: Any = None  # as given; after checking bytes or None
+    threads: int = 2
+    scratch: str | os.PathLike | None = None
+    resume: bool = False
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        _one_of("--format", self.format, ("auto", *FORMATS))
+        _one_of("--backend", self.backend, BACKENDS)
+        _one_of("--dtype", self.dtype, (None, "float32", "float64"))
+        _one_of("--duplicates", self.duplicates, ("error", "sum", "last"))
+        _one_of("--on-error", self.on_error, ("raise", "skip"))
+        _one_of("--index-base", self.index_base, (None, 0, 1, "auto"))
+        for name, least in {
+            "n_features": 1,
+            "max_errors": 0,
+            "shard_nnz": 1,
+            "threads": 1,
+            "shuffle": 0,
+            "split_seed": 0,
+        }.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise UsageError(f"{_flag(name)}: {value} is too small; the least is {least}")
+        if self.hash_bits is not None and not 1 <= self.hash_bits <= 31:
+            raise UsageError(f"--hash-bits: {self.hash_bits} is outside 1 … 31")
+        if self.hash_bits is not None and self.n_features is not None:
+            raise UsageError("--hash-bits decides the number of features; leave --n-features out")
+        if self.max_errors is not None and self.on_error != "skip":
+            raise UsageError("--max-errors needs --on-error skip")
+        if self.split is not None and not 0 < self.split < 1:
+            raise UsageError(f"--split: {self.split} is not between 0 and 1; 0.9 keeps 90 % of the rows and puts 10 % aside")
+        if self.split is None and self.split_output is not None:
+            raise UsageError("--split-output needs --split")
+        if self.resume and self.force:
+            raise UsageError("--resume continues what is there and --force discards it; choose one")
+        object.__setattr__(self, "label_map", _label_map(self.label_map))
+        object.__setattr__(self, "memory", _bytes(self.memory))
+
+    @property
+    def sorting(self) -> bool:
+        return self.shuffle is not None or self.group_by_qid
+
+    def require_meaning(self, kind: str) -> None:
+        """Raise UsageError for an option that inputs of format `kind` cannot have, or that they need and is missing."""
+        defaults = {field.name: field.default for field in fields(self)}
+        for name, kinds in _APPLIES.items():
+            if kind not in kinds and getattr(self, name) != defaults[name]:
+                raise UsageError(f"{_flag(name)} means nothing for {kind} input; it is for {', '.join(kinds)}")
+        if kind == "parquet" and self.index_base == "auto":
+            raise UsageError("--index-base auto is for svmlight input; say whether the lists count from 0 or from 1")
+        if kind in (*_FILES, *_COLUMNS) and self.labels is None:
+            what = "a file with one label a row" if kind in _FILES else "the name of the column with the labels"
+            raise UsageError(f"--labels is needed for {kind} input: {what}")
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _one_of(flag: str, value, allowed: tuple) -> None:
+    if value not in allowed:
+        raise UsageError(f"{flag}: {value!r} is not one of {', '.join(str(choice) for choice in allowed if choice is not None)}")
+
+
+def _bytes(memory: int | str | None) -> int | None:
+    if memory is None or memory == "auto":
+        return None
+    if isinstance(memory, int):
+        return memory
+    return parse_size(memory, option="--memory", total=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def _label_map(given: Mapping[str, float] | str | None) -> dict[str, float] | None:
+    """{word: label} from `a=1,b=2`, from a file with one such pair a line, or from a mapping."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        pairs: list[Any] = [[str(word), label] for word, label in given.items()]
+    else:
+        if "=" in given:
+            lines = given.split(",")
+        else:
+            try:
+                lines = [line for line in Path(given).read_text().splitlines() if line.strip()]
+            except OSError as error:
+                raise NotFoundError(
+                    f"--label-map: {given!r} is neither word=number,… nor a readable file ({error.strerror})"
+                ) from None
+        pairs = [line.rsplit("=", 1) for line in lines]
+    found: dict[str, float] = {}
+    for pair in pairs:
+        try:
+            word, label = pair[0].strip(), float(pair[1])
+        except (IndexError, ValueError):
+            raise UsageError(f"--label-map: {'='.join(map(str, pair))!r} is not word=number") from None
+        if word in found:
+            raise UsageError(f"--label-map: {word!r} is given twice")
+        found[word] = label
+    if not found:
+        raise UsageError("--label-map: no pair word=number")
+    return found

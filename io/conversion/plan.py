@@ -1,0 +1,100 @@
+"""How `convert` stays below its memory limit: arithmetic on what is needed, done before the work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product
+
+from streamcut.errors import MemoryBudgetError
+from streamcut.io.stores.spec import SHARD_NNZ
+from streamcut.units import format_bytes
+
+DEFAULT_LIMIT = 10**9
+SLACK = 24 << 20  # what the allocator keeps of freed arrays, threads, decompressors, files
+SORT_LEAST = 32 << 20
+BLOCKS = (2 << 20, 1 << 20, 512 << 10, 256 << 10, 128 << 10)
+SHARD_LEAST = 1 << 18
+GROUP_ENTRY_BYTES = 48  # of a row or group that is larger than a shard: it stands alone in a shard that has to grow
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertPlan:
+    """Sizes that fit below `limit`. `lines` lists what the memory is for, in bytes.
+
+    block_bytes  of text (or of the entries of a table) in one piece
+    sort_bytes   for shuffling and grouping
+    row_bytes    for a row or group that is larger than a block or a shard; `longest` is that in entries
+    """
+
+    limit: int
+    threads: int
+    block_bytes: int
+    shard_nnz: int
+    sort_bytes: int
+    row_bytes: int
+    lines: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def longest(self) -> int:
+        """Most entries of one row, or of the rows of one qid."""
+        return self.shard_nnz + self.row_bytes // GROUP_ENTRY_BYTES
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process now."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+def make_plan(
+    limit: int | None,
+    base: int,
+    *,
+    threads: int,
+    shard_nnz: int | None,
+    sorting: bool,
+    writers: int,
+    source_bytes: Callable[[int, int], int],
+    writer_bytes: Callable[[int, int], int],
+) -> ConvertPlan:
+    """The largest shards, threads and blocks, in this order, that fit below `limit` (None: 1 GB, or the least if that is more).
+
+    base: resident bytes before the work; source_bytes(block_bytes, threads), writer_bytes(shard_nnz, threads): what these take.
+    The size of shards is in the result. Where `shard_nnz` leaves it open, it follows from `limit` and not from what happens to be
+    resident, unless nothing would fit. Raises MemoryBudgetError with both numbers.
+    """
+    known = DEFAULT_LIMIT if limit is None else limit
+    shards = [shard_nnz]
+    if shard_nnz is None:
+        sizes = [SHARD_NNZ >> k for k in range((SHARD_NNZ // SHARD_LEAST).bit_length())]
+        shards = [size for size in sizes if writer_bytes(size, 1) <= known // 4 or size == SHARD_LEAST]
+    choices = []
+    for shard, count, block in product(shards, dict.fromkeys((threads, 1)), BLOCKS):
+        reading, writing = source_bytes(block, count), writer_bytes(shard, count)
+        # Sorted rows are written after all are read, to one output after the other; otherwise all goes on at once.
+        work = max(reading, writing) + SORT_LEAST if sorting else reading + writers * writing
+        choices.append((base + SLACK + work, shard, count, block, reading, writing))
+    least = min(choices)[0]
+    limit = max(DEFAULT_LIMIT, least) if limit is None else limit
+    reserve = max(0, limit - base) // 8  # rather smaller blocks than none of the memory for long rows
+    fitting = [choice for choice in choices if choice[0] + reserve <= limit]
+    fitting = fitting or [choice for choice in choices if choice[0] <= limit]
+    if not fitting:
+        raise MemoryBudgetError(
+            f"--memory {format_bytes(limit)} is not enough: at least {format_bytes(least)} are needed, "
+            f"of which the process itself takes {format_bytes(base)}; raise --memory"
+        )
+    needed, shard, count, block, reading, writing = fitting[0]
+    left = limit - needed
+    sort_bytes = SORT_LEAST + left // 2 if sorting else 0
+    row_bytes = left - left // 2 if sorting else left
+    lines = {
+        "interpreter and libraries": base,
+        "allocator, threads, files": SLACK,
+        f"reading, {count} threads, blocks of {format_bytes(block)}": reading,
+        f"writing, shards of {shard:,} entries": writing if sorting else writers * writing,
+        "sorting": sort_bytes,
+        "rows longer than a block": row_bytes,
+    }
+    return ConvertPlan(limit, count, block, shard, sort_bytes, row_bytes, lines)

@@ -1,0 +1,72 @@
+"""NAME.rejects: the lines that `--on-error skip` left out, each below a comment that says why."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from pathlib import Path
+
+from streamcut.errors import NotFoundError
+from streamcut.files import disk_full, sync_directory
+from streamcut.io.stores.spec import PARTIAL
+from streamcut.io.text.svmlight import Reject
+
+
+class RejectsFile:
+    """Collected in NAME.rejects.partial until all lines are read. Corrected lines can be converted, the comments are skipped."""
+
+    def __init__(self, store: str) -> None:
+        self.final = Path(store + ".rejects")
+        self.draft = Path(store + ".rejects" + PARTIAL)
+        self._file: io.FileIO | None = None
+        self._begun = 0  # refused lines of an earlier run
+        self._ends = [0]  # length of the file after so many more
+        self._durable = 0
+
+    def begin(self, count: int, length: int) -> None:
+        """Keep the first `count` lines that an earlier run has collected, in `length` bytes. NotFoundError: they are gone."""
+        if length and (not self.draft.exists() or self.draft.stat().st_size < length):
+            raise NotFoundError(f"{self.draft}: the lines refused before the interruption are gone; start anew with --force")
+        with disk_full(self.draft):
+            self._file = open(self.draft, "ab", buffering=0)  # noqa: SIM115  closed by close()
+            self._file.truncate(length)
+        self._begun, self._ends, self._durable = count, [length], length
+
+    def add(self, reject: Reject) -> None:
+        entry = f"# {reject.file}:{reject.line}:{reject.reason}\n".encode() + reject.raw.rstrip(b"\r\n") + b"\n"
+        view = memoryview(entry)
+        assert self._file is not None, "begin comes first"
+        with disk_full(self.draft, len(entry)):
+            while view:
+                view = view[self._file.write(view) :]
+        self._ends.append(self._ends[-1] + len(entry))
+
+    def length(self, count: int) -> int:
+        """Bytes that the first `count` refused lines take; they are safe on the disk."""
+        length = self._ends[count - self._begun]
+        if length > self._durable and self._file is not None:
+            os.fsync(self._file.fileno())
+            self._durable = self._ends[-1]
+        return length
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def discard(self) -> None:
+        """Remove the draft."""
+        self.close()
+        self.draft.unlink(missing_ok=True)
+
+    def publish(self) -> bool:
+        """Copy what was collected to its final name; whether there was anything. A file of an earlier conversion goes."""
+        if self.draft.stat().st_size == 0:
+            self.final.unlink(missing_ok=True)
+            return False
+        temporary = self.final.with_name(f".{self.final.name}.{os.getpid()}.tmp")
+        with disk_full(self.final):
+            shutil.copyfile(self.draft, temporary)
+            os.replace(temporary, self.final)
+            sync_directory(self.final.parent)
+        return True

@@ -1,0 +1,317 @@
+"""Rows in another order than they came, out of core: shuffled by seed, or brought together by qid.
+
+Every row gets a 64-bit key; rows leave in the order of their keys, equal keys in the order of arrival. The key depends on the
+seed and the number of the row (or its qid) alone, and so the result depends on nothing else, least of all on the memory:
+
+    pass 1: fill a buffer with rows; when it is full, sort it by key and write it out as a run
+    pass 2: load the front of every run; rows whose key is below everything still unread leave in order; top up, repeat
+
+Sorted runs rather than random buckets: their number need not be guessed before the size of the data is known, no bucket can
+overflow, and the same code brings the rows of a qid together. Data that fits into the buffer never touches the disk.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import MemoryBudgetError
+from streamcut.files import disk_full, failpoint
+from streamcut.io.conversion.gather import gather_rows
+from streamcut.units import format_bytes
+
+PIECE = 1 << 18  # entries handed on at a time
+_ROW_ARRAYS = ("key", "length", "y", "qid", "weight")
+
+
+def random_keys(seed: int, numbers: np.ndarray, stream: int = 0) -> np.ndarray:
+    """uint64 keys of `numbers` (n, whole numbers): a bijection for each `seed` and `stream`, so different numbers never tie."""
+    constants = _mix(_mix(np.array([seed % 2**64, stream], np.uint64)) + np.uint64(0x9E3779B97F4A7C15))
+    return _mix(_mix(np.asarray(numbers).astype(np.uint64) + constants[0]) ^ constants[1])
+
+
+def _mix(z: np.ndarray) -> np.ndarray:
+    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014), invertible on 64 bits."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+class ExternalSort:
+    """Rows by key, with `memory` bytes in both passes.
+
+    `folder` for runs is made when it is needed and removed by `close`. What an earlier process left there goes at once.
+    """
+
+    def __init__(self, folder: Path, memory: int) -> None:
+        self.folder, self.memory = folder, memory
+        shutil.rmtree(folder, ignore_errors=True)
+        self.rows = 0
+        self._runs: list[_Run] = []
+        self._buffer: _Buffer | None = None
+
+    def __enter__(self) -> ExternalSort:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._buffer = None
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def add(self, chunk: Chunk, keys: np.ndarray) -> None:
+        """Take copies of the rows of `chunk`, with their `keys` (n, uint64). Raises MemoryBudgetError, DiskFullError."""
+        done = 0
+        while done < chunk.n_rows:
+            if self._buffer is None or not self._buffer.takes(chunk):
+                self._flush()
+                self._buffer = _Buffer(chunk, self.memory)
+            taken = self._buffer.add(chunk.rows(done, chunk.n_rows), keys[done:])
+            done += taken
+            if taken == 0:
+                if self._buffer.n_rows == 0:
+                    entries = int(chunk.indptr[done + 1] - chunk.indptr[done])
+                    raise MemoryBudgetError(
+                        f"row {chunk.first_row + done} (0-based) has {entries:,} entries, more than fit into the "
+                        f"{format_bytes(self.memory)} that --memory leaves for sorting; raise --memory"
+                    )
+                self._flush()
+        self.rows += chunk.n_rows
+
+    def sorted(self) -> Iterator[Chunk]:
+        """All rows in order, in chunks of about PIECE entries; nothing can be added afterwards."""
+        if not self._runs:
+            if self._buffer is not None:
+                yield from self._buffer.sorted()
+            return
+        self._flush()
+        self._buffer = None
+        yield from _merged(self._runs, self.memory)
+
+    def _flush(self) -> None:
+        if self._buffer is None or self._buffer.n_rows == 0:
+            return
+        path = self.folder / f"{len(self._runs):06d}"
+        with disk_full(path, self._buffer.used_bytes):
+            failpoint("convert.run")
+            path.mkdir(parents=True)
+            self._runs.append(_Run.write(path, self._buffer.sorted(), self._buffer.keys_sorted()))
+        self._buffer.clear()
+
+
+class _Buffer:
+    """Room for the rows of a run, allocated once. `like` gives the types, its mean row length the share of rows and entries."""
+
+    def __init__(self, like: Chunk, memory: int) -> None:
+        value = np.dtype(np.int8) if like.data is None else like.data.dtype
+        self.names = [name for name in ("y", "qid", "weight") if getattr(like, name) is not None]
+        row_bytes = 8 * (5 + len(self.names))  # key, start, and three of the same size while sorting
+        entry_bytes = like.indices.dtype.itemsize + value.itemsize
+        memory -= 2 * PIECE * entry_bytes
+        mean = max(1.0, like.nnz / max(1, like.n_rows))
+        rows = max(1, int(memory / (row_bytes + mean * entry_bytes)))
+        entries = max(1, int((memory - rows * row_bytes) // entry_bytes))
+        self.key = np.empty(rows, np.uint64)
+        self.indptr = np.zeros(rows + 1, np.int64)
+        self.columns = {name: np.empty(rows, getattr(like, name).dtype) for name in self.names}
+        self.indices = np.empty(entries, like.indices.dtype)
+        self.data = np.empty(entries, value)
+        self.n_rows = 0
+
+    @property
+    def used_bytes(self) -> int:
+        nnz = int(self.indptr[self.n_rows])
+        return self.n_rows * 8 * (2 + len(self.names)) + nnz * (self.indices.itemsize + self.data.itemsize)
+
+    def clear(self) -> None:
+        self.n_rows = 0
+
+    def takes(self, chunk: Chunk) -> bool:
+        """Whether the types of `chunk` fit into these arrays."""
+        value = np.dtype(np.int8) if chunk.data is None else chunk.data.dtype
+        same = all((getattr(chunk, name) is None) == (name not in self.names) for name in ("qid", "weight"))
+        return same and np.can_cast(chunk.indices.dtype, self.indices.dtype) and np.can_cast(value, self.data.dtype)
+
+    def add(self, chunk: Chunk, keys: np.ndarray) -> int:
+        """Copy as many rows from the front of `chunk` as there is room for; how many."""
+        n, nnz = self.n_rows, int(self.indptr[self.n_rows])
+        fits = int(np.searchsorted(chunk.indptr, chunk.indptr[0] + len(self.indices) - nnz, side="right")) - 1
+        fits = min(fits, len(self.key) - n)
+        if fits <= 0:
+            return 0
+        piece = chunk.rows(0, fits)
+        source, target = slice(piece.indptr[0], piece.indptr[-1]), slice(nnz, nnz + piece.nnz)
+        self.key[n : n + fits] = keys[:fits]
+        self.indptr[n + 1 : n + fits + 1] = piece.indptr[1:] + (nnz - piece.indptr[0])
+        for name, column in self.columns.items():
+            column[n : n + fits] = getattr(piece, name)
+        self.indices[target] = piece.indices[source]
+        self.data[target] = 1 if piece.data is None else piece.data[source]
+        self.n_rows += fits
+        return fits
+
+    def keys_sorted(self) -> np.ndarray:
+        return np.sort(self.key[: self.n_rows])
+
+    def sorted(self) -> Iterator[Chunk]:
+        order = np.argsort(self.key[: self.n_rows], kind="stable")
+        columns = {name: column[: self.n_rows] for name, column in self.columns.items()}
+        rows = Chunk(
+            self.indptr[: self.n_rows + 1], self.indices, self.data, columns["y"], columns.get("qid"), columns.get("weight")
+        )
+        yield from _in_order(order, rows)
+
+
+def take_rows(rows: Chunk, which: np.ndarray) -> Chunk:
+    """Rows number `which` (n, whole numbers) of `rows`, copied, in that order."""
+    starts = rows.indptr[which]
+    lengths = rows.indptr[which + 1] - starts
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    indices = np.empty(int(indptr[-1]), rows.indices.dtype)
+    gather_rows(starts, lengths, rows.indices, indices)
+    data = None
+    if rows.data is not None:
+        data = np.empty(int(indptr[-1]), rows.data.dtype)
+        gather_rows(starts, lengths, rows.data, data)
+    qid, weight = (None if column is None else column[which] for column in (rows.qid, rows.weight))
+    return Chunk(indptr, indices, data, rows.y[which], qid, weight)
+
+
+def _in_order(order: np.ndarray, rows: Chunk) -> Iterator[Chunk]:
+    """Rows `order` of `rows` in chunks of about PIECE entries."""
+    start = 0
+    while start < len(order):
+        ahead = order[start : start + PIECE]
+        ends = np.cumsum(rows.indptr[ahead + 1] - rows.indptr[ahead])
+        count = max(1, int(np.searchsorted(ends, PIECE, side="right")))
+        yield take_rows(rows, ahead[:count])
+        start += count
+
+
+@dataclass(slots=True)
+class _Run:
+    """Sorted rows in files, one for each array, and the part of them that is loaded."""
+
+    path: Path
+    types: dict[str, np.dtype]
+    n_rows: int
+    longest: int  # entries of the longest row
+    read_rows: int = 0
+    read_entries: int = 0
+    block: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def write(cls, path: Path, chunks: Iterator[Chunk], keys: np.ndarray) -> _Run:
+        types, rows, longest = {"key": keys.dtype}, 0, 0
+        files: dict[str, io.FileIO] = {}
+        try:
+            files["key"] = open(path / "key", "wb", buffering=0)  # noqa: SIM115  closed below, all together
+            _write(files["key"], keys)
+            for chunk in chunks:
+                lengths = np.diff(chunk.indptr)
+                arrays = {"length": lengths} | {name: getattr(chunk, name) for name in ("indices", "data", "y", "qid", "weight")}
+                for name, array in arrays.items():
+                    if array is None:
+                        continue
+                    if name not in files:
+                        files[name] = open(path / name, "wb", buffering=0)  # noqa: SIM115
+                        types[name] = array.dtype
+                    _write(files[name], array)
+                rows += chunk.n_rows
+                longest = max(longest, int(lengths.max()))
+        finally:
+            for file in files.values():
+                file.close()
+        return cls(path, types, rows, longest)
+
+    @property
+    def unread(self) -> bool:
+        return self.read_rows < self.n_rows
+
+    @property
+    def entry_bytes(self) -> int:
+        return self.types["indices"].itemsize + self.types["data"].itemsize
+
+    @property
+    def row_bytes(self) -> int:
+        return sum(self.types[name].itemsize for name in _ROW_ARRAYS if name in self.types)
+
+    def top_up(self, memory: int) -> None:
+        """Load rows so that the block holds about `memory` bytes, one row at the least, when less than half of that is loaded."""
+        have = sum(array.nbytes for array in self.block.values())
+        if not self.unread or have > memory // 2:
+            return
+        rows = min(self.n_rows - self.read_rows, max(1, (memory - have) // self.row_bytes))
+        lengths = self._read("length", self.read_rows, rows)
+        sizes = np.cumsum(lengths) * self.entry_bytes + np.arange(1, rows + 1) * self.row_bytes
+        rows = max(1, int(np.searchsorted(sizes, memory - have, side="right")))
+        entries = int(lengths[:rows].sum())
+        new = {name: self._read(name, self.read_rows, rows) for name in _ROW_ARRAYS if name in self.types}
+        new |= {name: self._read(name, self.read_entries, entries) for name in ("indices", "data")}
+        self.block = {name: np.concatenate([self.block[name], new[name]]) for name in new} if self.block else new
+        self.read_rows += rows
+        self.read_entries += entries
+        if not self.unread:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def take(self, rows: int) -> dict[str, np.ndarray]:
+        """The first `rows` loaded rows, out of the block."""
+        entries = int(self.block["length"][:rows].sum())
+        cut = {name: entries if name in ("indices", "data") else rows for name in self.block}
+        taken = {name: array[: cut[name]] for name, array in self.block.items()}
+        self.block = {name: array[cut[name] :] for name, array in self.block.items()}
+        return taken
+
+    def _read(self, name: str, start: int, count: int) -> np.ndarray:
+        dtype = self.types[name]
+        found = np.fromfile(self.path / name, dtype, count, offset=start * dtype.itemsize)
+        if len(found) != count:
+            raise OSError(f"{self.path / name}: the scratch file is shorter than it was written")
+        return found
+
+
+def _write(file: io.FileIO, array: np.ndarray) -> None:
+    """All of `array`; unlike ndarray.tofile, a full disk is told as such."""
+    view = array.view(np.uint8).data
+    while view:
+        view = view[file.write(view) :]
+
+
+def _merged(runs: list[_Run], memory: int) -> Iterator[Chunk]:
+    """Pass 2. A quarter of `memory` holds the fronts of the runs, another what leaves them, the rest copies on the way."""
+    share = memory // 4 // len(runs)
+    needed = 4 * sum(max(share, run.longest * run.entry_bytes + run.row_bytes) for run in runs)
+    if needed > memory:
+        longest = max(run.longest for run in runs)
+        raise MemoryBudgetError(
+            f"merging {len(runs)} sorted runs with rows of up to {longest:,} entries needs {format_bytes(needed)}, "
+            f"but --memory leaves {format_bytes(memory)} for it; raise --memory"
+        )
+    while True:
+        for run in runs:
+            run.top_up(share)
+        open_ends = [(run.block["key"][-1], number) for number, run in enumerate(runs) if run.unread]
+        limit, first = min(open_ends, default=(None, 0))
+        taken = []
+        for number, run in enumerate(runs):
+            keys = run.block["key"]
+            # Rows of the limit's own key may follow unread in run `first`: rows with it in later runs have to wait for them.
+            count = len(keys)
+            if limit is not None:
+                count = int(np.searchsorted(keys, limit, side="right" if number <= first else "left"))
+            if count:
+                taken.append(run.take(count))
+        if not taken:
+            return
+        parts = {name: np.concatenate([part[name] for part in taken]) for name in taken[0]}
+        del taken
+        indptr = np.concatenate([[0], np.cumsum(parts["length"])]).astype(np.int64)
+        rows = Chunk(indptr, parts["indices"], parts["data"], parts["y"], parts.get("qid"), parts.get("weight"))
+        yield from _in_order(np.argsort(parts["key"], kind="stable"), rows)

@@ -1,0 +1,142 @@
+"""One output of a conversion: its writer, and what of it an earlier run has stored."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.files import locked
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.plan import GROUP_ENTRY_BYTES, ConvertPlan
+from streamcut.io.manifest import Statistics
+from streamcut.io.opening import open_dataset
+from streamcut.io.stores.journal import read_journal
+from streamcut.io.stores.spec import JOURNAL, LOCK, PARTIAL
+from streamcut.io.stores.writer import StoreWriter
+from streamcut.units import format_bytes
+
+
+class Target:
+    """The store `path`. `record` (JSON types) is what a resumed run must have in common with the first.
+
+    resumed_at  position of the block from which on its rows are not all stored; None: it begins anew, or is complete
+    stored      rows that an earlier run has stored; `complete`: all of them
+    """
+
+    def __init__(self, path: str, record: dict, plan: ConvertPlan, n_features: int | None, settings: ConvertOptions) -> None:
+        self.path = path
+        self._partial = Path(path + PARTIAL)
+        self.statistics: Statistics | None = None  # known once it is complete
+        self.counters: dict[str, int] = {}
+        self.complete = settings.resume and os.path.exists(path)
+        self.resumed_at: dict | None = None
+        self.stored = 0
+        self.seen = 0  # rows of this output that came by so far, stored before or now
+        self._group = _GroupLimit(plan)
+        self._stack = ExitStack()
+        self._writer: StoreWriter | None = None
+        if self.complete:
+            manifest = open_dataset(path).manifest
+            if manifest.source.get("made_from") != _lasting(record):
+                raise UsageError(f"{path}: exists and was made from other data or with other options; replace it with --force")
+            self.statistics, self.counters = manifest.statistics, manifest.source["counters"]
+            self.stored = manifest.statistics.n_rows
+            self._remove_leftovers()
+            return
+        writer = StoreWriter(
+            path,
+            backend=settings.backend,
+            shard_nnz=plan.shard_nnz,
+            n_features=n_features,
+            options=record,
+            resume=settings.resume,
+            force=settings.force,
+            threads=plan.threads,
+        )
+        self._writer = self._stack.enter_context(writer)
+        if writer.resume_from is not None:
+            self.resumed_at = writer.resume_from["position"]
+            self.stored = self.resumed_at["given"] + writer.resume_from["skip"]
+
+    def close(self) -> None:
+        """Release the writer and its memory; NAME.partial stays when it was not finished."""
+        self._stack.close()
+        self._writer = None
+
+    def abandon(self) -> bool:
+        """Remove NAME.partial when it holds nothing that would be worth resuming, and say whether that is so."""
+        if self.complete or len(read_journal(self._partial / JOURNAL)) > 1:  # the first line names the options
+            return False
+        shutil.rmtree(self._partial, ignore_errors=True)
+        return True
+
+    def _remove_leftovers(self) -> None:
+        """Remove the NAME.partial of a run that died between giving the store its name and cleaning up."""
+        if self._partial.exists():
+            with locked(self._partial / LOCK, self.path):
+                shutil.rmtree(self._partial)
+
+    def give(self, chunk: Chunk, position: dict) -> None:
+        """Write the rows of `chunk` that are not stored yet; `position` is where the block that they are of began."""
+        known = min(max(0, self.stored - self.seen), chunk.n_rows)
+        self.seen += chunk.n_rows
+        if known == chunk.n_rows:
+            return
+        first_row = self.seen - chunk.n_rows + known
+        rows = replace(chunk.rows(known, chunk.n_rows), first_row=first_row)
+        self._group.add(rows)
+        assert self._writer is not None, "finished or closed"
+        # `given` makes the position that of these very rows, however the blocks of a resumed run are cut.
+        self._writer.append(rows, {**position, "given": first_row})
+
+    def finish(self, record: dict, counters: dict[str, int]) -> None:
+        """Give the store its name, with what it was made from and what was counted on the way."""
+        if self.complete:
+            return
+        if self.seen == 0:
+            raise BadInputError(f"{self.path}: no row falls to this output; change --split or --split-seed")
+        assert self._writer is not None, "closed before it was finished"
+        self.counters = counters
+        self.statistics = self._writer.finish({"made_from": _lasting(record), "counters": counters}).statistics
+        self.close()
+
+
+def _lasting(record: dict) -> dict:
+    """`record` without times of change, which would make equal conversions of equal data differ."""
+    return {**record, "inputs": [[name, size] for name, size, _ in record["inputs"]]}
+
+
+class _GroupLimit:
+    """Refuses a row, or the rows of one qid, that need more memory in one shard than the plan has."""
+
+    def __init__(self, plan: ConvertPlan) -> None:
+        self._longest = plan.longest
+        self._qid: int | None = None
+        self._entries = 0
+
+    def add(self, chunk: Chunk) -> None:
+        starts = np.arange(chunk.n_rows)
+        if chunk.qid is not None:
+            starts = np.flatnonzero(np.diff(chunk.qid, prepend=chunk.qid[0] - 1))
+        entries = np.diff(chunk.indptr[np.append(starts, chunk.n_rows)])
+        if chunk.qid is not None:
+            if int(chunk.qid[0]) == self._qid:
+                entries[0] += self._entries
+            self._qid, self._entries = int(chunk.qid[-1]), int(entries[-1])
+        worst = int(entries.argmax())
+        if entries[worst] <= self._longest:
+            return
+        row = chunk.first_row + int(starts[worst])
+        what = f"row {row} (0-based)" if chunk.qid is None else f"qid {chunk.qid[starts[worst]]}"
+        needed, left = (format_bytes(count * GROUP_ENTRY_BYTES) for count in (int(entries[worst]), self._longest))
+        raise MemoryBudgetError(
+            f"{what} has {entries[worst]:,} entries or more, which stay together in one shard and need {needed}, "
+            f"but --memory leaves {left} for it; raise --memory"
+        )

@@ -1,0 +1,144 @@
+"""The work of a conversion, from the source to the outputs.
+
+    rows as they come:   source → split → one writer for each output
+    shuffled, grouped:   source → split → one external sort for each output; then, one after the other: sorted rows → writer
+
+What a resumed run does: outputs that are complete stay. Rows as they come are read on from the block that the writers name; rows
+with a qid from the beginning, because only that tells whether one comes back. Sorted rows are read and sorted again (runs on disk
+are not trusted after a crash), and those already stored are passed over. In every case the result has the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError, NotFoundError
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.plan import ConvertPlan
+from streamcut.io.conversion.progress import Reporter
+from streamcut.io.conversion.rejects import RejectsFile
+from streamcut.io.conversion.shuffle import ExternalSort, random_keys
+from streamcut.io.conversion.split import Splitter
+from streamcut.io.conversion.target import Target
+from streamcut.io.sources.row_source import RowSource
+from streamcut.io.stores.spec import PARTIAL
+
+
+class Work:
+    """One run from the source to the targets. `read`: rows so far; `rejected`: whether lines were refused, known at the end."""
+
+    def __init__(
+        self,
+        source: RowSource,
+        targets: list[Target],
+        settings: ConvertOptions,
+        plan: ConvertPlan,
+        record: dict,
+        rejects: RejectsFile,
+        report: Reporter,
+    ) -> None:
+        self.source, self.targets, self.settings, self.plan = source, targets, settings, plan
+        self.record, self.rejects, self.report = record, rejects, report
+        self.splitter = Splitter(settings.split, settings.split_seed)
+        self.read = 0
+        self.rejected = False
+
+    def run(self) -> None:
+        """Do all that is left to do."""
+        if all(target.complete for target in self.targets):
+            self.rejected = self.rejects.final.exists()
+        elif self.settings.sorting:
+            self._sorted()
+        else:
+            self._as_they_come()
+
+    def _as_they_come(self) -> None:
+        start = self._start()
+        if start is not None:
+            for target, seen in zip(self.targets, start["seen"], strict=True):
+                target.seen = seen
+        for chunk, place in self._blocks(start):
+            position = {
+                "source": place,
+                "read": chunk.first_row,
+                "seen": [target.seen for target in self.targets],
+                "has_qid": chunk.qid is not None,
+                "rejects": self.rejects.length(place["counters"]["skipped_lines"]) if self.settings.on_error == "skip" else 0,
+            }
+            for target, (part,) in zip(self.targets, self.splitter.parts(chunk), strict=True):
+                target.give(part, position)
+        for target in self.targets:
+            target.finish(self.record, dict(self.source.counters))
+
+    def _start(self) -> dict | None:
+        """The earliest position from which an output still lacks rows; None: the beginning."""
+        unfinished = [target for target in self.targets if not target.complete]
+        positions = [target.resumed_at for target in unfinished if target.resumed_at is not None]
+        if len(positions) < len(unfinished) or any(position["has_qid"] for position in positions):
+            return None
+        return min(positions, key=lambda position: position["read"])
+
+    def _sorted(self) -> None:
+        shares = [1.0] if self.settings.split is None else [min(max(self.settings.split, 0.25), 0.75)]
+        shares += [1 - shares[0]] if self.settings.split is not None else []
+        with ExitStack() as stack:
+            sorts = [
+                None
+                if target.complete
+                else stack.enter_context(ExternalSort(_scratch(target.path, self.settings), int(share * self.plan.sort_bytes)))
+                for target, share in zip(self.targets, shares, strict=True)
+            ]
+            for chunk, _ in self._blocks(None):
+                for sort, part in zip(sorts, self.splitter.parts(chunk, self._keys(chunk)), strict=True):
+                    if sort is not None:
+                        sort.add(*part)
+            for target, sort in zip(self.targets, sorts, strict=True):
+                if sort is None:
+                    continue
+                for chunk in sort.sorted():
+                    target.give(chunk, {})
+                    self.report.writing(target.seen, sort.rows)
+                sort.close()
+                target.finish(self.record, dict(self.source.counters))
+
+    def _keys(self, chunk: Chunk) -> np.ndarray:
+        """What the rows are sorted by: a random number of their own or of their group, or the qid itself."""
+        if self.settings.group_by_qid and chunk.qid is None:
+            raise BadInputError("--group-by-qid: the rows have no qid")
+        if self.settings.shuffle is None and chunk.qid is not None:
+            return chunk.qid.astype(np.uint64)
+        numbers = chunk.first_row + np.arange(chunk.n_rows) if chunk.qid is None else chunk.qid
+        return random_keys(self.settings.shuffle or 0, numbers)
+
+    def _blocks(self, start: dict | None) -> Iterator[tuple[Chunk, dict]]:
+        """Blocks of the source from `start` on, with the file of refused lines kept in step."""
+        if self.settings.on_error == "skip":
+            done = (0, 0) if start is None else (start["source"]["counters"]["skipped_lines"], start["rejects"])
+            self.rejects.begin(*done)
+        for chunk, place in self.source.blocks(None if start is None else start["source"]):
+            yield chunk, place
+            self.read += chunk.n_rows
+            self.report.reading(self.read, place)
+        if self.settings.on_error == "skip":
+            self.rejects.close()
+            self.rejected = self.rejects.publish()
+        if self.read == 0:
+            raise BadInputError("no rows in the input")
+
+
+def _scratch(output: str, settings: ConvertOptions) -> Path:
+    """Where runs go: inside OUTPUT.partial, whose lock we hold, or in --scratch under a name of its own for each output."""
+    if settings.scratch is None:
+        return Path(output + PARTIAL) / "scratch"
+    folder = Path(settings.scratch)
+    if not folder.is_dir():
+        raise NotFoundError(f"--scratch: {folder} is not a directory")
+    digest = hashlib.sha256(os.path.realpath(output).encode()).hexdigest()[:12]
+    return folder / f"{Path(output).name}.{digest}.scratch"

@@ -1,0 +1,103 @@
+"""The source that suits the inputs and the options, and the memory that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.plan import ConvertPlan
+from streamcut.io.sources.canonical import RowRules
+from streamcut.io.sources.columns import ColumnFile
+from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, RowSource, TableReader, TableSource
+from streamcut.io.text.svmlight import Reject, SvmlightOptions, SvmlightSource
+
+# Of lines as short as lines can be ("1\n"): the text, the arrays that the parser fills, and the rows that leave it.
+TEXT_BYTES = 42
+LINE_BYTES = 16  # of one long line, whose entries take four bytes of text at the least
+TABLE_BLOCKS = 4  # a block of a table in units of a block of text
+
+
+def open_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> Sequence[TableReader]:
+    """Readers of the files of every kind but text, which stream by themselves; [] for those."""
+    if kind == "svmlight":
+        return []
+    if kind == "streamcut":
+        from streamcut.io.sources.other_stores import StoreReader
+
+        return [StoreReader(path) for path in paths]
+    if kind == "anndata":
+        from streamcut.io.sources.anndata_files import AnnDataReader
+
+        return [AnnDataReader(path, str(options.labels), options.qid, options.weights) for path in paths]
+    if kind == "parquet":
+        from streamcut.io.sources.parquet_files import ParquetReader
+
+        labels, values, base = str(options.labels), options.value_column or None, int(options.index_base or 0)
+        return [ParquetReader(path, labels, options.index_column, values, base, options.qid, options.weights) for path in paths]
+    return _matrix_readers(kind, paths, options)
+
+
+def _matrix_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> Sequence[TableReader]:
+    """Readers of matrices whose labels lie in files of their own, over the rows of all matrices."""
+    from streamcut.io.sources.scipy_files import MatrixMarketReader, NpzReader, SideFiles
+
+    qid = None if options.qid is None else ColumnFile(options.qid, "--qid")
+    weight = None if options.weights is None else ColumnFile(options.weights, "--weights")
+    side = SideFiles(ColumnFile(str(options.labels), "--labels"), qid, weight)
+    readers: list[TableReader] = []
+    rows = 0
+    for path in paths:
+        readers.append((NpzReader if kind == "npz" else MatrixMarketReader)(path, side, rows))
+        rows += readers[-1].n_rows
+    side.expect_end(rows)
+    return readers
+
+
+def source_bytes(kind: str, readers: Sequence[TableReader], block_bytes: int, threads: int) -> int:
+    """Memory that reading takes with blocks of `block_bytes`, apart from rows that are longer than a block."""
+    if kind == "svmlight":
+        return (threads + 1 if threads > 1 else 1) * block_bytes * TEXT_BYTES
+    return max((reader.held_bytes for reader in readers), default=0) + TABLE_BLOCKS * block_bytes
+
+
+def open_source(
+    kind: str,
+    paths: Sequence[str],
+    readers: Sequence[TableReader],
+    options: ConvertOptions,
+    plan: ConvertPlan,
+    on_reject: Callable[[Reject], None],
+) -> RowSource:
+    """The rows of `paths`, in blocks that fit the plan. Raises what the sources raise."""
+    if kind == "svmlight":
+        buffers = plan.threads + 1 if plan.threads > 1 else 1
+        return SvmlightSource(
+            list(paths),
+            svmlight_options(options),
+            threads=plan.threads,
+            block_bytes=plan.block_bytes,
+            max_line_bytes=max(plan.block_bytes, plan.row_bytes // (LINE_BYTES * buffers)),
+            on_reject=on_reject,
+        )
+    rules = RowRules(options.dtype, options.duplicates, options.keep_zeros, options.label_map, options.n_features)
+    usual = TABLE_BLOCKS * plan.block_bytes // ENTRY_BYTES
+    size = BlockSize(usual, usual + plan.row_bytes // ENTRY_BYTES)
+    return TableSource(list(paths), readers, rules, size, grouped=not options.group_by_qid)
+
+
+def svmlight_options(options: ConvertOptions) -> SvmlightOptions:
+    base = 1 if options.index_base is None else options.index_base
+    return SvmlightOptions(
+        index_base=None if base == "auto" else int(base),
+        n_features=options.n_features,
+        hash_bits=options.hash_bits,
+        dtype=options.dtype or "float32",
+        duplicates=options.duplicates,
+        label_map=options.label_map,
+        multilabel=options.multilabel,
+        label_weights=options.label_weights,
+        keep_zeros=options.keep_zeros,
+        on_error=options.on_error,
+        max_errors=1000 if options.max_errors is None else options.max_errors,
+        group_by_qid=options.group_by_qid,
+    )

@@ -1,0 +1,87 @@
+"""Labels, query ids and weights that lie in a file of their own, beside a matrix that cannot hold them."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+import numpy as np
+
+from streamcut.errors import BadInputError, NotFoundError
+from streamcut.io.text.decompress import open_bytes
+from streamcut.io.text.inputs import Input
+
+
+class ColumnFile:
+    """One value a row: a text file (one a line, compressed or not; blank lines at the end only) or a one-dimensional `.npy`.
+
+    `read(start, count)` is quick for consecutive calls. Words stay words (labels go through --label-map later).
+    """
+
+    def __init__(self, path: str, what: str) -> None:
+        if not os.path.isfile(path):
+            raise NotFoundError(f"{path}: no such file; {what} needs a text file with one value a line, or a .npy file")
+        self.path, self.what = path, what
+        self._next = 0
+        self._lines: Iterator[str] | None = None
+        self._array: tuple[int, np.dtype, int] | None = None  # offset, type, length
+        if path.endswith(".npy"):
+            self._open_array()
+
+    def read(self, start: int, count: int) -> np.ndarray:
+        """Values of rows start … start + count - 1. Raises BadInputError when the file is too short."""
+        if self._array is not None:
+            offset, dtype, length = self._array
+            found = np.fromfile(self.path, dtype, max(0, min(count, length - start)), offset=offset + start * dtype.itemsize)
+        else:
+            found = self._read_lines(start, count)
+        if len(found) < count:
+            raise BadInputError(f"{self.path}: {start + len(found)} values, but the matrix has more rows than that")
+        return found
+
+    def expect_end(self, rows: int) -> None:
+        """Raise BadInputError when the file has values for more than `rows` rows."""
+        more = self._array[2] > rows if self._array is not None else len(self._read_lines(rows, 1)) > 0
+        if more:
+            raise BadInputError(f"{self.path}: more values than the {rows} rows of the matrix")
+
+    def _open_array(self) -> None:
+        with open(self.path, "rb") as file:
+            try:
+                version = np.lib.format.read_magic(file)
+                header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, dtype = header(file)
+            except ValueError as error:
+                raise BadInputError(f"{self.path}: not a .npy file ({error})") from None
+            if len(shape) != 1 or dtype.kind not in "biufU":
+                raise BadInputError(
+                    f"{self.path}: {self.what} must be one-dimensional numbers or words, not {dtype} of shape {shape}"
+                )
+            self._array = (file.tell(), dtype, shape[0])
+
+    def _read_lines(self, start: int, count: int) -> np.ndarray:
+        if self._lines is None or start < self._next:
+            self._lines, self._next = _open_text(self.path), 0
+        lines = self._lines
+        for _ in itertools.islice(lines, start - self._next):
+            pass
+        words = [line.strip() for line in itertools.islice(lines, count)]
+        self._next = start + len(words)
+        blank = next((i for i, word in enumerate(words) if not word), None)
+        if blank is not None:
+            if any(words[blank:]) or any(line.strip() for line in lines):
+                raise BadInputError(f"{self.path}:{start + blank + 1}: no value on this line")
+            words = words[:blank]
+        try:
+            return np.array(words, dtype=np.float64)
+        except ValueError:
+            return np.array(words, dtype=object)
+
+
+def _open_text(path: str) -> io.TextIOWrapper:
+    """A text file, compressed or not, for reading lines."""
+    stream, _ = open_bytes(Input(path).open(), path)
+    return io.TextIOWrapper(cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, stream))), encoding="utf-8-sig")

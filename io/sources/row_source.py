@@ -1,0 +1,249 @@
+"""Where rows come from: what every source offers, and which source reads which file."""
+
+from __future__ import annotations
+
+import glob
+import os
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
+from streamcut.io.sources.canonical import RawRows, RowRules, canonical
+from streamcut.io.stores.spec import MANIFEST
+from streamcut.io.text.groups import GroupCheck
+from streamcut.io.text.inputs import find_inputs
+from streamcut.units import format_bytes
+
+ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
+FORMATS = ("svmlight", "npz", "mtx", "anndata", "parquet", "streamcut")
+
+
+class RowSource(Protocol):
+    """Rows of one or several inputs, in order.
+
+    identity  what a resumed run must have in common with the first (JSON types); "inputs" lists [name, bytes, time of change]
+    counters  what was unusual in the rows that `blocks` gave out so far
+    """
+
+    identity: dict
+
+    @property
+    def counters(self) -> Mapping[str, int]: ...
+
+    def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
+        """Chunks of consecutive rows, each with the position where it began: `blocks(position)` starts there again.
+
+        A chunk's arrays may be reused for the next one. A qid that comes back is noticed only when all is read
+        from the beginning. Raises BadInputError naming the place.
+        """
+
+
+class BlockSize(NamedTuple):
+    """Entries in one piece: as a rule at most `usual`, and `most` for a single row that is longer."""
+
+    usual: int
+    most: int
+
+
+class TableReader(Protocol):
+    """One file of `n_rows` rows that can be read from any row on; `n_features` is None when only reading would tell.
+
+    `held_bytes` is the memory that it takes besides the rows which it gives out.
+    """
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_features(self) -> int | None: ...
+
+    @property
+    def held_bytes(self) -> int: ...
+
+    def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
+        """Rows from number `start` on, in pieces that `row_ranges` cuts."""
+
+
+class TableSource:
+    """RowSource over TableReaders, one after the other. `paths` name them in messages; `grouped`: a qid may not come back."""
+
+    def __init__(
+        self, paths: list[str], readers: Sequence[TableReader], rules: RowRules, size: BlockSize, grouped: bool = True
+    ) -> None:
+        widths = {reader.n_features for reader in readers if reader.n_features is not None}
+        if len(widths) > 1 and rules.n_features is None:
+            found = ", ".join(map(str, sorted(widths)))
+            raise BadInputError(f"the inputs have {found} features; say how many there are with --n-features")
+        self.paths, self.readers, self.rules, self.size, self.grouped = paths, readers, rules, size, grouped
+        self.n_features = rules.n_features if rules.n_features is not None else next(iter(widths), None)
+        self.identity = {"inputs": [describe(path) for path in paths]}
+        self.counters: Counter[str] = Counter()
+        self.total_rows = sum(reader.n_rows for reader in readers)
+
+    def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
+        """As RowSource says. Whether a qid comes back is known only of the rows from `start` on."""
+        begin = start or {"file": 0, "row": 0, "counters": {}}
+        self.counters = Counter(begin["counters"])
+        first_row = sum(reader.n_rows for reader in self.readers[: begin["file"]]) + begin["row"]
+        has_qid, groups = None, GroupCheck()
+        for number in range(begin["file"], len(self.readers)):
+            row = begin["row"] if number == begin["file"] else 0
+            for raw in self.readers[number].rows(row, self.size):
+                position = {"file": number, "row": row, "counters": dict(self.counters)}
+                chunk = canonical(raw, self.rules, self.counters, self.paths[number], first_row, row)
+                if has_qid not in (None, chunk.qid is not None):
+                    raise BadInputError(
+                        f"{self.paths[number]}: some inputs have a qid and others none; give all of them one, or none"
+                    )
+                has_qid = chunk.qid is not None
+                if chunk.qid is not None and self.grouped:
+                    _check_groups(groups, chunk.qid, self.paths[number], row)
+                yield chunk, position
+                row += chunk.n_rows
+                first_row += chunk.n_rows
+
+
+def _check_groups(groups: GroupCheck, qid: np.ndarray, path: str, row: int) -> None:
+    repeat = groups.first_repeat(qid)
+    if repeat is not None:
+        raise BadInputError(
+            f"{path}: row {row + repeat} (0-based): qid {qid[repeat]} comes back after other rows; "
+            f"the rows of a qid must stand together (--group-by-qid sorts them)"
+        )
+
+
+def row_ranges(indptr: np.ndarray, size: BlockSize, where: str, first_row: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows with at most `size.usual` entries each, or one longer row. Raises MemoryBudgetError beyond `size.most`."""
+    start, n = 0, len(indptr) - 1
+    while start < n:
+        stop = int(np.searchsorted(indptr, indptr[start] + size.usual, side="right")) - 1
+        if stop == start:
+            stop = start + 1
+            entries = int(indptr[stop] - indptr[start])
+            if entries > size.most:
+                needed, left = format_bytes(entries * ENTRY_BYTES), format_bytes(size.most * ENTRY_BYTES)
+                raise MemoryBudgetError(
+                    f"{where}: row {first_row + start} (0-based) has {entries:,} entries and needs {needed} in one piece, "
+                    f"but --memory leaves {left} for it; raise --memory"
+                )
+        yield start, stop
+        start = stop
+
+
+def describe(path: str) -> list:
+    """[name, bytes, time of change in ns] of a file or directory; nothing but the name is known of a URL."""
+    if "://" in path:
+        return [path, None, None]
+    return [path, tree_bytes(path), os.stat(path).st_mtime_ns]
+
+
+def tree_bytes(path: str | Path) -> int:
+    """Bytes of a file, or of all files below a directory."""
+    if not os.path.isdir(path):
+        return os.path.getsize(path)
+    return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names)
+
+
+def sniff(path: str) -> str:
+    """The format of `path` (one of FORMATS), from its content; a name that says otherwise is refused.
+
+    Raises NotFoundError, and BadInputError when the content is none of the formats.
+    """
+    if path == "-":
+        return "svmlight"
+    if "://" in path:
+        return "streamcut"
+    if not os.path.exists(path):
+        raise NotFoundError(f"{path}: no such file or directory")
+    if os.path.isdir(path):
+        return _sniff_directory(path)
+    if not os.path.isfile(path):  # a FIFO or a device cannot be looked into without losing what was read
+        return "svmlight"
+    try:
+        with open(path, "rb") as file:
+            head = file.read(16)
+    except PermissionError:
+        raise NotFoundError(f"{path}: permission denied") from None
+    found = _sniff_head(path, head)
+    expected = {".npz": "npz", ".h5ad": "anndata", ".parquet": "parquet"}.get(Path(path).suffix.lower())
+    if expected and found != expected:
+        raise BadInputError(
+            f"{path}: the name says {expected}, the content does not (it looks like {found}); say what it is with --format"
+        )
+    return found
+
+
+def _sniff_head(path: str, head: bytes) -> str:
+    if head.startswith(b"\x89HDF\r\n\x1a\n"):
+        import h5py
+
+        with h5py.File(path, "r") as file:
+            return _sniff_groups(path, set(file))
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"PK\x03\x04"):
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+        if any(name.endswith(("zarr.json", ".zgroup")) for name in names):
+            return "streamcut"
+        return "npz"
+    if head.startswith(b"%%MatrixMarket") or path.lower().endswith((".mtx", ".mtx.gz", ".mtx.bz2")):
+        return "mtx"
+    return "svmlight"
+
+
+def _sniff_directory(path: str) -> str:
+    """A Zarr group is a store or an AnnData; any other directory holds text files."""
+    if os.path.exists(os.path.join(path, MANIFEST)):
+        return "streamcut"
+    if not any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zgroup")):
+        return "svmlight"
+    return _sniff_groups(path, {name for name in os.listdir(path) if not name.startswith(".") and name != "zarr.json"})
+
+
+def _sniff_groups(path: str, members: set[str]) -> str:
+    if {"X", "obs"} <= members:
+        return "anndata"
+    if "shards" in members:
+        return "streamcut"  # damaged or unfinished: opening it will say
+    raise NotFoundError(
+        f"{path}: neither a streamcut store nor an AnnData file (it holds {', '.join(sorted(members)) or 'nothing'})"
+    )
+
+
+def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
+    """(format, paths) of `inputs`: stores and AnnData directories as they are, other directories and globs as their files.
+
+    `wanted` other than "auto" decides the format. Raises NotFoundError, and UsageError for a mixture of formats or a file that is
+    named twice.
+    """
+    names = [name for given in inputs for name in _glob(given)]
+    paths: list[str] = []
+    for name in names:
+        whole = "://" in name or (os.path.isdir(name) and _sniff_directory(name) != "svmlight")
+        paths += [name] if whole else [found.name for found in find_inputs([name])]
+    twice = [path for path, count in Counter(map(os.path.realpath, paths)).items() if count > 1]
+    if twice:
+        raise UsageError(f"{twice[0]}: named twice; each input is read once")
+    if not paths:
+        raise UsageError("no input; name files, directories, globs, stores, or - for standard input")
+    if wanted != "auto":
+        return wanted, paths
+    found = {path: sniff(path) for path in paths}
+    if len(set(found.values())) > 1:
+        listing = ", ".join(f"{path} ({kind})" for path, kind in list(found.items())[:6])
+        raise UsageError(f"the inputs are of different formats: {listing}; convert them one format at a time, or give --format")
+    return found[paths[0]], paths
+
+
+def _glob(name: str) -> list[str]:
+    """What a glob matches; a name that exists, or matches nothing, stays as it is."""
+    if os.path.lexists(name) or "://" in name or not glob.has_magic(name):
+        return [name]
+    return sorted(glob.glob(name, recursive=True)) or [name]

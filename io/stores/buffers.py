@@ -1,0 +1,61 @@
+"""Memory that one reading thread uses again and again: no allocation a shard, so no page faults and a constant peak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo
+from streamcut.io.stores.codec import TRAILER
+
+_WIDENED = ("y", "weight")  # handed out as float64 whatever they are stored as
+
+
+class Buffers:
+    """Room for the largest of `shards`. `with_ones`: also for values that are all 1, which only `verify` reads.
+
+    raw   uint8: file contents before they are decoded
+    """
+
+    def __init__(self, shards: Iterable[ShardInfo], *, with_ones: bool = False) -> None:
+        raw, room = _sizes(shards, with_ones)
+        self.raw = np.empty(raw, np.uint8)
+        self._room = {name: np.empty(size, np.uint8) for name, size in room.items()}
+
+    def stored(self, name: str, info: ArrayInfo) -> np.ndarray:
+        """A view to decode array `name` into, of the dtype that it is stored as."""
+        return self._view(name, info.dtype, info.size)
+
+    def widened(self, name: str, stored: np.ndarray) -> np.ndarray:
+        """`stored`, a view that `stored()` gave for y or weight, as float64."""
+        if stored.dtype == np.float64:
+            return stored
+        wide = self._view(name + " wide", "float64", len(stored))
+        np.copyto(wide, stored)
+        return wide
+
+    def _view(self, name: str, dtype: str, size: int) -> np.ndarray:
+        return self._room[name][: size * np.dtype(dtype).itemsize].view(dtype)
+
+
+def buffer_bytes(manifest: Manifest) -> int:
+    """Bytes that one `Buffers` for all shards of a stored data set occupies."""
+    raw, room = _sizes(manifest.shards, False)
+    return raw + sum(room.values())
+
+
+def _sizes(shards: Iterable[ShardInfo], with_ones: bool) -> tuple[int, dict[str, int]]:
+    """(bytes of the longest file, {buffer: bytes})."""
+    raw = 0
+    room: dict[str, int] = {}
+    for shard in shards:
+        raw = max(raw, *(length for length, _ in shard.files.values()))
+        for name, info in shard.arrays.items():
+            if name == "data" and shard.ones and not with_ones:
+                continue
+            raw = max(raw, info.stored_bytes + TRAILER)
+            room[name] = max(room.get(name, 0), info.size * np.dtype(info.dtype).itemsize)
+            if name in _WIDENED and info.dtype != "float64":
+                room[name + " wide"] = max(room.get(name + " wide", 0), info.size * 8)
+    return raw, room

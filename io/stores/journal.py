@@ -1,0 +1,54 @@
+"""The journal of a conversion: a line of JSON per finished shard, with its checksum, on the disk before the next one begins."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from streamcut.files import disk_full, failpoint
+from streamcut.io.stores.codec import crc32c
+from streamcut.io.stores.manifest_file import canonical_json
+
+
+def read_journal(path: str | os.PathLike) -> list[tuple[dict, int]]:
+    """The records of a journal, each with the offset at which its line ends.
+
+    Reading stops before the first line that is torn or damaged: what it said was not finished. A missing file has no records.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        return []
+    records, end = [], 0
+    for line in content.splitlines(keepends=True):
+        body, _, crc = line.rpartition(b" ")
+        if crc != b"%08x\n" % crc32c(body):
+            break
+        end += len(line)
+        records.append((json.loads(body), end))
+    return records
+
+
+class Journal:
+    """Appends records durably behind the first `keep` bytes of the file. Failpoint convert.journal: before write and fsync."""
+
+    def __init__(self, path: str | os.PathLike, keep: int) -> None:
+        self._path = path
+        with disk_full(path):
+            self._file = open(path, "ab", buffering=0)  # noqa: SIM115  closed by close()
+            self._file.truncate(keep)
+            os.fsync(self._file.fileno())
+
+    def append(self, record: dict) -> None:
+        body = canonical_json(record)
+        line = memoryview(body + b" %08x\n" % crc32c(body))
+        with disk_full(self._path, len(line)):
+            failpoint("convert.journal")
+            while line:
+                line = line[self._file.write(line) :]
+            failpoint("convert.journal")
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()

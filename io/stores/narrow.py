@@ -1,0 +1,27 @@
+"""The smallest type that keeps every value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamcut.io.stores.spec import VALUES
+from streamcut.jit import kernel
+
+
+@kernel
+def _fits(values):
+    """(values that are 1, values that int8 keeps, values that float32 keeps), counted."""
+    ones = small = single = 0
+    for t in range(len(values)):
+        value = values[t]
+        ones += value == 1
+        small += (value == np.floor(value)) & (value >= -128) & (value <= 127)
+        single += np.float64(np.float32(value)) == value
+    return ones, small, single
+
+
+def smallest(values: np.ndarray) -> tuple[str, bool]:
+    """(dtype name: int8, float32 or float64; whether every value is 1) for a float64 array. -0 counts as 0."""
+    ones, small, single = _fits(values)
+    n = len(values)
+    return VALUES[0 if small == n else 1 if single == n else 2], ones == n

@@ -1,0 +1,75 @@
+"""What all stores have in common: arrays come from somewhere, are checked, and become a Chunk."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.io.dataset import first_rows
+from streamcut.io.manifest import Manifest, ShardInfo
+from streamcut.io.stores.buffers import Buffers
+from streamcut.io.stores.codec import crc32c
+from streamcut.io.stores.guarded import damaged
+from streamcut.io.stores.spec import SHARDS, shard_name
+from streamcut.io.stores.structure import first_problem
+
+
+class StoredDataset(ABC):
+    """A Dataset (`io/dataset.py`) whose subclass says in `fill` where bytes come from.
+
+    Safe to read from several threads, each with buffers of its own.
+    """
+
+    def __init__(self, path: str, manifest: Manifest) -> None:
+        self.path: str | None = path
+        self.manifest = manifest
+        self._first_rows = first_rows(manifest)
+        self._sound: set[int] = set()  # shards whose structure was checked: their checksums say that they are still the same
+
+    @abstractmethod
+    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
+        """Decode the arrays named in `out` into it (dtypes and sizes are the manifest's), each checked against its checksum.
+
+        May use `buffers.raw`. Raises CorruptError naming the file.
+        """
+
+    def where(self, shard: int, name: str = "") -> str:
+        """How messages name a shard, or array `name` of it."""
+        return "/".join(filter(None, (str(self.path), SHARDS, shard_name(shard), name)))
+
+    def buffers(self) -> Buffers:
+        return Buffers(self.manifest.shards)
+
+    def read(self, shard: int, buffers: Buffers | None = None) -> Chunk:
+        """Shard number `shard`; see Dataset.read. Without `buffers` the arrays are new and belong to the caller."""
+        if not 0 <= shard < len(self.manifest.shards):
+            raise IndexError(f"shard {shard} of {len(self.manifest.shards)}")
+        info = self.manifest.shards[shard]
+        buffers = Buffers([info]) if buffers is None else buffers
+        out = {name: buffers.stored(name, array) for name, array in info.arrays.items() if not (info.ones and name == "data")}
+        self.fill(shard, out, buffers)
+        return self._checked(shard, info, out, buffers)
+
+    def _checked(self, shard: int, info: ShardInfo, out: dict[str, np.ndarray], buffers: Buffers) -> Chunk:
+        if shard not in self._sound:
+            problem = first_problem(out["indptr"], out["indices"], out.get("data"), out, self.manifest.statistics.n_features)
+            if problem is not None:
+                name, what = problem
+                raise damaged(self.where(shard, name), what)
+            self._sound.add(shard)
+        return Chunk(
+            indptr=out["indptr"],
+            indices=out["indices"],
+            data=out.get("data"),
+            y=buffers.widened("y", out["y"]),
+            qid=out.get("qid"),
+            weight=buffers.widened("weight", out["weight"]) if "weight" in out else None,
+            first_row=self._first_rows[shard],
+        )
+
+    def check_content(self, shard: int, name: str, array: np.ndarray) -> None:
+        """Raise CorruptError unless the decoded `array` has the checksum that the manifest states."""
+        if crc32c(array) != self.manifest.shards[shard].arrays[name].content_crc32c:
+            raise damaged(self.where(shard, name), "does not have the content that the manifest states")

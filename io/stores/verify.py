@@ -1,0 +1,159 @@
+"""Every file of a store against its manifest, and every problem told, not only the first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import CorruptError
+from streamcut.io.manifest import Manifest, StatisticsBuilder
+from streamcut.io.opening import open_dataset
+from streamcut.io.stores.buffers import Buffers
+from streamcut.io.stores.guarded import damaged, read_guarded
+from streamcut.io.stores.spec import MANIFEST, SHARDS, shard_name
+from streamcut.io.stores.stored import StoredDataset
+from streamcut.io.stores.structure import first_problem
+from streamcut.io.stores.zarr_layout import CHUNK, chunk_length
+from streamcut.io.stores.zarr_store import ZarrStore
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What `verify_store` found.
+
+    files, bytes   guarded files of the store and their length, 0 for a store that is read through zarr-python
+    read_data      whether the content was read, or only lengths and metadata
+    problems       one line each; empty for a sound store
+    unexpected     files that the manifest does not know: they harm nothing
+    """
+
+    path: str
+    backend: str = ""
+    shards: int = 0
+    files: int = 0
+    bytes: int = 0
+    read_data: bool = False
+    problems: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        return not self.problems
+
+
+def verify_store(path: str | os.PathLike, *, read_data: bool) -> VerifyReport:
+    """Compare the store at `path` with its manifest.
+
+    Without `read_data`: metadata files byte by byte, everything else by existence and length. With it: every byte of every file,
+    the structure of every shard and the statistics. Raises what `open_dataset` raises, except CorruptError, which is reported.
+    """
+    name = os.fspath(path)
+    try:
+        data = open_dataset(path)
+    except CorruptError as error:
+        return VerifyReport(name, read_data=read_data, problems=(str(error),))
+    local = _local_files(data)
+    problems = list(_file_problems(name, local, read_data))
+    if read_data:
+        problems += _content_problems(data)
+    return VerifyReport(
+        path=name,
+        backend=data.manifest.backend,
+        shards=len(data.manifest.shards),
+        files=len(local),
+        bytes=sum(length for length, _ in local.values()),
+        read_data=read_data,
+        problems=tuple(dict.fromkeys(problems)),
+        unexpected=tuple(_unexpected(Path(name), local)) if local else (),
+    )
+
+
+def _local_files(data: StoredDataset) -> dict[str, tuple[int, int | None]]:
+    """{path inside the store: (length, CRC-32C of the whole file, or None where the chunk itself is checked when it is read)}.
+
+    Empty for a store that other software wrote: the manifest does not describe its files.
+    """
+    manifest = data.manifest
+    if manifest.backend == "hdf5":
+        return {f"{SHARDS}/{path}": guard for shard in manifest.shards for path, guard in shard.files.items()}
+    return _zarr_files(manifest) if isinstance(data, ZarrStore) else {}
+
+
+def _zarr_files(manifest: Manifest) -> dict[str, tuple[int, int | None]]:
+    files: dict[str, tuple[int, int | None]] = dict(manifest.files)
+    for k, shard in enumerate(manifest.shards):
+        folder = f"{SHARDS}/{shard_name(k)}"
+        files |= {f"{folder}/{path}": guard for path, guard in shard.files.items()}
+        files |= {f"{folder}/{name}/{CHUNK}": (chunk_length(info), None) for name, info in shard.arrays.items() if info.size}
+    return files
+
+
+def _file_problems(root: str, files: dict[str, tuple[int, int | None]], read_data: bool) -> Iterator[str]:
+    for path, (length, crc) in files.items():
+        place = f"{root}/{path}"
+        try:
+            if crc is not None and (read_data or path.endswith(".json")):
+                read_guarded(place, (length, crc))
+            elif not os.path.isfile(place):
+                raise damaged(place, "missing")
+            elif os.path.getsize(place) != length:
+                raise damaged(place, f"is {os.path.getsize(place):,} bytes long, and should be {length:,}")
+        except CorruptError as error:
+            yield str(error)
+
+
+def _content_problems(data: StoredDataset) -> Iterator[str]:
+    """Read every array of every shard."""
+    buffers = Buffers(data.manifest.shards, with_ones=True)
+    statistics: StatisticsBuilder | None = StatisticsBuilder()
+    for shard in range(len(data.manifest.shards)):
+        arrays, problems = _shard_arrays(data, shard, buffers)
+        problems += [] if problems else _row_problems(data, shard, arrays)
+        yield from problems
+        if problems:
+            statistics = None  # of what is left they would say nothing
+        if statistics is not None:
+            statistics.add(_chunk(arrays, buffers))
+    stated = data.manifest.statistics
+    if statistics is not None and statistics.finish(stated.n_features) != stated:
+        yield f"{data.path}/{MANIFEST}: its statistics are not those of the rows; convert the data again"
+
+
+def _shard_arrays(data: StoredDataset, shard: int, buffers: Buffers) -> tuple[dict[str, np.ndarray], list[str]]:
+    arrays, problems = {}, []
+    for name, info in data.manifest.shards[shard].arrays.items():
+        arrays[name] = buffers.stored(name, info)
+        try:
+            data.fill(shard, {name: arrays[name]}, buffers)
+            data.check_content(shard, name, arrays[name])
+        except CorruptError as error:
+            problems.append(str(error))
+    return arrays, problems
+
+
+def _row_problems(data: StoredDataset, shard: int, arrays: dict[str, np.ndarray]) -> list[str]:
+    found = first_problem(arrays["indptr"], arrays["indices"], arrays["data"], arrays, data.manifest.statistics.n_features)
+    if found is not None:
+        return [str(damaged(data.where(shard, found[0]), found[1]))]
+    if bool((arrays["data"] == 1).all()) != data.manifest.shards[shard].ones:
+        return [str(damaged(data.where(shard, "data"), "contradicts the manifest on whether every value is 1"))]
+    return []
+
+
+def _chunk(arrays: dict[str, np.ndarray], buffers: Buffers) -> Chunk:
+    weight = buffers.widened("weight", arrays["weight"]) if "weight" in arrays else None
+    y = buffers.widened("y", arrays["y"])
+    return Chunk(arrays["indptr"], arrays["indices"], arrays["data"], y, arrays.get("qid"), weight)
+
+
+def _unexpected(root: Path, files: dict[str, tuple[int, int | None]]) -> Iterator[str]:
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = os.path.relpath(os.path.join(folder, name), root)
+            if path not in files and path != MANIFEST:
+                yield path

@@ -1,0 +1,61 @@
+"""Reading through zarr-python what the fast reader does not know: zip files, URLs, other codecs, Zarr v2.
+
+Same manifest, same checks, same bits; slower, and each read allocates. A file's own checksum says nothing here, because it was
+written by other software: what is compared is the content of each array.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.abc.store import Store
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.sync import sync
+from zarr.storage import FsspecStore, LocalStore, ZipStore
+
+from streamcut.errors import NotFoundError
+from streamcut.io.stores.buffers import Buffers
+from streamcut.io.stores.guarded import damaged
+from streamcut.io.stores.manifest_file import parse_manifest
+from streamcut.io.stores.spec import MANIFEST, SHARDS, shard_name
+from streamcut.io.stores.stored import StoredDataset
+
+
+class ZarrPythonStore(StoredDataset):
+    """A streamcut store behind any Zarr store that zarr-python opens."""
+
+    def __init__(self, path: str) -> None:
+        store = _zarr_store(path)
+        found = sync(store.get(MANIFEST, default_buffer_prototype()))
+        if found is None:
+            raise NotFoundError(f"{path}: has no {MANIFEST}, so it is not a streamcut store; make one with `streamcut convert`")
+        super().__init__(path, parse_manifest(found.to_bytes(), f"{path}/{MANIFEST}"))
+        try:
+            self._shards: Any = zarr.open_group(store, mode="r")[SHARDS]
+        except Exception as error:  # zarr-python raises whatever its layers raise
+            raise damaged(path, f"is not a readable Zarr group ({error})") from error
+
+    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
+        for name, array in out.items():
+            try:
+                stored = self._shards[f"{shard_name(shard)}/{name}"][...]
+            except Exception as error:  # a codec may raise anything on damaged bytes
+                raise damaged(self.where(shard, name), f"cannot be read ({type(error).__name__}: {error})") from error
+            if stored.shape != array.shape or stored.dtype.newbyteorder("=") != array.dtype:
+                raise damaged(self.where(shard, name), f"is {stored.dtype} {stored.shape}, not {array.dtype} {array.shape}")
+            np.copyto(array, stored)
+            self.check_content(shard, name, array)
+
+
+def _zarr_store(path: str) -> Store:
+    try:
+        if "://" in path:
+            return FsspecStore.from_url(path, read_only=True)
+        if zipfile.is_zipfile(path):
+            return sync(ZipStore.open(path, mode="r"))
+        return LocalStore(path, read_only=True)
+    except (OSError, ValueError, ImportError) as error:
+        raise NotFoundError(f"{path}: cannot be opened ({error})") from error

@@ -1,0 +1,95 @@
+"""Where things lie in a Zarr store and what its zarr.json files say: everything about the layout but the bytes of the arrays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from streamcut.io.manifest import ArrayInfo, ShardInfo
+from streamcut.io.stores.codec import CODEC, TRAILER, crc32c
+from streamcut.io.stores.spec import CSR_ATTRIBUTES, DICT_ATTRIBUTES, FORMAT_VERSION, SHARDS, shard_name
+
+METADATA = "zarr.json"
+CHUNK = "c.0"  # the key of the only chunk under separator ".": no directory more
+_ITEM_BYTES = {"int8": 1, "int32": 4, "int64": 8, "float32": 4, "float64": 8}
+
+
+def group_document(attributes: dict) -> bytes:
+    return _document({"zarr_format": 3, "node_type": "group", "attributes": attributes})
+
+
+def root_document() -> bytes:
+    """zarr.json of the store; `streamcut` is there to recognise a store that has lost its manifest."""
+    return group_document({**DICT_ATTRIBUTES, "streamcut": FORMAT_VERSION})
+
+
+def shards_document() -> bytes:
+    return group_document(DICT_ATTRIBUTES)
+
+
+def csr_document(rows: int, n_features: int) -> bytes:
+    return group_document({**CSR_ATTRIBUTES, "shape": [rows, n_features]})
+
+
+def array_document(dtype: str, size: int) -> bytes:
+    """zarr.json of an array of `size` elements in one chunk. An empty array has a grid but no chunk."""
+    item = _ITEM_BYTES[dtype]
+    return _document(
+        {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": [size],
+            "data_type": dtype,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [max(1, size)]}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
+            "fill_value": 0.0 if dtype.startswith("float") else 0,
+            "codecs": [
+                {"name": "bytes", "configuration": {"endian": "little"}} if item > 1 else {"name": "bytes"},
+                {"name": "blosc", "configuration": {"typesize": item, **CODEC}},
+                {"name": "crc32c"},
+            ],
+            "attributes": {},
+        }
+    )
+
+
+def is_foreign(document: bytes) -> bool:
+    """Whether a zarr.json is that of a sound array which other software has written with other codecs."""
+    try:
+        stated = json.loads(document)
+        return stated["node_type"] == "array" and stated["codecs"] != json.loads(array_document(stated["data_type"], 1))["codecs"]
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def shard_folder(root: Path, shard: int) -> Path:
+    return root / SHARDS / shard_name(shard)
+
+
+def chunk_path(root: str | Path, shard: int, name: str) -> str:
+    return f"{root}/{SHARDS}/{shard_name(shard)}/{name}/{CHUNK}"
+
+
+def chunk_length(info: ArrayInfo) -> int:
+    """Length of the chunk file; 0 when there is none."""
+    return info.stored_bytes + TRAILER if info.size else 0
+
+
+def shard_documents(info: ShardInfo, n_features: int) -> dict[str, bytes]:
+    """The zarr.json files of a shard by their path inside its folder."""
+    arrays = {f"{name}/{METADATA}": array_document(array.dtype, array.size) for name, array in info.arrays.items()}
+    return {METADATA: csr_document(info.rows, n_features), **arrays}
+
+
+def store_documents() -> dict[str, bytes]:
+    """The zarr.json files above the shards by their path inside the store."""
+    return {METADATA: root_document(), f"{SHARDS}/{METADATA}": shards_document()}
+
+
+def guards(documents: dict[str, bytes]) -> dict[str, tuple[int, int]]:
+    """(length, CRC-32C) of each document, as the manifest records them."""
+    return {path: (len(content), crc32c(content)) for path, content in documents.items()}
+
+
+def _document(content: dict) -> bytes:
+    return json.dumps(content, indent=2).encode() + b"\n"

@@ -1,0 +1,158 @@
+"""What to tell the user about a line that the parser refused: the column, the reason, and what to do next."""
+
+from __future__ import annotations
+
+import re
+
+from streamcut.io.text import kernels as k
+
+NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_INDEX = re.compile(rb"\d+")
+_SHOWN = 60  # characters of a token
+
+
+def explain(
+    code: int, line: bytes, at: int, *, first_line: bool, rules: k.Rules, n_features: int | None, label_map: bool
+) -> tuple[int, str]:
+    """(column from 1, reason with token and hint) of `line`, which the kernel refused with `code` at byte `at` of it."""
+    line = line.removesuffix(b"\r")
+    if code in (k.DUPLICATE, k.SUM_OVERFLOW):
+        at = _second_of_its_kind(line)
+    bad = _bad_byte(line)
+    if bad is not None and bad[0] <= at + len(_token(line, at)):
+        at, reason = bad
+        return at + 1, reason
+    token = _token(line, at)
+    reason, hint = _reason(code, line, at, token, rules, n_features, label_map)
+    guess = _guess(line, first_line) if code in (k.BAD_LABEL, k.BAD_INDEX, k.BAD_VALUE) else None
+    hint = guess or hint
+    shown = token[:_SHOWN].decode("ascii", "backslashreplace") + ("…" if len(token) > _SHOWN else "")
+    return at + 1, f"{reason}: {shown or 'end of line'}" + (f" ({hint})" if hint else "")
+
+
+def _token(line: bytes, at: int) -> bytes:
+    end = at
+    while end < len(line) and line[end] not in b" \t#":
+        end += 1
+    return line[at:end]
+
+
+def _bad_byte(line: bytes) -> tuple[int, str] | None:
+    """The first byte that no line may hold: control characters, and beyond ASCII outside of comments."""
+    body = line.partition(b"#")[0]
+    places = [m.start() for m in (re.search(rb"[^\t\x20-\x7e]", body), re.search(rb"\0", line)) if m]
+    if not places:
+        return None
+    at = min(places)
+    byte = line[at]
+    names = {0: "NUL byte", 11: "vertical tab", 12: "form feed", 13: "carriage return inside a line"}
+    name = names.get(byte, f"byte 0x{byte:02x} outside of ASCII" if byte > 126 else f"control character 0x{byte:02x}")
+    hint = ""
+    if line.startswith((b"\xff\xfe", b"\xfe\xff")) or line.count(0) > len(line) // 4:
+        hint = " (this looks like UTF-16 or a binary file; svmlight is plain ASCII text)"
+    elif line.startswith(b"\x89HDF"):
+        hint = " (this looks like an HDF5 file)"
+    return at, name + hint
+
+
+def _second_of_its_kind(line: bytes) -> int:
+    """Where the first feature stands that the line has given before."""
+    seen: set[int | bytes] = set()
+    body = line.partition(b"#")[0]
+    for match in re.finditer(rb"(?<![^ \t])([^ \t:]+):", body):
+        name: int | bytes = int(match[1]) if _INDEX.fullmatch(match[1]) else match[1]
+        if name in seen:
+            return match.start()
+        seen.add(name)
+    return 0
+
+
+def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, str | None]:
+    name, colon, value = token.partition(b":")
+    before = line[:at]
+    match code:
+        case k.BAD_LABEL:
+            return _label_reason(token, rules, label_map)
+        case k.BAD_WEIGHT:
+            return "the weight after the label is not a number ≥ 0", None
+        case k.BAD_QID:
+            return "qid must be a whole number from 0 to 9223372036854775807", None
+        case k.QID_MISSING:
+            return "this row has no qid, but earlier rows have one", "either all rows have a qid, right after the label, or none"
+        case k.QID_UNEXPECTED:
+            return "this row has a qid, but earlier rows have none", "either all rows have a qid, right after the label, or none"
+        case k.BAD_BYTE:
+            return "unexpected byte", None
+        case k.INDEX_LOW:
+            return "feature index 0, but indices begin at 1", "--index-base 0 if the file counts from 0"
+        case k.INDEX_HIGH:
+            if n_features is None:
+                return "feature index too large", None
+            return f"feature index beyond --n-features {n_features} (indices begin at {rules.base})", None
+        case k.OVERFLOW:
+            wide = _is_number(value) and abs(float(value)) < float("inf")
+            return "value too large" + (" for float32" if wide else ""), "--dtype float64" if wide else None
+        case k.SUM_OVERFLOW:
+            return "values of the same feature sum to more than the type can hold", "--dtype float64"
+        case k.DUPLICATE:
+            return "the same feature twice in a row", "--duplicates sum, or --duplicates last"
+    if code == k.BAD_INDEX:
+        if token.startswith(b"qid:"):
+            twice = re.search(rb"(?<![^ \t])qid:", before)
+            return ("a second qid" if twice else "qid must come right after the label"), None
+        if name in (b"cost", b"sid") and colon:
+            return f"{name.decode()}: is not supported", None
+        if not colon:
+            return "expected index:value", None
+        if _INDEX.fullmatch(name.removeprefix(b"-")):
+            return "negative feature index", None
+        return "the feature index is not a whole number", "--hash-bits 22 hashes names of features" if name else None
+    if colon and not value:
+        return "the value is missing after the colon", "is the file cut off?"
+    if b":" in value:
+        return "more than one colon", "this looks like libffm's field:feature:value, which is not svmlight"
+    return "the value is not a number", _number_hint(value)
+
+
+def _label_reason(token: bytes, rules: k.Rules, label_map: bool) -> tuple[str, str | None]:
+    if b":" in token and not rules.label_weights:
+        return "the label is missing, or has a weight", "a label comes first in every row; --label-weights reads label:weight"
+    if label_map:
+        return "the label is not in --label-map", None
+    if b"," in token:
+        return "several labels", "--multilabel LABEL makes the rows that have LABEL +1 and the others -1"
+    if _is_number(token):
+        return "the label is too large", None
+    if token.lower().lstrip(b"+-") in (b"nan", b"inf", b"infinity"):
+        return "the label is not finite", None
+    return "the label is not a number", _number_hint(token) or "--label-map name=number,… translates names"
+
+
+def _is_number(token: bytes) -> bool:
+    return NUMBER.fullmatch(token) is not None
+
+
+def _number_hint(token: bytes) -> str | None:
+    if token.lower().lstrip(b"+-") in (b"nan", b"inf", b"infinity"):
+        return "values must be finite"
+    if re.fullmatch(rb"[+-]?0[xX].*", token):
+        return "hexadecimal numbers are not read"
+    if re.fullmatch(rb"[+-]?\d+,\d+", token):
+        return "the decimal mark is a point"
+    return None
+
+
+def _guess(line: bytes, first_line: bool) -> str | None:
+    """What other format a whole line looks like."""
+    text = line.strip()
+    if text.startswith((b"{", b"[")):
+        return "this looks like JSON"
+    if b"|" in text:
+        return "this looks like Vowpal Wabbit"
+    if first_line and re.fullmatch(rb"\d+[ \t]+\d+([ \t]+\d+)?", text):
+        return "this looks like the header of an XMLC file, 'rows features labels'; remove the line"
+    if b":" not in text and (text.count(b",") >= 2 or text.count(b";") >= 2):
+        return "this looks like CSV"
+    if text.startswith((b"PK\x03", b"PAR1", b"<")):
+        return "this looks like another kind of file"
+    return None

@@ -1,0 +1,350 @@
+"""svmlight files of any size as blocks of rows: parsed in parallel, yielded in order, in bounded memory."""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.io.text import kernels as k
+from streamcut.io.text.blocks import BlockParser, ParsedBlock, Refused
+from streamcut.io.text.groups import GroupCheck
+from streamcut.io.text.inputs import find_inputs
+from streamcut.io.text.messages import NUMBER, explain
+from streamcut.io.text.raw_blocks import RawBlock, ReadAhead, read_blocks
+
+logger = logging.getLogger(__name__)
+
+_NO_LIMIT = np.iinfo(np.int64).max
+_DUPLICATES = {"error": k.ERROR, "sum": k.SUM, "last": k.LAST}
+
+
+@dataclass(frozen=True)
+class SvmlightOptions:
+    """How to read svmlight text. Raises UsageError for values and combinations that make no sense.
+
+    index_base    0, 1, or None: found by a full scan before the first block; needs n_features, and files that can be read twice
+    n_features    refuse features beyond; None takes all that fit int64
+    hash_bits     hash features, numbers or names (any bytes), into 2**hash_bits columns; what meets in a column is summed
+    dtype         "float32" (overflow is refused, underflow to 0 is counted) or "float64"
+    duplicates    the same feature twice in a row: "error", "sum" or "last"
+    label_map     {token: label}; with it, every label must be a key
+    multilabel    labels are sets such as `1,2`, possibly empty: y is +1 where this label is in the set and -1 elsewhere
+    label_weights labels may be `label:weight` with a weight ≥ 0, 1 by default
+    keep_zeros    keep entries whose value is 0
+    on_error      "raise", or "skip": leave refused lines out and report them, at most max_errors of them
+    group_by_qid  the rows are going to be grouped later: qid need not stand together
+    """
+
+    index_base: int | None = 1
+    n_features: int | None = None
+    hash_bits: int | None = None
+    dtype: str = "float32"
+    duplicates: str = "error"
+    label_map: dict[str, float] | None = None
+    multilabel: float | None = None
+    label_weights: bool = False
+    keep_zeros: bool = False
+    on_error: str = "raise"
+    max_errors: int = 1000
+    group_by_qid: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, allowed in (
+            ("index_base", self.index_base, (0, 1, None)),
+            ("dtype", self.dtype, ("float32", "float64")),
+            ("duplicates", self.duplicates, tuple(_DUPLICATES)),
+            ("on_error", self.on_error, ("raise", "skip")),
+        ):
+            if value not in allowed:
+                raise UsageError(f"{name} must be one of {', '.join(map(str, allowed))}, not {value!r}")
+        if self.n_features is not None and not 1 <= self.n_features < _NO_LIMIT:
+            raise UsageError(f"n_features must be at least 1, not {self.n_features}")
+        if self.hash_bits is not None and not 1 <= self.hash_bits <= 31:
+            raise UsageError(f"hash_bits must be from 1 to 31, not {self.hash_bits}")
+        if self.hash_bits is not None and (self.n_features is not None or self.index_base is None):
+            raise UsageError(
+                "hash_bits gives the number of features; it goes with neither n_features nor an automatic index base"
+            )
+        if self.index_base is None and self.n_features is None:
+            raise UsageError(
+                "an automatic index base needs --n-features, to tell features that begin at 1 from a feature 0 that never occurs"
+            )
+        if self.multilabel is not None and self.label_weights:
+            raise UsageError("multilabel and label_weights exclude each other: an empty label and a weight look the same")
+        if self.label_map is not None and not all(np.isfinite(label) for label in self.label_map.values()):
+            raise UsageError("label_map: labels must be finite numbers")
+        if self.max_errors < 0:
+            raise UsageError(f"max_errors must be at least 0, not {self.max_errors}")
+
+
+class Reject(NamedTuple):
+    """A line left out under on_error="skip"; `reason` begins with the column."""
+
+    file: str
+    line: int
+    reason: str
+    raw: bytes
+
+
+class SvmlightSource:
+    """Rows of the svmlight files that `paths` name (see find_inputs), compressed or not.
+
+    Memory: (threads + 1) × block_bytes of text, the rows of as many blocks, and a line that is longer than a block, up to
+    max_line_bytes. With threads=1 all work is done by the caller's thread; otherwise one thread reads ahead and `threads` parse.
+
+    counters   of the blocks yielded so far: files, rows, lines, comment_lines, unsorted_rows, explicit_zeros, underflows,
+               duplicates, skipped_lines, no_final_newline
+    identity   what a resumed run must have in common with the first (JSON types)
+    index_base the base in use; None until an automatic one is found
+    rejects    refused lines under on_error="skip", unless `on_reject` takes them
+    """
+
+    def __init__(
+        self,
+        paths: list[str],
+        options: SvmlightOptions | None = None,
+        *,
+        threads: int = 2,
+        block_bytes: int = 2 << 20,
+        max_line_bytes: int = 1 << 28,
+        on_reject: Callable[[Reject], None] | None = None,
+    ) -> None:
+        if threads < 1 or block_bytes < 16:
+            raise UsageError(f"threads must be at least 1 and block_bytes at least 16, not {threads} and {block_bytes}")
+        self.options = options or SvmlightOptions()
+        self.inputs = find_inputs(paths)
+        self.index_base = self.options.index_base
+        self.rejects: list[Reject] = []
+        self._threads, self._block_bytes, self._line_limit = threads, block_bytes, max(max_line_bytes, block_bytes)
+        self._on_reject = on_reject or self.rejects.append
+        self.counters = _no_counts()
+        self.identity = {
+            "inputs": [[i.name, i.size, i.mtime_ns] for i in self.inputs],
+            "options": asdict(self.options),
+            "block_bytes": block_bytes,
+        }
+
+    def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
+        """(rows, where their block started) of each block that has rows, in order; `start`, such a place, goes on from there.
+
+        Rows own their arrays: indices int32, or int64 in a block with an index beyond int32; data of options.dtype; y float64;
+        qid int64 if the rows have one; weight float64 with label_weights. Continuing yields identical blocks and counters. It
+        seeks in plain files, decompresses and discards in others, and reads rows with qid again from the beginning.
+
+        Raises BadInputError with file:line:column, NotFoundError, and MemoryBudgetError for a line beyond max_line_bytes.
+        """
+        self.rejects.clear()
+        if self.index_base is None:
+            self.index_base = start["index_base"] if start else self._find_base()
+        groups = None if self.options.group_by_qid else GroupCheck()
+        replay = start is not None and start["qid_mode"] == k.QID_REQUIRED and groups is not None
+        state = _State.at(None if replay else start)
+        self.counters = state.counters
+        rules = self._rules(self.index_base, self.options.n_features)
+        with closing(self._parsed(rules, state)) as parsed_blocks:
+            for raw, parsed in parsed_blocks:
+                place = state.place(raw, self.index_base)
+                again = replay and start is not None and place["rows"] < start["rows"]
+                self._account(raw, parsed, rules, state, report=not again)
+                if parsed.chunk.qid is not None and groups is not None:
+                    self._check_groups(raw, parsed, place, groups)
+                chunk = replace(parsed.chunk, first_row=place["rows"])
+                if chunk.n_rows and not again:
+                    yield chunk, place
+        if state.counters["rows"] == 0:
+            names = ", ".join(i.name for i in self.inputs[:3]) + (", …" if len(self.inputs) > 3 else "")
+            raise BadInputError(f"{names}: no rows")
+
+    def _rules(self, base: int, n_features: int | None) -> k.Rules:
+        o = self.options
+        return k.Rules(
+            base=base,
+            last=_NO_LIMIT if n_features is None else n_features - 1 + base,
+            hash_bits=o.hash_bits or 0,
+            duplicates=k.SUM if o.hash_bits else _DUPLICATES[o.duplicates],
+            keep_zeros=o.keep_zeros,
+            label_tokens=o.label_map is not None or o.multilabel is not None,
+            label_weights=o.label_weights,
+        )
+
+    def _find_base(self) -> int:
+        """The index base that all files agree on: 0 if any has index 0, else 1."""
+        streams = [i.name for i in self.inputs if not i.regular]
+        if streams:
+            raise UsageError(
+                f"{streams[0]}: an automatic index base reads the data twice, but a pipe can be read once; give --index-base"
+            )
+        lowest = [_NO_LIMIT] * len(self.inputs)
+        highest = [-1] * len(self.inputs)
+        state = _State.at(None)
+        rules = self._rules(0, None)
+        with closing(self._parsed(rules, state)) as parsed_blocks:
+            for raw, parsed in parsed_blocks:
+                self._account(raw, parsed, rules, state, report=False)
+                lowest[raw.file] = min(lowest[raw.file], parsed.lowest)
+                highest[raw.file] = max(highest[raw.file], parsed.highest)
+        n = self.options.n_features
+        zero = next((i.name for i, low in zip(self.inputs, lowest, strict=True) if low == 0), None)
+        one = next((i.name for i, high in zip(self.inputs, highest, strict=True) if high == n), None)
+        if zero is not None and one is not None and zero != one:
+            raise BadInputError(
+                f"{one} has index {n}, so its features begin at 1, but {zero} has index 0; convert each with its --index-base"
+            )
+        return 1 if zero is None else 0
+
+    def _parsed(self, rules: k.Rules, state: _State) -> Generator[tuple[RawBlock, ParsedBlock]]:
+        """Blocks in order. Until the first row has said whether rows have a qid, one at a time."""
+        skip = self.options.on_error == "skip"
+        wide = (self.options.n_features or 0) > 1 << 31
+
+        def parse(raw: RawBlock) -> ParsedBlock:
+            return parsers[id(raw)].parse(raw, rules, state.qid_mode, self._label, skip)
+
+        free: queue.SimpleQueue[RawBlock | None] = queue.SimpleQueue()
+        buffers = [RawBlock(self._block_bytes, k.PADDING) for _ in range(self._threads + 1 if self._threads > 1 else 1)]
+        parsers = {id(raw): BlockParser(np.dtype(self.options.dtype), wide) for raw in buffers}
+        for raw in buffers:
+            free.put(raw)
+        reading = read_blocks(self.inputs, state.file, state.offset, free, self._line_limit)
+        if self._threads == 1:
+            with closing(reading):
+                for raw in reading:
+                    yield raw, parse(raw)
+                    free.put(raw)
+            return
+        working: deque[tuple[RawBlock, Future[ParsedBlock]]] = deque()
+        ahead = ReadAhead(reading, free)
+        pool = ThreadPoolExecutor(self._threads, thread_name_prefix="streamcut-parse")
+        try:
+            for raw in ahead:
+                working.append((raw, pool.submit(parse, raw)))
+                while len(working) >= (1 if state.qid_mode == k.QID_UNKNOWN else self._threads):
+                    raw, future = working.popleft()
+                    yield raw, future.result()
+                    free.put(raw)
+            for raw, future in working:
+                yield raw, future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            ahead.close()
+
+    def _label(self, token: bytes) -> float:
+        """The label that a token means under label_map and multilabel, nan if none."""
+        if self.options.multilabel is None:
+            return self._one_label(token)
+        labels = [self._one_label(part) for part in token.split(b",")] if token else []
+        if not all(np.isfinite(labels)):
+            return np.nan
+        return 1.0 if self.options.multilabel in labels else -1.0
+
+    def _one_label(self, token: bytes) -> float:
+        if self.options.label_map is not None:
+            return self.options.label_map.get(token.decode("utf-8", "backslashreplace"), np.nan)
+        return float(token) if NUMBER.fullmatch(token) else np.nan
+
+    def _account(self, raw: RawBlock, parsed: ParsedBlock, rules: k.Rules, state: _State, *, report: bool) -> None:
+        """Carry `state` past the block; raise for its first refused line, or (with `report`) report all of them."""
+        name, before, counters = self.inputs[raw.file].name, state.lines, state.counters
+        if raw.too_long:
+            raise MemoryBudgetError(
+                f"{name}:{before + 1}: the line has more than {raw.stop:,} bytes, max_line_bytes allows {self._line_limit:,}; "
+                "raise the memory limit, or check that this is a text file"
+            )
+        for refused in parsed.refused:
+            self._refuse(name, before + refused.line + 1, refused, rules, counters, report)
+        counters["files"] += raw.last
+        counters["rows"] += parsed.chunk.n_rows
+        counters["lines"] += parsed.lines
+        counters["comment_lines"] += parsed.comments
+        counters["unsorted_rows"] += 0 if rules.hash_bits else parsed.unsorted_rows
+        counters["explicit_zeros"] += parsed.zeros
+        counters["underflows"] += parsed.underflows
+        counters["duplicates"] += parsed.duplicates
+        if raw.unterminated:
+            counters["no_final_newline"] += 1
+            if report:
+                logger.warning("%s: no line feed at the end of the file; is it complete?", name)
+        state.qid_mode = parsed.qid_mode
+        state.lines = 0 if raw.last else before + parsed.lines
+
+    def _refuse(self, name: str, line: int, refused: Refused, rules: k.Rules, counters: dict[str, int], report: bool) -> None:
+        column, reason = explain(
+            refused.code,
+            refused.text,
+            refused.at,
+            first_line=line == 1,
+            rules=rules,
+            n_features=self.options.n_features,
+            label_map=self.options.label_map is not None,
+        )
+        if self.options.on_error == "raise":
+            raise BadInputError(f"{name}:{line}:{column}: {reason}")
+        counters["skipped_lines"] += 1
+        if counters["skipped_lines"] > self.options.max_errors:
+            raise BadInputError(
+                f"more than {self.options.max_errors} refused lines (--max-errors); at {name}:{line}:{column}: {reason}"
+            )
+        if report:
+            self._on_reject(Reject(name, line, f"{column}: {reason}", refused.text))
+
+    def _check_groups(self, raw: RawBlock, parsed: ParsedBlock, place: dict, groups: GroupCheck) -> None:
+        qid = parsed.chunk.qid
+        assert qid is not None
+        row = groups.first_repeat(qid)
+        if row is None:
+            return
+        name, line = self.inputs[raw.file].name, place["lines"] + _line_of_row(raw, parsed, row) + 1
+        raise BadInputError(
+            f"{name}:{line}: qid {qid[row]} comes back after other rows; rows of a qid must stand together (or --group-by-qid)"
+        )
+
+
+@dataclass
+class _State:
+    """What blocks carry over to the next; `file` and `offset` are where reading begins."""
+
+    file: int
+    offset: int
+    lines: int
+    qid_mode: int
+    counters: dict[str, int]
+
+    @classmethod
+    def at(cls, place: dict | None) -> _State:
+        if place is None:
+            return cls(0, 0, 0, k.QID_UNKNOWN, _no_counts())
+        return cls(place["file"], place["offset"], place["lines"], place["qid_mode"], dict(place["counters"]))
+
+    def place(self, raw: RawBlock, index_base: int) -> dict:
+        return {
+            "file": raw.file,
+            "offset": raw.offset,
+            "lines": self.lines,
+            "rows": self.counters["rows"],
+            "qid_mode": self.qid_mode,
+            "index_base": index_base,
+            "counters": dict(self.counters),
+        }
+
+
+def _no_counts() -> dict[str, int]:
+    names = "files rows lines comment_lines unsorted_rows explicit_zeros underflows duplicates skipped_lines no_final_newline"
+    return dict.fromkeys(names.split(), 0)
+
+
+def _line_of_row(raw: RawBlock, parsed: ParsedBlock, row: int) -> int:
+    """The line, from 0 in its block, of a row: rows are the lines that are neither blank, comment nor refused."""
+    refused = {r.line for r in parsed.refused}
+    lines = bytes(memoryview(raw.text)[: raw.stop]).removeprefix(b"\xef\xbb\xbf" if raw.offset == 0 else b"").split(b"\n")
+    rows = (number for number, line in enumerate(lines) if number not in refused and line.strip(b" \t\r")[:1] not in (b"", b"#"))
+    return next(number for position, number in enumerate(rows) if position == row)
