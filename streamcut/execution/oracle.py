@@ -67,7 +67,7 @@ class LinearOracle:
         return numbers, {f"rows.{name}": array for name, array in self._runner.rows.items()}
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
-        """Go on from what `saved` gave; `fill` reads the array of a name, and calls the function that it is given now and then."""
+        """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
         self.total_weight, self.passes, self.traffic = numbers["total_weight"], numbers["passes"], Traffic(**numbers["traffic"])
         for name, array in self._runner.rows.items():
             fill(f"rows.{name}", array, self.release)

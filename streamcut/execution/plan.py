@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.runner import ROW_BLOCK
-from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
+from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.units import format_bytes
 
 _SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps

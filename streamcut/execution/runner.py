@@ -51,7 +51,7 @@ class PassReport:
     traffic: Traffic
 
 
-class Interrupted(Exception):
+class Interrupted(Exception):  # noqa: N818 - nothing is wrong
     """A pass was broken off because somebody asked for the end of the run."""
 
 

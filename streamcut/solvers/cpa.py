@@ -34,7 +34,7 @@ def solve(oracle: LinearOracle, progress: Progress, *, max_cuts: int) -> Solutio
             progress.keep(s, oracle)
             cut, loss = oracle.cut_at(s.w)
             F = 0.5 * vectors.dot(s.w, s.w) + oracle.C * loss
-            if F < s.F_b:
+            if s.F_b > F:
                 s.w_b, s.F_b = s.w, F
             s.improve(cut, rule)
     except Interrupted:
