@@ -271,7 +271,7 @@ def test_lanes_come_from_the_data_and_cover_all_rows():
         assert (np.diff(bounds) > 0).all()
     assert len(plan_lanes(statistics)) == 1
     assert len(plan_lanes(replace(statistics, nnz=10**9))) == 16
-    assert len(plan_lanes(replace(statistics, nnz=10**9, n_features=10**8))) == 1
+    assert len(plan_lanes(replace(statistics, nnz=10**9, n_features=10**9))) == 1
 
 
 def test_stop_reasons():

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from streamcut.io.manifest import Statistics
 
 _MAX_LANES = 16
-_MIN_NNZ = 1 << 17  # below it, threads cost more than they bring
-_MIN_NNZ_PER_FEATURE = 8  # a lane owns a dense sum of d numbers: it should touch far more entries than that
+_MIN_NNZ = 1 << 19  # below it, threads cost more than they bring
+_MIN_NNZ_PER_FEATURE = 4  # a lane owns a dense sum of d numbers: it should touch more entries than that
 
 
 @dataclass(frozen=True, slots=True)
