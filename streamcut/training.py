@@ -30,7 +30,7 @@ from streamcut.risks.hinge import Hinge
 from streamcut.solvers import cpa, ocas
 from streamcut.solvers.progress import Observer, Progress, Solution, StoppingRule
 
-_BUNDLE_NUMBERS = 32 << 20  # the default bundle holds at most so many float64 (256 MiB)
+_BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most so many float64 (128 MiB)
 
 
 def train(
@@ -54,7 +54,7 @@ def train(
     target, max_passes, max_time   stop at this objective, after so many passes, after so many seconds
     positive_label   this label against all others; default: the larger of two
     positive_weight  factor on the weights of rows with the positive label
-    max_cuts         size of the bundle; default: as many as 256 MiB hold, 20 to 1000
+    max_cuts         size of the bundle; default: as many as 128 MiB hold, 20 to 1000
     lanes            rows are summed in so many fixed ranges; default: from the size of the data
     workers, scheduler   threads (default: one a processor), or "sync" for none
     memory           "4GB", "50%" or "auto": ceiling on the resident memory of this process
