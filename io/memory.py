@@ -20,7 +20,7 @@ class MemoryDataset:
     Raises BadInputError for lengths that differ, values that are not finite, weights below 0 and qid that are not grouped.
     """
 
-    path = None
+    path: str | None = None
 
     def __init__(self, X, y, *, weight=None, qid=None, n_features: int | None = None, shard_nnz: int = SHARD_NNZ) -> None:
         X = sp.csr_array(X)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from streamcut.errors import MemoryBudgetError
+from streamcut.execution.row_state import SPILLED_BYTES
 from streamcut.execution.runner import ROW_BLOCK
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
@@ -76,10 +77,12 @@ def plan_memory(
         if _sum([*lines, row_state, reading]) + sum(sizes) <= budget:  # nothing is ever read again, no worker needs buffers
             return MemoryPlan(budget, (*lines, row_state, reading), everything, sum(sizes))
         lines.append((f"buffers of {workers} workers", workers * buffer_bytes(manifest)))
+    mapped = workers * (row_bytes // 8) * SPILLED_BYTES
+    in_files = (f"{row_state[0]}, in scratch files", mapped)
+    spilled = mapped < row_state[1] and _sum([*lines, row_state]) > budget
+    lines.append(in_files if spilled else row_state)
     if _sum(lines) > budget:
         raise _refusal(budget, lines)
-    spilled = _sum([*lines, row_state]) > budget
-    lines.append((f"{row_state[0]}, in scratch files" if spilled else row_state[0], 0 if spilled else row_state[1]))
     if in_memory:
         return MemoryPlan(budget, tuple(lines), everything, 0, spilled)
     pinned, used, free = set(), 0, budget - _sum(lines)

@@ -19,7 +19,8 @@ from streamcut.errors import NotFoundError
 from streamcut.files import disk_full
 
 Rows = dict[str, np.ndarray]
-_WINDOW = 1 << 16  # a page fault maps up to so many bytes around it
+_WINDOW = 2 << 20  # a page fault maps up to so many bytes around it: the largest folio of the page cache
+SPILLED_BYTES = 2 * _WINDOW  # what one array in a scratch file takes at most for each worker, its block aside
 
 
 class RowState:

@@ -41,8 +41,8 @@ def write_checkpoint(path: Path, record: Mapping[str, Any], arrays: Mapping[str,
 
     def parts() -> Iterator[bytes | memoryview]:
         digest = hashlib.sha256()
-        for part in (_MAGIC, len(header).to_bytes(8, "little"), header, *arrays.values()):
-            view = memoryview(part).cast("B") if len(part) else memoryview(b"")
+        head = _MAGIC + len(header).to_bytes(8, "little") + header
+        for view in (memoryview(head), *(_bytes_of(array) for array in arrays.values())):
             for start in range(0, len(view), _PIECE):
                 piece = view[start : start + _PIECE]
                 digest.update(piece)
@@ -74,7 +74,7 @@ class StoredCheckpoint:
         dtype, shape, offset = self.arrays[name]
         if (out.dtype.str, out.shape) != (dtype, shape):
             raise CorruptError(f"{self.path}: array {name} is {dtype} {shape}, expected {out.dtype.str} {out.shape}")
-        view = memoryview(out).cast("B") if out.size else memoryview(b"")
+        view = _bytes_of(out)
         with open(self.path, "rb", buffering=0) as file:
             file.seek(offset)
             start = 0
@@ -84,6 +84,10 @@ class StoredCheckpoint:
                     raise CorruptError(f"{self.path}: became shorter while it was read")
                 start += count
                 after()
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
 
 
 def open_checkpoint(path: Path) -> StoredCheckpoint:
@@ -175,8 +179,8 @@ class Checkpoints:
             if self._options.resume:
                 log.warning("%s holds no checkpoint yet: training begins anew", self._folder)
             return
-        for error in damaged:
-            log.warning("%s; going on from %s", error, whole[0].path)
+        for problem in damaged:
+            log.warning("%s; going on from %s", problem, whole[0].path)
         self.found = max(whole, key=lambda checkpoint: checkpoint.record["generation"])
         self._generation = self.found.record["generation"]
         theirs = self.found.record["identity"]

@@ -50,7 +50,8 @@ def solve(
                     plane = oracle.score_and_cut(s.w, s.k + mu * (1.0 - s.k))
                 else:
                     oracle.score(s.w)
-                s.k = minimise_along_line(*vectors.line(s.w_b, s.w), oracle.C, oracle)
+                A0, B0 = vectors.line(s.w_b, s.w)
+                s.k = minimise_along_line(A0, B0, oracle.C, oracle)
                 square = vectors.move(s.w_b, s.w, s.k)
                 s.F_b = 0.5 * square + oracle.C * oracle.step(s.k)
                 s.stepped = True

@@ -127,17 +127,14 @@ class Progress:
         The first call of a resumed run records nothing: this iteration is in the history already.
         """
         seconds = time.monotonic() - self._started
-        resumed, self._resumed = self._resumed, False
-        last = self.history[-1] if self.history else None
-        if not resumed:
+        if self._resumed:
+            self._resumed = False
+        else:
             self._record(primal, lower_bound, step, cuts, seconds, oracle)
-        reason = self.rule.reason(primal, lower_bound, oracle.c_bar, oracle.passes, seconds)
-        if reason is None and last is not None:
-            if not resumed:
-                moved = 1e-15 * abs(primal)
-                moving = last.primal - primal > moved or lower_bound - last.lower_bound > moved
-                self.still = 0 if moving else self.still + 1
-            reason = StopReason.STALLED if self.still >= self.patience else None
+        now = self.history[-1]
+        reason = self.rule.reason(now.primal, now.lower_bound, oracle.c_bar, now.passes, seconds)
+        if reason is None and self.still >= self.patience:
+            reason = StopReason.STALLED
         return StopReason.INTERRUPTED if reason is None and self.stop() else reason
 
     def keep(self, state: Saved, oracle: LinearOracle) -> None:
@@ -177,6 +174,11 @@ class Progress:
             traffic.bytes_read,
             min(share, 1.0),
         )
+        if self.history:
+            last = self.history[-1]
+            moved = 1e-15 * abs(primal)
+            moving = last.primal - primal > moved or lower_bound - last.lower_bound > moved
+            self.still = 0 if moving else self.still + 1
         self.history.append(now)
         if self.observe is not None:
             self.observe(now)
