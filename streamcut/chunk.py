@@ -47,3 +47,31 @@ class Chunk:
             weight=None if self.weight is None else self.weight[cut],
             first_row=self.first_row + start,
         )
+
+
+def copied(chunk: Chunk) -> Chunk:
+    """The same rows in memory of their own."""
+    return concatenate([chunk])
+
+
+def concatenate(chunks: list[Chunk]) -> Chunk:
+    """Consecutive rows as one chunk of their own memory; values take the smallest type that holds those of all."""
+    lengths = np.concatenate([np.diff(c.indptr) for c in chunks])
+    data = None
+    if any(c.data is not None for c in chunks):
+        parts = [np.ones(c.nnz, np.int8) if c.data is None else c.data[c.indptr[0] : c.indptr[-1]] for c in chunks]
+        data = np.concatenate(parts)
+
+    def joined(name: str) -> np.ndarray | None:
+        arrays = [getattr(c, name) for c in chunks]
+        return None if arrays[0] is None else np.concatenate(arrays)
+
+    return Chunk(
+        np.append(0, np.cumsum(lengths)),
+        np.concatenate([c.indices[c.indptr[0] : c.indptr[-1]] for c in chunks]),
+        data,
+        np.concatenate([c.y for c in chunks]),
+        joined("qid"),
+        joined("weight"),
+        chunks[0].first_row,
+    )

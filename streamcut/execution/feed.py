@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.chunk import Chunk, concatenate, copied
 from streamcut.files import failpoint
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 
@@ -45,21 +45,34 @@ class Feed:
         """Buffers for one worker, or None when no shard will ever need them."""
         return self.data.buffers() if len(self.pinned) < len(self.data.manifest.shards) else None
 
-    def blocks(
-        self, start: int, stop: int, buffers: object | None, traffic: Traffic, *, backward: bool = False
-    ) -> Iterator[Chunk]:
+    def blocks(self, start: int, stop: int, buffers: object | None, traffic: Traffic, *, alignment: int = 1) -> Iterator[Chunk]:
         """Rows start:stop in order, at most BLOCK_NNZ entries at once (or one longer row); a block is valid until the next.
 
-        `backward`: the last block first. The rows of a block always stand in their order.
+        `alignment`: blocks begin and end only at rows that are multiples of it, or at `start` and `stop`. Rows between two such
+        places that lie in different shards are put together, so where shards end cannot be seen.
         """
-        shards = range(int(np.searchsorted(self._first, start, side="right")) - 1, int(np.searchsorted(self._first, stop)))
-        for shard in reversed(shards) if backward else shards:
+        kept: list[Chunk] = []  # the rows after the last such place, when their shard ended before the next one
+        shard = int(np.searchsorted(self._first, start, side="right")) - 1
+        while start < stop:
             chunk = self._shard(shard, buffers, traffic)
-            first = self._first[shard]
-            rows = replace(chunk, first_row=first).rows(max(start - first, 0), min(stop, self._first[shard + 1]) - first)
-            yield from reversed([*_blocks(rows)]) if backward else _blocks(rows)
+            first, last = self._first[shard], min(stop, self._first[shard + 1])
+            rows = replace(chunk, first_row=first).rows(start - first, last - first)
             traffic.rows += rows.n_rows
             traffic.nnz += rows.nnz
+            if kept:
+                missing = -start % alignment
+                kept.append(rows.rows(0, missing))
+                rows = rows.rows(min(missing, rows.n_rows), rows.n_rows)
+                if rows.n_rows or last == stop or last % alignment == 0:
+                    yield concatenate(kept)
+                    kept = []
+                else:
+                    kept[-1] = copied(kept[-1])
+            whole = rows.n_rows if last == stop else max(rows.n_rows - last % alignment, 0)
+            yield from _blocks(rows.rows(0, whole), alignment)
+            if whole < rows.n_rows:
+                kept = [copied(rows.rows(whole, rows.n_rows))]
+            start, shard = last, shard + 1
 
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> Chunk:
         failpoint("train.shard")
@@ -76,10 +89,14 @@ class Feed:
             return self._kept[shard]
 
 
-def _blocks(chunk: Chunk) -> Iterator[Chunk]:
+def _blocks(chunk: Chunk, alignment: int) -> Iterator[Chunk]:
     start, n = 0, chunk.n_rows
     while start < n:
         limit = chunk.indptr[start] + BLOCK_NNZ
-        stop = max(start + 1, int(np.searchsorted(chunk.indptr, limit, side="right")) - 1)
+        stop = int(np.searchsorted(chunk.indptr, limit, side="right")) - 1
+        if stop < n:
+            stop -= (chunk.first_row + stop) % alignment
+            at_least = alignment - (chunk.first_row + start) % alignment
+            stop = min(max(start + at_least, stop), n)
         yield chunk.rows(start, stop)
         start = stop

@@ -66,7 +66,7 @@ class ScorePass:
     first: bool = False
     needs_data: ClassVar[bool] = True
     can_be_broken_off: ClassVar[bool] = True
-    backward: ClassVar[bool] = False
+    alignment: ClassVar[int] = 1
 
     def begin(self) -> CutSums:
         return CutSums(np.zeros(len(self.w)) if self.at_w or self.kappa is not None else None)
@@ -107,7 +107,7 @@ class CutPass:
     kappa: float
     needs_data: ClassVar[bool] = True
     can_be_broken_off: ClassVar[bool] = True
-    backward: ClassVar[bool] = False
+    alignment: ClassVar[int] = 1
 
     def begin(self) -> CutSums:
         return CutSums(np.zeros(self.dimension))
@@ -130,7 +130,7 @@ class _RowPass:
     """Base of passes over the row state alone, whose partial is one or more arrays that add up."""
 
     needs_data: ClassVar[bool] = False
-    backward: ClassVar[bool] = False
+    alignment: ClassVar[int] = 1
 
     def finish(self, partial, rows: Rows, first_row: int) -> None:
         """Nothing is left to do."""

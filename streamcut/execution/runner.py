@@ -30,6 +30,10 @@ class Pass(Protocol):
 
     needs_data: ClassVar[bool]
 
+    @property
+    def alignment(self) -> int:
+        """Blocks begin and end only at rows that are multiples of it, or where the lane does."""
+
     def begin(self) -> Any:
         """A zero partial sum for a lane."""
 
@@ -134,7 +138,7 @@ class Runner:
             for first in range(start, stop, ROW_BLOCK):
                 yield first, min(first + ROW_BLOCK, stop), None
             return
-        for chunk in self.feed.blocks(start, stop, self._buffers[worker], traffic, backward=work.backward):
+        for chunk in self.feed.blocks(start, stop, self._buffers[worker], traffic, alignment=work.alignment):
             yield chunk.first_row, chunk.first_row + chunk.n_rows, chunk
 
 

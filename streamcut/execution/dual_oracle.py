@@ -1,0 +1,93 @@
+"""What `bundle-dca` sees of the data: two cuts a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from streamcut.bundle.bundle import Merge
+from streamcut.execution.dual_passes import Ascent, DualPass, DualSums, MergePass, SweepPass
+from streamcut.execution.oracle import Cut, LinearOracle
+from streamcut.execution.row_cache import CacheSize, RowCache
+from streamcut.execution.runner import Runner
+from streamcut.io.manifest import Statistics
+from streamcut.passes import vectors
+from streamcut.risks.hinge import Hinge
+
+_GROUP_NNZ = 1 << 16  # rows of a group stay in the second cache level while they are visited in random order
+
+
+def group_rows(statistics: Statistics) -> int:
+    """Rows that are visited in random order among themselves; it depends on the whole data, not on shards."""
+    return min(max(1, _GROUP_NNZ * statistics.n_rows // max(statistics.nnz, 1)), 8192)
+
+
+class DualOracle(LinearOracle):
+    """A linear oracle that also does dual coordinate ascent.
+
+    Rows remember their shares in `max_cuts` cuts. Every lane has a cache of `size` (None: none), which is swept at most `sweeps`
+    times after each pass.
+    """
+
+    def __init__(
+        self, runner: Runner, risk: Hinge, *, C: float, bias: float, max_cuts: int, size: CacheSize | None, sweeps: int
+    ) -> None:
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
+        runner.row_state.add("codes", np.uint16, (max_cuts,))
+        self._group = group_rows(runner.feed.data.manifest.statistics)
+        self._sweeps = sweeps
+        self._caches = {} if size is None or sweeps == 0 else {start: RowCache(size) for start in runner.lanes.bounds[:-1]}
+
+    def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
+        """One pass: the margins of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
+
+        Each is Σ π_i (−y_i x_i, 1) with 0 ≤ π_i ≤ u_i / M, summed from its shares alone: valid whatever rows remembered.
+        """
+        for cache in self._caches.values():
+            cache.clear()
+        order = np.random.default_rng(self.passes).permutation(self._group)
+        bounds = self._runner.lanes.bounds
+        work = DualPass(self._risk, self._grids, self.C, self._bias, ascent, order, self._caches, bounds, first)
+        sums = self._read(work)
+        if first:
+            self.total_weight = sums.weight
+        if self._caches:
+            self._sweep(ascent, sums)
+        M = self.total_weight
+        return Cut(sums.table[:, 2] / M, float(sums.b[0] / M)), Cut(sums.table[:, 3] / M, float(sums.b[1] / M))
+
+    def follow(self, merges: list[Merge]) -> None:
+        """Rows' shares follow the bundle's merges. The data is not read."""
+        if merges:
+            self._runner.run(MergePass(merges))
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        numbers, arrays = super().saved()
+        return {**numbers, "cache_limits": [cache.limit for cache in self._caches.values()]}, arrays
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        super().restore(numbers, fill)
+        for cache, limit in zip(self._caches.values(), numbers["cache_limits"], strict=True):
+            cache.limit = limit
+
+    def _sweep(self, ascent: Ascent, sums: DualSums) -> None:
+        """Sweeps over the cached rows of all lanes at once, each followed by an exact step between before and after.
+
+        Lanes that sweep without seeing each other go too far together; along the sum of their steps the dual is a parabola.
+        """
+        w = sums.table[:, 1].copy()
+        for number in range(self._sweeps):
+            step, _ = self._runner.run(SweepPass(self._caches, w, self.C, self._bias, (self.passes, number)))
+            slope, curvature = step.gain - vectors.dot(w, step.delta), vectors.dot(step.delta, step.delta)
+            theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
+            vectors.move(w, w + step.delta, theta)
+            if theta < 1.0:
+                for cache in self._caches.values():
+                    cache.step_back(theta)
+            if theta * (slope - 0.5 * theta * curvature) <= ascent.enough:
+                break
+        codes = self._runner.rows["codes"]
+        for cache in self._caches.values():
+            cache.settle(ascent.dual, self._bias, self._grids.vector, self._grids.weight, 0, codes, sums.table, sums.b)

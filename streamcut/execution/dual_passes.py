@@ -1,0 +1,167 @@
+"""The passes of `bundle-dca` as pure functions of a block of rows and its row state.
+
+Row state: `z`, `z_b`, `u` as in streamcut.execution.linear_passes, and `codes` uint16 (rows, cuts): the share α_i / (C u_i) of
+a row in each cut, by the cut's slot in the bundle (streamcut.passes.dual).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from streamcut.bundle.bundle import Merge
+from streamcut.chunk import Chunk
+from streamcut.errors import CorruptError
+from streamcut.execution.linear_passes import Grids
+from streamcut.execution.row_cache import RowCache
+from streamcut.execution.runner import Rows
+from streamcut.passes import dual, vectors
+from streamcut.risks.hinge import Hinge
+
+
+@dataclass(frozen=True, slots=True)
+class Ascent:
+    """Where a pass starts: `w`, and the mixture (cuts,) of the rows' shares that it is made of; both cuts' slots; κ.
+
+    enough  sweeps over cached rows end when one brings no more than this (units of F)
+    """
+
+    w: np.ndarray
+    mixture: np.ndarray
+    cut: int
+    dual: int
+    kappa: float
+    enough: float
+
+
+@dataclass(slots=True)
+class DualSums:
+    """`table` (streamcut.passes.dual), (Σ u 1[z_c < 1], Σ u f) not divided by M, and Σ u."""
+
+    table: np.ndarray
+    b: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class DualPass:
+    """Margins, predicted cut and a sweep of dual ascent; rows are offered to the lane's cache. `first` also fills `u`, sums it.
+
+    Rows are visited in groups of `len(order)` consecutive ones, counted from row 0 of the data set, each in that order.
+    """
+
+    risk: Hinge
+    grids: Grids
+    C: float
+    bias: float
+    ascent: Ascent
+    order: np.ndarray
+    caches: dict[int, RowCache]  # by the first row of the lane
+    bounds: tuple[int, ...]
+    first: bool
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+
+    @property
+    def alignment(self) -> int:
+        """Blocks hold whole groups."""
+        return len(self.order)
+
+    def begin(self) -> DualSums:
+        table = np.zeros((len(self.ascent.w), 4))
+        table[:, 0] = table[:, 1] = self.ascent.w
+        return DualSums(table)
+
+    def visit(self, sums: DualSums, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        now, codes, u, first_row = self.ascent, rows["codes"], rows.get("u"), chunk.first_row
+        if self.first:
+            weights = np.empty(chunk.n_rows) if u is None else u
+            sums.weight += self.risk.weights(chunk.y, chunk.weight, self.grids.weight, weights)
+        keys = np.empty(chunk.n_rows)
+        csr = chunk.indptr, chunk.indices, chunk.data, chunk.y, self.risk.positive, u
+        bad = dual.ascend(
+            *csr, rows["z_b"], now.kappa, now.mixture, self.C, self.bias, now.cut, now.dual, self.grids.vector, self.grids.weight,
+            self.order, first_row % len(self.order), sums.table, rows["z"], codes, keys, sums.b,
+        )  # fmt: skip
+        if bad >= 0:
+            raise CorruptError(f"row {first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
+        if self.caches:
+            lane = self.bounds[int(np.searchsorted(self.bounds, first_row, side="right")) - 1]
+
+            def offered(first: int, *cache) -> tuple[int, int]:
+                return dual.offer(first, *csr, keys, codes, now.dual, self.bias, first_row, *cache)
+
+            self.caches[lane].fill(offered, chunk.n_rows)
+
+    def finish(self, sums: DualSums, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: DualSums, part: DualSums) -> DualSums:
+        vectors.add(total.table.reshape(-1), part.table.reshape(-1))
+        total.table[:, 1] -= self.ascent.w  # w and the steps of all lanes
+        total.b += part.b
+        total.weight += part.weight
+        return total
+
+
+@dataclass(slots=True)
+class Step:
+    """What one sweep over the cached rows of some lanes did: Δw and C Σ u Δf."""
+
+    delta: np.ndarray
+    gain: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPass:
+    """Every lane sweeps its cached rows once, all from the same w; the data is not read."""
+
+    caches: dict[int, RowCache]
+    w: np.ndarray
+    C: float
+    bias: float
+    seed: tuple[int, ...]
+    needs_data: ClassVar[bool] = False
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> Step:
+        return Step(self.w.copy())
+
+    def visit(self, step: Step, rows: Rows, chunk: Chunk | None) -> None:
+        """Rows that are not cached stay as they are."""
+
+    def finish(self, step: Step, rows: Rows, first_row: int) -> None:
+        cache = self.caches[first_row]
+        order = np.random.default_rng((*self.seed, first_row)).permutation(cache.n)
+        step.gain = cache.sweep(order, self.C, self.bias, step.delta)
+        step.delta -= self.w
+
+    def merge(self, total: Step, part: Step) -> Step:
+        vectors.add(total.delta, part.delta)
+        total.gain += part.gain
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class MergePass:
+    """The rows' shares follow the bundle's merges; the data is not read."""
+
+    merges: list[Merge]
+    needs_data: ClassVar[bool] = False
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> None:
+        return None
+
+    def visit(self, nothing: None, rows: Rows, chunk: Chunk | None) -> None:
+        for merge in self.merges:
+            dual.merge_shares(rows["codes"], merge.into, merge.gone, merge.share)
+
+    def finish(self, nothing: None, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: None, part: None) -> None:
+        return None
