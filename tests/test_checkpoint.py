@@ -66,14 +66,19 @@ def _no_failpoints(monkeypatch):
     monkeypatch.setattr(files, "_hits", Counter())
 
 
+def after(blocks: int):
+    """A `stop` that says no so many times, then yes."""
+    asked = iter(range(blocks))
+    return lambda: next(asked, None) is None
+
+
 @pytest.mark.parametrize(("solver", "weighted"), [("predicted", True), ("exact", False), ("exact", True), ("cpa", False)])
 def test_a_run_stopped_at_any_block_goes_on_to_the_same_bits(tmp_path, solver, weighted):
     for blocks in count(1, 4):
-        asked = iter(range(blocks))
         folder = tmp_path / str(blocks)
         arguments = {**LIMITS, **SOLVERS[solver], "scheduler": "sync"}
         try:
-            model = train(data(weighted), checkpoint=options(folder), stop=lambda: next(asked, None) is None, **arguments)
+            model = train(data(weighted), checkpoint=options(folder), stop=after(blocks), **arguments)
         except KeyboardInterrupt:
             assert not list(folder.glob("*.checkpoint"))  # the first pass was not done: there is nothing to keep
             continue

@@ -6,7 +6,11 @@ elsewhere is the CRC of the payload, because the CRC of data followed by its own
 
 from __future__ import annotations
 
+import mmap
 import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import google_crc32c
@@ -19,6 +23,7 @@ blosc.use_threads = False
 TRAILER = 4
 CODEC: dict[str, Any] = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}
 MAX_BYTES = blosc.MAX_BUFFERSIZE  # of one decoded array: a limit of Blosc 1
+_scarce = threading.Lock()
 _HEADER = struct.Struct("<4BIII")
 
 
@@ -47,10 +52,31 @@ def decode(payload: np.ndarray, out: np.ndarray) -> None:
     """
     if len(payload) < _HEADER.size:
         raise ValueError(f"{len(payload)} bytes are no Blosc frame")
-    _, _, _, _, decoded, _, encoded = _HEADER.unpack(payload[: _HEADER.size].tobytes())
+    _, _, _, _, decoded, block, encoded = _HEADER.unpack(payload[: _HEADER.size].tobytes())
     if decoded != out.nbytes or encoded != len(payload):
         raise ValueError(f"holds {decoded} bytes in {encoded}, not {out.nbytes} in {len(payload)}")
+    with _room_for(4 * min(block, out.nbytes) + (1 << 16)):
+        try:
+            blosc.decompress(payload, out)
+        except RuntimeError as error:
+            raise ValueError(f"does not decompress ({error})") from None
+
+
+@contextmanager
+def _room_for(size: int) -> Iterator[None]:
+    """Raise MemoryError unless there are `size` bytes: Blosc does not look whether it got what it asks for, and would crash.
+
+    Where memory is scarce, one thread after the other decodes, so that none takes what another was promised.
+    """
+    with nullcontext() if _can_have(8 * size) else _scarce:
+        if not _can_have(size):
+            raise MemoryError(f"{size:,} bytes for decompression are not to be had")
+        yield
+
+
+def _can_have(size: int) -> bool:
     try:
-        blosc.decompress(payload, out)
-    except RuntimeError as error:
-        raise ValueError(f"does not decompress ({error})") from None
+        mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except OSError:
+        return False
+    return True

@@ -81,7 +81,7 @@ class Runner:
         self.row_state = RowState(lanes.bounds[-1]) if row_state is None else row_state
         self.rows: Rows = self.row_state.arrays
         self._stop = stop
-        self._pool = ThreadPoolExecutor(self.workers, "lane") if self.workers > 1 else None
+        self._pool = _running_threads(self.workers) if self.workers > 1 else None
         self._buffers: list[object | None] = [None] * self.workers
 
     def __enter__(self) -> Runner:
@@ -140,6 +140,20 @@ class Runner:
             return
         for chunk in self.feed.blocks(start, stop, self._buffers[worker], traffic, alignment=work.alignment):
             yield chunk.first_row, chunk.first_row + chunk.n_rows, chunk
+
+
+def _running_threads(count: int) -> ThreadPoolExecutor:
+    """A pool whose threads run already: Python can wait for ever for a thread that starts when there is no memory left."""
+    pool = ThreadPoolExecutor(count, "lane")
+    together = threading.Barrier(count)
+    try:
+        for future in [pool.submit(together.wait) for _ in range(count)]:
+            future.result()
+    except RuntimeError as error:
+        together.abort()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise MemoryError(f"{count} threads cannot be started ({error})") from error
+    return pool
 
 
 class _Turn:

@@ -1,0 +1,219 @@
+"""Training keeps its memory promise: the peak is what the plan says, whatever the size of the data, and bits don't move."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
+from streamcut.execution.machine import machine_memory, memory_limit, resident_bytes
+from streamcut.execution.plan import plan_memory
+from streamcut.execution.row_state import RowState, scratch_folder
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.opening import open_dataset
+from streamcut.training import train
+
+ROOT = Path(__file__).resolve().parent.parent
+STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+ROOM = 60 * 10**6  # what the budget has above the least that must be
+FEW_CUTS = ["--max-cuts", "100", "--max-passes", "4", "--tol", "0", "--tol-relative", "0"]
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory) -> dict[int, Path]:
+    """{k: store of k times ROOM decoded}."""
+    folder = tmp_path_factory.mktemp("sizes")
+    found = {}
+    for times in (1, 4):
+        found[times] = folder / f"{times}.zarr"
+        rows = ["--rows", str(times * ROOM // 396), "--features", "5000", "--shard-nnz", str(1 << 17)]
+        made = subprocess.run(
+            [sys.executable, str(ROOT / "scripts" / "make_data.py"), str(found[times]), "--kind", "text", *rows],
+            capture_output=True,
+        )
+        assert made.returncode == 0, made.stderr
+    return found
+
+
+def command(store: Path, folder: Path, memory: str, *more: str, **options) -> subprocess.CompletedProcess:
+    line = [*STREAMCUT, "train", str(store), "--model", str(folder / "m.npz"), "--force", "--json", "--memory", memory, *FEW_CUTS]
+    return subprocess.run([*line, *more], capture_output=True, text=True, timeout=120, **options)
+
+
+def least(store: Path, folder: Path, *more: str) -> str:
+    """The minimum that a refusal states, as it states it."""
+    done = command(store, folder, "1MB", *more)
+    assert done.returncode == ExitCode.MEMORY, done.stderr
+    return re.search(r"at least (\d+MB)", done.stderr)[1]
+
+
+@pytest.mark.parametrize("solver", [["--cut", "predicted"], ["--cut", "exact"], ["--solver", "cpa"]], ids=lambda s: s[1])
+def test_the_peak_is_below_the_budget_and_the_same_for_more_data(stores, tmp_path, solver):
+    budget = memory_limit(least(stores[1], tmp_path, *solver)) + ROOM
+    peaks = []
+    for store in stores.values():
+        done = command(store, tmp_path, f"{budget}B", *solver)
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout.splitlines()[-1])
+        assert result["peak"] <= result["planned"] <= result["budget"] == budget
+        peaks.append(result["peak"])
+    assert max(peaks) <= 1.05 * min(peaks)
+
+
+def test_the_minimum_of_a_refusal_is_enough_and_row_state_spills_without_changing_a_bit(stores, tmp_path):
+    from streamcut.models.files import load_model
+
+    done = command(stores[4], tmp_path, "2GB")
+    assert done.returncode == 0, done.stderr
+    roomy = load_model(tmp_path / "m.npz")
+    for more in ([], ["--cut", "exact"], ["--solver", "cpa"]):
+        memory = least(stores[4], tmp_path, *more)
+        done = command(stores[4], tmp_path, memory, *more)
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout.splitlines()[-1])
+        assert result["peak"] <= memory_limit(memory)
+        if not more:
+            narrow = load_model(tmp_path / "m.npz")
+            np.testing.assert_array_equal(narrow.weights, roomy.weights)
+            assert narrow.certificate == roomy.certificate
+    done = command(stores[4], tmp_path, least(stores[4], tmp_path, "--dry-run"), "--dry-run")
+    assert done.returncode == 0
+
+
+LIMITED = """
+import faulthandler, resource, sys
+faulthandler.dump_traceback_later(30, exit=True)
+from streamcut.execution.machine import resident_bytes
+from streamcut.training import train
+def limit(plan):
+    room = int((plan.total - plan.lines[0][1]) * float(sys.argv[3]))
+    resource.setrlimit(resource.RLIMIT_DATA, (resident_bytes("VmData") + room,) * 2)
+try:
+    train(sys.argv[1], memory=sys.argv[2], max_cuts=100, max_passes=3, on_plan=limit)
+except MemoryError:
+    sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 1.0])
+def test_a_limit_of_the_system_is_a_memory_error_and_what_was_planned_is_enough(stores, tmp_path, share):
+    memory = f"{memory_limit(least(stores[4], tmp_path)) + ROOM}B"
+    done = subprocess.run([sys.executable, "-c", LIMITED, str(stores[4]), memory, str(share)], capture_output=True, timeout=60)
+    assert done.returncode == (0 if share == 1.0 else 7), done.stderr.decode()[-2000:]
+
+
+# --- row state ------------------------------------------------------------------------------------------------------------------
+
+
+def test_spilled_row_state_is_not_resident_and_keeps_what_it_is_given(tmp_path):
+    n = 4_000_000
+    state = RowState(n, tmp_path)
+    state.add("z")
+    state.add("codes", np.uint16, (3,))
+    assert list(tmp_path.iterdir()) == []  # the files have no names
+    before = resident_bytes()
+    for start in range(0, n, 11_045):
+        stop = min(n, start + 11_045)
+        state.arrays["z"][start:stop] = np.arange(start, stop)
+        state.arrays["codes"][start:stop] = np.arange(start, stop)[:, None] % 1000
+        state.release(start, stop)
+    assert resident_bytes() - before < 12 << 20
+    np.testing.assert_array_equal(state.arrays["z"], np.arange(n))
+    np.testing.assert_array_equal(state.arrays["codes"], np.repeat(np.arange(n)[:, None] % 1000, 3, axis=1))
+
+
+def test_a_full_or_missing_scratch_folder_is_told_at_once(tmp_path, monkeypatch):
+    with pytest.raises(NotFoundError, match="--scratch"):
+        RowState(10, tmp_path / "no").add("z")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(DiskFullError, match=r"8,000 bytes needed"):
+        RowState(1000, tmp_path).add("z")
+
+
+def test_scratch_goes_where_it_is_told(monkeypatch):
+    assert scratch_folder("/x") == Path("/x")
+    monkeypatch.delenv("TMPDIR", raising=False)
+    assert scratch_folder(None) == Path("/var/tmp")
+
+
+# --- the plan -------------------------------------------------------------------------------------------------------------------
+
+
+def plan(store: Path, budget: int, **other):
+    given = {"base": 10**8, "dimension": 5001, "max_cuts": 50, "workers": 2, "row_bytes": 16, "in_memory": False, **other}
+    return plan_memory(open_dataset(store).manifest, budget=budget, **given)
+
+
+def test_a_plan_never_exceeds_its_budget_and_pins_more_the_more_there_is(stores):
+    with pytest.raises(MemoryBudgetError) as refused:
+        plan(stores[4], 10**6)
+    minimum = int(re.search(r"at least (\d+)MB", str(refused.value))[1]) * 10**6
+    pinned = []
+    for budget in range(minimum, minimum + 400 * 10**6, 20 * 10**6):
+        found = plan(stores[4], budget)
+        assert found.total <= budget
+        pinned.append(len(found.pinned))
+    assert pinned == sorted(pinned)
+    assert pinned[-1] == len(open_dataset(stores[4]).manifest.shards)
+    assert not found.spilled
+    rows = dict(found.describe(pinned[-1]))
+    assert list(rows)[-1] == "budget"
+
+
+def test_row_state_spills_only_where_that_gains_something(stores):
+    needed = plan(stores[4], 10**10, workers=2).needed
+    few = plan(stores[1], 10**9)
+    assert not few.spilled
+    with pytest.raises(MemoryBudgetError):  # 150,000 rows of 16 bytes are less than what their scratch files would take
+        plan(stores[1], few.needed)
+    tight = plan(stores[4], needed, row_bytes=400)
+    assert tight.spilled
+    assert tight.total <= needed
+
+
+@pytest.mark.parametrize(
+    ("own", "folder", "names", "stat"),
+    [
+        ("0::/a/b", "a", ("memory.max", "memory.current"), "inactive_file 1000000"),
+        ("4:memory:/a/b\n0::/", "memory/a", ("memory.limit_in_bytes", "memory.usage_in_bytes"), "total_inactive_file 1000000"),
+    ],
+    ids=["version 2", "version 1"],
+)
+def test_limits_of_control_groups_count(tmp_path, own, folder, names, stat):
+    (tmp_path / "own").write_text(own + "\n")
+    place = tmp_path / "cgroup" / folder
+    (place / "b").mkdir(parents=True)
+    for where, limit in ((place, "30000000"), (place / "b", "max" if "max" in names[0] else "9223372036854771712")):
+        (where / names[0]).write_text(limit + "\n")
+        (where / names[1]).write_text("11000000\n")
+        (where / "memory.stat").write_text(stat + "\nanon 5\n")
+    assert machine_memory(tmp_path / "cgroup", tmp_path / "own") == (30_000_000, 20_000_000)
+
+
+def test_without_control_groups_the_machine_is_what_counts(tmp_path):
+    total, available = machine_memory(tmp_path, tmp_path / "none")
+    assert 0 < available < total
+    assert memory_limit("auto") > 0.5 * available
+
+
+def test_the_default_bundle_does_not_depend_on_memory():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 20), density=0.3, format="csr", rng=rng)
+    y = np.where(rng.random(300) < 0.5, 1.0, -1.0)
+    one, other = (train(MemoryDataset(X, y), memory=memory, max_passes=20) for memory in ("1GB", "20GB"))
+    np.testing.assert_array_equal(one.weights, other.weights)
+    assert one.resources["budget"] == 10**9
+    assert one.resources["peak"] > 0
