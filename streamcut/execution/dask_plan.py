@@ -1,0 +1,151 @@
+"""The memory plan of a cluster: what the client and each worker process need, and which shards each worker keeps decoded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from streamcut.errors import MemoryBudgetError
+from streamcut.execution.lanes import Lanes
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.runner import ROW_BLOCK
+from streamcut.io.dataset import first_rows, shard_bytes
+from streamcut.io.manifest import Manifest
+from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.units import format_bytes
+
+LANES_AHEAD = 2  # lanes given out for each thread of the cluster: as many partial sums are on their way at most
+_SLACK = 24 << 20  # for each process: Python objects, messages, stacks of threads
+_TEMPORARIES = 24  # bytes a row of the block at work: scores and coefficients
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A worker process: its address, threads, bytes resident before any work, and bytes that it may use in all."""
+
+    address: str
+    threads: int
+    base: int
+    usable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a run needs: length of w, cuts of the bundle, bytes of a row's state, vectors of that length in a partial sum."""
+
+    manifest: Manifest
+    lanes: Lanes
+    dimension: int
+    max_cuts: int
+    row_bytes: int
+    vectors: int = 1
+
+    def client(self, base: int, threads: int) -> list[tuple[str, int]]:
+        """(what, bytes) for the process that runs the solver on a cluster of so many `threads`."""
+        vector = 8 * self.dimension
+        sums = LANES_AHEAD * threads * self.vectors
+        return [
+            ("interpreter, libraries, kernels", base),
+            (f"weights and sums (8 + {sums}) × {self.dimension:,}", (8 + sums) * vector),
+            (f"bundle of {self.max_cuts} cuts × {self.dimension:,} features", (self.max_cuts + 1) * vector),
+            ("slack", _SLACK),
+        ]
+
+    def worker(self, member: Member) -> list[tuple[str, int]]:
+        """(what, bytes) for a worker process, without pinned shards."""
+        bounds = self.lanes.bounds
+        longest = max(stop - start for start, stop in pairwise(bounds))
+        block = max(ROW_BLOCK, *(shard.rows for shard in self.manifest.shards))
+        t = member.threads
+        sums = (LANES_AHEAD + 1) * t * self.vectors
+        return [
+            ("interpreter, libraries, kernels", member.base),
+            (f"weights and sums (2 + {sums}) × {self.dimension:,}", (2 + sums) * 8 * self.dimension),
+            (f"row state of a lane, {self.row_bytes} bytes × {longest:,} rows × {t} threads", t * self.row_bytes * longest),
+            (f"rows at work, {t} threads", t * block * _TEMPORARIES),
+            (f"buffers of {t} threads", t * buffer_bytes(self.manifest)),
+            ("slack", _SLACK),
+        ]
+
+    def check(self, member: Member) -> None:
+        """Raise MemoryBudgetError when a worker may use less than it needs."""
+        lines = self.worker(member)
+        if _sum(lines) <= member.usable:
+            return
+        parts = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
+        least = math.ceil(_sum(lines) / 1e6)
+        raise MemoryBudgetError(
+            f"the worker at {member.address} may use {format_bytes(member.usable)}, but this run needs at least {least}MB there "
+            f"({parts}). Give it more memory (70 % of a worker's --memory-limit may be used), fewer threads, or smaller shards"
+        )
+
+    def pins(self, member: Member, lanes: list[int]) -> tuple[frozenset[int], int]:
+        """(shards, their bytes): the shards of the worker's `lanes`, as many as there is room for."""
+        first = first_rows(self.manifest)
+        room = member.usable - _sum(self.worker(member))
+        chosen: set[int] = set()
+        used = 0
+        for lane in lanes:
+            start, stop = self.lanes.rows(lane)
+            for shard, info in enumerate(self.manifest.shards):
+                if first[shard] >= stop or first[shard + 1] <= start or shard in chosen:
+                    continue
+                size = shard_bytes(self.manifest, info)
+                if used + size <= room:
+                    chosen.add(shard)
+                    used += size
+        return frozenset(chosen), used
+
+
+def deal(lanes: int, members: list[Member]) -> dict[int, str]:
+    """{lane: address}: lane by lane to thread by thread, so that those at work at one time are on all workers."""
+    ordered = sorted(members, key=lambda member: member.address)
+    most = max(member.threads for member in ordered)
+    slots = [member.address for thread in range(most) for member in ordered if member.threads > thread]
+    return {lane: slots[lane % len(slots)] for lane in range(lanes)}
+
+
+def shares(needs: Needs, members: list[Member], *, budget: int, base: int) -> tuple[list[Member], MemoryPlan]:
+    """(the members that share one machine with the client with what each may use of `budget`, the plan of them all).
+
+    Raises MemoryBudgetError with the minimum.
+    """
+    client = needs.client(base, sum(member.threads for member in members))
+    lines = [(f"client: {what}", size) for what, size in client]
+    for number, member in enumerate(members):
+        lines += [(f"worker {number}: {what}", size) for what, size in needs.worker(member)]
+    total = _sum(lines)
+    if total > budget:
+        raise MemoryBudgetError(
+            f"--memory {format_bytes(budget)} is too little for a client and {len(members)} workers: this run needs at least "
+            f"{math.ceil(1.02 * total / 1e6)}MB (see --dry-run -v). Raise --memory, or lower --workers or --max-cuts"
+        )
+    each = (budget - total) // len(members)
+    changed = [replace(member, usable=_sum(needs.worker(member)) + each) for member in members]
+    return changed, MemoryPlan(budget, tuple(lines), *_pinned(needs, changed))
+
+
+def _pinned(needs: Needs, members: list[Member]) -> tuple[frozenset[int], int]:
+    home = deal(len(needs.lanes), members)
+    found = [needs.pins(m, [lane for lane, address in home.items() if address == m.address]) for m in members]
+    return frozenset().union(*(shards for shards, _ in found)), sum(size for _, size in found)
+
+
+def remote(needs: Needs, members: list[Member], *, budget: int, base: int) -> MemoryPlan:
+    """The plan of a client whose workers have limits of their own; `pinned` are theirs. Raises MemoryBudgetError."""
+    for member in members:
+        needs.check(member)
+    lines = needs.client(base, sum(member.threads for member in members))
+    total = _sum(lines)
+    if total > budget:
+        raise MemoryBudgetError(
+            f"--memory {format_bytes(budget)} is too little: the client needs {math.ceil(total / 1e6)}MB, besides the workers. "
+            "Raise --memory, or lower --max-cuts"
+        )
+    pinned, _ = _pinned(needs, members)
+    return MemoryPlan(budget, tuple(lines), pinned, 0)
+
+
+def _sum(lines: list[tuple[str, int]]) -> int:
+    return sum(size for _, size in lines)

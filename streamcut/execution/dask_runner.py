@@ -1,0 +1,315 @@
+"""Passes on a Dask cluster, with the same bits as on threads: the only module that knows Dask.
+
+A pass goes to the workers as one file in the shared scratch folder, where the row state lies too (shared_rows.py): as fast as
+scattering it, and nothing is lost with a worker. Dask moves numbers of lanes one way and partial sums back. A task is one lane,
+or, when no data is read, all lanes of a worker. Lanes have a home, the worker that keeps their shards in memory, but may run
+anywhere: a pass is pure, so what a dead worker leaves undone is done by the others. Partial sums merge in lane order,
+LANES_AHEAD for each thread on their way at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import pickle
+import shutil
+import tempfile
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import distributed
+from distributed.scheduler import KilledWorker
+
+import streamcut
+from streamcut.errors import ClusterLostError, UsageError
+from streamcut.execution import dask_plan, dask_worker
+from streamcut.execution.dask_plan import LANES_AHEAD, Member, Needs
+from streamcut.execution.dask_worker import Job, LaneResult, Store, WorkerMemory
+from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.lanes import Lanes
+from streamcut.execution.machine import resident_bytes
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.runner import Interrupted, Pass, PassReport
+from streamcut.execution.shared_rows import SharedRows
+from streamcut.io.dataset import Dataset
+from streamcut.io.manifest import Manifest
+
+LOCAL = "local-cluster"
+_POLL = 0.25  # seconds between two looks at the clock, at `stop` and at the list of workers
+_USABLE = 0.7  # of a worker's memory limit: above it Dask spills, then pauses, then kills
+_UNLIMITED = 0.8  # of what a machine has available, when its workers have no limit
+_GONE = (CancelledError, asyncio.CancelledError, OSError)  # Dask's CommClosedError and TimeoutError are OSErrors
+
+
+def _run_lanes(place: str, lanes: tuple[int, ...]) -> list[LaneResult]:
+    return dask_worker.run_lanes(place, lanes, distributed.get_worker().address)
+
+
+@contextmanager
+def lost_if_silent(address: str) -> Iterator[None]:
+    """Turn what Dask raises when scheduler or workers are gone into ClusterLostError."""
+    try:
+        yield
+    except KilledWorker as error:
+        what = f"several workers died at the same lanes, probably for lack of memory ({error})"
+    except _GONE as error:
+        if isinstance(error, OSError) and error.errno is not None:  # Dask's own have no number
+            raise
+        what = f"no connection to the scheduler or a worker ({type(error).__name__}: {error})"
+    else:
+        return
+    raise _lost(address, what)
+
+
+def _lost(address: str, what: str) -> ClusterLostError:
+    return ClusterLostError(f"the Dask cluster at {address} is lost: {what}; the last checkpoint, if any, is good for --resume")
+
+
+class Cluster:
+    """A Dask cluster on which passes run. `local`: started by us, on this machine, within one memory budget.
+
+    deadline  seconds that it may be without any worker
+    """
+
+    def __init__(self, client: distributed.Client, *, local: bool, deadline: float) -> None:
+        self.client = client
+        self.local = local
+        self.deadline = deadline
+        self.address = client.scheduler.address
+        self.members: dict[str, Member] = {}
+        self._share: int | None = None  # of the budget, for each worker of a local cluster
+
+    def prepare(self, data: Dataset, scratch: Path, warm_up: Callable[[Manifest], None]) -> None:
+        """Open the store on all workers and load the kernels there.
+
+        Raises UsageError when there is nothing to share, NotFoundError and CorruptError as the workers find the store.
+        """
+        if data.path is None:
+            raise UsageError("rows in memory cannot be trained on Dask; make a store of them with `streamcut convert`")
+        path = data.path if "://" in data.path else os.path.abspath(data.path)
+        self._store = Store(path, data.manifest.fingerprint)
+        self._scratch = scratch
+        self._warm_up = warm_up
+        since = time.monotonic()
+        while not self.members:
+            if running := self._running():
+                self._meet(list(running))
+            else:
+                self.watch(since)
+                time.sleep(_POLL)
+
+    def plan(self, needs: Needs, *, budget: int) -> MemoryPlan:
+        """The memory plan. Raises MemoryBudgetError."""
+        self._needs = needs
+        members = list(self.members.values())
+        if not self.local:
+            return dask_plan.remote(needs, members, budget=budget, base=resident_bytes())
+        changed, plan = dask_plan.shares(needs, members, budget=budget, base=resident_bytes())
+        self.members = {member.address: member for member in changed}
+        self._share = changed[0].usable
+        return plan
+
+    def deal(self) -> tuple[dict[int, str], dict[str, frozenset[int]], int]:
+        """({lane: home}, {worker: shards to pin}, threads) of the workers there are now. Waits for one until the deadline."""
+        since = time.monotonic()
+        while True:
+            running = self._running()
+            if new := [address for address in running if address not in self.members]:
+                self._meet(new)
+                for address in new:
+                    if address in self.members and not self.local:
+                        self._needs.check(self.members[address])
+            if members := [self.members[address] for address in running if address in self.members]:
+                break
+            self.watch(since)
+            time.sleep(_POLL)
+        home = dask_plan.deal(len(self._needs.lanes), members)
+        pins = {m.address: self._needs.pins(m, [lane for lane, at in home.items() if at == m.address])[0] for m in members}
+        return home, pins, sum(member.threads for member in members)
+
+    def watch(self, since: float) -> float:
+        """Now, if there are workers, otherwise `since`, when there were some. Raises ClusterLostError after the deadline."""
+        if self._running():
+            return time.monotonic()
+        if time.monotonic() - since > self.deadline:
+            raise _lost(self.address, f"it has been without workers for {self.deadline:g} s")
+        return since
+
+    def peak(self) -> int:
+        """Sum of the peaks of resident memory of all workers."""
+        with suppress(ClusterLostError), lost_if_silent(self.address):  # the work is done: no reason to fail any more
+            return sum(self.client.run(resident_bytes, "VmHWM", on_error="ignore").values())
+        return 0
+
+    def _running(self) -> dict[str, dict]:
+        if self.client.status not in ("running", "connecting"):
+            raise _lost(self.address, "no connection to the scheduler")
+        with lost_if_silent(self.address):
+            workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        return {address: worker for address, worker in workers.items() if worker.get("status", "running") == "running"}
+
+    def _meet(self, addresses: list[str]) -> None:
+        """Make members of new workers. Those that die meanwhile are left out."""
+        with tempfile.NamedTemporaryFile(dir=self._scratch, prefix="streamcut-") as probe, lost_if_silent(self.address):
+            call = (dask_worker.prepare, self._store, probe.name, streamcut.__version__, self._warm_up)
+            told = self.client.run(*call, workers=addresses, on_error="return")
+        for error in told.values():
+            if isinstance(error, ModuleNotFoundError):
+                raise UsageError(f"a worker of the cluster at {self.address} cannot run streamcut: {error}; install it there")
+            if isinstance(error, Exception) and not isinstance(error, _GONE):
+                raise error
+        running = self._running()
+        met: dict[str, WorkerMemory] = {
+            at: memory for at, memory in told.items() if at in running and isinstance(memory, WorkerMemory)
+        }
+        hosts = [memory.host for memory in met.values()]
+        for address, memory in met.items():
+            limit = running[address]["memory_limit"]
+            unlimited = memory.resident + int(memory.available * _UNLIMITED) // hosts.count(memory.host)
+            usable = self._share or (int(limit * _USABLE) if limit else unlimited)
+            self.members[address] = Member(address, running[address]["nthreads"], memory.resident, usable)
+
+
+@contextmanager
+def connect(scheduler: str | distributed.Client, *, workers: int, deadline: float) -> Iterator[Cluster]:
+    """The cluster `scheduler`: an address, a client (which stays open), or "local-cluster", of `workers` processes.
+
+    Raises ClusterLostError when nobody answers.
+    """
+    if isinstance(scheduler, distributed.Client):
+        yield Cluster(scheduler, local=False, deadline=deadline)
+        return
+    with ExitStack() as stack:
+        try:
+            if scheduler == LOCAL:
+                server = stack.enter_context(
+                    distributed.LocalCluster(
+                        n_workers=workers,
+                        threads_per_worker=1,
+                        memory_limit=0,  # Dask would pause and kill by its own measure; our plan keeps the budget
+                        dashboard_address=None,
+                        silence_logs=logging.ERROR,
+                    )
+                )
+            client = distributed.Client(server if scheduler == LOCAL else scheduler, timeout=30, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ClusterLostError(
+                f"--scheduler {scheduler}: no Dask scheduler there ({error}); start one, then try again"
+            ) from None
+        stack.callback(client.close, timeout=5)
+        yield Cluster(client, local=scheduler == LOCAL, deadline=deadline)
+
+
+class DaskRunner:
+    """A Runner (streamcut.execution.runner) whose passes run on a cluster that is prepared and planned."""
+
+    def __init__(
+        self, cluster: Cluster, data: Dataset, lanes: Lanes, *, scratch: Path, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.feed = Feed(data)
+        self.lanes = lanes
+        self._cluster = cluster
+        self._folder = Path(tempfile.mkdtemp(dir=scratch, prefix="streamcut-rows-"))
+        self.row_state = SharedRows(self._folder, lanes, scratch)
+        self._stop = stop
+        self._number = 0
+        self._home: dict[int, str] = {}
+        self._threads = 0
+        self._pins: dict[str, frozenset[int]] = {}
+
+    @property
+    def rows(self) -> dict[str, Any]:
+        """The row state; see SharedRows.arrays."""
+        return self.row_state.arrays
+
+    def __enter__(self) -> DaskRunner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run(self, work: Pass) -> tuple[Any, PassReport]:
+        """The merged partial of all lanes. The first error of any lane is raised; ClusterLostError when the cluster is gone."""
+        started = time.perf_counter()
+        self._number += 1
+        self.row_state.settle(self._number)
+        if work.needs_data or not self._home:
+            self._home, self._pins, self._threads = self._cluster.deal()
+        self._number += 1
+        place = self._folder / f"pass.{self._number}"
+        job = Job(self._number, work, self._cluster._store, self.lanes, self.row_state.files, self._pins)
+        temporary = place.with_name(f".{place.name}")
+        temporary.write_bytes(pickle.dumps(job, protocol=5))
+        os.replace(temporary, place)
+        try:
+            total, changes, traffic = self._collect(work, str(place))
+        finally:
+            place.unlink(missing_ok=True)  # whoever still works at it may stop
+        for name, lane in changes:
+            self.row_state.replaced(name, lane, self._number)
+        return total, PassReport(time.perf_counter() - started, traffic)
+
+    def _collect(self, work: Pass, place: str) -> tuple[Any, list[tuple[str, int]], Traffic]:
+        """(sum, what changed of the row state, traffic)."""
+        tasks = self._tasks(work)
+        ahead = LANES_AHEAD * self._threads if work.needs_data else len(tasks)
+        flying: deque[distributed.Future] = deque()
+        early: dict[int, LaneResult] = {}
+        total: Any = None
+        changes: list[tuple[str, int]] = []
+        traffic = Traffic()
+        merged = 0
+        while merged < len(self.lanes):
+            while tasks and len(flying) < ahead:
+                flying.append(self._submit(place, tasks.popleft()))
+            self._wait(flying[0], getattr(work, "can_be_broken_off", False))
+            done = [flying.popleft()]
+            while flying and flying[0].done():
+                done.append(flying.popleft())
+            with lost_if_silent(self._cluster.address):
+                results = self._cluster.client.gather(done, direct=True)
+            for result in (lane for task in results for lane in task):
+                early[result.lane] = result
+            while (result := early.pop(merged, None)) is not None:
+                total = result.partial if total is None else work.merge(total, result.partial)
+                changes += [(name, result.lane) for name in result.changed]
+                for name in Traffic.__slots__:
+                    setattr(traffic, name, getattr(traffic, name) + getattr(result.traffic, name))
+                merged += 1
+        return total, changes, traffic
+
+    def _tasks(self, work: Pass) -> deque[tuple[int, ...]]:
+        """Lanes of each task."""
+        if work.needs_data:
+            return deque((lane,) for lane in range(len(self.lanes)))
+        addresses = sorted(set(self._home.values()))
+        return deque(tuple(lane for lane, at in self._home.items() if at == address) for address in addresses)
+
+    def _submit(self, place: str, lanes: tuple[int, ...]) -> distributed.Future:
+        with lost_if_silent(self._cluster.address):
+            return self._cluster.client.submit(
+                _run_lanes,
+                place,
+                lanes,
+                key=f"streamcut-{uuid.uuid4().hex}",
+                workers=[self._home[lanes[0]]],
+                allow_other_workers=True,
+            )
+
+    def _wait(self, future: distributed.Future, may_stop: bool) -> None:
+        """Until it is done, well or not."""
+        seen = looked = time.monotonic()
+        while not future.done():
+            with suppress(TimeoutError):
+                future.exception(timeout=_POLL)
+            if may_stop and self._stop():
+                raise Interrupted
+            if time.monotonic() - looked > 1.0:
+                seen, looked = self._cluster.watch(seen), time.monotonic()

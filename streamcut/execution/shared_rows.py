@@ -1,0 +1,166 @@
+"""The row state in a folder that several processes share: a file for each lane and array, written anew when a pass changes it.
+
+No file is ever changed in place. A new version gets a new name, the old one is removed when the pass is over; so lanes that are
+computed twice, even at the same time, do no harm.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from streamcut.execution.lanes import Lanes
+from streamcut.execution.row_state import Rows, RowState
+from streamcut.files import disk_full
+
+_PIECE = 1 << 20
+
+Versions = dict[tuple[str, int], int]  # (array, lane) → number of its file; without one it is all zeros
+
+
+@dataclass(frozen=True, slots=True)
+class RowFiles:
+    """Where the row state lies: `kinds` are {array: (dtype, shape of one row)}."""
+
+    folder: str
+    kinds: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    versions: Versions = field(default_factory=dict)
+
+    def path(self, name: str, lane: int, version: int) -> Path:
+        return Path(self.folder, f"{name}.{lane}.{version}")
+
+    def read(self, name: str, lane: int, rows: int) -> np.ndarray:
+        """The array of a lane that has `rows` rows, newly allocated."""
+        dtype, shape = self.kinds[name]
+        version = self.versions.get((name, lane))
+        if version is None:
+            return np.zeros((rows, *shape), dtype)
+        array = np.empty((rows, *shape), dtype)
+        with open(self.path(name, lane, version), "rb", buffering=0) as file:
+            view = _bytes(array)
+            while view:
+                count = file.readinto(view[:_PIECE])
+                if not count:
+                    raise OSError(f"{file.name}: too short; somebody else wrote to the scratch folder")
+                view = view[count:]
+        return array
+
+    def differs(self, name: str, lane: int, array: np.ndarray) -> bool:
+        """Whether `array` is not what `read` gives."""
+        version = self.versions.get((name, lane))
+        view = _bytes(array)
+        if version is None:
+            return bool(array.any())
+        with open(self.path(name, lane, version), "rb", buffering=0) as file:
+            while view:
+                piece = file.read(_PIECE)
+                if piece != view[: len(piece)].tobytes() or not piece:
+                    return True
+                view = view[len(piece) :]
+        return False
+
+    def write(self, name: str, lane: int, version: int, array: np.ndarray) -> None:
+        """Write a new version. It has its name only when it is whole."""
+        path = self.path(name, lane, version)
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        with disk_full(path, array.nbytes):
+            with open(temporary, "wb", buffering=0) as file:
+                view = _bytes(array)
+                while view:
+                    view = view[file.write(view[:_PIECE]) :]
+            os.replace(temporary, path)
+
+
+def _bytes(array: np.ndarray) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+class _Lane:
+    """An array of one lane, which is sliced by the row numbers of the whole data set."""
+
+    def __init__(self, array: np.ndarray, first: int) -> None:
+        self._array = array
+        self._first = first
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return self._array[rows.start - self._first : rows.stop - self._first]
+
+
+class LaneRows:
+    """The row state of one lane as a Runner wants it, in memory."""
+
+    def __init__(self, files: RowFiles, lane: int, start: int, stop: int) -> None:
+        self._files = files
+        self._lane = lane
+        self._read = {name: files.read(name, lane, stop - start) for name in files.kinds}
+        self.arrays = {name: _Lane(array, start) for name, array in self._read.items()}
+
+    def release(self, start: int, stop: int) -> None:
+        """Nothing is mapped."""
+
+    def keep(self, version: int) -> tuple[str, ...]:
+        """Write the arrays that were changed; returns their names."""
+        changed = tuple(name for name, array in self._read.items() if self._files.differs(name, self._lane, array))
+        for name in changed:
+            self._files.write(name, self._lane, version, self._read[name])
+        return changed
+
+
+class SharedRows:
+    """The row state of all lanes as solvers and checkpoints see it; between passes its files are the truth.
+
+    scratch  a folder for the whole arrays, when somebody wants to see them
+    """
+
+    def __init__(self, folder: Path, lanes: Lanes, scratch: Path) -> None:
+        self.n_rows = lanes.bounds[-1]
+        self.files = RowFiles(str(folder))
+        self._lanes = lanes
+        self._scratch = scratch
+        self._whole: RowState | None = None
+
+    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = ()) -> None:
+        """A new array of zeros, `shape` of `dtype` for each row."""
+        self.files.kinds[name] = (np.dtype(dtype).str, shape)
+
+    @property
+    def arrays(self) -> Rows:
+        """The whole arrays. What is written to them before the next pass becomes the row state."""
+        if self._whole is None:
+            self._whole = RowState(self.n_rows, self._scratch)
+            for name, (dtype, shape) in self.files.kinds.items():
+                self._whole.add(name, dtype, shape)
+                for lane in range(len(self._lanes)):
+                    start, stop = self._lanes.rows(lane)
+                    self._whole.arrays[name][start:stop] = self.files.read(name, lane, stop - start)
+                    self._whole.release(start, stop)
+        return self._whole.arrays
+
+    def release(self, start: int, stop: int) -> None:
+        if self._whole is not None:
+            self._whole.release(start, stop)
+
+    def settle(self, version: int) -> None:
+        """Write what somebody changed in `arrays` to files of number `version`, and let go of the arrays."""
+        if self._whole is None:
+            return
+        for name, array in self._whole.arrays.items():
+            for lane in range(len(self._lanes)):
+                start, stop = self._lanes.rows(lane)
+                if self.files.differs(name, lane, array[start:stop]):
+                    self.files.write(name, lane, version, array[start:stop])
+                    self.replaced(name, lane, version)
+                self._whole.release(start, stop)
+        self._whole = None
+
+    def replaced(self, name: str, lane: int, version: int) -> None:
+        """`version` is the valid file now."""
+        old = self.files.versions.get((name, lane))
+        self.files.versions[name, lane] = version
+        if old is not None:
+            self.files.path(name, lane, old).unlink(missing_ok=True)
