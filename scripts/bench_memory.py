@@ -20,6 +20,7 @@ from streamcut.units import parse_size
 
 BYTES_A_ROW = 396  # decoded, with 10,000 features
 SOLVERS = {"predicted": ["--cut", "predicted"], "exact": ["--cut", "exact"], "cpa": ["--solver", "cpa"]}
+SOLVERS["bundle-dca"] = ["--solver", "bundle-dca", "--max-cuts", "16"]
 STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
 
 
@@ -42,8 +43,9 @@ def measure(path: Path, budget: str, solver: str, passes: int, model: Path) -> t
     if done.returncode:
         sys.exit(done.stderr)
     *_, last, result = map(json.loads, done.stdout.splitlines())
+    peak, planned = result["peak"] / 1e6, result["planned"] / 1e6
     print(
-        f"{budget:>6} {solver:>9} {path.stem:>13}: peak {result['peak'] / 1e6:6.1f} MB, planned {result['planned'] / 1e6:6.1f} MB, "
+        f"{budget:>6} {solver:>10} {path.stem:>13}: peak {peak:6.1f} MB, planned {planned:6.1f} MB, "
         f"read {last['bytes_read'] / 1e9:6.2f} GB decoded in {last['seconds']:5.1f} s, {seconds:5.1f} s in all",
         flush=True,
     )

@@ -32,6 +32,7 @@ SOLVERS = {
     "predicted": {"solver": "ocas", "max_cuts": 6},
     "exact": {"solver": "ocas", "cut": "exact"},
     "cpa": {"solver": "cpa"},
+    "bundle-dca": {"solver": "bundle-dca", "max_cuts": 6, "row_cache": "50%"},
 }
 LIMITS = {"C": 0.1, "lanes": 2, "max_passes": 14, "tol": 1e-7, "tol_relative": None}
 
@@ -72,7 +73,9 @@ def after(blocks: int):
     return lambda: next(asked, None) is None
 
 
-@pytest.mark.parametrize(("solver", "weighted"), [("predicted", True), ("exact", False), ("exact", True), ("cpa", False)])
+@pytest.mark.parametrize(
+    ("solver", "weighted"), [("predicted", True), ("exact", False), ("exact", True), ("cpa", False), ("bundle-dca", True)]
+)
 def test_a_run_stopped_at_any_block_goes_on_to_the_same_bits(tmp_path, solver, weighted):
     for blocks in count(1, 4):
         folder = tmp_path / str(blocks)
