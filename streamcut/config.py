@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from streamcut.errors import UsageError
 
-SOLVERS = ("ocas", "cpa")
+SOLVERS = ("ocas", "cpa", "bundle-dca")
 CUTS = ("predicted", "exact")
 SCHEDULERS = ("threads", "sync")
 TASKS = ("auto", "binary")
@@ -60,6 +60,8 @@ class TrainOptions:
     scheduler: str = "threads"
     memory: str = "auto"
     scratch: str | None = None
+    row_cache: str = "auto"
+    sweeps: int = 50
 
     def __post_init__(self) -> None:
         for name, allowed in (("task", TASKS), ("solver", ("auto", *SOLVERS)), ("cut", CUTS), ("scheduler", SCHEDULERS)):
@@ -77,6 +79,9 @@ class TrainOptions:
         self._check("max_cuts", "a whole number, 2 or above", lambda value: value >= 2 and value == int(value))
         for name in ("max_passes", "lanes", "workers"):
             self._check(name, "a whole number, 1 or above", lambda value: value >= 1 and value == int(value))
+        self._check("sweeps", "a whole number, 0 or above", lambda value: value >= 0 and value == int(value))
+        if self.solver == "bundle-dca" and self.max_cuts is not None and self.max_cuts < 4:
+            raise UsageError(f"max_cuts: bundle-dca adds two cuts a pass and needs room for 4, not {self.max_cuts}")
         if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
             raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, or training never ends")
 

@@ -12,11 +12,13 @@ import numpy as np
 
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.dual_oracle import DualOracle
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.machine import available_cpus, memory_limit, resident_bytes
 from streamcut.execution.oracle import LinearOracle
 from streamcut.execution.plan import MemoryPlan, plan_memory
+from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.dataset import Dataset
@@ -27,9 +29,14 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.linear import LinearModel
 from streamcut.risks.hinge import Hinge
-from streamcut.solvers import cpa, ocas
+from streamcut.solvers import bundle_dca, cpa, ocas
 from streamcut.solvers.progress import Observer, Progress, Solution, StoppingRule
+from streamcut.units import parse_size
 
+_DCA_LANE_NNZ = 1 << 25
+_DCA_VECTORS = 6  # dense vectors of a worker of bundle-dca: the table of four, and two for sweeps over cached rows
+_CACHED = 0.3  # of the rows, when memory is plenty
+_WARM_UP_CACHE = 1 << 20
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most so many float64 (128 MiB)
 
 
@@ -47,7 +54,7 @@ def train(
     data             path of a store, an opened one, or a MemoryDataset
     task             "auto" or "binary"
     C                loss of a row, as in LIBLINEAR and scikit-learn
-    solver, cut      "auto" (= "ocas"), "ocas" with "predicted" or "exact" cuts, "cpa"
+    solver, cut      "auto" (= "ocas"), "ocas" with "predicted" or "exact" cuts, "cpa", "bundle-dca"
     bias             value of a constant, regularised feature; 0 = none
     tol              stop when gap ≤ tol·C·Σu_i (units of mean loss); 0 or None = off
     tol_relative     and when gap ≤ tol_relative·F(w); 0 or None = off
@@ -59,6 +66,8 @@ def train(
     workers, scheduler   threads (default: one a processor), or "sync" for none
     memory           "4GB", "50%" or "auto": ceiling on the resident memory of this process
     scratch          folder for the row state when it does not fit (default: TMPDIR, else /var/tmp)
+    row_cache        bundle-dca: "2GB", a part of the data ("30%"), or "auto": memory for the rows that matter most; "0" = none
+    sweeps           bundle-dca: at most so many over cached rows after each pass
     checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes
     stop             asked after every block of rows: once it is true, the best model so far is returned
     on_iteration     called with each solvers.progress.Iteration; on_plan: called with the memory plan before any work
@@ -83,9 +92,12 @@ def train(
         dimension=statistics.n_features + (chosen.bias != 0.0),
         max_cuts=run.max_cuts,
         workers=run.workers,
-        row_bytes=16 * (run.solver == "ocas") + 8 * risk.weighted(statistics.weight_sum is not None),
+        row_bytes=run.row_bytes(statistics),
         in_memory=isinstance(dataset, MemoryDataset),
+        vectors=_DCA_VECTORS if run.solver == "bundle-dca" else 1,
+        row_cache=run.cache_wanted(dataset.manifest),
     )
+    run = replace(run, row_cache=plan.row_cache)
     if on_plan is not None:
         on_plan(plan)
     rule = StoppingRule(chosen.tol, chosen.tol_relative, chosen.target, chosen.max_passes, chosen.max_time)
@@ -114,26 +126,61 @@ class _Run:
     max_cuts: int
     lanes: Lanes
     workers: int
+    row_cache: int = 0
 
     @classmethod
     def planned(cls, options: TrainOptions, statistics: Statistics, risk: Hinge) -> _Run:
         dimension = statistics.n_features + (options.bias != 0.0)
+        solver = "ocas" if options.solver == "auto" else options.solver
         max_cuts = options.max_cuts or min(max(_BUNDLE_NUMBERS // max(dimension, 1), 20), 1000)
-        lanes = plan_lanes(statistics, options.lanes)
-        workers = 1 if options.scheduler == "sync" else min(options.workers or available_cpus(), len(lanes))
-        return cls(options, risk, "ocas" if options.solver == "auto" else options.solver, max_cuts, lanes, workers)
+        threads = 1 if options.scheduler == "sync" else options.workers or available_cpus()
+        lanes = options.lanes
+        if solver == "bundle-dca":  # lanes don't see each other's steps: no more of them than threads, and none for little data
+            max_cuts = options.max_cuts or bundle_dca.MAX_CUTS
+            lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
+        planned = plan_lanes(statistics, lanes)
+        return cls(options, risk, solver, max_cuts, planned, min(threads, len(planned)))
+
+    def row_bytes(self, statistics: Statistics) -> int:
+        """Bytes of row state for each row: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
+        shares = 2 * self.max_cuts * (self.solver == "bundle-dca")
+        return 16 * (self.solver != "cpa") + 8 * self.risk.weighted(statistics.weight_sum is not None) + shares
+
+    def cache_wanted(self, manifest: Manifest) -> tuple[int, int]:
+        """(least, most) bytes of the row cache."""
+        text = self.options.row_cache
+        if self.solver != "bundle-dca" or self.options.sweeps == 0 or text == "0":
+            return 0, 0
+        everything = CacheSize.bytes_of_all(manifest)
+        if text == "auto":
+            return 0, int(_CACHED * everything)
+        size = min(parse_size(text, option="row_cache", total=everything), everything)
+        return size, size
+
+    def parameters(self) -> dict[str, Any]:
+        """The options, with what was chosen for them where that decides which bits come out."""
+        fixed = {"lanes": len(self.lanes), "row_cache": f"{self.row_cache}B"} if self.solver == "bundle-dca" else {}
+        return {**self.options.as_dict(), **fixed}
 
     def identity(self, fingerprint: str) -> dict[str, Any]:
         """All that decides which bits come out; limits, threads and memory don't."""
         chosen = self.options
         names = ("C", "cut", "bias", "tol", "tol_relative", "positive_weight")
         fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
+        if self.solver == "bundle-dca":
+            fixed |= {"row_cache": self.row_cache, "sweeps": chosen.sweeps}
         return {**fixed, "positive_label": self.risk.positive, **{name: getattr(chosen, name) for name in names}}
 
     def solve(self, feed: Feed, row_state: RowState, progress: Progress) -> tuple[Solution, float]:
         """(solution, C̄)."""
         chosen = self.options
         with Runner(feed, self.lanes, self.workers, row_state=row_state, stop=progress.stop) as runner:
+            if self.solver == "bundle-dca":
+                size = CacheSize.planned(feed.data.manifest, self.row_cache, len(self.lanes))
+                dual = DualOracle(
+                    runner, self.risk, C=chosen.C, bias=chosen.bias, max_cuts=self.max_cuts, size=size, sweeps=chosen.sweeps
+                )
+                return bundle_dca.solve(dual, progress, max_cuts=self.max_cuts), dual.c_bar
             oracle = LinearOracle(runner, self.risk, C=chosen.C, bias=chosen.bias, keep_margins=self.solver == "ocas")
             if self.solver == "cpa":
                 solution = cpa.solve(oracle, progress, max_cuts=self.max_cuts)
@@ -151,7 +198,7 @@ class _Run:
             rows = few.read(0)
             first_problem(rows.indptr, rows.indices, rows.data, {"y": rows.y}, 3)
             lanes = plan_lanes(few.manifest.statistics, 2)
-            tiny = replace(self, max_cuts=2, lanes=lanes, workers=min(self.workers, 2))
+            tiny = replace(self, max_cuts=4, lanes=lanes, workers=min(self.workers, 2), row_cache=_WARM_UP_CACHE)
             tiny.solve(Feed(few, frozenset([0])), RowState(8), Progress(StoppingRule(None, None, max_passes=9)))
 
 
@@ -215,7 +262,7 @@ def _model(
         rest=rest,
         solver=run.solver,
         history=[asdict(iteration) for iteration in solution.history],
-        parameters=options.as_dict(),
+        parameters=run.parameters(),
         fingerprint=data.manifest.fingerprint,
         witness=solution.witness,
         resources=resources,

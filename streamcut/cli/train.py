@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 @click.option("--model", "model_path", metavar="FILE", help="Where to write the model (.npz). Required, except with --dry-run.")
 @click.option("--task", type=click.Choice(["auto", "binary"]), default="auto", show_default=True, help="What is learnt.")
 @click.option("--C", "C", type=float, default=1.0, show_default=True, help="Weight of the loss of one row, as in LIBLINEAR.")
-@click.option("--solver", type=click.Choice(["auto", "ocas", "cpa"]), default="auto", show_default=True, help="The algorithm.")
+@click.option(
+    "--solver",
+    type=click.Choice(["auto", "ocas", "cpa", "bundle-dca"]),
+    default="auto",
+    show_default=True,
+    help="The algorithm; bundle-dca needs the fewest passes.",
+)
 @click.option(
     "--cut",
     type=click.Choice(["predicted", "exact"]),
@@ -64,6 +70,15 @@ if TYPE_CHECKING:
 @click.option("--checkpoint-iterations", "iterations", type=click.IntRange(1), help="Also at every so many iterations.")
 @click.option("--checkpoint-required", is_flag=True, help="End with an error when a checkpoint cannot be written.")
 @click.option("--resume", is_flag=True, help="Go on from the newest checkpoint; the result is the same to the last bit.")
+@click.option(
+    "--row-cache",
+    default="auto",
+    show_default=True,
+    help="bundle-dca: memory for the rows that matter most (2GB, 0), or as a part of the data (30%); auto: 30% if it fits.",
+)
+@click.option(
+    "--sweeps", type=int, default=50, show_default=True, help="bundle-dca: sweeps over cached rows after a pass, at most."
+)
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 when the tolerance was not reached.")
 @click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
 @click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and what goes on behind.")

@@ -39,14 +39,15 @@ class DualOracle(LinearOracle):
         self._group = group_rows(runner.feed.data.manifest.statistics)
         self._sweeps = sweeps
         self._caches = {} if size is None or sweeps == 0 else {start: RowCache(size) for start in runner.lanes.bounds[:-1]}
+        self._limits = [np.inf] * len(self._caches)  # of the last whole pass: one that is broken off leaves nothing behind
 
     def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
         """One pass: the margins of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
 
         Each is Σ π_i (−y_i x_i, 1) with 0 ≤ π_i ≤ u_i / M, summed from its shares alone: valid whatever rows remembered.
         """
-        for cache in self._caches.values():
-            cache.clear()
+        for cache, limit in zip(self._caches.values(), self._limits, strict=True):
+            cache.begin(limit)
         order = np.random.default_rng(self.passes).permutation(self._group)
         bounds = self._runner.lanes.bounds
         work = DualPass(self._risk, self._grids, self.C, self._bias, ascent, order, self._caches, bounds, first)
@@ -65,12 +66,11 @@ class DualOracle(LinearOracle):
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        return {**numbers, "cache_limits": [cache.limit for cache in self._caches.values()]}, arrays
+        return {**numbers, "cache_limits": self._limits}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
         super().restore(numbers, fill)
-        for cache, limit in zip(self._caches.values(), numbers["cache_limits"], strict=True):
-            cache.limit = limit
+        self._limits = numbers["cache_limits"]
 
     def _sweep(self, ascent: Ascent, sums: DualSums) -> None:
         """Sweeps over the cached rows of all lanes at once, each followed by an exact step between before and after.
@@ -88,6 +88,7 @@ class DualOracle(LinearOracle):
                     cache.step_back(theta)
             if theta * (slope - 0.5 * theta * curvature) <= ascent.enough:
                 break
-        codes = self._runner.rows["codes"]
+        self._limits = [cache.limit for cache in self._caches.values()]
+        codes, grids = self._runner.rows["codes"], (self._grids.vector, self._grids.weight)
         for cache in self._caches.values():
-            cache.settle(ascent.dual, self._bias, self._grids.vector, self._grids.weight, 0, codes, sums.table, sums.b)
+            cache.settle(ascent.dual, self._bias, grids, codes, sums.table, sums.b, self.release)

@@ -15,6 +15,7 @@ from streamcut.units import format_bytes
 
 _SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
 _SPREAD = 4 << 20  # the same process differs by so much from run to run: a refusal's minimum must do in the next run
+_ROW_ARRAYS = 5  # kinds of row state at most
 _TEMPORARIES = 24  # bytes a row of the block at work: scores and coefficients
 
 
@@ -22,7 +23,8 @@ _TEMPORARIES = 24  # bytes a row of the block at work: scores and coefficients
 class MemoryPlan:
     """`lines` are (what, bytes) of the necessities; `pinned` are the shards kept decoded with what is left of `budget`.
 
-    spilled  the row state does not fit and lives in scratch files
+    spilled    the row state does not fit and lives in scratch files
+    row_cache  bytes for copies of the rows that matter most, all lanes together; one of the lines
     """
 
     budget: int
@@ -30,6 +32,7 @@ class MemoryPlan:
     pinned: frozenset[int]
     pinned_bytes: int
     spilled: bool = False
+    row_cache: int = 0
 
     @property
     def needed(self) -> int:
@@ -51,12 +54,23 @@ class MemoryPlan:
 
 
 def plan_memory(
-    manifest: Manifest, *, budget: int, base: int, dimension: int, max_cuts: int, workers: int, row_bytes: int, in_memory: bool
+    manifest: Manifest,
+    *,
+    budget: int,
+    base: int,
+    dimension: int,
+    max_cuts: int,
+    workers: int,
+    row_bytes: int,
+    in_memory: bool,
+    vectors: int = 1,
+    row_cache: tuple[int, int] = (0, 0),
 ) -> MemoryPlan:
     """Divide `budget` bytes. `base` is the process as it stands, its kernels loaded; `row_bytes` the row state of one row.
 
-    First what must be, then the row state (on disk if it does not fit), then as many pinned shards as fit. `in_memory`: the
-    rows are the caller's arrays, counted in `base` already. Raises MemoryBudgetError with the minimum.
+    First what must be, then the row state (on disk if it does not fit), then the row cache, of which `row_cache` gives the
+    least and the most bytes, then as many pinned shards as fit. `vectors` are the dense ones of a worker. `in_memory`: the rows
+    are the caller's arrays, counted in `base` already. Raises MemoryBudgetError with the minimum.
     """
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
@@ -65,32 +79,42 @@ def plan_memory(
     vector = 8 * dimension
     lines = [
         ("interpreter, libraries, kernels", base),
-        (f"weights and sums (8 + {workers} workers) × {dimension:,} features", (8 + workers) * vector),
+        (f"weights and sums (8 + {vectors} × {workers} workers) × {dimension:,} features", (8 + vectors * workers) * vector),
         (f"bundle of {max_cuts} cuts × {dimension:,} features", (max_cuts + 1) * vector),
         (f"rows at work, {workers} workers", workers * block * (_TEMPORARIES + row_bytes)),
         ("slack", _SLACK),
     ]
+    least, most = row_cache
+    if least > 0:
+        lines.append(("row cache", least))
     row_state = (f"row state, {row_bytes} bytes × {n_rows:,} rows", row_bytes * n_rows)
     if not in_memory:
         longest = max(length for shard in manifest.shards for length in (a.stored_bytes for a in shard.arrays.values()))
         reading = ("reading", workers * longest)
-        if _sum([*lines, row_state, reading]) + sum(sizes) <= budget:  # nothing is ever read again, no worker needs buffers
-            return MemoryPlan(budget, (*lines, row_state, reading), everything, sum(sizes))
+        complete = [*lines, row_state, reading, *_more_cache(least, most)]
+        if _sum(complete) + sum(sizes) <= budget:  # nothing is ever read again, no worker needs buffers
+            return MemoryPlan(budget, tuple(complete), everything, sum(sizes), row_cache=most)
         lines.append((f"buffers of {workers} workers", workers * buffer_bytes(manifest)))
-    mapped = workers * (row_bytes // 8) * SPILLED_BYTES
+    mapped = workers * min(row_bytes // 8, _ROW_ARRAYS) * SPILLED_BYTES
     in_files = (f"{row_state[0]}, in scratch files", mapped)
     spilled = mapped < row_state[1] and _sum([*lines, row_state]) > budget
     lines.append(in_files if spilled else row_state)
     if _sum(lines) > budget:
         raise _refusal(budget, lines)
+    most = min(most, least + budget - _sum(lines))
+    lines.extend(_more_cache(least, most))
     if in_memory:
-        return MemoryPlan(budget, tuple(lines), everything, 0, spilled)
+        return MemoryPlan(budget, tuple(lines), everything, 0, spilled, most)
     pinned, used, free = set(), 0, budget - _sum(lines)
     for shard, size in enumerate(sizes):
         if used + size <= free:
             pinned.add(shard)
             used += size
-    return MemoryPlan(budget, tuple(lines), frozenset(pinned), used, spilled)
+    return MemoryPlan(budget, tuple(lines), frozenset(pinned), used, spilled, most)
+
+
+def _more_cache(least: int, most: int) -> list[tuple[str, int]]:
+    return [("row cache", most - least)] if most > least else []
 
 
 def _sum(lines: list[tuple[str, int]]) -> int:

@@ -11,8 +11,9 @@ from streamcut.io.manifest import Manifest
 from streamcut.passes import dual
 
 _KEPT = 0.8  # of the room, when it is full: the rows with the smallest keys
+_SETTLED = 1024  # rows
 _LOOSER = 1.5  # a pass begins with the last limit times this: keys change, and room that is left would be wasted
-ROW_BYTES = 64  # of a cached row beside its entries
+ROW_BYTES = 96  # of a cached row beside its entries, with what sorting rows by key takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +25,34 @@ class CacheSize:
     index: str
     value: str | None
 
+    @staticmethod
+    def bytes_of_all(manifest: Manifest) -> int:
+        """Bytes of a cache that holds every row."""
+        index, value = _dtypes(manifest)
+        entry = np.dtype(index).itemsize + (np.dtype(value).itemsize if value else 0)
+        return ROW_BYTES * manifest.statistics.n_rows + entry * manifest.statistics.nnz
+
     @classmethod
     def planned(cls, manifest: Manifest, budget: int, lanes: int) -> CacheSize | None:
         """What `budget` bytes give each of so many lanes, never more than all rows; None when that is nothing."""
         statistics = manifest.statistics
-        index = "int32" if statistics.n_features <= 2**31 - 1 else "int64"
-        dtypes = {shard.arrays["data"].dtype for shard in manifest.shards if not shard.ones}
-        value = np.result_type(*dtypes).name if dtypes else None
-        entry = np.dtype(index).itemsize + (np.dtype(value).itemsize if value else 0)
-        share = min(1.0, budget / (ROW_BYTES * statistics.n_rows + entry * statistics.nnz))
+        share = min(1.0, budget / cls.bytes_of_all(manifest))
         rows = int(share * statistics.n_rows / lanes)
         entries = int(share * statistics.nnz / lanes)
         if rows == 0 or entries < statistics.max_row_nnz:
             return None
-        return cls(rows + 1, entries, index, value)
+        return cls(rows + 1, entries, *_dtypes(manifest))
+
+
+def _dtypes(manifest: Manifest) -> tuple[str, str | None]:
+    """The smallest types that hold all feature numbers, and all values (None: they are all 1)."""
+    values = {shard.arrays["data"].dtype for shard in manifest.shards if not shard.ones}
+    index = "int32" if manifest.statistics.n_features <= 2**31 - 1 else "int64"
+    return index, np.result_type(*values).name if values else None
 
 
 class RowCache:
-    """Rows of one lane. `limit` is the key below which rows are taken; what a pass begins with decides what it ends with."""
+    """Rows of one lane. `limit` is the key below which rows are taken: it falls as the room fills up."""
 
     def __init__(self, size: CacheSize) -> None:
         self.n = 0
@@ -52,10 +63,10 @@ class RowCache:
         self._number = np.empty(size.rows, np.int64)
         self._key, self._weight, self._square, self._share, self._before = (np.empty(size.rows) for _ in range(5))
 
-    def clear(self) -> None:
-        """Forget the rows; the limit loosens."""
+    def begin(self, last_limit: float) -> None:
+        """Forget all rows; `last_limit` is the one that the last pass ended with."""
         self.n = 0
-        self.limit *= _LOOSER
+        self.limit = last_limit * _LOOSER
 
     def fill(self, offered: Callable[..., tuple[int, int]], rows: int) -> None:
         """Take what dual.offer copies: `offered(first, limit, n, *arrays)` tells where it ran out of room."""
@@ -80,13 +91,15 @@ class RowCache:
         share *= theta
         share += before
 
-    def settle(self, slot: int, bias: float, vector: float, scalar: float, first_row: int, codes, table, sums) -> None:
-        """dual.settle for all rows of the cache."""
-        n = self.n
-        dual.settle(
-            self._indptr, self._indices, self._data, self._number[:n], self._weight[:n], self._share[:n],
-            slot, bias, vector, scalar, first_row, codes, table, sums,
-        )  # fmt: skip
+    def settle(self, slot: int, bias: float, grids: tuple[float, float], codes, table, sums, release: Callable[[], None]) -> None:
+        """dual.settle for all rows of the cache, `release` after every few: they are spread over all pages of `codes`."""
+        for start in range(0, self.n, _SETTLED):
+            part = slice(start, min(start + _SETTLED, self.n))
+            dual.settle(
+                self._indptr[start:], self._indices, self._data, self._number[part], self._weight[part], self._share[part],
+                slot, bias, *grids, codes, table, sums,
+            )  # fmt: skip
+            release()
 
     def _arrays(self) -> tuple[np.ndarray | None, ...]:
         return self._indptr, self._indices, self._data, self._number, self._key, self._weight, self._square, self._share

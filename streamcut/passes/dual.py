@@ -192,16 +192,11 @@ def sweep(order, cached_indptr, cached_indices, cached_data, weight, square, sha
 
 
 @kernel
-def settle(
-    cached_indptr, cached_indices, cached_data, number, weight, share, dual, bias, vector, scalar, first_row, codes, table, sums
-):
-    """Cached rows take their shares home: to column `dual` of `codes`, and by their difference to the dual cut and its sum.
-
-    `codes` begins with the row `first_row`.
-    """
+def settle(cached_indptr, cached_indices, cached_data, number, weight, share, dual, bias, vector, scalar, codes, table, sums):
+    """Cached rows take their shares home: to column `dual` of `codes`, and by their difference to the dual cut and its sum."""
     last = len(table) - 1
     for i in range(len(number)):
-        row = number[i] - first_row
+        row = number[i]
         old, new = codes[row, dual], _code(share[i])
         if old == new:
             continue

@@ -1,0 +1,45 @@
+"""Bundle-accelerated dual coordinate ascent without a row cache: dense NumPy, one row after the other, shares never rounded."""
+
+import numpy as np
+from reference.svm import _simplex_qp, line_search_by_sorting, primal
+
+
+def sweep(X, sign, C, u, w, shares, order):
+    """One sweep of dual coordinate ascent from `shares`, whose primal point is w; returns (shares, w) after it."""
+    f, w = shares.copy(), w.copy()
+    for i in order:
+        room = C * u[i] * (X[i] @ X[i])
+        new = np.clip(f[i] + (1.0 - sign[i] * (X[i] @ w)) / room, 0.0, 1.0) if room > 0.0 else 1.0
+        w += (new - f[i]) * C * u[i] * sign[i] * X[i]
+        f[i] = new
+    return f, w
+
+
+def cut(X, sign, u, shares):
+    """The cutting plane of the mean risk that given shares stand for."""
+    return -(X.T @ (u * sign * shares)) / u.sum(), (u @ shares) / u.sum()
+
+
+def bundle_dca(X, sign, C, u, tol, orders, mu=0.1):
+    """`orders` gives the order of rows of each pass; all cuts are kept. Returns (F(w_b), lower bound, passes)."""
+    n, c_bar = len(sign), C * u.sum()
+    w = w_b = np.zeros(X.shape[1])
+    F, k, base = c_bar, 1.0, np.zeros(n)
+    shares, cuts, beta = [], [], np.zeros(0)
+    for passes, order in enumerate(orders, 1):
+        kappa = k + mu * (1.0 - k) if passes > 1 else 0.0
+        active = sign * (X @ (w_b + kappa * (w - w_b))) < 1.0
+        shares += [active.astype(float), sweep(X, sign, C, u, w, base, order)[0]]
+        cuts += [cut(X, sign, u, f) for f in shares[-2:]]
+        if passes > 1:
+            step = w - w_b
+            k = line_search_by_sorting(step @ step, w_b @ step, C, sign * (X @ w_b), sign * (X @ w), u)
+            w_b = w_b + k * step
+            F = primal(w_b, X, sign, C, u)
+        A, b = np.array([a for a, _ in cuts]), np.array([b for _, b in cuts])
+        beta = _simplex_qp(A @ A.T, b, c_bar, np.append(beta, [0.0, 0.0]))
+        w, base = -beta @ A, beta @ np.array(shares) / c_bar
+        bound = b @ beta - 0.5 * w @ w
+        if F - bound <= tol * c_bar:
+            break
+    return F, bound, passes

@@ -1,0 +1,349 @@
+"""bundle-dca: its certificate above all, then what must never change the answer, then kernels against slow versions."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import bundle_dca as slow
+from reference import svm
+
+from streamcut.bundle.bundle import Bundle
+from streamcut.chunk import Chunk
+from streamcut.config import CheckpointOptions
+from streamcut.errors import UsageError
+from streamcut.execution.dual_oracle import DualOracle, group_rows
+from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.row_cache import CacheSize, RowCache
+from streamcut.execution.runner import Runner
+from streamcut.io.memory import MemoryDataset
+from streamcut.models.certificate import StopReason
+from streamcut.passes import dual, linear
+from streamcut.risks.hinge import Hinge
+from streamcut.solvers import bundle_dca
+from streamcut.solvers.progress import Progress, StoppingRule
+from streamcut.training import train
+from streamcut.units import parse_size
+
+# The certificate
+
+
+def problem(n, d, *, seed, weights=False, dtype=np.float64):
+    """Noisy rows of unequal lengths; some have no features, some stand there twice, some weigh nothing."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=rng.uniform(0.1, 0.8), format="csr", rng=rng, data_sampler=rng.standard_normal)
+    X.data = X.data.astype(dtype)
+    y = np.where(X @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n) > 0.2, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    twice = rng.integers(0, n, n // 5)
+    X, y = sp.vstack([X, X[twice]]).tocsr(), np.append(y, y[twice])
+    u = rng.uniform(0.2, 3.0, len(y)) * (rng.random(len(y)) < 0.9) if weights else None
+    if weights:
+        u[:2] = 1.0
+    return X, y, u
+
+
+def dense(X, bias):
+    return np.hstack([X.toarray(), np.full((X.shape[0], 1), bias)]) if bias else X.toarray()
+
+
+@settings(max_examples=220, deadline=None)
+@given(
+    st.integers(0, 100_000),
+    st.integers(4, 40),
+    st.integers(1, 8),
+    st.sampled_from([0.01, 0.3, 10.0]),
+    st.booleans(),
+    st.sampled_from([1.0, 0.3, 4.0]),
+    st.sampled_from([0.0, 1.0]),
+    st.sampled_from(["0", "30%", "100%"]),
+    st.integers(1, 3),
+    st.integers(4, 9),
+)
+def test_bound_is_never_above_and_primal_never_below_the_optimum(
+    seed, n, d, C, weights, positive_weight, bias, row_cache, lanes, max_cuts
+):
+    X, y, u = problem(n, d, seed=seed, weights=weights)
+    every = (np.ones(len(y)) if u is None else u) * np.where(y > 0, positive_weight, 1.0)
+    run = solve(
+        MemoryDataset(X, y, weight=u, shard_nnz=17), C=C, positive_weight=positive_weight, bias=bias, row_cache=row_cache,
+        lanes=lanes, max_cuts=max_cuts, max_passes=25,
+    )  # fmt: skip
+    A = dense(X, bias)
+    best, dual_value = svm.optimum(A, y, C, every, gap=1e-5)
+    for line in run.history:
+        assert line.lower_bound <= best * (1 + 1e-12)
+        assert line.primal >= dual_value * (1 - 1e-12)
+    assert run.primal == pytest.approx(svm.primal(run.w, A, y, C, every), rel=1e-11)
+    assert run.lower_bound <= run.witness.bound(C * every.sum()) * (1 + 1e-12) + 1e-300
+
+
+def solve(
+    data, *, C=1.0, positive_weight=1.0, bias=1.0, row_cache="0", lanes=1, max_cuts=16, workers=1, tol=1e-3, max_passes=300
+):
+    """Without `train`, whose warm-up takes longer than these problems."""
+    manifest, risk = data.manifest, Hinge(1.0, positive_weight)
+    everything = CacheSize.bytes_of_all(manifest)
+    budget = parse_size(row_cache, total=everything) if row_cache != "0" else 0
+    planned = plan_lanes(manifest.statistics, lanes)
+    with Runner(Feed(data, frozenset(range(len(manifest.shards)))), planned, workers) as runner:
+        size = CacheSize.planned(manifest, budget, len(planned))
+        oracle = DualOracle(runner, risk, C=C, bias=bias, max_cuts=max_cuts, size=size, sweeps=50)
+        rule = StoppingRule(tol, None, max_passes=max_passes)
+        return bundle_dca.solve(oracle, Progress(rule), max_cuts=max_cuts)
+
+
+@pytest.mark.parametrize("row_cache", ["0", "30%"])
+def test_tight_tolerance_is_reached_with_shares_of_16_bits(row_cache):
+    for C in (0.1, 1000.0):
+        X, y, _ = problem(60, 6, seed=3)
+        run = solve(MemoryDataset(X, y), C=C, row_cache=row_cache, tol=1e-7, max_cuts=40, max_passes=3000)
+        assert run.reason is StopReason.CONVERGED
+
+
+def test_passes_are_those_of_the_slow_version():
+    X, y, u = problem(400, 10, seed=1, weights=True)
+    data = MemoryDataset(X, y, weight=u)
+    group = group_rows(data.manifest.statistics)
+    orders = ([i for i in np.random.default_rng(k).permutation(group) if i < len(y)] for k in range(100))
+    F, bound, passes = slow.bundle_dca(dense(X, 1.0), y, 1.0, u, 1e-4, orders)
+    run = solve(data, tol=1e-4, max_cuts=200)
+    assert passes > 10
+    assert abs(run.history[-1].passes - passes) <= 3  # whose shares are not rounded, whose master problem is solved less well
+    assert run.primal == pytest.approx(F, rel=1e-3)
+    assert run.lower_bound == pytest.approx(bound, rel=1e-3)
+
+
+def test_fewer_passes_than_ocas_and_far_fewer_with_a_row_cache():
+    X, y, _ = problem(3000, 40, seed=2)
+    passes = [train(MemoryDataset(X, y), solver="ocas", tol_relative=None, C=10.0).history[-1]["passes"]]
+    passes += [solve(MemoryDataset(X, y), C=10.0, row_cache=share).history[-1].passes for share in ("0", "30%")]
+    assert passes[1] < passes[0]
+    assert passes[2] <= passes[1] / 2
+
+
+# What must not change the answer
+
+
+def same(a, b):
+    np.testing.assert_array_equal(a.w, b.w)
+    assert (a.primal, a.lower_bound) == (b.primal, b.lower_bound)
+    assert [line.lower_bound for line in a.history] == [line.lower_bound for line in b.history]
+
+
+@pytest.mark.parametrize("row_cache", ["0", "20%"])
+@pytest.mark.parametrize("weights", [False, True])
+def test_shards_and_workers_do_not_change_a_bit(row_cache, weights):
+    X, y, u = problem(12_000, 40, seed=4, weights=weights, dtype=np.float32)
+    options = {"lanes": 3, "row_cache": row_cache}
+    base = solve(MemoryDataset(X, y, weight=u), **options)
+    for shard_nnz, workers in ((997, 1), (30_000, 2), (50_000, 3)):
+        same(base, solve(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), workers=workers, **options))
+
+
+def test_values_that_are_all_one_need_no_values():
+    X, y, _ = problem(500, 30, seed=5)
+    X.data[:] = 1.0
+    ones = MemoryDataset(X, y)
+    values = MemoryDataset(sp.csr_array((np.append(X.data[:-1], 2.0), X.indices, X.indptr), X.shape), y)
+    values.read(0).data[-1] = 1.0
+    assert ones.read(0).data is None
+    assert values.read(0).data is not None
+    a, b = (solve(data, row_cache="50%") for data in (ones, values))
+    assert a.primal == pytest.approx(b.primal, rel=2e-3)
+    assert a.lower_bound == pytest.approx(b.lower_bound, rel=2e-3)
+
+
+@pytest.mark.parametrize("row_cache", ["0B", "30%"])
+def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path, row_cache):
+    X, y, _ = problem(3000, 20, seed=6)
+    options = {
+        "solver": "bundle-dca",
+        "row_cache": row_cache,
+        "C": 10.0,
+        "max_cuts": 6,
+        "tol_relative": None,
+        "tol": 1e-4,
+        "lanes": 2,
+    }
+    whole = train(MemoryDataset(X, y), **options)
+    calls = iter(range(10**9))
+    stopped = train(MemoryDataset(X, y), checkpoint=str(tmp_path / "c"), stop=lambda: next(calls) > 40, **options)
+    assert stopped.certificate.stop_reason is StopReason.INTERRUPTED
+    assert 1 < stopped.history[-1]["passes"] < whole.history[-1]["passes"]
+    resumed = train(MemoryDataset(X, y), checkpoint=CheckpointOptions(str(tmp_path / "c"), resume=True), **options)
+    np.testing.assert_array_equal(resumed.weights, whole.weights)
+    assert resumed.certificate == whole.certificate
+
+
+def test_what_decides_the_bits_is_in_the_model():
+    X, y, _ = problem(500, 20, seed=7)
+    model = train(MemoryDataset(X, y), solver="bundle-dca", row_cache="10%")
+    assert model.parameters["lanes"] == 1
+    size = parse_size(model.parameters["row_cache"])
+    assert 0 < size < CacheSize.bytes_of_all(MemoryDataset(X, y).manifest) / 9
+    again = train(MemoryDataset(X, y), solver="bundle-dca", row_cache=model.parameters["row_cache"])
+    np.testing.assert_array_equal(model.weights, again.weights)
+
+
+def test_too_small_a_bundle_is_refused():
+    X, y, _ = problem(50, 5, seed=8)
+    with pytest.raises(UsageError, match="needs room for 4"):
+        train(MemoryDataset(X, y), solver="bundle-dca", max_cuts=3)
+
+
+# Kernels and parts
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 2.0]), st.sampled_from([np.int8, np.float32, np.float64, None]))
+def test_one_visit_is_that_of_the_slow_version(seed, bias, dtype):
+    rng = np.random.default_rng(seed)
+    n, d, C, T = 30, 7, 0.5, 5
+    X = sp.random_array((n, d), density=0.4, format="csr", rng=rng)
+    X.data = np.ones(X.nnz) if dtype is None else rng.integers(-5, 6, X.nnz).astype(dtype)
+    data = None if dtype is None else X.data
+    sign, u = rng.choice([-1.0, 1.0], n), rng.uniform(0, 2, n)
+    codes = rng.choice(np.array([0, 65535, 20_000, 400], np.uint16), (n, T))
+    mixture = np.array([0.5, 0.0, 0.2, 0.0, 0.25])
+    A = dense(X, bias).astype(float)
+    w, z_b, base = rng.standard_normal(A.shape[1]), rng.standard_normal(n), (codes / 65535.0) ** 2 @ mixture
+    order = rng.permutation(8)
+    visited = [g + p for g in range(-3, n, 8) for p in order if 0 <= g + p < n]
+    table, z, keys, sums = np.zeros((len(w), 4)), np.empty(n), np.empty(n), np.zeros(2)
+    table[:, 0] = table[:, 1] = w
+    rounder = linear.exact_rounder(1e4)
+    indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
+    bad = dual.ascend(
+        indptr,
+        indices,
+        data,
+        sign,
+        1.0,
+        u,
+        z_b,
+        0.3,
+        mixture,
+        C,
+        bias,
+        1,
+        3,
+        rounder,
+        rounder,
+        order,
+        3,
+        table,
+        z,
+        codes,
+        keys,
+        sums,
+    )
+    f, running = slow.sweep(A, sign, C, u, w, base, visited)
+    assert bad == -1
+    np.testing.assert_allclose(z, sign * (A @ w), atol=1e-12)
+    active = z_b + 0.3 * (z - z_b) < 1.0
+    found = (codes[:, 3] / 65535.0) ** 2
+    np.testing.assert_array_equal(codes[:, 1], np.where(active, 65535, 0))
+    np.testing.assert_allclose(found, f, atol=2e-3)  # shares are rounded, and later rows see it
+    np.testing.assert_allclose(table[:, 1], w + C * A.T @ (sign * u * (found - base)), atol=1e-9)
+    np.testing.assert_allclose(running, table[:, 1], atol=2e-2 * C)
+    for column, shares in ((2, active.astype(float)), (3, found)):
+        a, b = slow.cut(A, sign, u, shares)
+        np.testing.assert_allclose(table[:, column] / u.sum(), a, atol=1e-9)
+        assert sums[column - 2] / u.sum() == pytest.approx(b, abs=1e-9)
+    assert ((keys < 1000) == ((codes[:, 3] > 0) & (codes[:, 3] < 65535))).all()
+
+
+def test_every_code_is_its_share_again():
+    codes = np.arange(65536, dtype=np.uint16).reshape(-1, 1).repeat(2, axis=1)
+    codes[:, 1] = 65535 - codes[:, 1]
+    before = codes.copy()
+    dual.merge_shares(codes, 0, 1, 0.0)
+    np.testing.assert_array_equal(codes, before)
+    dual.merge_shares(codes, 0, 1, 0.25)
+    shares = (before / 65535.0) ** 2
+    np.testing.assert_allclose((codes[:, 0] / 65535.0) ** 2, 0.75 * shares[:, 0] + 0.25 * shares[:, 1], atol=2e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 30), st.integers(1, 5))
+def test_a_full_cache_keeps_rows_of_small_keys(seed, room, parts):
+    rng = np.random.default_rng(seed)
+    n = 60
+    X = sp.random_array((n, 9), density=0.5, format="csr", rng=rng)
+    X.data += 1.0
+    keys, codes = rng.permutation(n).astype(float), np.zeros((n, 1), np.uint16)
+    cache = RowCache(CacheSize(room + 1, 10 * room + 9, "int32", "float64"))
+    indptr, indices, y = X.indptr.astype(np.int64), X.indices.astype(np.int32), np.ones(n)
+    for rows in np.array_split(np.arange(n), parts):
+        part = slice(rows[0], rows[-1] + 1)
+
+        def offered(first, *cached, part=part):
+            csr = indptr[part.start : part.stop + 1], indices, X.data, y[part], 1.0, None
+            return dual.offer(first, *csr, keys[part], codes[part], 0, 1.0, part.start, *cached)
+
+        cache.fill(offered, len(rows))
+    kept = cache._number[: cache.n]
+    assert len(kept) >= int(0.8 * (room + 1)) - 1 or len(kept) == n
+    assert (np.diff(kept) > 0).all()
+    lost = np.setdiff1d(np.arange(n), kept)
+    lost = lost[(np.diff(indptr)[lost] > 0)]
+    assert (keys[kept] < cache.limit).all()
+    assert (keys[lost] >= cache.limit).all()
+    for at, row in enumerate(kept):
+        mine = slice(cache._indptr[at], cache._indptr[at + 1])
+        np.testing.assert_array_equal(cache._indices[mine], X.indices[X.indptr[row] : X.indptr[row + 1]])
+        np.testing.assert_array_equal(cache._data[mine], X.data[X.indptr[row] : X.indptr[row + 1]])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000), st.integers(4, 8))
+def test_slots_follow_merged_and_dropped_cuts(seed, max_cuts):
+    rng = np.random.default_rng(seed)
+    bundle, kept = Bundle(3, 10.0, max_cuts), {}
+    for _ in range(12):
+        merges, slots = bundle.make_room(2)
+        for merge in merges:
+            kept[merge.into] = (1 - merge.share) * kept[merge.into] + merge.share * kept[merge.gone]
+        for slot in slots:
+            kept[slot] = rng.standard_normal(3)
+            bundle.add(kept[slot], rng.uniform(0, 1))
+        w = bundle.solve(1e-9).w
+        mixed = sum(share * kept[slot] for slot, share in enumerate(bundle.mixture()) if share > 0.0)
+        np.testing.assert_allclose(w, -10.0 * mixed, atol=1e-12)
+        assert len(set(bundle.slots)) == len(bundle) + 1
+
+
+def rows_of(feed, start, stop, alignment):
+    for chunk in feed.blocks(start, stop, None, Traffic(), alignment=alignment):
+        yield (
+            chunk.first_row,
+            Chunk(
+                chunk.indptr - chunk.indptr[0],
+                *(a[chunk.indptr[0] : chunk.indptr[-1]] for a in (chunk.indices, chunk.data)),
+                chunk.y,
+            ),
+        )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 12), st.data())
+def test_aligned_blocks_are_the_rows_whatever_the_shards(n, shard_nnz, alignment, data):
+    rng = np.random.default_rng(n)
+    X = sp.random_array((n, 9), density=0.4, format="csr", rng=rng)
+    X.data += 1.0
+    start = data.draw(st.integers(0, n - 1))
+    stop = data.draw(st.integers(start + 1, n))
+    feed = Feed(MemoryDataset(X, np.arange(n), shard_nnz=shard_nnz))
+    at = start
+    for first_row, rows in rows_of(feed, start, stop, alignment):
+        end = first_row + rows.n_rows
+        assert first_row == at
+        assert first_row == start or first_row % alignment == 0
+        assert end == stop or end % alignment == 0
+        np.testing.assert_array_equal(rows.y, np.arange(first_row, end))
+        found = sp.csr_array((rows.data, rows.indices, rows.indptr), (rows.n_rows, 9))
+        np.testing.assert_array_equal(found.toarray(), X[first_row:end].toarray())
+        at = end
+    assert at == stop
