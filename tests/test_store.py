@@ -169,6 +169,8 @@ def test_anndata_opens_every_shard(rows, native, tmp_path):
         with h5py.File(tmp_path / "a.h5" / "shards" / f"{k:06d}.h5") as file:
             for found in (anndata.io.read_elem(shards[f"{k:06d}"]), anndata.io.read_elem(file["/"])):
                 assert abs(sp.csr_array(found)[:, : rows.X.shape[1]] - rows.X[start:stop, : found.shape[1]]).sum() == 0
+                assert found.indices.dtype == found.indptr.dtype  # or SciPy and scikit-learn refuse most of what one does with it
+                assert found.tocoo().nnz == found.nnz
             assert anndata.io.read_elem(shards[f"{k:06d}"]).shape == (stop - start, rows.X.shape[1])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo
 from streamcut.io.stores.codec import TRAILER
 
-_WIDENED = ("y", "weight")  # handed out as float64 whatever they are stored as
+_WIDE = {"indptr": "int64", "y": "float64", "weight": "float64"}  # handed out as these, whatever they are stored as
 
 
 class Buffers:
@@ -28,10 +28,10 @@ class Buffers:
         return self._view(name, info.dtype, info.size)
 
     def widened(self, name: str, stored: np.ndarray) -> np.ndarray:
-        """`stored`, a view that `stored()` gave for y or weight, as float64."""
-        if stored.dtype == np.float64:
+        """`stored`, a view that `stored()` gave for indptr (then as int64), y or weight (as float64)."""
+        if stored.dtype == _WIDE[name]:
             return stored
-        wide = self._view(name + " wide", "float64", len(stored))
+        wide = self._view(name + " wide", _WIDE[name], len(stored))
         np.copyto(wide, stored)
         return wide
 
@@ -56,6 +56,6 @@ def _sizes(shards: Iterable[ShardInfo], with_ones: bool) -> tuple[int, dict[str,
                 continue
             raw = max(raw, info.stored_bytes + TRAILER)
             room[name] = max(room.get(name, 0), info.size * np.dtype(info.dtype).itemsize)
-            if name in _WIDENED and info.dtype != "float64":
+            if name in _WIDE and info.dtype != _WIDE[name]:
                 room[name + " wide"] = max(room.get(name + " wide", 0), info.size * 8)
     return raw, room

@@ -17,7 +17,7 @@ VALUES = ("int8", "float32", "float64")  # from small to large: the first that k
 DTYPES = {
     "data": VALUES,
     "indices": ("int32", "int64"),
-    "indptr": ("int64",),
+    "indptr": ("int32", "int64"),  # written as the type of indices: SciPy wants both to be the same
     "y": VALUES,
     "qid": ("int64",),
     "weight": VALUES,

@@ -53,14 +53,15 @@ class StoredDataset(ABC):
         return self._checked(shard, info, out, buffers)
 
     def _checked(self, shard: int, info: ShardInfo, out: dict[str, np.ndarray], buffers: Buffers) -> Chunk:
+        indptr = buffers.widened("indptr", out["indptr"])
         if shard not in self._sound:
-            problem = first_problem(out["indptr"], out["indices"], out.get("data"), out, self.manifest.statistics.n_features)
+            problem = first_problem(indptr, out["indices"], out.get("data"), out, self.manifest.statistics.n_features)
             if problem is not None:
                 name, what = problem
                 raise damaged(self.where(shard, name), what)
             self._sound.add(shard)
         return Chunk(
-            indptr=out["indptr"],
+            indptr=indptr,
             indices=out["indices"],
             data=out.get("data"),
             y=buffers.widened("y", out["y"]),

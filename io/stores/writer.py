@@ -301,6 +301,8 @@ class StoreWriter:
                     array = array.astype(dtype, copy=False)
                 elif name == "indices" and array.dtype != np.int32 and array.max(initial=0) <= INT32_MAX:
                     array = array.astype(np.int32)
+                elif name == "indptr":
+                    array = array.astype(contents["indices"][0])
                 contents[name] = array.dtype.name, len(array), crc32c(array)
                 yield name, array
 
