@@ -12,6 +12,10 @@ from streamcut.models.linear import LinearModel
 from streamcut.prediction import as_model, scored_chunks
 
 QUERIES_AT_ONCE = 1 << 18
+_MEASURES = (
+    "accuracy", "balanced_accuracy", "roc_auc", "average_precision", "precision", "recall", "f1", "mean_hinge_loss",
+    "rows", "weight", "true_positives", "false_positives", "true_negatives", "false_negatives",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +58,8 @@ class Evaluation:
         return _ratio(2 * self.true_positives, 2 * self.true_positives + self.false_positives + self.false_negatives)
 
     def measures(self) -> dict[str, float | None]:
-        """Every measure by its name, counts first."""
-        names = [*self.__slots__, "accuracy", "balanced_accuracy", "precision", "recall", "f1"]
-        return {name: getattr(self, name) for name in names}
+        """Every measure by its name: accuracy and its kind first, what they were counted from last."""
+        return {name: getattr(self, name) for name in _MEASURES}
 
 
 def evaluate(

@@ -67,7 +67,7 @@ def scored_chunks(
             score_rows(chunk.indptr, chunk.indices, chunk.data, weights, model.bias, scores)
             if not np.isfinite(scores).all():
                 row = chunk.first_row + int(np.argmin(np.isfinite(scores)))
-                raise BadInputError(f"row {row}: its score is not finite; look at its values")
+                raise BadInputError(f"row {row} (0-based): its score is not finite; look at its values")
             yield chunk, scores
 
 
@@ -126,8 +126,8 @@ def _within(chunk: Chunk, n_features: int, ignore_extra: bool) -> Chunk:
     if not ignore_extra:
         row = int(np.searchsorted(chunk.indptr, start + np.argmin(kept), side="right")) - 1
         raise BadInputError(
-            f"row {chunk.first_row + row} has feature {int(indices.max(initial=0, where=~kept)) + 1}, but the model has "
-            f"{n_features:,}; leave such features out with --ignore-extra-features"
+            f"row {chunk.first_row + row} (0-based) has feature {int(indices[np.argmin(kept)])} (0-based), but the model has "
+            f"{n_features:,} features; leave such features out with --ignore-extra-features"
         )
     before = np.concatenate(([0], np.cumsum(kept, dtype=np.int64)))
     return replace(

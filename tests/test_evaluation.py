@@ -11,7 +11,7 @@ from sklearn import metrics
 
 from streamcut import evaluation
 from streamcut.errors import BadInputError
-from streamcut.evaluation import evaluate
+from streamcut.evaluation import Evaluation, evaluate
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
@@ -59,6 +59,13 @@ def test_measures_equal_those_of_scikit_learn(case):
     np.testing.assert_allclose(ours, matrix, rtol=1e-12)
 
 
+def test_accuracy_comes_first():
+    measures = evaluated(np.array([1.0, -1.0]), np.array([1.0, 1.0])).measures()
+    assert next(iter(measures.items())) == ("accuracy", 0.5)
+    fields = {name for name in dir(Evaluation) if not name.startswith("_")} - {"measures"}
+    assert set(measures) == fields
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_rows_in_many_pieces(weighted, monkeypatch):
     monkeypatch.setattr(evaluation, "QUERIES_AT_ONCE", 64)
@@ -88,7 +95,7 @@ def test_rows_of_weight_zero_are_as_if_absent():
 
 
 def test_a_label_that_the_model_does_not_know_is_an_error():
-    with pytest.raises(BadInputError, match="row 7 has label 2, but the model knows only -1 and 1"):
+    with pytest.raises(BadInputError, match=r"row 7 \(0-based\) has label 2, but the model knows only -1 and 1"):
         evaluated(np.ones(9), [1, 1, 1, 1, 1, 1, 1, 2, 1])
 
 

@@ -186,7 +186,7 @@ def test_scores_and_labels_of_arrays():
         np.testing.assert_array_equal(model.predict(form), [5, 2, 2])
     with pytest.raises(BadInputError, match="3 features"):
         model.decision_function(X[:, :2])
-    with pytest.raises(BadInputError, match="row 1 of X"):
+    with pytest.raises(BadInputError, match=r"row 1 \(0-based\) of X"):
         model.decision_function([[0, 0, 0], [np.nan, 0, 0]])
 
 
@@ -195,8 +195,10 @@ def test_the_certificate_in_words():
     words = certificate.in_words()
     assert words.startswith("Not converged: the allowed number of passes")
     assert "12.5" in words
-    assert "2 %" in words
+    assert "at most 2 % above the optimum" in words
     assert "0.0025" in words
+    assert "at most 1,150 % above the optimum" in replace(certificate, lower_bound=1.0).in_words()  # it may be as low as 1
+    assert "at most 12.5 above the optimum" in replace(certificate, lower_bound=0.0).in_words()
     assert all(replace(certificate, stop_reason=reason).in_words() for reason in StopReason)
 
 

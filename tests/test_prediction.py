@@ -61,7 +61,7 @@ def test_features_that_the_model_lacks(model):
     data = MemoryDataset(X, y, shard_nnz=200)
     expected = X.toarray()[:, :15] @ narrow.weights + narrow.intercept
     first = int(np.argmax(np.diff(X[:, 15:].indptr) > 0))
-    with pytest.raises(BadInputError, match=rf"row {first} has feature .* the model has 15.*--ignore-extra-features"):
+    with pytest.raises(BadInputError, match=rf"row {first} \(0-based\) has feature .* the model has 15.*--ignore-extra-features"):
         predict(narrow, data)
     with pytest.raises(BadInputError, match="15 features"):
         predict(narrow, X)
@@ -97,7 +97,7 @@ def test_a_model_file_will_do(model, tmp_path):
 def test_scores_that_are_not_finite_name_their_row(model):
     X = sp.csr_array(np.full((3, 20), 1e308))
     huge = replace(model, weights=np.full(20, 1e10))
-    with pytest.raises(BadInputError, match="row 0: its score is not finite"):
+    with pytest.raises(BadInputError, match=r"row 0 \(0-based\): its score is not finite"):
         predict(huge, MemoryDataset(X, np.zeros(3)))
 
 

@@ -98,7 +98,7 @@ def test_other_data_are_refused_unless_forced(trained):
 
 def test_unknown_labels_are_refused(trained):
     model, _, X, y, _ = trained
-    with pytest.raises(BadInputError, match="row 3 has label 9"):
+    with pytest.raises(BadInputError, match=r"row 3 \(0-based\) has label 9"):
         verify(model, (X, np.where(np.arange(len(y)) == 3, 9.0, y)), force=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -56,20 +55,21 @@ class Certificate:
         """The gap in units of mean loss: what `tol` bounds."""
         return self.gap / self.c_bar
 
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a part of the objective: what `tol_relative` bounds."""
-        return self.gap / self.primal if self.primal else 0.0
-
     def in_words(self) -> str:
         """The certificate in two sentences."""
         verdict = "Converged" if self.converged else "Not converged"
         because = _BECAUSE[self.stop_reason]
         return (
             f"{verdict}: {because}. The objective is {self.primal:.8g} and no weights can reach less than "
-            f"{self.lower_bound:.8g}, so the model is at most {_percent(self.relative_gap)} above the optimum "
-            f"({self.gap_per_c_bar:.2g} in mean loss)."
+            f"{self.lower_bound:.8g}, so the model is {self._above_optimum()} ({self.gap_per_c_bar:.2g} in mean loss)."
         )
+
+    def _above_optimum(self) -> str:
+        """How far from the optimum the model is; in parts of the lower bound, because the optimum may be as low as that."""
+        if self.lower_bound <= 0:
+            return f"at most {self.gap:.3g} above the optimum"
+        percent = 100 * self.gap / self.lower_bound
+        return f"at most {percent:.2g} % above the optimum" if percent < 100 else f"at most {percent:,.0f} % above the optimum"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +86,3 @@ class Witness:
     def bound(self, c_bar: float) -> float:
         """min over w of ½‖w‖² + c_bar·(⟨a, w⟩ + b)."""
         return c_bar * self.b - 0.5 * c_bar * c_bar * float(self.a @ self.a)
-
-
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.2g} %" if math.isfinite(fraction) else "an unknown part"

@@ -64,7 +64,7 @@ class LinearModel:
             raise BadInputError(f"X has shape {X.shape}, but the model has {self.n_features} features")
         scores = np.asarray(X @ self.weights, dtype=np.float64) + self.intercept
         if not np.isfinite(scores).all():
-            raise BadInputError(f"row {int(np.argmin(np.isfinite(scores)))} of X gives a score that is not finite")
+            raise BadInputError(f"row {int(np.argmin(np.isfinite(scores)))} (0-based) of X gives a score that is not finite")
         return scores
 
     def predict(self, X) -> np.ndarray:
@@ -84,6 +84,6 @@ class LinearModel:
         if not self.rest and unknown.any():
             row = int(np.argmax(unknown))
             raise BadInputError(
-                f"row {first_row + row} has label {y[row]:g}, but the model knows only {negative:g} and {positive:g}"
+                f"row {first_row + row} (0-based) has label {y[row]:g}, but the model knows only {negative:g} and {positive:g}"
             )
         return found
