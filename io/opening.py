@@ -60,6 +60,8 @@ def _open_directory(path: Path) -> StoredDataset:
 
 
 def _open_file(path: Path) -> StoredDataset:
+    if not path.is_file():
+        raise NotFoundError(f"{path}: a pipe or a device, not a streamcut store; {_CONVERT}")
     try:
         with open(path, "rb") as file:
             start = file.read(len(_HDF5_MAGIC))

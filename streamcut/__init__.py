@@ -14,6 +14,7 @@ _HOMES = {  # the module, and the name there
     "predict": ("streamcut.prediction", "predict"),
     "evaluate": ("streamcut.evaluation", "evaluate"),
     "verify": ("streamcut.verification", "verify"),
+    "save_model": ("streamcut.models.files", "save_model"),
     "load_model": ("streamcut.models.files", "load_model"),
 }
 __all__ = [*_HOMES, "__version__"]

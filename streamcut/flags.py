@@ -214,7 +214,10 @@ class _Given(_Refusals):
     def __init__(self, tool: str, text: str, values: set[str], switches: set[str], class_weights: bool = False) -> None:
         super().__init__(tool)
         self.found: dict[str, str] = {}
-        words = iter(shlex.split(text))
+        try:
+            words = iter(shlex.split(text))
+        except ValueError as error:
+            raise UsageError(f"{tool}: {text!r}: {str(error).lower()}; close every quotation mark") from None
         for word in words:
             name, equals, value = word.partition("=")
             if name in switches and not equals:

@@ -1,14 +1,17 @@
-"""Fixtures that several test files use: the shared real data sets, and each of them loaded once a session."""
+"""Fixtures that several test files use: the command line in this process; real data sets, each loaded once a session."""
 
 from __future__ import annotations
 
 import lzma
 import os
+import signal
 from functools import cache
 from pathlib import Path
 
 import pytest
 from sklearn.datasets import load_svmlight_file
+
+from streamcut.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,6 +27,22 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no data sets at {folder}; set STREAMCUT_DATA")
     return folder
+
+
+@pytest.fixture
+def run(capfd):
+    """`run(*arguments)` → (exit code, stdout, stderr), in this process."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def run(*arguments) -> tuple[int, str, str]:
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        return (int(end.value.code or 0), *capfd.readouterr())
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @cache

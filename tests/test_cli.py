@@ -20,28 +20,12 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut.cli
-from streamcut.cli import COMMANDS, cli, main
+from streamcut.cli import COMMANDS, cli
 from streamcut.cli.signals import Terminated
 from streamcut.errors import ExitCode
 from streamcut.models.files import load_model
 
 STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
-
-
-@pytest.fixture
-def run(capfd):
-    """`run(*arguments)` → (exit code, stdout, stderr), in this process."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def run(*arguments) -> tuple[int, str, str]:
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main([str(argument) for argument in arguments])
-        return (int(end.value.code or 0), *capfd.readouterr())
-
-    yield run
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +204,7 @@ def test_predict_writes_a_file_whole_or_not_at_all(run, folder, tmp_path):
     (tmp_path / "bad.svm").write_text((folder / "rows.svm").read_text() + "1 31:1\n")
     code, _, err = run("predict", folder / "m.npz", tmp_path / "bad.svm", "-o", target, "--force")
     assert code == ExitCode.BAD_INPUT
-    assert "feature 31" in err
+    assert "feature 30 (0-based)" in err
     assert target.read_text() == labels
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.svm", "labels.txt"]
     assert run("predict", folder / "m.npz", tmp_path / "bad.svm", "--ignore-extra-features")[0] == 0

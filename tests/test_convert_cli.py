@@ -21,26 +21,6 @@ from streamcut.io.stores.zarr_layout import chunk_path
 
 
 @pytest.fixture
-def run(capfd):
-    """`run(*arguments)` → (exit code, stdout, stderr), in this process."""
-    import signal
-
-    from streamcut.cli import main
-
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def run(*arguments):
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main([str(argument) for argument in arguments])
-        return (int(end.value.code or 0), *capfd.readouterr())
-
-    yield run
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-
-
-@pytest.fixture
 def text(tmp_path):
     return write_svmlight(tmp_path / "a.svm", make_rows(300, 1, groups=6))
 

@@ -149,6 +149,11 @@ def test_train_accepts_what_flags_prints(tool, text):
     assert context.params["C"] > 0
 
 
+def test_an_open_quotation_mark_is_named():
+    with pytest.raises(UsageError, match="quotation"):
+        translate("liblinear", "-s 3 -c '1")
+
+
 @pytest.mark.parametrize("C", [0.1, 1 / 3, 1e-7, 12345678.9, 1e300])
 def test_numbers_come_through_exactly(C):
     assert options("liblinear", f"-s 3 -c {C!r}")["--C"] == C

@@ -79,7 +79,7 @@ def convert(
     settings.require_meaning(kind)
     if settings.resume and "-" in paths:
         raise UsageError("--resume: standard input cannot be read again; save it to a file, or start over with --force")
-    _refuse_overlap(outputs, paths)
+    _refuse_overlap(outputs, [*names, *paths])
     readers = open_readers(kind, paths, settings)
     rehearse(settings.dtype, settings.backend)
     plan = make_plan(

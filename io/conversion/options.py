@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -88,6 +89,8 @@ class ConvertOptions:
             raise UsageError(f"--hash-bits: {self.hash_bits} is outside 1 … 31")
         if self.hash_bits is not None and self.n_features is not None:
             raise UsageError("--hash-bits decides the number of features; leave --n-features out")
+        if self.multilabel is not None and not math.isfinite(self.multilabel):
+            raise UsageError(f"--multilabel: {self.multilabel} is no label; give the number that stands in the sets")
         if self.max_errors is not None and self.on_error != "skip":
             raise UsageError("--max-errors needs --on-error skip")
         if self.split is not None and not 0 < self.split < 1:
@@ -156,6 +159,8 @@ def _label_map(given: Mapping[str, float] | str | None) -> dict[str, float] | No
             word, label = pair[0].strip(), float(pair[1])
         except (IndexError, ValueError):
             raise UsageError(f"--label-map: {'='.join(map(str, pair))!r} is not word=number") from None
+        if not math.isfinite(label):
+            raise UsageError(f"--label-map: {word!r} becomes {label}; labels are finite numbers")
         if word in found:
             raise UsageError(f"--label-map: {word!r} is given twice")
         found[word] = label

@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from streamcut.cli.output import note, print_json
+from streamcut.cli.output import counted, note, print_json
+from streamcut.cli.parameters import json_option
 from streamcut.errors import CorruptError
 from streamcut.units import format_bytes
 
@@ -14,7 +15,7 @@ from streamcut.units import format_bytes
 @click.command()
 @click.argument("path")
 @click.option("--read-data", is_flag=True, help="Read every byte, not only names, lengths and metadata.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on stdout.")
+@json_option
 def command(path: str, read_data: bool, as_json: bool) -> None:
     """Check the store PATH, and list every problem. Exit code 5 when there are any.
 
@@ -33,9 +34,8 @@ def command(path: str, read_data: bool, as_json: bool) -> None:
         for name in report.unexpected:
             note(f"{path}/{name}: not a part of the store; it harms nothing")
     if not report.sound:
-        raise CorruptError(
-            f"{path}: {len(report.problems)} problem{'s' if len(report.problems) > 1 else ''} found; convert the data again"
-        )
+        raise CorruptError(f"{path}: {counted(len(report.problems), 'problem')} found; convert the data again")
     if not as_json:
         how = "every byte read" if read_data else "names, lengths and metadata; --read-data reads every byte"
-        note(f"{path}: sound: {report.shards:,} shards, {report.files:,} files, {format_bytes(report.bytes)} ({how})")
+        parts = f"{counted(report.shards, 'shard')}, {counted(report.files, 'file')}, {format_bytes(report.bytes)}"
+        note(f"{path}: sound: {parts} ({how})")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli.output import note, number, print_json
+from streamcut.cli.parameters import json_option, quiet_option
 from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
@@ -102,8 +103,8 @@ rows of one qid stay together.
 @click.option("--scratch", metavar="DIR", help="Where sorted runs go.  [default: OUTPUT.partial]")
 @click.option("--resume", is_flag=True, help="Continue OUTPUT.partial.")
 @click.option("--force", is_flag=True, help="Replace OUTPUT, once the new store is complete.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on stdout.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary.")
+@json_option
+@quiet_option
 def command(
     inputs: tuple[str, ...],
     output: str,

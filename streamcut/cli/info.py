@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from streamcut.cli.output import number, print_json
+from streamcut.cli.parameters import json_option
 from streamcut.units import format_bytes
 
 
 @click.command()
 @click.argument("path")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(path: str, as_json: bool) -> None:
     """Show the rows, features, labels, shards, sizes and origin of the store PATH, or what the model file PATH says.
 
@@ -28,8 +29,7 @@ def command(path: str, as_json: bool) -> None:
 
     if is_model(path):
         record = describe_model(path)
-        nested = ("certificate", "parameters")
-        shown = {name: value for name, value in record.items() if name not in nested} | record["certificate"]
+        shown = _model_for_people(record)
     else:
         record = describe(open_dataset(path).manifest, path)
         shown = _for_people(record)
@@ -72,6 +72,16 @@ def describe(manifest: Any, path: str) -> dict[str, Any]:
         "fingerprint": manifest.fingerprint,
         "source": manifest.source,
     }
+
+
+def _model_for_people(record: dict[str, Any]) -> dict[str, Any]:
+    nested = ("certificate", "parameters", "resources")
+    shown = {name: value for name, value in record.items() if name not in nested} | record["certificate"]
+    shown["labels"] = ", ".join(number(label) for label in record["labels"])
+    for name in ("budget", "planned", "peak"):
+        if name in record["resources"]:
+            shown[f"memory {name}"] = format_bytes(record["resources"][name])
+    return shown
 
 
 def _for_people(record: dict[str, Any]) -> dict[str, Any]:

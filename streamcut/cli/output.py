@@ -14,6 +14,7 @@ import click
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.files import disk_full, sync_directory
+from streamcut.io.stores.spec import MANIFEST
 
 
 def note(message: str) -> None:
@@ -50,13 +51,22 @@ def number(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def counted(count: int, thing: str) -> str:
+    """`1 shard`, `2,000 shards`."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
 def refuse_existing(path: str | os.PathLike, option: str, force: bool) -> None:
-    """Raise before any work when `path` exists and `force` is not given (UsageError) or its folder does not (NotFoundError)."""
+    """Raise before any work: UsageError when `path` exists and `force` is not given, or lies in a store, whose files are all
+    accounted for; NotFoundError when its folder does not exist."""
     path = Path(path)
     if not path.parent.is_dir():
         raise NotFoundError(f"{option}: {path.parent} is not a folder; create it first")
     if path.is_dir():
         raise UsageError(f"{option}: {path} is a folder")
+    store = next((folder for folder in path.resolve().parents if (folder / MANIFEST).is_file()), None)
+    if store is not None:
+        raise UsageError(f"{option}: {path} lies in the store {store}; choose another place")
     if path.exists() and not force:
         raise UsageError(f"{option}: {path} exists; choose another name or replace it with --force")
 
