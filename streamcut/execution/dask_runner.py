@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 
 LOCAL = "local-cluster"
-_POLL = 0.25  # seconds between two looks at the clock, at `stop` and at the list of workers
+_POLL = 0.25  # seconds between two looks at the clock and at `stop`
+_LOOK = 1.0  # seconds between two looks at the list of workers
 _USABLE = 0.7  # of a worker's memory limit: above it Dask spills, then pauses, then kills
 _UNLIMITED = 0.8  # of what a machine has available, when its workers have no limit
 _GONE = (CancelledError, asyncio.CancelledError, OSError)  # Dask's CommClosedError and TimeoutError are OSErrors
@@ -141,6 +143,17 @@ class Cluster:
         if time.monotonic() - since > self.deadline:
             raise _lost(self.address, f"it has been without workers for {self.deadline:g} s")
         return since
+
+    def waiting(self, futures: list[distributed.Future], homes: set[str]) -> set[str]:
+        """Keys of tasks that no worker has, once one of `homes` is gone.
+
+        Dask lets a task with a home run elsewhere, but forgets that when for a moment there was no worker at all.
+        """
+        if homes <= self._running().keys():
+            return set()
+        with lost_if_silent(self.address):
+            taken = {key for keys in self.client.processing().values() for key in keys}
+        return {future.key for future in futures if not future.done() and future.key not in taken}
 
     def peak(self) -> int:
         """Sum of the peaks of resident memory of all workers."""
@@ -260,7 +273,7 @@ class DaskRunner:
         """(sum, what changed of the row state, traffic)."""
         tasks = self._tasks(work)
         ahead = LANES_AHEAD * self._threads if work.needs_data else len(tasks)
-        flying: deque[distributed.Future] = deque()
+        flying: deque[_Task] = deque()
         early: dict[int, LaneResult] = {}
         total: Any = None
         changes: list[tuple[str, int]] = []
@@ -269,10 +282,10 @@ class DaskRunner:
         while merged < len(self.lanes):
             while tasks and len(flying) < ahead:
                 flying.append(self._submit(place, tasks.popleft()))
-            self._wait(flying[0], getattr(work, "can_be_broken_off", False))
-            done = [flying.popleft()]
-            while flying and flying[0].done():
-                done.append(flying.popleft())
+            self._wait(flying, place, getattr(work, "can_be_broken_off", False))
+            done = [flying.popleft().future]
+            while flying and flying[0].future.done():
+                done.append(flying.popleft().future)
             with lost_if_silent(self._cluster.address):
                 results = self._cluster.client.gather(done, direct=True)
             for result in (lane for task in results for lane in task):
@@ -292,24 +305,31 @@ class DaskRunner:
         addresses = sorted(set(self._home.values()))
         return deque(tuple(lane for lane, at in self._home.items() if at == address) for address in addresses)
 
-    def _submit(self, place: str, lanes: tuple[int, ...]) -> distributed.Future:
+    def _submit(self, place: str, lanes: tuple[int, ...], *, at_home: bool = True) -> _Task:
+        where = {"workers": [self._home[lanes[0]]], "allow_other_workers": True} if at_home else {}
         with lost_if_silent(self._cluster.address):
-            return self._cluster.client.submit(
-                _run_lanes,
-                place,
-                lanes,
-                key=f"streamcut-{uuid.uuid4().hex}",
-                workers=[self._home[lanes[0]]],
-                allow_other_workers=True,
-            )
+            key = f"streamcut-{uuid.uuid4().hex}"
+            return _Task(self._cluster.client.submit(_run_lanes, place, lanes, key=key, **where), lanes)
 
-    def _wait(self, future: distributed.Future, may_stop: bool) -> None:
-        """Until it is done, well or not."""
+    def _wait(self, flying: deque[_Task], place: str, may_stop: bool) -> None:
+        """Until the first task is done, well or not."""
         seen = looked = time.monotonic()
-        while not future.done():
-            with suppress(TimeoutError):
-                future.exception(timeout=_POLL)
+        while True:
             if may_stop and self._stop():
                 raise Interrupted
-            if time.monotonic() - looked > 1.0:
+            if flying[0].future.done():
+                return
+            with suppress(TimeoutError):
+                flying[0].future.exception(timeout=_POLL)
+            if time.monotonic() - looked > _LOOK:
                 seen, looked = self._cluster.watch(seen), time.monotonic()
+                lost = self._cluster.waiting([task.future for task in flying], set(self._home.values()))
+                for number, task in enumerate(flying):
+                    if task.future.key in lost:
+                        flying[number] = self._submit(place, task.lanes, at_home=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    future: distributed.Future
+    lanes: tuple[int, ...]

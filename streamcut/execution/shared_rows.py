@@ -55,7 +55,7 @@ class RowFiles:
         version = self.versions.get((name, lane))
         view = _bytes(array)
         if version is None:
-            return bool(array.any())
+            return bool(np.asarray(view).any())  # -0.0 differs from 0.0
         with open(self.path(name, lane, version), "rb", buffering=0) as file:
             while view:
                 piece = file.read(_PIECE)

@@ -1,0 +1,164 @@
+"""What every runner must do. Subclasses give `make(dataset, lanes, stop)`: a context manager with a runner.
+
+The passes stand here, at the top of a module, because they travel to other processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from streamcut.chunk import Chunk
+from streamcut.errors import CorruptError
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.linear_passes import BreakpointsPass, Grids, HistogramPass, ScorePass, SlopePass, StepPass
+from streamcut.execution.runner import Interrupted, Runner
+from streamcut.io.opening import open_dataset
+from streamcut.io.stores.writer import StoreWriter
+from streamcut.passes.linear import exact_rounder
+from streamcut.risks.hinge import Hinge
+
+ROWS, FEATURES, SHARD_NNZ = 3000, 40, 1000
+
+
+def make_store(path):
+    """A store of many shards, with row weights."""
+    rng = np.random.default_rng(5)
+    X = sp.random_array((ROWS, FEATURES), density=0.2, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    y = np.where(X @ rng.standard_normal(FEATURES) + 0.3 * rng.standard_normal(ROWS) > 0, 1.0, -1.0)
+    indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
+    with StoreWriter(path, shard_nnz=SHARD_NNZ, n_features=FEATURES, options={}) as writer:
+        writer.append(Chunk(indptr, indices, X.data, y, None, rng.uniform(0.5, 2.0, ROWS)), {})
+        writer.finish({})
+    return open_dataset(path)
+
+
+class OnRows:
+    """Base of passes over rows with data."""
+
+    needs_data: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self):
+        return []
+
+    def finish(self, partial, rows, first_row):
+        """Nothing is left to do."""
+
+    def merge(self, total, part):
+        return total + part
+
+
+@dataclass(frozen=True)
+class Order(OnRows):
+    """Which rows came by, in which order; and whether each lane was told its own rows at the end."""
+
+    def visit(self, partial, rows, chunk):
+        partial.append((chunk.first_row, chunk.n_rows))
+
+    def finish(self, partial, rows, first_row):
+        partial.append(("end", first_row, len(rows["z"])))
+
+
+@dataclass(frozen=True)
+class Fails(OnRows):
+    row: int
+
+    def visit(self, partial, rows, chunk):
+        if chunk.first_row <= self.row < chunk.first_row + chunk.n_rows:
+            raise CorruptError(f"row {self.row}: bad")
+
+
+@dataclass(frozen=True)
+class Slow(OnRows):
+    """A pass that somebody may stop."""
+
+    can_be_broken_off: ClassVar[bool] = True
+
+    def visit(self, partial, rows, chunk):
+        rows["z"][:] = 77.0
+
+
+def score(w, dataset, **options):
+    weight = dataset.manifest.statistics.weight_sum
+    grids = Grids(vector=exact_rounder(dataset.manifest.statistics.max_abs_value * weight), weight=exact_rounder(weight))
+    return ScorePass(Hinge(1.0), grids, w, 1.0, **options)
+
+
+def history(runner, dataset):
+    """Digests of the sums and the row state of passes as OCAS makes them."""
+    rng = np.random.default_rng(1)
+    for name in ("z", "z_b", "u"):
+        runner.row_state.add(name)
+    digests = []
+    first = score(np.zeros(FEATURES + 1), dataset, at_w=True, first=True)
+    passes = [first, *(score(rng.standard_normal(FEATURES + 1), dataset, kappa=0.3) for _ in range(2))]
+    for work in passes:
+        sums, report = runner.run(work)
+        assert report.traffic.rows == ROWS
+        low_high = np.linspace(0.0, 1.0, 50)
+        seen = [sums.a, sums.b, sums.weight, sums.loss, runner.run(SlopePass())[0], *runner.run(HistogramPass(low_high))[0]]
+        seen += [array for pair in runner.run(BreakpointsPass(0.2, 0.6, ROWS))[0] for array in pair]
+        seen += [runner.run(StepPass(0.4))[0], *(runner.rows[name] for name in ("z", "z_b", "u"))]
+        digests.append([hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest() for value in seen])
+    return digests
+
+
+class RunnerContract:
+    @pytest.mark.parametrize("lanes", [1, 5])
+    def test_sums_and_row_state_are_those_of_one_thread(self, make, dataset, lanes):
+        planned = plan_lanes(dataset.manifest.statistics, lanes)
+        with Runner(Feed(dataset), planned) as alone:
+            expected = history(alone, dataset)
+        with make(dataset, planned) as runner:
+            assert history(runner, dataset) == expected
+
+    def test_lanes_see_their_rows_and_merge_in_order(self, make, dataset):
+        lanes = Lanes((0, 1, 700, 1900, ROWS))
+        with make(dataset, lanes) as runner:
+            runner.row_state.add("z")
+            seen, report = runner.run(Order())
+        ends = [what for what in seen if what[0] == "end"]
+        assert ends == [("end", start, stop - start) for start, stop in (lanes.rows(lane) for lane in range(4))]
+        blocks = [what for what in seen if what[0] != "end"]
+        assert [first for first, _ in blocks] == list(np.cumsum([0, *(n for _, n in blocks)])[:-1])
+        assert sum(n for _, n in blocks) == ROWS == report.traffic.rows
+
+    def test_an_error_ends_the_pass_and_the_runner_goes_on(self, make, dataset):
+        with make(dataset, plan_lanes(dataset.manifest.statistics, 5)) as runner:
+            runner.row_state.add("z")
+            with pytest.raises(CorruptError, match="row 1500: bad"):
+                runner.run(Fails(1500))
+            assert runner.run(Order())[1].traffic.rows == ROWS
+
+    def test_a_pass_that_is_broken_off_can_be_repeated(self, make, dataset):
+        asked = [False]
+        planned = plan_lanes(dataset.manifest.statistics, 5)
+        w = np.linspace(-1, 1, FEATURES + 1)
+        with make(dataset, planned, stop=lambda: asked[0]) as runner:
+            for name in ("z", "z_b", "u"):
+                runner.row_state.add(name)
+            runner.run(score(w, dataset, at_w=True, first=True))
+            before = runner.run(score(w, dataset, kappa=0.5))[0].a
+            asked[0] = True
+            with pytest.raises(Interrupted):
+                runner.run(Slow())
+            asked[0] = False
+            np.testing.assert_array_equal(runner.run(score(w, dataset, kappa=0.5))[0].a, before)
+
+    def test_row_state_that_is_set_from_outside_is_used(self, make, dataset):
+        """As a checkpoint does."""
+        with make(dataset, plan_lanes(dataset.manifest.statistics, 5)) as runner:
+            for name in ("z", "z_b"):
+                runner.row_state.add(name)
+            runner.rows["z"][:] = 3.0
+            runner.rows["z_b"][1000:] = 1.0
+            loss = float(runner.run(StepPass(0.25))[0].sum())  # z_b becomes 0.75, or 1.5
+            assert loss == 250.0
+            np.testing.assert_array_equal(runner.rows["z_b"], np.repeat([0.75, 1.5], [1000, ROWS - 1000]))
