@@ -10,7 +10,7 @@ from streamcut.errors import UsageError
 
 SOLVERS = ("ocas", "cpa", "bundle-dca")
 CUTS = ("predicted", "exact")
-SCHEDULERS = ("threads", "sync")
+SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler
 TASKS = ("auto", "binary")
 
 
@@ -62,11 +62,21 @@ class TrainOptions:
     scratch: str | None = None
     row_cache: str = "auto"
     sweeps: int = 50
+    deadline: float = 120.0
+
+    @property
+    def distributed(self) -> bool:
+        """Whether passes run on a Dask cluster."""
+        return self.scheduler not in ("threads", "sync")
 
     def __post_init__(self) -> None:
-        for name, allowed in (("task", TASKS), ("solver", ("auto", *SOLVERS)), ("cut", CUTS), ("scheduler", SCHEDULERS)):
+        for name, allowed in (("task", TASKS), ("solver", ("auto", *SOLVERS)), ("cut", CUTS)):
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name}: {getattr(self, name)!r} is unknown; use one of {', '.join(allowed)}")
+        if not isinstance(self.scheduler, str) or (self.scheduler not in SCHEDULERS and "://" not in self.scheduler):
+            raise UsageError(f"scheduler: {self.scheduler!r} is unknown; use one of {', '.join(SCHEDULERS)}, tcp://HOST:PORT")
+        if self.distributed and self.row_cache not in ("auto", "0"):
+            raise UsageError(f"row_cache: {self.row_cache!r} is of no use on Dask, where no rows are cached; leave it out")
         for name in ("C", "positive_weight"):
             self._check(name, "a number above 0", lambda value: 0.0 < value < math.inf)
         self._check("bias", "a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
@@ -75,7 +85,8 @@ class TrainOptions:
             if getattr(self, name) == 0.0:
                 object.__setattr__(self, name, None)
         self._check("target", "a finite number", math.isfinite)
-        self._check("max_time", "seconds above 0", lambda value: value > 0.0)
+        for name in ("max_time", "deadline"):
+            self._check(name, "seconds above 0", lambda value: value > 0.0)
         self._check("max_cuts", "a whole number, 2 or above", lambda value: value >= 2 and value == int(value))
         for name in ("max_passes", "lanes", "workers"):
             self._check(name, "a whole number, 1 or above", lambda value: value >= 1 and value == int(value))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from streamcut.risks.hinge import Hinge
 from streamcut.solvers import bundle_dca, cpa, ocas
 from streamcut.solvers.progress import Observer, Progress, Solution, StoppingRule
 from streamcut.units import parse_size
+
+if TYPE_CHECKING:
+    from streamcut.execution.dask_runner import DaskRunner
 
 _DCA_LANE_NNZ = 1 << 25
 _DCA_VECTORS = 6  # dense vectors of a worker of bundle-dca: the table of four, and two for sweeps over cached rows
@@ -63,9 +66,12 @@ def train(
     positive_weight  factor on the weights of rows with the positive label
     max_cuts         size of the bundle; default: as many as 128 MiB hold, 20 to 1000
     lanes            rows are summed in so many fixed ranges; default: from the size of the data
-    workers, scheduler   threads (default: one a processor), or "sync" for none
+    workers, scheduler   threads (default: one a processor), or "sync" for none; "local-cluster", the address of a Dask scheduler
+                     or a distributed.Client: processes of a Dask cluster
+    deadline         seconds that a Dask cluster may be without workers
     memory           "4GB", "50%" or "auto": ceiling on the resident memory of this process
-    scratch          folder for the row state when it does not fit (default: TMPDIR, else /var/tmp)
+    scratch          folder for the row state when it does not fit or on Dask, where all machines share it (default: TMPDIR,
+                     else /var/tmp)
     row_cache        bundle-dca: "2GB", a part of the data ("30%"), or "auto": memory for the rows that matter most; "0" = none
     sweeps           bundle-dca: at most so many over cached rows after each pass
     checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes
@@ -74,45 +80,66 @@ def train(
 
     Raises UsageError for bad options or the checkpoint of another run, BadInputError for data without two classes,
     MemoryBudgetError when `memory` cannot be kept, CorruptError for damaged data, DiskFullError when `scratch` is too small,
-    KeyboardInterrupt when `stop` says so before there is a model. Ctrl-C raises KeyboardInterrupt as ever, without a checkpoint.
+    ClusterLostError when a Dask cluster is gone, KeyboardInterrupt when `stop` says so before there is a model.
+    Ctrl-C raises KeyboardInterrupt as ever, without a checkpoint.
     """
     unknown = sorted(set(options) - set(TrainOptions.__dataclass_fields__))
     if unknown:
         raise UsageError(f"train has no option {', '.join(unknown)}")
+    scheduler = options.get("scheduler")
+    if hasattr(scheduler, "scheduler_info"):  # a distributed.Client
+        options["scheduler"] = scheduler.scheduler.address
     chosen = TrainOptions(**options)
     dataset = _opened(data)
     statistics = dataset.manifest.statistics
     risk, labels, rest = _hinge(statistics, chosen)
     run = _Run.planned(chosen, statistics, risk)
     run.warm_up(dataset.manifest)
-    plan = plan_memory(
-        dataset.manifest,
-        budget=memory_limit(chosen.memory),
-        base=resident_bytes(),
-        dimension=statistics.n_features + (chosen.bias != 0.0),
-        max_cuts=run.max_cuts,
-        workers=run.workers,
-        row_bytes=run.row_bytes(statistics),
-        in_memory=isinstance(dataset, MemoryDataset),
-        vectors=_DCA_VECTORS if run.solver == "bundle-dca" else 1,
-        row_cache=run.cache_wanted(dataset.manifest),
-    )
-    run = replace(run, row_cache=plan.row_cache)
-    if on_plan is not None:
-        on_plan(plan)
+    dimension = statistics.n_features + (chosen.bias != 0.0)
+    vectors = _DCA_VECTORS if run.solver == "bundle-dca" else 1
+    row_bytes = run.row_bytes(statistics)
+    budget, scratch = memory_limit(chosen.memory), scratch_folder(chosen.scratch)
     rule = StoppingRule(chosen.tol, chosen.tol_relative, chosen.target, chosen.max_passes, chosen.max_time)
     progress = Progress(rule, on_iteration, stop=stop or (lambda: False))
-    row_state = RowState(statistics.n_rows, scratch_folder(chosen.scratch) if plan.spilled else None)
     if isinstance(checkpoint, str):
         checkpoint = CheckpointOptions(checkpoint)
     with ExitStack() as stack:
+        runner: Runner | DaskRunner
+        if chosen.distributed:
+            from streamcut.execution import dask_runner
+
+            cluster = stack.enter_context(dask_runner.connect(scheduler, workers=run.workers, deadline=chosen.deadline))
+            cluster.prepare(dataset, scratch, run.warm_up)
+            needs = dask_runner.Needs(dataset.manifest, run.lanes, dimension, run.max_cuts, row_bytes, vectors)
+            plan = cluster.plan(needs, budget=budget)
+            runner = dask_runner.DaskRunner(cluster, dataset, run.lanes, scratch=scratch, stop=progress.stop)
+        else:
+            plan = plan_memory(
+                dataset.manifest,
+                budget=budget,
+                base=resident_bytes(),
+                dimension=dimension,
+                max_cuts=run.max_cuts,
+                workers=run.workers,
+                row_bytes=row_bytes,
+                in_memory=isinstance(dataset, MemoryDataset),
+                vectors=vectors,
+                row_cache=run.cache_wanted(dataset.manifest),
+            )
+            row_state = RowState(statistics.n_rows, scratch if plan.spilled else None)
+            runner = Runner(Feed(dataset, plan.pinned), run.lanes, run.workers, row_state=row_state, stop=progress.stop)
+        stack.enter_context(runner)
+        run = replace(run, row_cache=plan.row_cache)
+        if on_plan is not None:
+            on_plan(plan)
         if checkpoint is not None:
             progress.checkpoints = stack.enter_context(Checkpoints(checkpoint, run.identity(dataset.manifest.fingerprint)))
         try:
-            solution, c_bar = run.solve(Feed(dataset, plan.pinned), row_state, progress)
+            solution, c_bar = run.solve(runner, progress)
         except Interrupted:
             raise KeyboardInterrupt("training was stopped before it had a model") from None
-    resources = {"budget": plan.budget, "planned": plan.total, "peak": resident_bytes("VmHWM")}
+        peak = resident_bytes("VmHWM") + (cluster.peak() if chosen.distributed else 0)
+    resources = {"budget": plan.budget, "planned": plan.total, "peak": peak}
     return _model(solution, run, labels, rest, c_bar, dataset, resources)
 
 
@@ -171,22 +198,21 @@ class _Run:
             fixed |= {"row_cache": self.row_cache, "sweeps": chosen.sweeps}
         return {**fixed, "positive_label": self.risk.positive, **{name: getattr(chosen, name) for name in names}}
 
-    def solve(self, feed: Feed, row_state: RowState, progress: Progress) -> tuple[Solution, float]:
+    def solve(self, runner: Runner | DaskRunner, progress: Progress) -> tuple[Solution, float]:
         """(solution, C̄)."""
         chosen = self.options
-        with Runner(feed, self.lanes, self.workers, row_state=row_state, stop=progress.stop) as runner:
-            if self.solver == "bundle-dca":
-                size = CacheSize.planned(feed.data.manifest, self.row_cache, len(self.lanes))
-                dual = DualOracle(
-                    runner, self.risk, C=chosen.C, bias=chosen.bias, max_cuts=self.max_cuts, size=size, sweeps=chosen.sweeps
-                )
-                return bundle_dca.solve(dual, progress, max_cuts=self.max_cuts), dual.c_bar
-            oracle = LinearOracle(runner, self.risk, C=chosen.C, bias=chosen.bias, keep_margins=self.solver == "ocas")
-            if self.solver == "cpa":
-                solution = cpa.solve(oracle, progress, max_cuts=self.max_cuts)
-            else:
-                solution = ocas.solve(oracle, progress, max_cuts=self.max_cuts, cut=chosen.cut)
-            return solution, oracle.c_bar
+        if self.solver == "bundle-dca":
+            size = CacheSize.planned(runner.feed.data.manifest, self.row_cache, len(runner.lanes))
+            dual = DualOracle(
+                runner, self.risk, C=chosen.C, bias=chosen.bias, max_cuts=self.max_cuts, size=size, sweeps=chosen.sweeps
+            )
+            return bundle_dca.solve(dual, progress, max_cuts=self.max_cuts), dual.c_bar
+        oracle = LinearOracle(runner, self.risk, C=chosen.C, bias=chosen.bias, keep_margins=self.solver == "ocas")
+        if self.solver == "cpa":
+            solution = cpa.solve(oracle, progress, max_cuts=self.max_cuts)
+        else:
+            solution = ocas.solve(oracle, progress, max_cuts=self.max_cuts, cut=chosen.cut)
+        return solution, oracle.c_bar
 
     def warm_up(self, manifest: Manifest) -> None:
         """Run the same on a few rows, so that compiled kernels and threads are there when memory is measured."""
@@ -198,8 +224,9 @@ class _Run:
             rows = few.read(0)
             first_problem(rows.indptr, rows.indices, rows.data, {"y": rows.y}, 3)
             lanes = plan_lanes(few.manifest.statistics, 2)
-            tiny = replace(self, max_cuts=4, lanes=lanes, workers=min(self.workers, 2), row_cache=_WARM_UP_CACHE)
-            tiny.solve(Feed(few, frozenset([0])), RowState(8), Progress(StoppingRule(None, None, max_passes=9)))
+            with Runner(Feed(few, frozenset([0])), lanes, min(self.workers, 2)) as runner:
+                tiny = replace(self, max_cuts=4, row_cache=_WARM_UP_CACHE)
+                tiny.solve(runner, Progress(StoppingRule(None, None, max_passes=9)))
 
 
 def _opened(data: str | os.PathLike | Dataset) -> Dataset:

@@ -53,16 +53,19 @@ if TYPE_CHECKING:
 @click.option("--positive-label", type=float, help="Which of the two labels is the positive one; the greater unless given.")
 @click.option("--max-cuts", type=int, help="Cutting planes kept in memory; each takes as much as the weights.")
 @click.option("--lanes", type=int, help="Parts the data is dealt to; it fixes the order of summation, so the same bits come out.")
-@click.option("--workers", type=int, help="Threads; the number of processors unless given.")
+@click.option("--workers", type=int, help="Threads, or processes of a local cluster; the number of processors unless given.")
 @click.option(
     "--scheduler",
-    type=click.Choice(["threads", "sync"]),
     default="threads",
     show_default=True,
-    help="Run the lanes on threads, or one after the other.",
+    metavar="threads|sync|local-cluster|tcp://HOST:PORT",
+    help="Run the lanes on threads, one after the other, on a Dask cluster of our own, or on the one of that scheduler.",
+)
+@click.option(
+    "--deadline", type=Duration(), default="2m", show_default=True, metavar="TIME", help="How long Dask may have no workers."
 )
 @click.option("--memory", default="auto", show_default=True, help="Peak memory of the process: 4GB, 512MiB, 50%, auto.")
-@click.option("--scratch", metavar="DIR", help="Folder for what is kept of each row when it does not fit: TMPDIR, else /var/tmp.")
+@click.option("--scratch", metavar="DIR", help="Folder for what is kept of each row when it does not fit, or on Dask.")
 @click.option("--checkpoint", "folder", metavar="DIR", help="Folder for checkpoints of this run, made if need be.")
 @click.option(
     "--checkpoint-every", "every", type=Duration(), default="10m", show_default=True, metavar="TIME", help="How often at least."
