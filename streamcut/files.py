@@ -9,12 +9,16 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from streamcut.errors import DiskFullError, LockedError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+UNREACHABLE = {  # a name that cannot be read or written here
+    errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS,
+    errno.ENAMETOOLONG, errno.ELOOP, errno.ENXIO,
+}  # fmt: skip
 _hits: Counter[str] = Counter()
 
 
@@ -89,7 +93,8 @@ def write_stream_durably(
             failpoint(f"{prefix}_rename")
             os.replace(temporary, path)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # what went wrong first is what to tell
+                temporary.unlink()
             raise
         if sync_parent:
             sync_directory(path.parent)

@@ -288,6 +288,20 @@ def test_50_outputs(run, folder, store, model):
         refused(run, f"{command} good.zarr/x", USAGE, "lies in the store")
 
 
+def test_50_places_that_cannot_be_written(run, folder, store, model, monkeypatch):
+    """Told before any work is done: a model must not be lost after hours of training."""
+    long = "x" * 300
+    outputs = ("train good.zarr --model", "predict m.npz good.zarr -o", "export m.npz", "convert good.svm")
+    for command in outputs:
+        refused(run, f"{command} {long}", MISSING, "too long")
+    monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.open:1:EROFS")
+    found = run("convert", "good.svm", "out.zarr")
+    assert (found[0], "Read-only file system" in found[2]) == (MISSING, True)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    for command in outputs[:3]:
+        refused(run, f"{command} y", MISSING, "cannot be written to")
+
+
 @pytest.mark.parametrize("what", ["pickle", "truncated", "flipped", "store", "empty", "text"])
 @pytest.mark.parametrize("command", ["predict {} good.svm", "evaluate {} good.svm", "verify {} good.zarr", "export {} x.txt"])
 def test_51_models(run, folder, model, what, command):

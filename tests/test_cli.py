@@ -315,6 +315,7 @@ def test_flags(run):
     [
         (OSError(28, "No space left on device", "x"), 8),
         (PermissionError(13, "Permission denied", "x"), 4),
+        (OSError(30, "Read-only file system", "x"), 4),
         (OSError(5, "Input/output error", "x"), 5),
         (MemoryError("tried to allocate"), 7),
         (KeyboardInterrupt(), 130),

@@ -178,6 +178,19 @@ def test_a_first_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
+def test_what_went_wrong_first_is_told(tmp_path, monkeypatch):
+    """On a file system that has become read-only nothing can be cleaned up either."""
+
+    def read_only(*_, **__):
+        raise OSError(errno.EROFS, "while cleaning up")
+
+    monkeypatch.setenv("STREAMCUT_FAILPOINT", "file_tmp:1:EIO")
+    monkeypatch.setattr(Path, "unlink", read_only)
+    with pytest.raises(OSError, match="Input/output") as caught:
+        write_durably(tmp_path / "file", b"abc")
+    assert caught.value.errno == errno.EIO
+
+
 def test_other_errors_pass_disk_full_unchanged(tmp_path):
     with pytest.raises(FileNotFoundError), disk_full(tmp_path):
         (tmp_path / "none" / "file").write_bytes(b"")

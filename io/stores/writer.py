@@ -23,7 +23,7 @@ import numpy as np
 import streamcut
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, NotFoundError, UsageError
-from streamcut.files import disk_full, failpoint, locked, sync_directory, write_durably
+from streamcut.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
 from streamcut.io.stores.codec import MAX_BYTES, crc32c
 from streamcut.io.stores.collector import INT32_MAX, ShardCutter, ShardRows
@@ -133,7 +133,9 @@ class StoreWriter:
                     failpoint("convert.open")
                     self._check_target()  # another writer may have finished between the first look and the lock
                     self._begin(stack)
-            except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
+            except OSError as error:
+                if error.errno not in UNREACHABLE:
+                    raise
                 raise NotFoundError(f"{self._partial}: cannot be made ({error.strerror})") from error
             self._pool = ThreadPoolExecutor(self._threads, "streamcut-write")
             stack.callback(self._pool.shutdown, cancel_futures=True)

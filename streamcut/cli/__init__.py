@@ -14,7 +14,7 @@ import click
 from streamcut import __version__
 from streamcut.cli import signals
 from streamcut.errors import ExitCode, StreamcutError
-from streamcut.files import disk_full
+from streamcut.files import UNREACHABLE, disk_full
 
 COMMANDS = {  # streamcut.cli.<name> has `command`; what each does stands here, so that none is imported to list them
     "convert": "Convert svmlight, SciPy, AnnData or Parquet files to a store.",
@@ -45,11 +45,7 @@ Exit codes:
   4 not found                                143 terminated"""
 
 _EXITS = {
-    errno.ENOENT: ExitCode.NOT_FOUND,
-    errno.EACCES: ExitCode.NOT_FOUND,
-    errno.EPERM: ExitCode.NOT_FOUND,
-    errno.EISDIR: ExitCode.NOT_FOUND,
-    errno.ENOTDIR: ExitCode.NOT_FOUND,
+    **dict.fromkeys(UNREACHABLE, ExitCode.NOT_FOUND),
     errno.EIO: ExitCode.CORRUPT,
     errno.ENOSPC: ExitCode.DISK_FULL,
     errno.EDQUOT: ExitCode.DISK_FULL,

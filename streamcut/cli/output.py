@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -58,10 +58,12 @@ def counted(count: int, thing: str) -> str:
 
 def refuse_existing(path: str | os.PathLike, option: str, force: bool) -> None:
     """Raise before any work: UsageError when `path` exists and `force` is not given, or lies in a store, whose files are all
-    accounted for; NotFoundError when its folder does not exist."""
+    accounted for; NotFoundError when its folder does not exist or cannot be written to."""
     path = Path(path)
     if not path.parent.is_dir():
         raise NotFoundError(f"{option}: {path.parent} is not a folder; create it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise NotFoundError(f"{option}: {path.parent} cannot be written to; choose another folder")
     if path.is_dir():
         raise UsageError(f"{option}: {path} is a folder")
     store = next((folder for folder in path.resolve().parents if (folder / MANIFEST).is_file()), None)
@@ -92,4 +94,5 @@ def output_file(path: str | None) -> Iterator[BinaryIO]:
             os.replace(temporary, path)
             sync_directory(Path(path).parent)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # it may never have been there; what went wrong first is what to tell
+            temporary.unlink()
