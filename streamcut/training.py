@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from streamcut.execution.dask_runner import DaskRunner
 
 _DCA_LANE_NNZ = 1 << 25
-_DCA_VECTORS = 6  # dense vectors of a worker of bundle-dca: the table of four, and two for sweeps over cached rows
+_DCA_VECTORS = 6  # dense vectors of a worker of bundle-dca: its w′, two cuts, a lane ahead, and two for sweeps over cached rows
 _CACHED = 0.3  # of the rows, when memory is plenty
 _WARM_UP_CACHE = 1 << 20
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most so many float64 (128 MiB)
@@ -106,7 +106,10 @@ def train(
     with ExitStack() as stack:
         runner: Runner | DaskRunner
         if chosen.distributed:
-            from streamcut.execution import dask_runner
+            try:
+                from streamcut.execution import dask_runner
+            except ModuleNotFoundError as error:
+                raise UsageError(f"--scheduler {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
 
             cluster = stack.enter_context(dask_runner.connect(scheduler, workers=run.workers, deadline=chosen.deadline))
             cluster.prepare(dataset, scratch, run.warm_up)
@@ -182,6 +185,8 @@ class _Run:
         if text == "auto":
             return 0, int(_CACHED * everything)
         size = min(parse_size(text, option="row_cache", total=everything), everything)
+        if CacheSize.planned(manifest, size, len(self.lanes)) is None:
+            raise UsageError(f"row_cache: {text} is too little for a row in each of {len(self.lanes)} lanes; use 0 for none")
         return size, size
 
     def parameters(self) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class DualOracle(LinearOracle):
         if self._caches:
             self._sweep(ascent, sums)
         M = self.total_weight
-        return Cut(sums.table[:, 2] / M, float(sums.b[0] / M)), Cut(sums.table[:, 3] / M, float(sums.b[1] / M))
+        return Cut(sums.cuts[:, 0] / M, float(sums.b[0] / M)), Cut(sums.cuts[:, 1] / M, float(sums.b[1] / M))
 
     def follow(self, merges: list[Merge]) -> None:
         """Rows' shares follow the bundle's merges. The data is not read."""
@@ -77,7 +77,7 @@ class DualOracle(LinearOracle):
 
         Lanes that sweep without seeing each other go too far together; along the sum of their steps the dual is a parabola.
         """
-        w = sums.table[:, 1].copy()
+        w = sums.w
         for number in range(self._sweeps):
             step, _ = self._runner.run(SweepPass(self._caches, w, self.C, self._bias, (self.passes, number)))
             slope, curvature = step.gain - vectors.dot(w, step.delta), vectors.dot(step.delta, step.delta)
@@ -91,4 +91,4 @@ class DualOracle(LinearOracle):
         self._limits = [cache.limit for cache in self._caches.values()]
         codes, grids = self._runner.rows["codes"], (self._grids.vector, self._grids.weight)
         for cache in self._caches.values():
-            cache.settle(ascent.dual, self._bias, grids, codes, sums.table, sums.b, self.release)
+            cache.settle(ascent.dual, self._bias, grids, codes, sums.cuts, sums.b, self.release)

@@ -38,9 +38,10 @@ class Ascent:
 
 @dataclass(slots=True)
 class DualSums:
-    """`table` (streamcut.passes.dual), (Σ u 1[z_c < 1], Σ u f) not divided by M, and Σ u."""
+    """The running w′; both cuts (D, 2) and (Σ u 1[z_c < 1], Σ u f), not divided by M; Σ u."""
 
-    table: np.ndarray
+    w: np.ndarray
+    cuts: np.ndarray
     b: np.ndarray = field(default_factory=lambda: np.zeros(2))
     weight: float = 0.0
 
@@ -70,9 +71,7 @@ class DualPass:
         return len(self.order)
 
     def begin(self) -> DualSums:
-        table = np.zeros((len(self.ascent.w), 4))
-        table[:, 0] = table[:, 1] = self.ascent.w
-        return DualSums(table)
+        return DualSums(self.ascent.w.copy(), np.zeros((len(self.ascent.w), 2)))
 
     def visit(self, sums: DualSums, rows: Rows, chunk: Chunk | None) -> None:
         assert chunk is not None
@@ -80,11 +79,13 @@ class DualPass:
         if self.first:
             weights = np.empty(chunk.n_rows) if u is None else u
             sums.weight += self.risk.weights(chunk.y, chunk.weight, self.grids.weight, weights)
+        slots = np.flatnonzero(now.mixture)
         keys = np.empty(chunk.n_rows)
         csr = chunk.indptr, chunk.indices, chunk.data, chunk.y, self.risk.positive, u
         bad = dual.ascend(
-            *csr, rows["z_b"], now.kappa, now.mixture, self.C, self.bias, now.cut, now.dual, self.grids.vector, self.grids.weight,
-            self.order, first_row % len(self.order), sums.table, rows["z"], codes, keys, sums.b,
+            *csr, rows["z_b"], now.kappa, slots, now.mixture[slots], self.C, self.bias, now.cut, now.dual,
+            self.grids.vector, self.grids.weight, self.order, first_row % len(self.order),
+            now.w, sums.w, sums.cuts, rows["z"], codes, keys, sums.b,
         )  # fmt: skip
         if bad >= 0:
             raise CorruptError(f"row {first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
@@ -100,8 +101,9 @@ class DualPass:
         """Nothing is left to do."""
 
     def merge(self, total: DualSums, part: DualSums) -> DualSums:
-        vectors.add(total.table.reshape(-1), part.table.reshape(-1))
-        total.table[:, 1] -= self.ascent.w  # w and the steps of all lanes
+        vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
+        vectors.add(total.w, part.w)
+        total.w -= self.ascent.w  # now w and the steps of all lanes
         total.b += part.b
         total.weight += part.weight
         return total

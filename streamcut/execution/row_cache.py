@@ -91,13 +91,13 @@ class RowCache:
         share *= theta
         share += before
 
-    def settle(self, slot: int, bias: float, grids: tuple[float, float], codes, table, sums, release: Callable[[], None]) -> None:
+    def settle(self, slot: int, bias: float, grids: tuple[float, float], codes, cuts, sums, release: Callable[[], None]) -> None:
         """dual.settle for all rows of the cache, `release` after every few: they are spread over all pages of `codes`."""
         for start in range(0, self.n, _SETTLED):
             part = slice(start, min(start + _SETTLED, self.n))
             dual.settle(
                 self._indptr[start:], self._indices, self._data, self._number[part], self._weight[part], self._share[part],
-                slot, bias, *grids, codes, table, sums,
+                slot, bias, *grids, codes, cuts, sums,
             )  # fmt: skip
             release()
 
@@ -105,7 +105,7 @@ class RowCache:
         return self._indptr, self._indices, self._data, self._number, self._key, self._weight, self._square, self._share
 
     def _shrink(self) -> None:
-        order = np.argsort(self._key[: self.n], kind="stable")
+        order = np.argsort(self._key[: self.n], kind="scuts")
         entries = np.cumsum(np.diff(self._indptr[: self.n + 1])[order])
         fits = int(np.searchsorted(entries, _KEPT * len(self._indices), side="right"))
         count = min(fits, int(_KEPT * len(self._number)), self.n - 1)

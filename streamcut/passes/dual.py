@@ -1,13 +1,14 @@
-"""Dual coordinate ascent over streamed rows, fused with scores and the predicted cut: everything while a row is in cache.
+"""Dual coordinate ascent over streamed rows, with scores and the predicted cut: everything while a group of rows is in cache.
 
 The dual variable of row i is α_i = f_i C u_i with a share 0 ≤ f_i ≤ 1. A row keeps its share in every cut of the bundle, as
 16-bit codes q with f = (q / 65535)²: exact at both bounds, where most shares are, and fine near 0, where the shares of a large
 C are. Sweeps end in shares that have a code, so a new cut and the shares that rows remember for it agree.
 
-`table` (D, 4) float64 interleaves what a feature needs, so that one entry of a row touches one cache line:
-0 w (scored), 1 the running w′ of the ascent, 2 Σ −u_i y_i 1[z_c < 1] x_i (the predicted cut), 3 Σ −u_i y_i f_i x_i (the dual).
-Columns 2 and 3 are sums on the grid of `vector` (streamcut.passes.linear.exact_rounder), exact in any order; sums of weights
-are on the grid of `scalar`. D = d, or d + 1 with the bias. Labels, weights `u` and margins as in streamcut.passes.hinge.
+`cuts` (D, 2) float64 interleaves both cuts, so that one entry of a row touches one cache line of it: Σ −u_i y_i 1[z_c < 1] x_i,
+the predicted cut, and Σ −u_i y_i f_i x_i, that of the ascent. They are sums on the grid of `vector`
+(streamcut.passes.linear.exact_rounder), exact in any order; sums of weights are on the grid of `scalar`.
+w is scored, w_run is the running w′ of the ascent; D = d, or d + 1 with the bias. Labels, weights `u`, margins as in
+streamcut.passes.hinge.
 
 The `cached_` arrays and `share` belong to rows in a cache: CSR, row numbers, keys, u_i y_i, ‖x_i‖², and f_i as float64.
 """
@@ -41,58 +42,65 @@ def merge_shares(codes, into, gone, weight):
 
 @kernel
 def ascend(
-    indptr, indices, data, y, positive, u, z_b, kappa, mixture, C, bias, cut, dual, vector, scalar,
-    order, offset, table, z, codes, keys, sums,
+    indptr, indices, data, y, positive, u, z_b, kappa, slots, mixture, C, bias, cut, dual, vector, scalar,
+    order, offset, w, w_run, cuts, z, codes, keys, sums,
 ):  # fmt: skip
-    """One visit of every row: its margin under w, its part of the cut at z_b + κ(z − z_b), one step of dual ascent.
+    """One look at every row: its margin under w, its part of the cut at z_b + κ(z − z_b), one step of dual ascent.
 
-    The step starts from the share Σ_t mixture[t]·share_t, goes to the maximum of the dual along row i at the running w′, and
+    The step starts from the share Σ_t mixture[t]·share in column slots[t], goes to the maximum of the dual along row i at w′, and
     takes w′ along. A row without features has share 1. Fills z and keys (n); columns `cut` and `dual` of codes (n, T) get the
-    shares of both cuts; adds to columns 1 to 3 of `table`, and Σ u 1[z_c < 1], Σ u f to sums. A row's key tells how much it
-    may still move: |1 − y⟨w′, x⟩|, rows at a bound after all others.
-    Rows are visited by groups of len(order), each in that order; row 0 is the one at `offset` of the first group.
+    shares of both cuts; adds to `cuts`, and Σ u 1[z_c < 1], Σ u f to sums. A row's key tells how much it may still move:
+    |1 − y⟨w′, x⟩|, rows at a bound after all others.
+    Rows ascend by groups of len(order), each in that order; row 0 is the one at `offset` of the first group. Scores come first,
+    in the order of memory: that fetches the group, without which a random order takes twice the time.
     Returns the index of a row whose score is not finite, or −1.
     """
     n = len(y)
-    last = len(table) - 1
+    last = len(cuts) - 1
     bad = -1
+    constant = bias * w[-1] if bias != 0.0 else 0.0
     for group in range(-offset, n, len(order)):
+        for i in range(max(group, 0), min(group + len(order), n)):
+            score = constant
+            for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+                if data is None:
+                    score += w[np.uint64(indices[t])]
+                else:
+                    score += data[t] * w[np.uint64(indices[t])]
+            if bad < 0 and not np.isfinite(score):
+                bad = i
+            z[i] = score if y[i] == positive else -score
+            codes[i, cut] = ONE if z_b[i] + kappa * (z[i] - z_b[i]) < 1.0 else 0
+            before = 0.0
+            for t in range(len(mixture)):
+                before += mixture[t] * _share(codes[i, slots[t]])
+            keys[i] = before
         for place in order:
             i = group + place
             if i < 0 or i >= n:
                 continue
             start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-            score, running, square = 0.0, 0.0, 0.0
+            running, square = 0.0, 0.0
             if bias != 0.0:
-                score, running, square = bias * table[last, 0], bias * table[last, 1], bias * bias
+                running, square = bias * w_run[last], bias * bias
             for t in range(start, stop):
-                j = np.uint64(indices[t])
                 if data is None:
-                    score += table[j, 0]
-                    running += table[j, 1]
+                    running += w_run[np.uint64(indices[t])]
                 else:
                     value = np.float64(data[t])
-                    score += value * table[j, 0]
-                    running += value * table[j, 1]
+                    running += value * w_run[np.uint64(indices[t])]
                     square += value * value
             if data is None:
                 square += np.float64(stop - start)
             sign = 1.0 if y[i] == positive else -1.0
             weight = 1.0 if u is None else u[i]
-            z[i] = sign * score
-            if bad < 0 and not np.isfinite(score):
-                bad = i
-            in_cut = z_b[i] + kappa * (z[i] - z_b[i]) < 1.0
-            before = 0.0
-            for t in range(len(mixture)):
-                if codes[i, t] != 0:
-                    before += mixture[t] * _share(codes[i, t])
+            before = keys[i]
             ahead = 1.0 - sign * running
             room = C * weight * square
             code = _code(min(1.0, max(0.0, before + ahead / room))) if room > 0.0 else np.uint16(ONE)
-            codes[i, cut] = ONE if in_cut else 0
             codes[i, dual] = code
             keys[i] = abs(ahead) + (_NOT_FREE if code == 0 or code == ONE else 0.0)
+            in_cut = codes[i, cut] != 0
             if not in_cut and code == 0 and before == 0.0:
                 continue
             after = _share(code)
@@ -102,15 +110,15 @@ def ascend(
             sums[0] += (weight + scalar) - scalar if in_cut else 0.0
             sums[1] += (weight * after + scalar) - scalar
             if bias != 0.0:
-                table[last, 1] += step * bias
-                table[last, 2] += (in_first * bias + vector) - vector
-                table[last, 3] += (in_second * bias + vector) - vector
+                w_run[last] += step * bias
+                cuts[last, 0] += (in_first * bias + vector) - vector
+                cuts[last, 1] += (in_second * bias + vector) - vector
             for t in range(start, stop):
                 j = np.uint64(indices[t])
                 value = 1.0 if data is None else np.float64(data[t])
-                table[j, 1] += step * value
-                table[j, 2] += (in_first * value + vector) - vector
-                table[j, 3] += (in_second * value + vector) - vector
+                w_run[j] += step * value
+                cuts[j, 0] += (in_first * value + vector) - vector
+                cuts[j, 1] += (in_second * value + vector) - vector
     return bad
 
 
@@ -192,9 +200,9 @@ def sweep(order, cached_indptr, cached_indices, cached_data, weight, square, sha
 
 
 @kernel
-def settle(cached_indptr, cached_indices, cached_data, number, weight, share, dual, bias, vector, scalar, codes, table, sums):
+def settle(cached_indptr, cached_indices, cached_data, number, weight, share, dual, bias, vector, scalar, codes, cuts, sums):
     """Cached rows take their shares home: to column `dual` of `codes`, and by their difference to the dual cut and its sum."""
-    last = len(table) - 1
+    last = len(cuts) - 1
     for i in range(len(number)):
         row = number[i]
         old, new = codes[row, dual], _code(share[i])
@@ -204,8 +212,8 @@ def settle(cached_indptr, cached_indices, cached_data, number, weight, share, du
         before, after = -weight[i] * _share(old), -weight[i] * _share(new)
         sums[1] += ((abs(after) + scalar) - scalar) - ((abs(before) + scalar) - scalar)
         if bias != 0.0:
-            table[last, 3] += ((after * bias + vector) - vector) - ((before * bias + vector) - vector)
+            cuts[last, 1] += ((after * bias + vector) - vector) - ((before * bias + vector) - vector)
         for t in range(np.uint64(cached_indptr[i]), np.uint64(cached_indptr[i + 1])):
             j = np.uint64(cached_indices[t])
             value = 1.0 if cached_data is None else np.float64(cached_data[t])
-            table[j, 3] += ((after * value + vector) - vector) - ((before * value + vector) - vector)
+            cuts[j, 1] += ((after * value + vector) - vector) - ((before * value + vector) - vector)
