@@ -2,7 +2,8 @@
 
 `nogil` lets lanes run on Python threads; `cache` keeps machine code on disk between runs. Never `parallel=True` (two threads
 that enter it abort the process under the workqueue layer) and never `fastmath` (bounds are summed in IEEE arithmetic).
-A kernel and the helpers that it calls share a file: the disk cache does not see an edit in another one.
+A kernel and the helpers that it calls share a file: the disk cache does not see an edit in another one. The parser is too long
+for that, and names the version of its helpers (`HELPERS` in io/text/kernels.py).
 """
 
 import numba
