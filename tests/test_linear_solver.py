@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference import svm
 
@@ -75,6 +75,7 @@ numbers = st.one_of(st.floats(-4, 4), st.sampled_from([0.0, 1.0, -1.0, 0.5, 1.0 
 
 
 @settings(max_examples=200, deadline=None)
+@example(rows=[(0.0, 0.0, 1.0), (0.0, 1.1e-308, 1.0)], A0=2.0, B0=0.0)
 @given(st.lists(st.tuples(numbers, numbers, st.floats(0.01, 5)), min_size=1, max_size=30), st.floats(1e-6, 10), st.floats(-5, 5))
 def test_line_search_equals_sorting(rows, A0, B0):
     z_b, z, u = (np.array(column) for column in zip(*rows, strict=True))

@@ -16,6 +16,7 @@ def cut(w, X, sign, u):
     return -(X.T @ (u * sign * active)) / M, np.sum(u * active) / M
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def line_search_by_sorting(A0, B0, C, z_b, z, u):
     """argmin_{k ≥ 0} ½k²A₀ + kB₀ + C Σ u max(0, 1 − z_b − k(z − z_b)), all breakpoints in one sorted list."""
 
@@ -27,8 +28,7 @@ def line_search_by_sorting(A0, B0, C, z_b, z, u):
     if slope(0.0) >= 0.0:
         return 0.0
     delta = z - z_b
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        k = (1.0 - z_b) / delta
+    k = (1.0 - z_b) / delta
     use = (delta != 0.0) & (k > 0.0)
     order = np.argsort(k[use])
     breaks, jumps = k[use][order], (C * u * np.abs(delta))[use][order]
