@@ -197,8 +197,9 @@ def test_the_certificate_in_words():
     assert "12.5" in words
     assert "at most 2 % above the optimum" in words
     assert "0.0025" in words
-    assert "at most 1,150 % above the optimum" in replace(certificate, lower_bound=1.0).in_words()  # it may be as low as 1
-    assert "at most 12.5 above the optimum" in replace(certificate, lower_bound=0.0).in_words()
+    assert "at most 25 % above the optimum (0.025 in mean" in replace(certificate, lower_bound=10.0).in_words()  # 20 % of 12.5
+    for low in (1.0, 0.0, -3.0):
+        assert f"at most {(12.5 - low) / 100:.2g} in mean loss above" in replace(certificate, lower_bound=low).in_words()
     assert all(replace(certificate, stop_reason=reason).in_words() for reason in StopReason)
 
 

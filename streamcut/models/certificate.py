@@ -61,15 +61,15 @@ class Certificate:
         because = _BECAUSE[self.stop_reason]
         return (
             f"{verdict}: {because}. The objective is {self.primal:.8g} and no weights can reach less than "
-            f"{self.lower_bound:.8g}, so the model is {self._above_optimum()} ({self.gap_per_c_bar:.2g} in mean loss)."
+            f"{self.lower_bound:.8g}, so the model is {self._distance()}."
         )
 
-    def _above_optimum(self) -> str:
-        """How far from the optimum the model is; in parts of the lower bound, because the optimum may be as low as that."""
-        if self.lower_bound <= 0:
-            return f"at most {self.gap:.3g} above the optimum"
-        percent = 100 * self.gap / self.lower_bound
-        return f"at most {percent:.2g} % above the optimum" if percent < 100 else f"at most {percent:,.0f} % above the optimum"
+    def _distance(self) -> str:
+        """How far the model is from the optimum; in parts of the lower bound, because the optimum may be as low as that."""
+        mean_loss = f"{self.gap_per_c_bar:.2g} in mean loss"
+        if self.gap >= self.lower_bound:  # a percentage of next to nothing would only frighten
+            return f"at most {mean_loss} above the optimum"
+        return f"at most {100 * self.gap / self.lower_bound:.2g} % above the optimum ({mean_loss})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
