@@ -19,7 +19,7 @@ from streamcut.execution.linear_passes import (
     SlopePass,
     StepPass,
 )
-from streamcut.execution.runner import Runner
+from streamcut.execution.runner import Pass, Runner
 from streamcut.passes.linear import exact_rounder
 from streamcut.risks.hinge import Hinge
 
@@ -113,7 +113,7 @@ class LinearOracle:
         found = self._runner.run(BreakpointsPass(low, high, count))[0]
         return np.concatenate([k for k, _ in found]), np.concatenate([jump for _, jump in found])
 
-    def _read(self, work: ScorePass | CutPass) -> CutSums:
+    def _read(self, work: Pass) -> Any:
         sums, report = self._runner.run(work)
         self.passes += 1
         for name in Traffic.__slots__:

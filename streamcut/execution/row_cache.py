@@ -105,7 +105,7 @@ class RowCache:
         return self._indptr, self._indices, self._data, self._number, self._key, self._weight, self._square, self._share
 
     def _shrink(self) -> None:
-        order = np.argsort(self._key[: self.n], kind="scuts")
+        order = np.argsort(self._key[: self.n], kind="stable")
         entries = np.cumsum(np.diff(self._indptr[: self.n + 1])[order])
         fits = int(np.searchsorted(entries, _KEPT * len(self._indices), side="right"))
         count = min(fits, int(_KEPT * len(self._number)), self.n - 1)

@@ -54,7 +54,8 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
             oracle.follow(merges)
             kappa = s.k + mu * (1.0 - s.k)
             planes = oracle.ascend(Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, ENOUGH * (s.F_b - s.bound)))
-            s.k = minimise_along_line(*vectors.line(s.w_b, s.w), oracle.C, oracle)
+            A0, B0 = vectors.line(s.w_b, s.w)
+            s.k = minimise_along_line(A0, B0, oracle.C, oracle)
             s.F_b = 0.5 * vectors.move(s.w_b, s.w, s.k) + oracle.C * oracle.step(s.k)
             s.bundle.add(planes[0].a, planes[0].b)
             s.improve(planes[1], rule)
@@ -68,6 +69,7 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
 def _at_zero(oracle: DualOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
     """One pass from w = 0 and no shares: the cut there, and that of the first sweep."""
     zero = np.zeros(oracle.dimension)
+    # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
     planes = oracle.ascend(Ascent(zero, np.zeros(max_cuts), 0, 1, 0.0, ENOUGH * oracle.C), first=True)
     c_bar = oracle.c_bar
     state = BundleState(Bundle(oracle.dimension, c_bar, max_cuts), zero.copy(), c_bar, zero, 0.0, Witness(zero, 0.0))
