@@ -19,7 +19,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,6 +144,11 @@ class Cluster:
             raise _lost(self.address, f"it has been without workers for {self.deadline:g} s")
         return since
 
+    def gather(self, futures: list[distributed.Future]) -> Future:
+        """Their results, as a future that one can stop waiting for: Dask itself waits for lost ones as long as it takes."""
+        loop = self.client.loop.asyncio_loop
+        return asyncio.run_coroutine_threadsafe(self.client.gather(futures, direct=True, asynchronous=True), loop)
+
     def waiting(self, futures: list[distributed.Future], homes: set[str]) -> set[str]:
         """Keys of tasks that no worker has, once one of `homes` is gone.
 
@@ -207,7 +212,7 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
                         n_workers=workers,
                         threads_per_worker=1,
                         memory_limit=0,  # Dask would pause and kill by its own measure; our plan keeps the budget
-                        dashboard_address=None,
+                        dashboard_address=":0",
                         silence_logs=logging.ERROR,
                     )
                 )
@@ -282,12 +287,7 @@ class DaskRunner:
         while merged < len(self.lanes):
             while tasks and len(flying) < ahead:
                 flying.append(self._submit(place, tasks.popleft()))
-            self._wait(flying, place, getattr(work, "can_be_broken_off", False))
-            done = [flying.popleft().future]
-            while flying and flying[0].future.done():
-                done.append(flying.popleft().future)
-            with lost_if_silent(self._cluster.address):
-                results = self._cluster.client.gather(done, direct=True)
+            results = self._fetch(flying, place, getattr(work, "can_be_broken_off", False))
             for result in (lane for task in results for lane in task):
                 early[result.lane] = result
             while (result := early.pop(merged, None)) is not None:
@@ -311,22 +311,37 @@ class DaskRunner:
             key = f"streamcut-{uuid.uuid4().hex}"
             return _Task(self._cluster.client.submit(_run_lanes, place, lanes, key=key, **where), lanes)
 
-    def _wait(self, flying: deque[_Task], place: str, may_stop: bool) -> None:
-        """Until the first task is done, well or not."""
+    def _fetch(self, flying: deque[_Task], place: str, may_stop: bool) -> list[list[LaneResult]]:
+        """Wait for the first task; take it and those that are done behind it out of `flying`."""
         seen = looked = time.monotonic()
-        while True:
-            if may_stop and self._stop():
-                raise Interrupted
-            if flying[0].future.done():
-                return
-            with suppress(TimeoutError):
-                flying[0].future.exception(timeout=_POLL)
-            if time.monotonic() - looked > _LOOK:
-                seen, looked = self._cluster.watch(seen), time.monotonic()
-                lost = self._cluster.waiting([task.future for task in flying], set(self._home.values()))
-                for number, task in enumerate(flying):
-                    if task.future.key in lost:
-                        flying[number] = self._submit(place, task.lanes, at_home=False)
+        wanted: Future | None = None
+        try:
+            while True:
+                if wanted is None:
+                    count = 1
+                    while count < len(flying) and flying[count].future.done():
+                        count += 1
+                    wanted = self._cluster.gather([flying[i].future for i in range(count)])
+                if may_stop and self._stop():
+                    raise Interrupted
+                if wait([wanted], timeout=_POLL).done:
+                    with lost_if_silent(self._cluster.address):
+                        results = wanted.result()
+                    for _ in range(count):
+                        flying.popleft()
+                    return results
+                if time.monotonic() - looked > _LOOK:
+                    seen, looked = self._cluster.watch(seen), time.monotonic()
+                    lost = self._cluster.waiting([task.future for task in flying], set(self._home.values()))
+                    for number, task in enumerate(flying):
+                        if task.future.key in lost:
+                            flying[number] = self._submit(place, task.lanes, at_home=False)
+                    if lost:
+                        wanted.cancel()
+                        wanted = None
+        finally:
+            if wanted is not None:
+                wanted.cancel()
 
 
 @dataclass(frozen=True, slots=True)
