@@ -70,6 +70,8 @@ class TrainOptions:
         return self.scheduler not in ("threads", "sync")
 
     def __post_init__(self) -> None:
+        if self.cut != "predicted" and self.solver not in ("auto", "ocas"):
+            raise UsageError(f"cut: {self.cut!r} is a choice of ocas; {self.solver} takes its cuts in one way only")
         for name, allowed in (("task", TASKS), ("solver", ("auto", *SOLVERS)), ("cut", CUTS)):
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name}: {getattr(self, name)!r} is unknown; use one of {', '.join(allowed)}")

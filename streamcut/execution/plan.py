@@ -122,9 +122,10 @@ def _sum(lines: list[tuple[str, int]]) -> int:
 
 
 def _refusal(budget: int, lines: list[tuple[str, int]]) -> MemoryBudgetError:
-    least = math.ceil((_sum(lines) + _SPREAD) / 1e6)
+    least = _sum(lines) + _SPREAD
+    shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"  # as --memory takes it, rounded up
     parts = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
     return MemoryBudgetError(
-        f"--memory {format_bytes(budget)} is too little: this run needs at least {least}MB ({parts}). "
+        f"--memory {format_bytes(budget)} is too little: this run needs at least {shown} ({parts}). "
         "Raise --memory, or lower --max-cuts, --workers, or the shard size at `convert`"
     )
