@@ -1,10 +1,13 @@
-"""Passes on Dask: the bits of threads, whoever dies. One cluster serves the module; its own processes only where they must die."""
+"""Passes on Dask: the bits of threads, whoever dies. One cluster serves all tests but those whose cluster must die."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,10 +19,12 @@ import numpy as np
 import pytest
 from contracts.runner import ROWS, OnRows, RunnerContract, make_store
 
-from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError, UsageError
+import streamcut
+from streamcut.errors import ClusterLostError, CorruptError, ExitCode, MemoryBudgetError, UsageError
 from streamcut.execution.dask_runner import Cluster, DaskRunner, Needs
 from streamcut.execution.lanes import plan_lanes
 from streamcut.io.memory import MemoryDataset
+from streamcut.models.files import load_model, save_model
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +34,7 @@ def dataset(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client():
-    options = {"dashboard_address": None, "silence_logs": logging.CRITICAL, "memory_limit": "2GB"}
+    options = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL, "memory_limit": "2GB"}
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as server,
         distributed.Client(server, set_as_default=False) as client,
@@ -118,3 +123,112 @@ def test_a_worker_with_too_little_memory_is_refused(client, dataset, tmp_path):
     lanes = plan_lanes(dataset.manifest.statistics, 2)
     with pytest.raises(MemoryBudgetError, match=r"may use 1\.40 GB, but this run needs at least \d{4,}MB there"):
         cluster.plan(Needs(dataset.manifest, lanes, 50_000_000, 10, 24), budget=10**12)
+
+
+# --- a cluster that the user started, and the command line ----------------------------------------------------------------------
+
+
+@contextmanager
+def started(folder, *failpoints):
+    """(address, {name: process}) of a scheduler and a worker without nanny for each of `failpoints`; gone at the end."""
+    told = folder / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    processes = {}
+    try:
+        where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", told]
+        processes["scheduler"] = subprocess.Popen([*dask, "scheduler", *where], **quiet)
+        while not told.exists():
+            time.sleep(0.05)
+        for number, failpoint in enumerate(failpoints):
+            options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB", "--local-directory", folder]
+            processes[f"worker {number}"] = subprocess.Popen(
+                [*dask, "worker", "--scheduler-file", told, *options],
+                env={**os.environ, "STREAMCUT_FAILPOINT": failpoint},
+                **quiet,
+            )
+        address = json.loads(told.read_text())["address"]
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(len(failpoints), timeout=60)
+        yield address, processes
+    finally:
+        for process in processes.values():
+            process.kill()
+        for process in processes.values():
+            process.wait()
+
+
+def command(dataset, model, *options):
+    fixed = [dataset.path, "--model", model, "--lanes", 5, "--C", 0.01, "--quiet", *options]
+    return [sys.executable, "-c", "from streamcut.cli import main; main()", "train", *map(str, fixed)]
+
+
+def train(dataset, model, *options):
+    return subprocess.run(command(dataset, model, *options), capture_output=True, text=True, timeout=100)
+
+
+def same(left, right):
+    ours, theirs = load_model(str(left)), load_model(str(right))
+    assert ours.weights.tobytes() == theirs.weights.tobytes()
+    assert (ours.certificate.primal, ours.certificate.lower_bound) == (theirs.certificate.primal, theirs.certificate.lower_bound)
+    return True
+
+
+@pytest.fixture(scope="module")
+def on_threads(dataset, tmp_path_factory):
+    model = tmp_path_factory.mktemp("threads") / "m.npz"
+    done = train(dataset, model)
+    assert done.returncode == 0, done.stderr
+    return model
+
+
+def test_a_cluster_of_ones_own_loses_a_worker_then_its_scheduler(dataset, on_threads, tmp_path):
+    with started(tmp_path, "", "train.shard:50:kill") as (address, processes):
+        done = train(dataset, tmp_path / "m.npz", "--scheduler", address)
+        assert done.returncode == 0, done.stderr
+        assert same(tmp_path / "m.npz", on_threads)
+        assert processes["worker 1"].wait(5) == -signal.SIGKILL
+
+        endless = ["--tol", 1e-14, "--tol-relative", 0, "--json", "--force", "--scheduler", address]
+        with subprocess.Popen(
+            command(dataset, tmp_path / "m.npz", *endless), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            while '"iteration"' not in process.stdout.readline():
+                assert process.poll() is None, process.stderr.read()
+            processes["scheduler"].kill()
+            started_to_wait = time.monotonic()
+            _, told = process.communicate(timeout=90)
+        assert process.returncode == ExitCode.CLUSTER_LOST, told
+        assert time.monotonic() - started_to_wait < 30
+        assert address in told
+        assert "--resume" in told
+
+
+def test_when_all_workers_die_the_checkpoint_is_good(dataset, on_threads, tmp_path):
+    keep = ["--checkpoint", tmp_path / "run", "--checkpoint-iterations", 1]
+    with started(tmp_path, "train.shard:60:kill", "train.shard:75:kill") as (address, _):
+        begun = time.monotonic()
+        done = train(dataset, tmp_path / "m.npz", *keep, "--scheduler", address, "--deadline", "3s")
+        assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr
+        assert "without workers for 3 s" in done.stderr
+        assert time.monotonic() - begun < 40
+    assert not (tmp_path / "m.npz").exists()
+    done = train(dataset, tmp_path / "m.npz", *keep, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert same(tmp_path / "m.npz", on_threads)
+
+
+def test_a_local_cluster_and_a_client_in_python(client, dataset, on_threads, tmp_path):
+    for scheduler in ("local-cluster", client):
+        plans = []
+        options = {"scheduler": scheduler, "workers": 2, "lanes": 5, "C": 0.01, "scratch": str(tmp_path)}
+        save_model(streamcut.train(dataset, on_plan=plans.append, **options), str(tmp_path / "m.npz"))
+        assert same(tmp_path / "m.npz", on_threads)
+        assert len(plans[0].pinned) == len(dataset.manifest.shards)
+        (tmp_path / "m.npz").unlink()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nobody_answers(dataset, tmp_path):
+    with pytest.raises(ClusterLostError, match="no Dask scheduler"):
+        streamcut.train(dataset, scheduler="nonsense://127.0.0.1:1")

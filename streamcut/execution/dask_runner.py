@@ -167,10 +167,12 @@ class Cluster:
         return 0
 
     def _running(self) -> dict[str, dict]:
-        if self.client.status not in ("running", "connecting"):
+        workers = None
+        if self.client.status == "running":  # while it reconnects every call blocks, and all that was submitted is cancelled
+            with lost_if_silent(self.address):
+                workers = self.client.scheduler_info(n_workers=-1).get("workers")
+        if workers is None:
             raise _lost(self.address, "no connection to the scheduler")
-        with lost_if_silent(self.address):
-            workers = self.client.scheduler_info(n_workers=-1)["workers"]
         return {address: worker for address, worker in workers.items() if worker.get("status", "running") == "running"}
 
     def _meet(self, addresses: list[str]) -> None:
