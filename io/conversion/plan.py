@@ -13,7 +13,7 @@ from streamcut.units import format_bytes
 DEFAULT_LIMIT = 10**9
 SLACK = 24 << 20  # what the allocator keeps of freed arrays, threads, decompressors, files
 SORT_LEAST = 32 << 20
-BLOCKS = (2 << 20, 1 << 20, 512 << 10, 256 << 10, 128 << 10)
+BLOCKS = (512 << 10, 256 << 10, 128 << 10)
 SHARD_LEAST = 1 << 18
 GROUP_ENTRY_BYTES = 48  # of a row or group that is larger than a shard: it stands alone in a shard that has to grow
 

@@ -9,7 +9,7 @@ from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.sources.canonical import RowRules
 from streamcut.io.sources.columns import ColumnFile
 from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, RowSource, TableReader, TableSource
-from streamcut.io.text.svmlight import Reject, SvmlightOptions, SvmlightSource
+from streamcut.io.text.svmlight import Reject, SvmlightOptions, SvmlightSource, blocks_in_flight
 
 # Of lines as short as lines can be ("1\n"): the text, the arrays that the parser fills, and the rows that leave it.
 TEXT_BYTES = 42
@@ -56,7 +56,7 @@ def _matrix_readers(kind: str, paths: Sequence[str], options: ConvertOptions) ->
 def source_bytes(kind: str, readers: Sequence[TableReader], block_bytes: int, threads: int) -> int:
     """Memory that reading takes with blocks of `block_bytes`, apart from rows that are longer than a block."""
     if kind == "svmlight":
-        return (threads + 1 if threads > 1 else 1) * block_bytes * TEXT_BYTES
+        return blocks_in_flight(threads) * block_bytes * TEXT_BYTES
     return max((reader.held_bytes for reader in readers), default=0) + TABLE_BLOCKS * block_bytes
 
 
@@ -70,7 +70,7 @@ def open_source(
 ) -> RowSource:
     """The rows of `paths`, in blocks that fit the plan. Raises what the sources raise."""
     if kind == "svmlight":
-        buffers = plan.threads + 1 if plan.threads > 1 else 1
+        buffers = blocks_in_flight(plan.threads)
         return SvmlightSource(
             list(paths),
             svmlight_options(options),

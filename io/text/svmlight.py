@@ -96,10 +96,15 @@ class Reject(NamedTuple):
     raw: bytes
 
 
+def blocks_in_flight(threads: int) -> int:
+    """Blocks of text held at once: one for each thread, one waiting (or with the caller), and one being read."""
+    return threads + 2 if threads > 1 else 1
+
+
 class SvmlightSource:
     """Rows of the svmlight files that `paths` name (see find_inputs), compressed or not.
 
-    Memory: (threads + 1) × block_bytes of text, the rows of as many blocks, and a line that is longer than a block, up to
+    Memory: `blocks_in_flight` × block_bytes of text, the rows of as many blocks, and a line that is longer than a block, up to
     max_line_bytes. With threads=1 all work is done by the caller's thread; otherwise one thread reads ahead and `threads` parse.
 
     counters   of the blocks yielded so far: files, rows, lines, comment_lines, unsorted_rows, explicit_zeros, underflows,
@@ -115,7 +120,7 @@ class SvmlightSource:
         options: SvmlightOptions | None = None,
         *,
         threads: int = 2,
-        block_bytes: int = 2 << 20,
+        block_bytes: int = 1 << 19,
         max_line_bytes: int = 1 << 28,
         on_reject: Callable[[Reject], None] | None = None,
     ) -> None:
@@ -211,7 +216,7 @@ class SvmlightSource:
             return parsers[id(raw)].parse(raw, rules, state.qid_mode, self._label, skip)
 
         free: queue.SimpleQueue[RawBlock | None] = queue.SimpleQueue()
-        buffers = [RawBlock(self._block_bytes, k.PADDING) for _ in range(self._threads + 1 if self._threads > 1 else 1)]
+        buffers = [RawBlock(self._block_bytes, k.PADDING) for _ in range(blocks_in_flight(self._threads))]
         parsers = {id(raw): BlockParser(np.dtype(self.options.dtype), wide) for raw in buffers}
         for raw in buffers:
             free.put(raw)
@@ -228,7 +233,7 @@ class SvmlightSource:
         try:
             for raw in ahead:
                 working.append((raw, pool.submit(parse, raw)))
-                while len(working) >= (1 if state.qid_mode == k.QID_UNKNOWN else self._threads):
+                while len(working) >= (1 if state.qid_mode == k.QID_UNKNOWN else self._threads + 1):
                     raw, future = working.popleft()
                     yield raw, future.result()
                     free.put(raw)
