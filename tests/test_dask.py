@@ -17,7 +17,7 @@ from typing import ClassVar
 import distributed
 import numpy as np
 import pytest
-from contracts.runner import ROWS, OnRows, RunnerContract, make_store
+from contracts.runner import ROWS, OnRows, Order, RunnerContract, make_store
 
 import streamcut
 from streamcut.errors import ClusterLostError, CorruptError, ExitCode, MemoryBudgetError, UsageError
@@ -101,6 +101,17 @@ def test_a_pass_costs_little_beside_its_work(client, dataset, tmp_path):
             runner.run(Deadly(str(tmp_path), row=-1))
             seconds.append(time.perf_counter() - started)
     assert min(seconds) < 0.2
+
+
+def test_what_killed_clients_left_is_removed(client, dataset, tmp_path):
+    lanes = plan_lanes(dataset.manifest.statistics, 2)
+    (tmp_path / "streamcut-rows-old").mkdir()
+    (tmp_path / "streamcut-rows-old" / "z.0.1").touch()
+    with runner_on(client, dataset, lanes, tmp_path) as first:
+        with runner_on(client, dataset, lanes, tmp_path):
+            assert len(list(tmp_path.iterdir())) == 2
+        first.row_state.add("z")
+        first.run(Order())
 
 
 def test_rows_in_memory_are_refused(client, tmp_path):

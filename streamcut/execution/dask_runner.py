@@ -29,7 +29,7 @@ import distributed
 from distributed.scheduler import KilledWorker
 
 import streamcut
-from streamcut.errors import ClusterLostError, UsageError
+from streamcut.errors import ClusterLostError, LockedError, UsageError
 from streamcut.execution import dask_plan, dask_worker
 from streamcut.execution.dask_plan import LANES_AHEAD, Member, Needs
 from streamcut.execution.dask_worker import Job, LaneResult, Store, WorkerMemory
@@ -39,10 +39,12 @@ from streamcut.execution.machine import resident_bytes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import Interrupted, Pass, PassReport
 from streamcut.execution.shared_rows import SharedRows
+from streamcut.files import locked
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 
 LOCAL = "local-cluster"
+_FOLDER = "streamcut-rows-"  # beginning of the names of folders in the scratch folder
 _POLL = 0.25  # seconds between two looks at the clock and at `stop`
 _LOOK = 1.0  # seconds between two looks at the list of workers
 _USABLE = 0.7  # of a worker's memory limit: above it Dask spills, then pauses, then kills
@@ -179,6 +181,8 @@ class Cluster:
         """Make members of new workers. Those that die meanwhile are left out."""
         with tempfile.NamedTemporaryFile(dir=self._scratch, prefix="streamcut-") as probe, lost_if_silent(self.address):
             call = (dask_worker.prepare, self._store, probe.name, streamcut.__version__, self._warm_up)
+            if self.local:
+                self.client.run(dask_worker.ignore_interrupts, workers=addresses, on_error="ignore")
             told = self.client.run(*call, workers=addresses, on_error="return")
         for error in told.values():
             if isinstance(error, ModuleNotFoundError):
@@ -218,7 +222,7 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
                         silence_logs=logging.ERROR,
                     )
                 )
-            client = distributed.Client(server if scheduler == LOCAL else scheduler, timeout=30, set_as_default=False)
+            client = distributed.Client(server if scheduler == LOCAL else scheduler, timeout=10, set_as_default=False)
         except (OSError, ValueError) as error:
             raise ClusterLostError(
                 f"--scheduler {scheduler}: no Dask scheduler there ({error}); start one, then try again"
@@ -236,7 +240,10 @@ class DaskRunner:
         self.feed = Feed(data)
         self.lanes = lanes
         self._cluster = cluster
-        self._folder = Path(tempfile.mkdtemp(dir=scratch, prefix="streamcut-rows-"))
+        _remove_leftovers(scratch)
+        self._folder = Path(tempfile.mkdtemp(dir=scratch, prefix=_FOLDER))
+        self._open = ExitStack()
+        self._open.enter_context(locked(self._folder / "lock", str(self._folder)))
         self.row_state = SharedRows(self._folder, lanes, scratch)
         self._stop = stop
         self._number = 0
@@ -254,6 +261,7 @@ class DaskRunner:
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._open.close()
 
     def run(self, work: Pass) -> tuple[Any, PassReport]:
         """The merged partial of all lanes. The first error of any lane is raised; ClusterLostError when the cluster is gone."""
@@ -344,6 +352,13 @@ class DaskRunner:
         finally:
             if wanted is not None:
                 wanted.cancel()
+
+
+def _remove_leftovers(scratch: Path) -> None:
+    """Remove what clients left that were killed: their locks died with them."""
+    for folder in scratch.glob(_FOLDER + "*"):
+        with suppress(LockedError, OSError), locked(folder / "lock", str(folder)):
+            shutil.rmtree(folder)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,6 +62,11 @@ class WorkerMemory:
     resident: int
     available: int
     host: str
+
+
+def ignore_interrupts() -> None:
+    """Ctrl-C in a terminal goes to all processes; the client alone is to answer it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def prepare(store: Store, probe: str, version: str, warm_up: Callable[[Manifest], None]) -> WorkerMemory:

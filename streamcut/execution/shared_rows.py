@@ -53,15 +53,17 @@ class RowFiles:
     def differs(self, name: str, lane: int, array: np.ndarray) -> bool:
         """Whether `array` is not what `read` gives."""
         version = self.versions.get((name, lane))
-        view = _bytes(array)
+        flat = np.asarray(_bytes(array))
         if version is None:
-            return bool(np.asarray(view).any())  # -0.0 differs from 0.0
+            return bool(flat.any())  # -0.0 differs from 0.0
+        piece = np.empty(_PIECE, np.uint8)
+        start = 0
         with open(self.path(name, lane, version), "rb", buffering=0) as file:
-            while view:
-                piece = file.read(_PIECE)
-                if piece != view[: len(piece)].tobytes() or not piece:
+            while start < len(flat):
+                count = file.readinto(piece[: len(flat) - start].data)
+                if not count or not np.array_equal(piece[:count], flat[start : start + count]):
                     return True
-                view = view[len(piece) :]
+                start += count
         return False
 
     def write(self, name: str, lane: int, version: int, array: np.ndarray) -> None:

@@ -1,0 +1,109 @@
+"""A pass on a local Dask cluster next to the same pass on as many threads: all rows in memory, and with no work at all.
+
+Interleaved runs in one go, medians by the clock. STORE must fit in memory twice; scripts/make_data.py makes one.
+Usage: python scripts/bench_dask.py STORE [--workers N] [--lanes N] [--repeats N]
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from streamcut.execution.dask_runner import DaskRunner, Needs, connect
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.oracle import LinearOracle
+from streamcut.execution.runner import Runner
+from streamcut.io.manifest import Manifest
+from streamcut.io.opening import open_dataset
+from streamcut.risks.hinge import Hinge
+
+
+def no_warm_up(manifest: Manifest) -> None:
+    """The first pass is not counted."""
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A pass that looks at no row of its lanes: what is left is scheduling."""
+
+    needs_data: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> int:
+        return 0
+
+    def visit(self, partial, rows, chunk) -> None:
+        """Rows come by."""
+
+    def finish(self, partial, rows, first_row) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: int, part: int) -> int:
+        return total + part
+
+
+def median(call: Callable[[], object], repeats: int) -> float:
+    call()
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - started)
+    return float(np.median(seconds))
+
+
+def measure(runner: Runner | DaskRunner, repeats: int) -> dict[str, float]:
+    """Seconds of a pass of OCAS, of its line search with the step, of an empty pass."""
+    oracle = LinearOracle(runner, Hinge(1.0), C=1.0, bias=1.0, keep_margins=True)
+    oracle.start()
+    w = np.random.default_rng(0).standard_normal(oracle.dimension)
+    edges = np.linspace(0.0, 1.0, 2049)
+
+    def line_search() -> None:
+        oracle.slope_at_zero()
+        oracle.histogram(edges)
+        oracle.breakpoints(0.0, 0.001, runner.feed.data.manifest.statistics.n_rows)
+        oracle.step(0.5)
+
+    return {
+        "pass": median(lambda: oracle.score_and_cut(w, 0.5), repeats),
+        "line search": median(line_search, repeats),
+        "empty pass": median(lambda: runner.run(Nothing()), repeats),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("store")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--lanes", type=int)
+    parser.add_argument("--repeats", type=int, default=7)
+    options = parser.parse_args()
+    data = open_dataset(options.store)
+    statistics = data.manifest.statistics
+    lanes = plan_lanes(statistics, options.lanes)
+    every = frozenset(range(len(data.manifest.shards)))
+    scratch = Path(tempfile.gettempdir())
+    with connect("local-cluster", workers=options.workers, deadline=60.0) as cluster:
+        cluster.prepare(data, scratch, no_warm_up)
+        cluster.plan(Needs(data.manifest, lanes, statistics.n_features + 1, 10, 16), budget=1 << 40)
+        with (
+            Runner(Feed(data, every), lanes, options.workers) as threads,
+            DaskRunner(cluster, data, lanes, scratch=scratch) as dask,
+        ):
+            rounds = [(measure(threads, options.repeats), measure(dask, options.repeats)) for _ in range(2)][1]
+    print(f"{statistics.nnz:,} entries, {statistics.n_features:,} features, {len(lanes)} lanes, {options.workers} workers")
+    print(f"{'':12} threads ms   Dask ms   difference ms   ratio")
+    for name, ours in rounds[0].items():
+        theirs = rounds[1][name]
+        print(f"{name:12} {1e3 * ours:10.1f} {1e3 * theirs:9.1f} {1e3 * (theirs - ours):15.1f} {theirs / ours:7.2f}")
+
+
+if __name__ == "__main__":
+    main()
