@@ -20,7 +20,7 @@ from streamcut.execution.oracle import LinearOracle
 from streamcut.execution.plan import MemoryPlan, plan_memory
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.row_state import RowState, scratch_folder
-from streamcut.execution.runner import Interrupted, Runner
+from streamcut.execution.runner import Interrupted, PassRunner, Runner
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.memory import MemoryDataset
@@ -86,7 +86,7 @@ def train(
     unknown = sorted(set(options) - set(TrainOptions.__dataclass_fields__))
     if unknown:
         raise UsageError(f"train has no option {', '.join(unknown)}")
-    scheduler = options.get("scheduler")
+    scheduler: Any = options.get("scheduler")
     if hasattr(scheduler, "scheduler_info"):  # a distributed.Client
         options["scheduler"] = scheduler.scheduler.address
     chosen = TrainOptions(**options)
@@ -203,7 +203,7 @@ class _Run:
             fixed |= {"row_cache": self.row_cache, "sweeps": chosen.sweeps}
         return {**fixed, "positive_label": self.risk.positive, **{name: getattr(chosen, name) for name in names}}
 
-    def solve(self, runner: Runner | DaskRunner, progress: Progress) -> tuple[Solution, float]:
+    def solve(self, runner: PassRunner, progress: Progress) -> tuple[Solution, float]:
         """(solution, C̄)."""
         chosen = self.options
         if self.solver == "bundle-dca":

@@ -148,7 +148,7 @@ class Cluster:
 
     def gather(self, futures: list[distributed.Future]) -> Future:
         """Their results, as a future that one can stop waiting for: Dask itself waits for lost ones as long as it takes."""
-        loop = self.client.loop.asyncio_loop
+        loop = self.client.loop.asyncio_loop  # type: ignore[union-attr]
         return asyncio.run_coroutine_threadsafe(self.client.gather(futures, direct=True, asynchronous=True), loop)
 
     def waiting(self, futures: list[distributed.Future], homes: set[str]) -> set[str]:
@@ -160,7 +160,7 @@ class Cluster:
             return set()
         with lost_if_silent(self.address):
             taken = {key for keys in self.client.processing().values() for key in keys}
-        return {future.key for future in futures if not future.done() and future.key not in taken}
+        return {str(future.key) for future in futures if not future.done() and future.key not in taken}
 
     def peak(self) -> int:
         """Sum of the peaks of resident memory of all workers."""
@@ -300,7 +300,8 @@ class DaskRunner:
             results = self._fetch(flying, place, getattr(work, "can_be_broken_off", False))
             for result in (lane for task in results for lane in task):
                 early[result.lane] = result
-            while (result := early.pop(merged, None)) is not None:
+            while merged in early:
+                result = early.pop(merged)
                 total = result.partial if total is None else work.merge(total, result.partial)
                 changes += [(name, result.lane) for name in result.changed]
                 for name in Traffic.__slots__:

@@ -11,7 +11,7 @@ from streamcut.bundle.bundle import Merge
 from streamcut.execution.dual_passes import Ascent, DualPass, DualSums, MergePass, SweepPass
 from streamcut.execution.oracle import Cut, LinearOracle
 from streamcut.execution.row_cache import CacheSize, RowCache
-from streamcut.execution.runner import Runner
+from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Statistics
 from streamcut.passes import vectors
 from streamcut.risks.hinge import Hinge
@@ -32,7 +32,7 @@ class DualOracle(LinearOracle):
     """
 
     def __init__(
-        self, runner: Runner, risk: Hinge, *, C: float, bias: float, max_cuts: int, size: CacheSize | None, sweeps: int
+        self, runner: PassRunner, risk: Hinge, *, C: float, bias: float, max_cuts: int, size: CacheSize | None, sweeps: int
     ) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
         runner.row_state.add("codes", np.uint16, (max_cuts,))

@@ -19,7 +19,7 @@ from streamcut.execution.linear_passes import (
     SlopePass,
     StepPass,
 )
-from streamcut.execution.runner import Pass, Runner
+from streamcut.execution.runner import Pass, PassRunner
 from streamcut.passes.linear import exact_rounder
 from streamcut.risks.hinge import Hinge
 
@@ -39,7 +39,7 @@ class LinearOracle:
     `total_weight` is M = Σ u_i, known after `start`. `passes`, `traffic` count the looks at the data; row-state work is none.
     """
 
-    def __init__(self, runner: Runner, risk: Hinge, *, C: float, bias: float, keep_margins: bool) -> None:
+    def __init__(self, runner: PassRunner, risk: Hinge, *, C: float, bias: float, keep_margins: bool) -> None:
         statistics = runner.feed.data.manifest.statistics
         self.dimension = statistics.n_features + (bias != 0.0)
         self.C = C

@@ -14,6 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import DTypeLike
+
 from streamcut.chunk import Chunk
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
@@ -53,6 +56,35 @@ class PassReport:
 
     seconds: float
     traffic: Traffic
+
+
+class RowKeeper(Protocol):
+    """Where the row state lives (streamcut.execution.row_state.RowState, or files that processes share)."""
+
+    n_rows: int
+
+    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = ()) -> None:
+        """A new array of zeros, `shape` of `dtype` for each row."""
+
+    def release(self, start: int, stop: int) -> None:
+        """Nobody looks at rows start:stop for a while."""
+
+
+class PassRunner(Protocol):
+    """What solvers' oracles need: runs passes over `lanes` of the rows of `feed.data`, wherever that is."""
+
+    feed: Feed
+    lanes: Lanes
+
+    @property
+    def row_state(self) -> RowKeeper: ...
+
+    @property
+    def rows(self) -> Rows:
+        """The row state as whole arrays."""
+
+    def run(self, work: Pass) -> tuple[Any, PassReport]:
+        """The merged partial of all lanes. The first error of any lane is raised."""
 
 
 class Interrupted(Exception):  # noqa: N818 - nothing is wrong
