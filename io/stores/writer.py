@@ -289,7 +289,8 @@ class StoreWriter:
 
     def _write(self, shard: int, rows: ShardRows) -> ShardInfo:
         """Encode and write one shard; runs in a background thread."""
-        chunk, contents, ones = rows.chunk(), {}, False
+        chunk, ones = rows.chunk(), False
+        contents: dict[str, tuple[str, int, int]] = {}
 
         def narrowed():
             nonlocal ones
