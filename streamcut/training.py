@@ -15,7 +15,6 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.dual_oracle import DualOracle
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.machine import available_cpus, memory_limit, resident_bytes
 from streamcut.execution.oracle import LinearOracle
 from streamcut.execution.plan import MemoryPlan, plan_memory
 from streamcut.execution.row_cache import CacheSize
@@ -25,6 +24,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.structure import first_problem
+from streamcut.machine import available_cpus, memory_limit, resident_bytes
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.linear import LinearModel

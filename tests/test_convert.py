@@ -17,9 +17,10 @@ from streamcut.errors import BadInputError, LockedError, MemoryBudgetError, NotF
 from streamcut.files import locked
 from streamcut.io.conversion.convert import convert
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.conversion.plan import make_plan, resident_bytes
+from streamcut.io.conversion.plan import make_plan
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.verify import verify_store
+from streamcut.machine import resident_bytes
 
 
 @pytest.fixture(scope="module")

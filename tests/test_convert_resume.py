@@ -13,8 +13,8 @@ from reference.rows import make_rows, store_bytes, write_svmlight
 import streamcut.files
 from streamcut.errors import ExitCode, LockedError, StreamcutError, UsageError
 from streamcut.io.conversion.convert import convert
-from streamcut.io.conversion.plan import resident_bytes
 from streamcut.io.stores.zarr_layout import chunk_path
+from streamcut.machine import resident_bytes
 
 WAYS = {
     "plain": {},

@@ -23,7 +23,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"wiring"},
     {"cli"},
 ]
-FOUNDATION = {"", "chunk", "config", "errors", "files", "jit", "units"}  # "" is streamcut itself
+FOUNDATION = {"", "chunk", "config", "errors", "files", "jit", "machine", "units"}  # "" is streamcut itself
 WIRING = {"training", "prediction", "evaluation", "verification", "flags"}
 BLIND = {"passes", "bundle", "risks", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "math", "numba", "numpy", "streamcut.jit"}

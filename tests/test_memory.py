@@ -15,11 +15,11 @@ import pytest
 import scipy.sparse as sp
 
 from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
-from streamcut.execution.machine import machine_memory, memory_limit, resident_bytes
 from streamcut.execution.plan import plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
+from streamcut.machine import machine_memory, memory_limit, resident_bytes
 from streamcut.training import train
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -95,7 +95,7 @@ def test_the_minimum_of_a_refusal_is_enough_and_row_state_spills_without_changin
 LIMITED = """
 import faulthandler, resource, sys
 faulthandler.dump_traceback_later(30, exit=True)
-from streamcut.execution.machine import resident_bytes
+from streamcut.machine import resident_bytes
 from streamcut.training import train
 def limit(plan):
     room = int((plan.total - plan.lines[0][1]) * float(sys.argv[3]))

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.conversion.plan import ConvertPlan, make_plan, resident_bytes
+from streamcut.io.conversion.plan import ConvertPlan, make_plan
 from streamcut.io.conversion.progress import Progress, Reporter
 from streamcut.io.conversion.rejects import RejectsFile
 from streamcut.io.conversion.shuffle import take_rows
@@ -31,6 +31,7 @@ from streamcut.io.stores.spec import JOURNAL, PARTIAL
 from streamcut.io.stores.structure import first_problem
 from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
+from streamcut.machine import resident_bytes
 
 _USUAL = {"files", "rows", "lines"}  # counters that say nothing unusual
 

@@ -41,12 +41,6 @@ class ConvertPlan:
         return self.shard_nnz + self.row_bytes // GROUP_ENTRY_BYTES
 
 
-def resident_bytes() -> int:
-    """Resident memory of this process now."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096
-
-
 def make_plan(
     limit: int | None,
     base: int,

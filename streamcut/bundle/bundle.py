@@ -112,12 +112,6 @@ class Bundle:
         self._unused, self.slots = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
         return self.saved()
 
-    def value(self, w: np.ndarray) -> float:
-        """max_t ⟨a_t, w⟩ + b_t, the bundle's lower estimate of R(w) (the paper's ξ)."""
-        products = np.empty(len(self._b))
-        vectors.dots(self._vectors[: len(self._b)], w, products)
-        return float((products + self._b).max())
-
     def solve(self, tolerance: float) -> MasterSolution:
         """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`."""
         gap = solve_master(self._gram, self._b, self.c_bar, self._beta, tolerance)

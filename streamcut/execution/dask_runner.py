@@ -35,13 +35,13 @@ from streamcut.execution.dask_plan import LANES_AHEAD, Member, Needs
 from streamcut.execution.dask_worker import Job, LaneResult, Store, WorkerMemory
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.machine import resident_bytes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import Interrupted, Pass, PassReport
 from streamcut.execution.shared_rows import SharedRows
 from streamcut.files import locked
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
+from streamcut.machine import resident_bytes
 
 LOCAL = "local-cluster"
 _FOLDER = "streamcut-rows-"  # beginning of the names of folders in the scratch folder

@@ -18,11 +18,11 @@ import streamcut
 from streamcut.errors import CorruptError, NotFoundError, UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.machine import machine_memory, resident_bytes
 from streamcut.execution.runner import Interrupted, Pass, Runner
 from streamcut.execution.shared_rows import LaneRows, RowFiles
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
+from streamcut.machine import machine_memory, resident_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ BLOCK_NNZ = 1 << 19  # entries visited at once: still in the last cache level wh
 
 @dataclass(slots=True)
 class Traffic:
-    """What went through: rows, entries, bytes decoded from storage and shards served from memory."""
+    """What went through: rows, entries, bytes decoded from storage, and rows that were in memory already."""
 
     rows: int = 0
     nnz: int = 0
@@ -54,11 +54,13 @@ class Feed:
         kept: list[Chunk] = []  # the rows after the last such place, when their shard ended before the next one
         shard = int(np.searchsorted(self._first, start, side="right")) - 1
         while start < stop:
+            before = traffic.bytes_read
             chunk = self._shard(shard, buffers, traffic)
             first, last = self._first[shard], min(stop, self._first[shard + 1])
             rows = replace(chunk, first_row=first).rows(start - first, last - first)
             traffic.rows += rows.n_rows
             traffic.nnz += rows.nnz
+            traffic.rows_pinned += rows.n_rows if traffic.bytes_read == before else 0
             if kept:
                 missing = -start % alignment
                 kept.append(rows.rows(0, missing))
@@ -84,8 +86,6 @@ class Feed:
             if shard not in self._kept:
                 self._kept[shard] = self.data.read(shard)
                 traffic.bytes_read += shard_bytes(self.data.manifest, self.data.manifest.shards[shard])
-            else:
-                traffic.rows_pinned += self.data.manifest.shards[shard].rows
             return self._kept[shard]
 
 

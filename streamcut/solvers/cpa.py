@@ -21,7 +21,6 @@ from streamcut.models.certificate import StopReason
 from streamcut.passes import vectors
 from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.state import BundleState
-from streamcut.solvers.state import qp_tolerance as qp_tolerance
 
 
 def solve(oracle: LinearOracle, progress: Progress, *, max_cuts: int) -> Solution:

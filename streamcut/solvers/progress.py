@@ -172,7 +172,7 @@ class Progress:
             traffic.rows,
             traffic.nnz,
             traffic.bytes_read,
-            min(share, 1.0),
+            share,
         )
         if self.history:
             last = self.history[-1]
