@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = [  # lower ones first; a package sees the layers below its own
     {"foundation"},
     {"io", "passes"},
-    {"bundle", "risks"},
+    {"bundle", "risks", "kernels"},
     {"execution", "models"},
     {"solvers"},  # above execution, which has the oracle they ask
     {"wiring"},

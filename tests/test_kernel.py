@@ -1,0 +1,69 @@
+"""Kernels against their definitions, and as JSON."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+
+from streamcut.errors import UsageError
+from streamcut.kernels.kernel import LINEAR, POLY, RBF, Kernel, squared_norms
+
+KERNELS = {
+    Kernel("linear"): linear_kernel,
+    Kernel("rbf", gamma=0.3): lambda X, Z: rbf_kernel(X, Z, gamma=0.3),
+    Kernel("poly", gamma=0.5, degree=3, coef0=1.5): lambda X, Z: polynomial_kernel(X, Z, gamma=0.5, degree=3, coef0=1.5),
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_values_are_those_of_scikit_learn(kernel):
+    generator = np.random.default_rng(1)
+    X = sp.random_array((7, 5), density=0.6, rng=generator, format="csr")
+    Z = generator.normal(size=(4, 5))
+    expected = KERNELS[kernel](X.toarray(), Z)
+    np.testing.assert_allclose(kernel.matrix(X, sp.csr_array(Z)), expected, rtol=1e-12)
+    np.testing.assert_allclose(kernel.matrix(X.toarray(), Z), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        kernel.diagonal(squared_norms(X)), KERNELS[kernel](X.toarray(), X.toarray()).diagonal(), rtol=1e-12
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=4), st.floats(1e-6, 1e6))
+def test_a_gaussian_value_is_never_above_one_and_is_one_at_itself(x, gamma):
+    kernel = Kernel("rbf", gamma=gamma)
+    square = squared_norms(np.array([x]))
+    assert kernel.diagonal(square) == 1.0
+    assert np.all(kernel.values(square * (1 + 1e-15), square, square) <= 1.0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_json_round_trip(kernel):
+    assert Kernel(**json.loads(json.dumps(kernel.as_dict()))) == kernel
+
+
+def test_what_compiled_code_takes():
+    assert Kernel("rbf", gamma=2).compiled == (RBF, 2.0, 3, 0.0)
+    assert (Kernel("linear").code, Kernel("poly").code) == (LINEAR, POLY)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "complaint"),
+    [
+        ({"name": "sigmoid"}, "kernel: 'sigmoid' is unknown; use one of linear, rbf, poly"),
+        ({"name": "rbf", "gamma": 0.0}, "gamma"),
+        ({"name": "rbf", "gamma": float("nan")}, "gamma"),
+        ({"name": "poly", "degree": 0}, "degree"),
+        ({"name": "poly", "degree": 2.5}, "degree"),
+        ({"name": "poly", "coef0": -1.0}, "coef0"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        Kernel(**parameters)
