@@ -8,10 +8,61 @@ from typing import Any, Literal
 
 from streamcut.errors import UsageError
 
-SOLVERS = ("ocas", "cpa", "bundle-dca")
-CUTS = ("predicted", "exact")
+TASKS = ("auto", "binary", "multiclass", "ranking", "roc-area", "sequence")
+CUTTING_PLANES = ("ocas", "cpa")
+LINEAR = ("bundle-dca", *CUTTING_PLANES)
+BUDGETED = ("bsca", "bsgd")
+EXACT_KERNEL = ("smo", "sbp", "sdca", "pegasos", "perceptron")
+SAMPLED = ("sampled-constant", "sampled-linear")
+SOLVERS = (*LINEAR, *BUDGETED, *EXACT_KERNEL, *SAMPLED)
 SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler
-TASKS = ("auto", "binary")
+CHOICES = {
+    "task": TASKS,
+    "solver": ("auto", *SOLVERS),
+    "loss": ("hinge", "f1", "prbep", "prec@k", "rec@k", "error"),
+    "strategy": ("crammer-singer", "one-against-rest"),
+    "normalisation": ("pairs", "queries"),
+    "cut": ("predicted", "exact"),
+    "kernel": ("linear", "rbf", "poly"),
+    "maintenance": ("merge", "remove", "project"),
+}
+
+_CERTIFIED = (*LINEAR, *SAMPLED, "smo")
+_STOCHASTIC = (*BUDGETED, "sbp", "sdca", "pegasos", "perceptron")
+_KERNELS = (*BUDGETED, *EXACT_KERNEL, *SAMPLED)
+_OF_SOLVERS = {  # options that only some solvers have; a name that is not here is for all
+    "cut": ("ocas",),
+    "target": _CERTIFIED,
+    "max_passes": _CERTIFIED,
+    "max_cuts": (*LINEAR, *SAMPLED),
+    "lanes": LINEAR,
+    "row_cache": ("bundle-dca",),
+    "sweeps": ("bundle-dca",),
+    "loss": CUTTING_PLANES,
+    "k": CUTTING_PLANES,
+    "normalisation": CUTTING_PLANES,
+    "nystroem": LINEAR,
+    "gamma": (*_KERNELS, *LINEAR),
+    "degree": (*_KERNELS, *LINEAR),
+    "coef0": (*_KERNELS, *LINEAR),
+    "budget": BUDGETED,
+    "maintenance": BUDGETED,
+    "epochs": _STOCHASTIC,
+    "nu": ("sbp",),
+    "batch": ("sbp", "pegasos", "sdca", "perceptron"),
+    "max_evaluations": tuple(solver for solver in EXACT_KERNEL if solver != "smo"),
+    "kernel_cache": ("smo",),
+    "samples": SAMPLED,
+    "seed": (*_STOCHASTIC, *SAMPLED, *LINEAR),
+}
+_OF_TASKS = {
+    "positive_weight": ("binary",),
+    "positive_label": ("binary",),
+    "loss": ("binary",),
+    "k": ("binary",),
+    "normalisation": ("ranking", "roc-area"),
+    "strategy": ("multiclass",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +88,18 @@ class CheckpointOptions:
 
 @dataclass(frozen=True, slots=True)
 class TrainOptions:
-    """Options of `train` for a linear SVM; None means "the default" or "off" as `streamcut.train` documents them.
+    """Options of `train`; None means "the default" or "off" as `streamcut.train` documents them.
 
-    Raises UsageError, naming the option, for a value that makes no sense.
+    Raises UsageError, naming the option, for a value that makes no sense, and for one that the task or solver does not have.
     """
 
     task: str = "auto"
     C: float = 1.0
     solver: str = "auto"
+    loss: str = "hinge"
+    k: str | None = None
+    strategy: str = "crammer-singer"
+    normalisation: str = "pairs"
     cut: Literal["predicted", "exact"] = "predicted"
     bias: float = 1.0
     tol: float | None = 1e-3
@@ -54,6 +109,22 @@ class TrainOptions:
     max_time: float | None = None
     positive_weight: float = 1.0
     positive_label: float | None = None
+    kernel: str = "linear"
+    gamma: float | str = "auto"
+    degree: int = 3
+    coef0: float = 0.0
+    nystroem: int | None = None
+    budget: int | None = None
+    maintenance: str = "merge"
+    epochs: float | None = None
+    seed: int = 0
+    nu: float | None = None
+    batch: int | None = None
+    max_evaluations: float | None = None
+    kernel_cache: str = "auto"
+    samples: int | None = None
+    validation: str | None = None
+    warm_start: str | None = None
     max_cuts: int | None = None
     lanes: int | None = None
     workers: int | None = None
@@ -69,19 +140,35 @@ class TrainOptions:
         """Whether passes run on a Dask cluster."""
         return self.scheduler not in ("threads", "sync")
 
+    @property
+    def chosen_solver(self) -> str:
+        """`solver`, or what "auto" stands for."""
+        if self.solver != "auto":
+            return self.solver
+        return "ocas" if self.kernel == "linear" or self.nystroem is not None else "bsca"
+
     def __post_init__(self) -> None:
-        if self.cut != "predicted" and self.solver not in ("auto", "ocas"):
-            raise UsageError(f"cut: {self.cut!r} is a choice of ocas; {self.solver} takes its cuts in one way only")
-        for name, allowed in (("task", TASKS), ("solver", ("auto", *SOLVERS)), ("cut", CUTS)):
+        for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name}: {getattr(self, name)!r} is unknown; use one of {', '.join(allowed)}")
         if not isinstance(self.scheduler, str) or (self.scheduler not in SCHEDULERS and "://" not in self.scheduler):
             raise UsageError(f"scheduler: {self.scheduler!r} is unknown; use one of {', '.join(SCHEDULERS)}, tcp://HOST:PORT")
+        self._check_numbers()
+        self._check_fit()
         if self.distributed and self.row_cache not in ("auto", "0"):
             raise UsageError(f"row_cache: {self.row_cache!r} is of no use on Dask, where no rows are cached; leave it out")
-        for name in ("C", "positive_weight"):
+        if self.solver == "bundle-dca" and self.max_cuts is not None and self.max_cuts < 4:
+            raise UsageError(f"max_cuts: bundle-dca adds two cuts a pass and needs room for 4, not {self.max_cuts}")
+        if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
+            raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, or training never ends")
+
+    def _check_numbers(self) -> None:
+        for name in ("C", "positive_weight", "nu", "epochs", "max_evaluations"):
             self._check(name, "a number above 0", lambda value: 0.0 < value < math.inf)
-        self._check("bias", "a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
+        if self.gamma != "auto":
+            self._check("gamma", "a number above 0, or 'auto'", lambda value: 0.0 < value < math.inf)
+        for name in ("bias", "coef0"):
+            self._check(name, "a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
         for name in ("tol", "tol_relative"):
             self._check(name, "a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
             if getattr(self, name) == 0.0:
@@ -89,14 +176,38 @@ class TrainOptions:
         self._check("target", "a finite number", math.isfinite)
         for name in ("max_time", "deadline"):
             self._check(name, "seconds above 0", lambda value: value > 0.0)
-        self._check("max_cuts", "a whole number, 2 or above", lambda value: value >= 2 and value == int(value))
-        for name in ("max_passes", "lanes", "workers"):
+        for name in ("max_cuts", "budget", "samples"):
+            self._check(name, "a whole number, 2 or above", lambda value: value >= 2 and value == int(value))
+        for name in ("max_passes", "lanes", "workers", "degree", "batch", "nystroem"):
             self._check(name, "a whole number, 1 or above", lambda value: value >= 1 and value == int(value))
-        self._check("sweeps", "a whole number, 0 or above", lambda value: value >= 0 and value == int(value))
-        if self.solver == "bundle-dca" and self.max_cuts is not None and self.max_cuts < 4:
-            raise UsageError(f"max_cuts: bundle-dca adds two cuts a pass and needs room for 4, not {self.max_cuts}")
-        if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
-            raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, or training never ends")
+        for name in ("sweeps", "seed"):
+            self._check(name, "a whole number, 0 or above", lambda value: value >= 0 and value == int(value))
+
+    def _check_fit(self) -> None:
+        """Every option that was given must mean something to the task and the solver."""
+        solver, task = self.chosen_solver, "binary" if self.task == "auto" else self.task
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if value == _default(name):
+                continue
+            solvers, tasks = _OF_SOLVERS.get(name, SOLVERS), _OF_TASKS.get(name, TASKS)
+            if solver not in solvers:
+                raise UsageError(f"{name}: {value!r} is an option of {', '.join(solvers)}; {solver} does not have it")
+            if task not in tasks:
+                raise UsageError(f"{name}: {value!r} is an option of task {', '.join(tasks)}; task {self.task} does not have it")
+        if (self.loss in ("prec@k", "rec@k")) != (self.k is not None):
+            raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
+        if self.kernel == "linear":
+            for name in ("gamma", "degree", "coef0", "nystroem"):
+                if getattr(self, name) != _default(name):
+                    raise UsageError(f"{name}: the linear kernel has none; choose kernel rbf or poly")
+        if self.kernel != "poly" and (self.degree, self.coef0) != (3, 0.0):
+            raise UsageError("degree and coef0 are parameters of kernel poly")
+        if self.kernel != "linear" and solver in LINEAR and self.nystroem is None:
+            raise UsageError(
+                f"kernel: {solver} trains linear models; for {self.kernel} take solver {', '.join(_KERNELS)}, or nystroem "
+                "to approximate the kernel by so many features"
+            )
 
     def _check(self, name: str, what: str, good) -> None:
         value = getattr(self, name)
@@ -108,3 +219,7 @@ class TrainOptions:
     def as_dict(self) -> dict[str, Any]:
         """JSON types only."""
         return asdict(self)
+
+
+def _default(name: str) -> Any:
+    return TrainOptions.__dataclass_fields__[name].default

@@ -14,21 +14,20 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.sources.row_source import sniff
 from streamcut.models.files import load_model
-from streamcut.models.linear import LinearModel
-from streamcut.passes.linear import scores as score_rows
+from streamcut.models.model import Model
 
-ROWS_AT_ONCE = 1 << 20  # bounds what a shard of a great many short rows adds: 8 bytes a row for each array below
+SCORES_AT_ONCE = 1 << 20  # bounds what a shard of a great many short rows adds: 8 bytes each for the arrays below
 
 
 def predict(
-    model: LinearModel | str | os.PathLike,
+    model: Model | str | os.PathLike,
     data: Any,
     *,
     output: str = "labels",
     ignore_extra_features: bool = False,
     index_base: int = 1,
 ) -> np.ndarray:
-    """Labels (`output="labels"`) or scores (`"scores"`) of all rows of `data`, float64 (n,).
+    """Labels (`output="labels"`), float64 (n,), or scores (`"scores"`), float64 (n,) or (n, classes), of all rows of `data`.
 
     data   an opened data set, the path of a store or of an svmlight file, or X (n × d, NumPy or SciPy sparse)
     ignore_extra_features   leave out features that the model does not have, instead of raising BadInputError
@@ -42,36 +41,35 @@ def predict(
     if hasattr(data, "shape") or isinstance(data, list):
         if ignore_extra_features and not isinstance(data, list) and data.shape[1] > model.n_features:
             data = data[:, : model.n_features]
-        scores = model.decision_function(data)
-    else:
-        chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features, index_base=index_base)
-        scores = np.concatenate([scores for _, scores in chunks] or [np.empty(0)])
-    return scores if output == "scores" else model.labels_of(scores)
+        return model.decision_function(data) if output == "scores" else model.predict(data)
+    chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features, index_base=index_base)
+    found = [scores if output == "scores" else model.labels_of_chunk(chunk, scores) for chunk, scores in chunks]
+    return np.concatenate(found or [np.empty(0)])
 
 
 def scored_chunks(
-    model: LinearModel, data: Any, *, ignore_extra_features: bool = False, index_base: int = 1
+    model: Model, data: Any, *, ignore_extra_features: bool = False, index_base: int = 1
 ) -> Iterator[tuple[Chunk, np.ndarray]]:
-    """(rows, their scores float64) of `data`, at most ROWS_AT_ONCE at a time; both are valid until the next step.
+    """(rows, their scores float64) of `data`, at most SCORES_AT_ONCE at a time; both are valid until the next step.
 
     data   an opened data set, the path of a store or of an svmlight file, or (X, y) or (X, y, row weights)
 
     Raises BadInputError for features that the model does not have, unless they are to be left out, and for scores not finite.
     """
-    weights = np.ascontiguousarray(model.augmented_weights)
+    at_once = max(1, SCORES_AT_ONCE // model.scores_per_row)
     for whole in chunks_of(data, index_base):
-        for start in range(0, whole.n_rows, ROWS_AT_ONCE):
-            chunk = whole.rows(start, min(start + ROWS_AT_ONCE, whole.n_rows))
+        for start in range(0, whole.n_rows, at_once):
+            chunk = whole.rows(start, min(start + at_once, whole.n_rows))
             chunk = _within(chunk, model.n_features, ignore_extra_features)
-            scores = np.empty(chunk.n_rows)
-            score_rows(chunk.indptr, chunk.indices, chunk.data, weights, model.bias, scores)
-            if not np.isfinite(scores).all():
-                row = chunk.first_row + int(np.argmin(np.isfinite(scores)))
+            scores = model.score_chunk(chunk)
+            finite = np.isfinite(scores).reshape(chunk.n_rows, -1).all(axis=1)
+            if not finite.all():
+                row = chunk.first_row + int(np.argmin(finite))
                 raise BadInputError(f"row {row} (0-based): its score is not finite; look at its values")
             yield chunk, scores
 
 
-def as_model(model: LinearModel | str | os.PathLike) -> LinearModel:
+def as_model(model: Model | str | os.PathLike) -> Model:
     """`model`, read from its file when a path is given."""
     return load_model(model) if isinstance(model, str | os.PathLike) else model
 

@@ -1,46 +1,34 @@
-"""`train`: from a data set and options to a model with its certificate."""
+"""`train`: from a data set and options to a model."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from streamcut.config import CheckpointOptions, TrainOptions
-from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.dual_oracle import DualOracle
+from streamcut.config import BUDGETED, EXACT_KERNEL, SAMPLED, CheckpointOptions, TrainOptions
+from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
-from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.oracle import LinearOracle
 from streamcut.execution.plan import MemoryPlan, plan_memory
-from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.row_state import RowState, scratch_folder
-from streamcut.execution.runner import Interrupted, PassRunner, Runner
+from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.dataset import Dataset
-from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.stores.structure import first_problem
-from streamcut.machine import available_cpus, memory_limit, resident_bytes
-from streamcut.models.certificate import Certificate, StopReason
+from streamcut.jobs.job import Job
+from streamcut.machine import memory_limit, resident_bytes
 from streamcut.models.checkpoint import Checkpoints
-from streamcut.models.linear import LinearModel
-from streamcut.risks.hinge import Hinge
-from streamcut.solvers import bundle_dca, cpa, ocas
-from streamcut.solvers.progress import Observer, Progress, Solution, StoppingRule
-from streamcut.units import parse_size
+from streamcut.models.model import Model
+from streamcut.solvers.progress import Observer, Progress, StoppingRule
 
 if TYPE_CHECKING:
     from streamcut.execution.dask_runner import DaskRunner
 
-_DCA_LANE_NNZ = 1 << 25
-_DCA_VECTORS = 6  # dense vectors of a worker of bundle-dca: its w′, two cuts, a lane ahead, and two for sweeps over cached rows
-_CACHED = 0.3  # of the rows, when memory is plenty
-_WARM_UP_CACHE = 1 << 20
-_BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most so many float64 (128 MiB)
+_JOBS = {  # by the task, or the family of solvers
+    "binary": ("streamcut.jobs.binary", "BinaryJob"),
+}
 
 
 def train(
@@ -51,7 +39,7 @@ def train(
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
     **options: Any,
-) -> LinearModel:
+) -> Model:
     """Train a linear SVM for two classes: min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩).
 
     data             path of a store, an opened one, or a MemoryDataset
@@ -91,13 +79,10 @@ def train(
         options["scheduler"] = scheduler.scheduler.address
     chosen = TrainOptions(**options)
     dataset = _opened(data)
-    statistics = dataset.manifest.statistics
-    risk, labels, rest = _hinge(statistics, chosen)
-    run = _Run.planned(chosen, statistics, risk)
-    run.warm_up(dataset.manifest)
-    dimension = statistics.n_features + (chosen.bias != 0.0)
-    vectors = _DCA_VECTORS if run.solver == "bundle-dca" else 1
-    row_bytes = run.row_bytes(statistics)
+    manifest = dataset.manifest
+    job = _job_class(chosen).planned(chosen, manifest)
+    job.warm_up(manifest)
+    needs = job.needs(manifest)
     budget, scratch = memory_limit(chosen.memory), scratch_folder(chosen.scratch)
     rule = StoppingRule(chosen.tol, chosen.tol_relative, chosen.target, chosen.max_passes, chosen.max_time)
     progress = Progress(rule, on_iteration, stop=stop or (lambda: False))
@@ -106,132 +91,61 @@ def train(
     with ExitStack() as stack:
         runner: Runner | DaskRunner
         if chosen.distributed:
+            if not job.distributable:
+                raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask")
             try:
                 from streamcut.execution import dask_runner
             except ModuleNotFoundError as error:
                 raise UsageError(f"--scheduler {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
 
-            cluster = stack.enter_context(dask_runner.connect(scheduler, workers=run.workers, deadline=chosen.deadline))
-            cluster.prepare(dataset, scratch, run.warm_up)
-            needs = dask_runner.Needs(dataset.manifest, run.lanes, dimension, run.max_cuts, row_bytes, vectors)
-            plan = cluster.plan(needs, budget=budget)
-            runner = dask_runner.DaskRunner(cluster, dataset, run.lanes, scratch=scratch, stop=progress.stop)
+            cluster = stack.enter_context(dask_runner.connect(scheduler, workers=job.workers, deadline=chosen.deadline))
+            cluster.prepare(dataset, scratch, job.warm_up)
+            lines = needs.dimension, needs.max_cuts, needs.row_bytes, needs.vectors, needs.more
+            plan = cluster.plan(dask_runner.Needs(manifest, job.lanes, *lines), budget=budget)
+            runner = dask_runner.DaskRunner(cluster, dataset, job.lanes, scratch=scratch, stop=progress.stop)
         else:
             plan = plan_memory(
-                dataset.manifest,
+                manifest,
                 budget=budget,
                 base=resident_bytes(),
-                dimension=dimension,
-                max_cuts=run.max_cuts,
-                workers=run.workers,
-                row_bytes=row_bytes,
+                dimension=needs.dimension,
+                max_cuts=needs.max_cuts,
+                workers=job.workers,
+                row_bytes=needs.row_bytes,
                 in_memory=isinstance(dataset, MemoryDataset),
-                vectors=vectors,
-                row_cache=run.cache_wanted(dataset.manifest),
+                vectors=needs.vectors,
+                row_cache=needs.row_cache,
+                more=needs.more,
             )
-            row_state = RowState(statistics.n_rows, scratch if plan.spilled else None)
-            runner = Runner(Feed(dataset, plan.pinned), run.lanes, run.workers, row_state=row_state, stop=progress.stop)
+            row_state = RowState(manifest.statistics.n_rows, scratch if plan.spilled else None)
+            runner = Runner(Feed(dataset, plan.pinned), job.lanes, job.workers, row_state=row_state, stop=progress.stop)
         stack.enter_context(runner)
-        run = replace(run, row_cache=plan.row_cache)
         if on_plan is not None:
             on_plan(plan)
         if checkpoint is not None:
-            progress.checkpoints = stack.enter_context(Checkpoints(checkpoint, run.identity(dataset.manifest.fingerprint)))
+            identity = job.identity(manifest.fingerprint, plan)
+            progress.checkpoints = stack.enter_context(Checkpoints(checkpoint, identity))
         try:
-            solution, c_bar = run.solve(runner, progress)
+            model = job.solve(runner, progress, plan)
         except Interrupted:
             raise KeyboardInterrupt("training was stopped before it had a model") from None
         peak = resident_bytes("VmHWM") + (cluster.peak() if chosen.distributed else 0)
-    resources = {"budget": plan.budget, "planned": plan.total, "peak": peak}
-    return _model(solution, run, labels, rest, c_bar, dataset, resources)
+    return replace(model, resources={"budget": plan.budget, "planned": plan.total, "peak": peak})
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What is to be computed, and with how many threads."""
-
-    options: TrainOptions
-    risk: Hinge
-    solver: str
-    max_cuts: int
-    lanes: Lanes
-    workers: int
-    row_cache: int = 0
-
-    @classmethod
-    def planned(cls, options: TrainOptions, statistics: Statistics, risk: Hinge) -> _Run:
-        dimension = statistics.n_features + (options.bias != 0.0)
-        solver = "ocas" if options.solver == "auto" else options.solver
-        max_cuts = options.max_cuts or min(max(_BUNDLE_NUMBERS // max(dimension, 1), 20), 1000)
-        threads = 1 if options.scheduler == "sync" else options.workers or available_cpus()
-        lanes = options.lanes
-        if solver == "bundle-dca":  # lanes don't see each other's steps: no more of them than threads, and none for little data
-            max_cuts = options.max_cuts or bundle_dca.MAX_CUTS
-            lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
-        planned = plan_lanes(statistics, lanes)
-        return cls(options, risk, solver, max_cuts, planned, min(threads, len(planned)))
-
-    def row_bytes(self, statistics: Statistics) -> int:
-        """Bytes of row state for each row: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
-        shares = 2 * self.max_cuts * (self.solver == "bundle-dca")
-        return 16 * (self.solver != "cpa") + 8 * self.risk.weighted(statistics.weight_sum is not None) + shares
-
-    def cache_wanted(self, manifest: Manifest) -> tuple[int, int]:
-        """(least, most) bytes of the row cache."""
-        text = self.options.row_cache
-        if self.solver != "bundle-dca" or self.options.sweeps == 0 or text == "0":
-            return 0, 0
-        everything = CacheSize.bytes_of_all(manifest)
-        if text == "auto":
-            return 0, int(_CACHED * everything)
-        size = min(parse_size(text, option="row_cache", total=everything), everything)
-        if CacheSize.planned(manifest, size, len(self.lanes)) is None:
-            raise UsageError(f"row_cache: {text} is too little for a row in each of {len(self.lanes)} lanes; use 0 for none")
-        return size, size
-
-    def parameters(self) -> dict[str, Any]:
-        """The options, with what was chosen for them where that decides which bits come out."""
-        fixed = {"lanes": len(self.lanes), "row_cache": f"{self.row_cache}B"} if self.solver == "bundle-dca" else {}
-        return {**self.options.as_dict(), **fixed}
-
-    def identity(self, fingerprint: str) -> dict[str, Any]:
-        """All that decides which bits come out; limits, threads and memory don't."""
-        chosen = self.options
-        names = ("C", "cut", "bias", "tol", "tol_relative", "positive_weight")
-        fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
-        if self.solver == "bundle-dca":
-            fixed |= {"row_cache": self.row_cache, "sweeps": chosen.sweeps}
-        return {**fixed, "positive_label": self.risk.positive, **{name: getattr(chosen, name) for name in names}}
-
-    def solve(self, runner: PassRunner, progress: Progress) -> tuple[Solution, float]:
-        """(solution, C̄)."""
-        chosen = self.options
-        if self.solver == "bundle-dca":
-            size = CacheSize.planned(runner.feed.data.manifest, self.row_cache, len(runner.lanes))
-            dual = DualOracle(
-                runner, self.risk, C=chosen.C, bias=chosen.bias, max_cuts=self.max_cuts, size=size, sweeps=chosen.sweeps
-            )
-            return bundle_dca.solve(dual, progress, max_cuts=self.max_cuts), dual.c_bar
-        oracle = LinearOracle(runner, self.risk, C=chosen.C, bias=chosen.bias, keep_margins=self.solver == "ocas")
-        if self.solver == "cpa":
-            solution = cpa.solve(oracle, progress, max_cuts=self.max_cuts)
-        else:
-            solution = ocas.solve(oracle, progress, max_cuts=self.max_cuts, cut=chosen.cut)
-        return solution, oracle.c_bar
-
-    def warm_up(self, manifest: Manifest) -> None:
-        """Run the same on a few rows, so that compiled kernels and threads are there when memory is measured."""
-        weighted = manifest.statistics.weight_sum is not None
-        for dtype, ones in {(shard.arrays["data"].dtype, shard.ones) for shard in manifest.shards}:
-            X = np.array([[1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 1, 1]] * 2, dtype)
-            y = np.where(np.arange(8) % 3, self.risk.positive, self.risk.positive - 1.0)
-            few = MemoryDataset(X > 0 if ones else X, y, weight=np.ones(8) if weighted else None)
-            rows = few.read(0)
-            first_problem(rows.indptr, rows.indices, rows.data, {"y": rows.y}, 3)
-            lanes = plan_lanes(few.manifest.statistics, 2)
-            with Runner(Feed(few, frozenset([0])), lanes, min(self.workers, 2)) as runner:
-                tiny = replace(self, max_cuts=4, row_cache=_WARM_UP_CACHE)
-                tiny.solve(runner, Progress(StoppingRule(None, None, max_passes=9)))
+def _job_class(options: TrainOptions) -> type[Job]:
+    """Who does it: kernel solvers by their family, linear ones by the task."""
+    solver = options.chosen_solver
+    name = "binary" if options.task == "auto" else options.task
+    for family, solvers in (("budgeted", BUDGETED), ("exact-kernel", EXACT_KERNEL), ("sampled", SAMPLED)):
+        if solver in solvers:
+            name = family
+    if name == "binary" and options.loss != "hinge":
+        name = "multivariate"
+    if name not in _JOBS:
+        raise UsageError(f"task {options.task} with solver {solver} is not offered")
+    module, attribute = _JOBS[name]
+    return getattr(import_module(module), attribute)
 
 
 def _opened(data: str | os.PathLike | Dataset) -> Dataset:
@@ -240,62 +154,3 @@ def _opened(data: str | os.PathLike | Dataset) -> Dataset:
 
         return open_dataset(os.fspath(data))
     return data
-
-
-def _hinge(statistics: Statistics, options: TrainOptions) -> tuple[Hinge, tuple[float, float], bool]:
-    """The risk, (negative, positive) labels, and whether the negative one stands for several ("rest")."""
-    found = statistics.labels
-    if found is not None and len(found) == 1:
-        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; training needs two classes")
-    positive = options.positive_label
-    if positive is None:
-        if found is None or len(found) > 2:
-            many = f"{len(found)}" if found is not None else "more than 4096"
-            raise BadInputError(f"the data has {many} different labels, not 2; choose one against the rest with --positive-label")
-        positive = max(found)
-    elif found is not None and positive not in found:
-        some = ", ".join(f"{label:g}" for label in list(found)[:10])
-        raise BadInputError(f"no row has the positive label {positive:g}; the labels are {some}")
-    if found is not None and len(found) == 2:
-        negative, rest = next(label for label in found if label != positive), False
-    else:
-        negative, rest = (-1.0 if positive != -1.0 else 0.0), True
-    return Hinge(positive, options.positive_weight), (negative, positive), rest
-
-
-def _model(
-    solution: Solution,
-    run: _Run,
-    labels: tuple[float, float],
-    rest: bool,
-    c_bar: float,
-    data: Dataset,
-    resources: dict[str, int],
-) -> LinearModel:
-    options = run.options
-    d = data.manifest.statistics.n_features
-    weight_of_bias = float(solution.w[d]) if options.bias else 0.0
-    return LinearModel(
-        weights=np.ascontiguousarray(solution.w[:d]),
-        intercept=weight_of_bias * options.bias,
-        bias=float(options.bias),
-        labels=labels,
-        C=float(options.C),
-        certificate=Certificate(
-            primal=solution.primal,
-            lower_bound=solution.lower_bound,
-            c_bar=c_bar,
-            tol=options.tol,
-            tol_relative=options.tol_relative,
-            converged=solution.reason is StopReason.CONVERGED,
-            stop_reason=solution.reason,
-        ),
-        positive_weight=float(options.positive_weight),
-        rest=rest,
-        solver=run.solver,
-        history=[asdict(iteration) for iteration in solution.history],
-        parameters=run.parameters(),
-        fingerprint=data.manifest.fingerprint,
-        witness=solution.witness,
-        resources=resources,
-    )

@@ -24,6 +24,7 @@ from streamcut.errors import UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import Certificate
 from streamcut.models.linear import LinearModel
+from streamcut.models.model import Model
 from streamcut.passes.linear import scatter
 from streamcut.prediction import as_model, open_store, scored_chunks
 
@@ -61,7 +62,7 @@ class Verification:
         return self.primal_agrees and self.bound_agrees is not False and all(b <= self.primal + slack for b in bounds)
 
 
-def verify(model: LinearModel | str | os.PathLike, data: Any, *, bound: bool = False, force: bool = False) -> Verification:
+def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, force: bool = False) -> Verification:
     """Recompute the certificate of `model` on `data`: an opened data set, the path of a store, (X, y) or (X, y, row weights).
 
     bound   also compute bounds from the rows themselves (8 bytes a feature, twice the arithmetic, the same pass)
@@ -70,6 +71,10 @@ def verify(model: LinearModel | str | os.PathLike, data: Any, *, bound: bool = F
     Raises UsageError for other data without `force`, BadInputError for labels or features that the model does not know.
     """
     model = as_model(model)
+    if not isinstance(model, LinearModel) or model.task != "binary":
+        raise UsageError(
+            f"a model of task {model.task} by {model.solver} cannot be verified: only linear ones for two classes can"
+        )
     if isinstance(data, tuple):
         data = MemoryDataset(data[0], data[1], weight=data[2] if len(data) > 2 else None)
     elif isinstance(data, str | os.PathLike):

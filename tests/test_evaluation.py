@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from streamcut import evaluation
 from streamcut.errors import BadInputError
 from streamcut.evaluation import Evaluation, evaluate
 from streamcut.io.memory import MemoryDataset
+from streamcut.measures import binary
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
 
@@ -60,15 +60,16 @@ def test_measures_equal_those_of_scikit_learn(case):
 
 
 def test_accuracy_comes_first():
-    measures = evaluated(np.array([1.0, -1.0]), np.array([1.0, 1.0])).measures()
-    assert next(iter(measures.items())) == ("accuracy", 0.5)
-    fields = {name for name in dir(Evaluation) if not name.startswith("_")} - {"measures"}
-    assert set(measures) == fields
+    found = evaluated(np.array([1.0, -1.0]), np.array([1.0, 1.0]))
+    assert next(iter(found.measures().items())) == ("accuracy", 0.5)
+    assert all(getattr(found, name) == value for name, value in found.measures().items())
+    with pytest.raises(AttributeError, match="no measure 'nonsense'"):
+        _ = found.nonsense
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_rows_in_many_pieces(weighted, monkeypatch):
-    monkeypatch.setattr(evaluation, "QUERIES_AT_ONCE", 64)
+    monkeypatch.setattr(binary, "QUERIES_AT_ONCE", 64)
     rng = np.random.default_rng(1)
     y = rng.choice([-1.0, 1.0], size=5000, p=[0.9, 0.1])
     scores = np.round(rng.normal(size=5000) + y, 2)

@@ -34,7 +34,7 @@ def rows(n=300, d=20, seed=0):
 @pytest.mark.parametrize("ones", [False, True])
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 20])
 def test_streamed_scores_are_those_of_arrays(model, bias, ones, at_once, monkeypatch):
-    monkeypatch.setattr(prediction, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(prediction, "SCORES_AT_ONCE", at_once)
     model = replace(model, bias=bias, intercept=-0.25 if bias else 0.0)
     X, y = rows()
     if ones:

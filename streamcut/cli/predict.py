@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from streamcut.cli.output import output_file, refuse_existing
 from streamcut.cli.parameters import force_option, ignore_extra_option, index_base_option
+
+if TYPE_CHECKING:
+    import numpy as np
 
 ROWS_PER_WRITE = 1 << 14  # text of so many rows is in memory at once
 
@@ -41,15 +46,20 @@ def command(
     from streamcut.prediction import scored_chunks
 
     fitted = load_model(model)
-    names = [f"{label:.17g}\n" for label in fitted.labels]
     with output_file(path) as file:
-        for _, scores in scored_chunks(fitted, data, ignore_extra_features=ignore_extra_features, index_base=index_base):
+        for chunk, scores in scored_chunks(fitted, data, ignore_extra_features=ignore_extra_features, index_base=index_base):
+            labels = fitted.labels_of_chunk(chunk, scores)
             for start in range(0, len(scores), ROWS_PER_WRITE):
-                part = scores[start : start + ROWS_PER_WRITE].tolist()
-                if what == "scores":
-                    text = "".join([f"{score:.17g}\n" for score in part])
-                elif what == "both":
-                    text = "".join([f"{names[score > 0][:-1]} {score:.17g}\n" for score in part])
-                else:
-                    text = "".join([names[score > 0] for score in part])
-                file.write(text.encode())
+                part = slice(start, start + ROWS_PER_WRITE)
+                columns = [] if what == "scores" else [_texts(labels[part])]
+                if what is not None:
+                    columns.append(_texts(scores[part]))
+                lines = columns[0] if len(columns) == 1 else [f"{label} {score}" for label, score in zip(*columns, strict=True)]
+                file.write("".join([f"{line}\n" for line in lines]).encode())
+
+
+def _texts(numbers: np.ndarray) -> list[str]:
+    """Each row's number, or its numbers with blanks between them."""
+    if numbers.ndim == 2:
+        return [" ".join([f"{number:.17g}" for number in row]) for row in numbers.tolist()]
+    return [f"{number:.17g}" for number in numbers.tolist()]

@@ -32,7 +32,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a run needs: length of w, cuts of the bundle, bytes of a row's state, vectors of that length in a partial sum."""
+    """What a run needs: length of w, cuts of the bundle, bytes of a row's state, vectors of that length in a partial sum.
+
+    more  (what, bytes) of what else the client keeps
+    """
 
     manifest: Manifest
     lanes: Lanes
@@ -40,6 +43,7 @@ class Needs:
     max_cuts: int
     row_bytes: int
     vectors: int = 1
+    more: tuple[tuple[str, int], ...] = ()
 
     def client(self, base: int, threads: int) -> list[tuple[str, int]]:
         """(what, bytes) for the process that runs the solver on a cluster of so many `threads`."""
@@ -49,6 +53,7 @@ class Needs:
             ("interpreter, libraries, kernels", base),
             (f"weights and sums (8 + {sums}) × {self.dimension:,}", (8 + sums) * vector),
             (f"bundle of {self.max_cuts} cuts × {self.dimension:,} features", (self.max_cuts + 1) * vector),
+            *self.more,
             ("slack", _SLACK),
         ]
 

@@ -65,12 +65,14 @@ def plan_memory(
     in_memory: bool,
     vectors: int = 1,
     row_cache: tuple[int, int] = (0, 0),
+    more: tuple[tuple[str, int], ...] = (),
 ) -> MemoryPlan:
     """Divide `budget` bytes. `base` is the process as it stands, its kernels loaded; `row_bytes` the row state of one row.
 
     First what must be, then the row state (on disk if it does not fit), then the row cache, of which `row_cache` gives the
-    least and the most bytes, then as many pinned shards as fit. `vectors` are the dense ones of a worker. `in_memory`: the rows
-    are the caller's arrays, counted in `base` already. Raises MemoryBudgetError with the minimum.
+    least and the most bytes, then as many pinned shards as fit. `vectors` are the dense ones of a worker; `more` are (what,
+    bytes) of what else the job keeps. `in_memory`: the rows are the caller's arrays, counted in `base` already.
+    Raises MemoryBudgetError with the minimum.
     """
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
@@ -80,7 +82,8 @@ def plan_memory(
     lines = [
         ("interpreter, libraries, kernels", base),
         (f"weights and sums (8 + {vectors} × {workers} workers) × {dimension:,} features", (8 + vectors * workers) * vector),
-        (f"bundle of {max_cuts} cuts × {dimension:,} features", (max_cuts + 1) * vector),
+        *[(f"bundle of {max_cuts} cuts × {dimension:,} features", (max_cuts + 1) * vector)] * (max_cuts >= 0),
+        *more,
         (f"rows at work, {workers} workers", workers * block * (_TEMPORARIES + row_bytes)),
         ("slack", _SLACK),
     ]

@@ -1,8 +1,9 @@
 """Model files: one `.npz` that says everything about a model, holds no pickle and notices every changed bit.
 
-meta.json     uint8: JSON with format, version, task, parameters, labels, certificate, history, sha256 of the arrays below
-weights       float64 (n_features,)
-witness       float64 (n_features, + 1 with a bias feature), absent when the model has none
+meta.json     uint8: JSON with format, version, kind of model, task, parameters, history, sha256 of the arrays below, and what the
+              kind of model needs (its `parts`)
+…             the arrays of that kind: `weights` float64 (n_features,) and, if kept, `witness` float64 (n_features, + 1 with a
+              bias feature) of a linear model
 
 The archive's comment holds the SHA-256 of all bytes before the digest, so a damaged file is refused before anything in it is
 parsed. Members are stored without compression and without dates: the same model gives the same bytes, whatever zlib there is.
@@ -16,7 +17,7 @@ import json
 import math
 import os
 import zipfile
-from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +26,19 @@ import numpy as np
 from streamcut import __version__
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.files import write_durably
-from streamcut.models.certificate import Certificate, StopReason, Witness
-from streamcut.models.linear import LinearModel
+from streamcut.models.model import Model, common_parts
 
 FORMAT = "streamcut model"
 FORMAT_VERSION = 1
 _MARK = b"streamcut sha256:"
 _DIGEST = 64  # hexadecimal digits
 _FIRST_MEMBER = b"meta.json.npy"
+_KINDS = {  # what a file calls a class, and where that is
+    "linear": ("streamcut.models.linear", "LinearModel"),
+}
 
 
-def save_model(model: LinearModel, path: str | os.PathLike) -> None:
+def save_model(model: Model, path: str | os.PathLike) -> None:
     """Write `model` to `path`, replacing what is there only when all of it is on disk.
 
     Raises NotFoundError when the folder does not exist, DiskFullError.
@@ -43,10 +46,9 @@ def save_model(model: LinearModel, path: str | os.PathLike) -> None:
     path = Path(path)
     if not path.parent.is_dir():
         raise NotFoundError(f"{path.parent} is not a folder; create it first")
-    arrays = {"weights": np.ascontiguousarray(model.weights, dtype="<f8")}
-    if model.witness is not None:
-        arrays["witness"] = np.ascontiguousarray(model.witness.a, dtype="<f8")
-    meta = json.dumps(_meta(model, arrays), indent=1, allow_nan=False).encode()
+    own, parts = model.parts()
+    arrays = {name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")) for name, array in parts.items()}
+    meta = json.dumps(_meta(model, own, arrays), indent=1, allow_nan=False).encode()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, array in {"meta.json": np.frombuffer(meta, np.uint8), **arrays}.items():
@@ -57,33 +59,15 @@ def save_model(model: LinearModel, path: str | os.PathLike) -> None:
     write_durably(path, body, hashlib.sha256(body).hexdigest().encode(), prefix="model")
 
 
-def load_model(path: str | os.PathLike) -> LinearModel:
+def load_model(path: str | os.PathLike) -> Model:
     """The model in the file `path`. Nothing in it is ever unpickled.
 
     Raises NotFoundError when there is no such file, it is no model or a newer version wrote it; CorruptError when it is damaged.
     """
     meta, arrays = _read(path)
     try:
-        certificate = dict(meta["certificate"])
-        certificate["stop_reason"] = StopReason(certificate["stop_reason"])
-        negative, positive = meta["labels"]
-        return LinearModel(
-            weights=_checked(arrays, "weights", meta["n_features"]),
-            intercept=float(meta["intercept"]),
-            bias=float(meta["bias"]),
-            labels=(float(negative), float(positive)),
-            C=float(meta["C"]),
-            certificate=Certificate(**certificate),
-            positive_weight=float(meta["positive_weight"]),
-            rest=bool(meta["rest"]),
-            task=meta["task"],
-            solver=meta["solver"],
-            history=meta["history"],
-            parameters=meta["parameters"],
-            fingerprint=meta["fingerprint"],
-            witness=_witness(meta, arrays),
-            resources=meta.get("resources", {}),
-        )
+        module, name = _KINDS[meta.get("kind", "linear")]
+        return getattr(import_module(module), name).from_parts(meta, arrays)
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptError(f"{path}: not a well-formed model: {error}") from error
 
@@ -99,50 +83,31 @@ def is_model(path: str | os.PathLike) -> bool:
 def describe_model(path: str | os.PathLike) -> dict[str, Any]:
     """What the model file `path` says of itself (JSON types), its arrays left out; raises as `load_model` does."""
     model = load_model(path)
-    return {
-        "path": os.fspath(path),
-        "bytes": os.path.getsize(path),
-        "task": model.task,
-        "solver": model.solver,
-        "n_features": model.n_features,
-        "n_nonzero_weights": int(np.count_nonzero(model.weights)),
-        "norm": float(np.linalg.norm(model.augmented_weights)),
-        "intercept": model.intercept,
-        "bias": model.bias,
-        "labels": list(model.labels),
-        "C": model.C,
-        "positive_weight": model.positive_weight,
-        "rest": model.rest,
-        "certificate": {**asdict(model.certificate), "gap": model.certificate.gap},
-        "has_witness": model.witness is not None,
-        "iterations": len(model.history),
-        "parameters": model.parameters,
-        "fingerprint": model.fingerprint,
-        "resources": model.resources,
-    }
+    return plain(
+        {
+            "path": os.fspath(path),
+            "bytes": os.path.getsize(path),
+            "kind": model.kind,
+            "task": model.task,
+            "solver": model.solver,
+            **model.describe(),
+            "iterations": len(model.history),
+            "parameters": model.parameters,
+            "fingerprint": model.fingerprint,
+            "resources": model.resources,
+        }
+    )
 
 
-def _meta(model: LinearModel, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _meta(model: Model, own: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     return plain(
         {
             "format": FORMAT,
             "version": FORMAT_VERSION,
             "streamcut_version": __version__,
-            "task": model.task,
-            "solver": model.solver,
-            "n_features": model.n_features,
-            "labels": model.labels,
-            "intercept": model.intercept,
-            "bias": model.bias,
-            "C": model.C,
-            "positive_weight": model.positive_weight,
-            "rest": model.rest,
-            "certificate": asdict(model.certificate),
-            "witness_b": None if model.witness is None else model.witness.b,
-            "fingerprint": model.fingerprint,
-            "parameters": model.parameters,
-            "resources": model.resources,
-            "history": model.history,
+            "kind": model.kind,
+            **common_parts(model),
+            **own,
             "sha256": {name: hashlib.sha256(array.data).hexdigest() for name, array in arrays.items()},
         }
     )
@@ -195,17 +160,3 @@ def _check_whole(path: str | os.PathLike, raw: bytes) -> None:
     body, digest = raw[:-_DIGEST], raw[-_DIGEST:]
     if not body.endswith(_MARK) or hashlib.sha256(body).hexdigest().encode() != digest:
         raise CorruptError(f"{path}: damaged model file ({len(raw):,} bytes, SHA-256 differs); train again or restore the file")
-
-
-def _checked(arrays: dict[str, np.ndarray], name: str, size: int) -> np.ndarray:
-    array = arrays[name]
-    if array.dtype != np.float64 or array.shape != (size,) or not np.isfinite(array).all():
-        raise ValueError(f"{name} is {array.dtype} {array.shape}, expected {size:,} finite float64")
-    return array
-
-
-def _witness(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Witness | None:
-    if meta["witness_b"] is None:
-        return None
-    size = meta["n_features"] + (meta["bias"] != 0)
-    return Witness(_checked(arrays, "witness", size), float(meta["witness_b"]))

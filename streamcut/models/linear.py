@@ -1,46 +1,42 @@
-"""A linear classifier for two classes, and everything that training knows about it."""
+"""A linear model with one weight vector: a classifier for two classes, or a ranking function."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.errors import BadInputError
-from streamcut.models.certificate import Certificate, Witness
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError, UsageError
+from streamcut.models.certificate import Certificate, StopReason, Witness
+from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
+from streamcut.passes import linear
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel:
+class LinearModel(Model):
     """score(x) = ⟨weights, x⟩ + intercept; the positive label when it is above 0.
 
     weights      float64 (n_features,)
     intercept    weight of the bias feature × `bias`
     bias         value of the constant feature that training added to every row, 0 = none; its weight is regularised
-    labels       (negative, positive) as the user wrote them
+    labels       (negative, positive) as the user wrote them; None for a ranking, whose scores are compared only
     rest         the negative label stands for every label that is not the positive one
-    history      one dict an iteration; parameters: what training was called with (JSON types)
-    fingerprint  of the training data (Manifest.fingerprint)
-    resources    bytes of memory: budget, planned, peak (of the process that trained)
     witness      proof of the certificate's lower bound, None when it was not kept
     """
 
     weights: np.ndarray
     intercept: float
     bias: float
-    labels: tuple[float, float]
+    labels: tuple[float, float] | None
     C: float
     certificate: Certificate
     positive_weight: float = 1.0
     rest: bool = False
-    task: str = "binary"
-    solver: str = ""
-    history: list[dict[str, Any]] = field(default_factory=list)
-    parameters: dict[str, Any] = field(default_factory=dict)
-    fingerprint: str = ""
     witness: Witness | None = None
-    resources: dict[str, int] = field(default_factory=dict)
+
+    kind: ClassVar[str] = "linear"
 
     @property
     def n_features(self) -> int:
@@ -53,31 +49,39 @@ class LinearModel:
             return self.weights
         return np.append(self.weights, self.intercept / self.bias)
 
-    def decision_function(self, X) -> np.ndarray:
-        """Scores, float64 (n,), of the rows of `X` (n × n_features, NumPy or SciPy sparse).
+    @property
+    def converged(self) -> bool:
+        return self.certificate.converged
 
-        Raises BadInputError for another number of features and for values that are not finite.
-        """
-        if not hasattr(X, "tocsr"):
-            X = np.asarray(X)
-        if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise BadInputError(f"X has shape {X.shape}, but the model has {self.n_features} features")
-        scores = np.asarray(X @ self.weights, dtype=np.float64) + self.intercept
-        if not np.isfinite(scores).all():
-            raise BadInputError(f"row {int(np.argmin(np.isfinite(scores)))} (0-based) of X gives a score that is not finite")
+    @property
+    def stop_reason(self) -> StopReason:
+        return self.certificate.stop_reason
+
+    def in_words(self) -> str:
+        return self.certificate.in_words()
+
+    def result(self) -> dict[str, Any]:
+        return certificate_result(self.certificate)
+
+    def score_chunk(self, chunk: Chunk) -> np.ndarray:
+        scores = np.empty(chunk.n_rows)
+        linear.scores(chunk.indptr, chunk.indices, chunk.data, np.ascontiguousarray(self.augmented_weights), self.bias, scores)
         return scores
 
-    def predict(self, X) -> np.ndarray:
-        """Labels, float64 (n,), of the rows of `X`; raises as `decision_function` does."""
-        return self.labels_of(self.decision_function(X))
-
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
-        """The labels, float64, that belong to `scores`; a score of exactly 0 is negative, as in LIBLINEAR and scikit-learn."""
+        """The labels, float64, that belong to `scores`; a score of exactly 0 is negative, as in LIBLINEAR and scikit-learn.
+
+        What a ranking predicts are the scores.
+        """
+        if self.labels is None:
+            return scores
         negative, positive = self.labels
         return np.where(scores > 0, positive, negative)
 
     def is_positive(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
         """Which of the labels `y` are the positive one, bool (n,). Raises BadInputError for a label unknown here."""
+        if self.labels is None:
+            raise UsageError(f"a model of task {self.task} has no labels to compare with")
         negative, positive = self.labels
         found = y == positive
         unknown = ~found & (y != negative)
@@ -87,3 +91,56 @@ class LinearModel:
                 f"row {first_row + row} (0-based) has label {y[row]:g}, but the model knows only {negative:g} and {positive:g}"
             )
         return found
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        meta = {
+            "n_features": self.n_features,
+            "labels": self.labels,
+            "intercept": self.intercept,
+            "bias": self.bias,
+            "C": self.C,
+            "positive_weight": self.positive_weight,
+            "rest": self.rest,
+            "certificate": asdict(self.certificate),
+            "witness_b": None if self.witness is None else self.witness.b,
+        }
+        witness = {} if self.witness is None else {"witness": self.witness.a}
+        return meta, {"weights": self.weights, **witness}
+
+    @classmethod
+    def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        labels = meta["labels"]
+        if labels is not None:
+            negative, positive = labels
+            labels = (float(negative), float(positive))
+        witness = None
+        if meta["witness_b"] is not None:
+            size = meta["n_features"] + (meta["bias"] != 0)
+            witness = Witness(checked(arrays, "witness", size), float(meta["witness_b"]))
+        return cls(
+            weights=checked(arrays, "weights", meta["n_features"]),
+            intercept=float(meta["intercept"]),
+            bias=float(meta["bias"]),
+            labels=labels,
+            C=float(meta["C"]),
+            certificate=certificate_from(meta["certificate"]),
+            positive_weight=float(meta["positive_weight"]),
+            rest=bool(meta["rest"]),
+            witness=witness,
+            **common_from(meta),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "n_features": self.n_features,
+            "n_nonzero_weights": int(np.count_nonzero(self.weights)),
+            "norm": float(np.linalg.norm(self.augmented_weights)),
+            "intercept": self.intercept,
+            "bias": self.bias,
+            "labels": None if self.labels is None else list(self.labels),
+            "C": self.C,
+            "positive_weight": self.positive_weight,
+            "rest": self.rest,
+            "certificate": self.result(),
+            "has_witness": self.witness is not None,
+        }

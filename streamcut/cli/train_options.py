@@ -1,0 +1,154 @@
+"""The options of `streamcut train`, by groups, as its help shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from streamcut.cli.parameters import Duration
+from streamcut.config import CHOICES
+
+
+def _option(name: str, help: str, **more: Any):  # noqa: A002 - click's word
+    """`name` as an option; a default that is given is shown, and the choices are those of the configuration."""
+    field = name.lstrip("-").replace("-", "_")
+    if field in CHOICES and "type" not in more:
+        more["type"] = click.Choice(CHOICES[field])
+    if more.get("default") is not None:
+        more.setdefault("show_default", True)
+    return click.option(name, field, help=help, **more)
+
+
+def _gamma(context: click.Context, parameter: click.Parameter, value: str) -> float | str:
+    """`value` as a number, or "auto"."""
+    try:
+        return value if value == "auto" else float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a number nor auto") from None
+
+
+GROUPS: dict[str, list[Callable]] = {
+    "What is learnt": [
+        _option("--task", "What is learnt; auto is binary.", default="auto"),
+        _option("--C", "Weight of the loss of one row, as in LIBLINEAR.", type=float, default=1.0),
+        _option("--bias", "Value of the constant feature of every row; 0 for none.", type=float, default=1.0),
+        _option("--positive-weight", "Factor on C for rows of the positive label.", type=float, default=1.0),
+        _option(
+            "--positive-label",
+            "Which label is the positive one, against all others; the greater of two unless given.",
+            type=float,
+        ),
+        _option("--loss", "Binary: what is minimised; all but hinge are measures of the whole data (SVM-perf).", default="hinge"),
+        _option("--k", "For prec@k and rec@k: so many rows (100), or a part of them (10%).", metavar="ROWS"),
+        _option("--strategy", "Multiclass: all classes in one problem, or each against the rest.", default="crammer-singer"),
+        _option(
+            "--normalisation", "Ranking: mean over all pairs, or over queries of the mean over their pairs.", default="pairs"
+        ),
+        _option("--warm-start", "Start from this model instead of zero.", metavar="FILE"),
+        _option(
+            "--validation",
+            "Store to measure the model on: while kernel solvers run, and to choose among several --C.",
+            metavar="DATA",
+        ),
+    ],
+    "Solver": [
+        _option("--solver", "The algorithm; bundle-dca needs the fewest passes of the linear ones.", default="auto"),
+        _option(
+            "--cut",
+            "Where OCAS takes its cuts: predicted needs one pass an iteration, exact (the paper) two.",
+            default="predicted",
+        ),
+        _option("--max-cuts", "Cutting planes kept in memory; each takes as much as the weights.", type=int),
+        _option("--sweeps", "bundle-dca: sweeps over cached rows after a pass, at most.", type=int, default=50),
+        _option("--seed", "Of everything that is drawn.", type=int, default=0),
+    ],
+    "Kernels": [
+        _option("--kernel", "rbf: exp(−γ‖x−x′‖²), poly: (γ⟨x,x′⟩ + coef0)^degree.", default="linear"),
+        _option(
+            "--gamma", "γ; auto: 1 / (features × variance of all values).", default="auto", callback=_gamma, metavar="NUMBER"
+        ),
+        _option("--degree", "Of the polynomial kernel.", type=int, default=3),
+        _option("--coef0", "Of the polynomial kernel.", type=float, default=0.0),
+        _option(
+            "--nystroem", "Linear solvers: approximate the kernel by features from so many random rows.", type=int, metavar="ROWS"
+        ),
+        _option("--budget", "bsca, bsgd: support vectors at most (500 unless given).", type=int, metavar="VECTORS"),
+        _option("--maintenance", "bsca, bsgd: what is done to keep the budget.", default="merge"),
+        _option("--epochs", "Stochastic solvers: so many looks at every row (1 unless given).", type=float),
+        _option("--nu", "sbp: mean slack per row, in place of C.", type=float),
+        _option("--batch", "sbp and its rivals: rows that are drawn at once.", type=int, metavar="ROWS"),
+        _option("--max-evaluations", "Stop after so many kernel evaluations.", type=float, metavar="NUMBER"),
+        _option("--kernel-cache", "smo: memory for kernel columns; auto: what is left.", default="auto", metavar="SIZE"),
+        _option("--samples", "Sampled cuts: rows that a cut is made of.", type=int, metavar="ROWS"),
+    ],
+    "When to stop": [
+        _option("--tol", "Largest gap allowed, in mean loss; 0 switches it off.", type=float, default=1e-3),
+        _option("--tol-relative", "Largest gap allowed, as a part of the objective; 0: off.", type=float, default=1e-2),
+        _option("--target", "Stop as soon as the objective is at most this.", type=float),
+        _option("--max-passes", "Stop after so many passes over the data.", type=int),
+        _option("--max-time", "Stop after this time, for example 90s, 10m, 2h.", type=Duration(), metavar="TIME"),
+    ],
+    "Memory and machines": [
+        _option("--memory", "Peak memory of the process: 4GB, 512MiB, 50%, auto.", default="auto"),
+        _option(
+            "--row-cache",
+            "bundle-dca: memory for the rows that matter most (2GB, 0), or as a part of the data (30%); auto: 30% if it fits.",
+            default="auto",
+        ),
+        _option("--scratch", "Folder for what is kept of each row when it does not fit, or on Dask.", metavar="DIR"),
+        _option("--workers", "Threads, or processes of a local cluster; the number of processors unless given.", type=int),
+        _option("--lanes", "Parts the data is dealt to; it fixes the order of summation, so the same bits come out.", type=int),
+        _option(
+            "--scheduler",
+            "Run the lanes on threads, one after the other, on a Dask cluster of our own, or on the one of that scheduler.",
+            default="threads",
+            metavar="threads|sync|local-cluster|tcp://HOST:PORT",
+        ),
+        _option("--deadline", "How long Dask may have no workers.", type=Duration(), default="2m", metavar="TIME"),
+    ],
+    "Checkpoints": [
+        click.option("--checkpoint", "folder", metavar="DIR", help="Folder for checkpoints of this run, made if need be."),
+        click.option(
+            "--checkpoint-every",
+            "every",
+            type=Duration(),
+            default="10m",
+            show_default=True,
+            metavar="TIME",
+            help="How often at least.",
+        ),
+        click.option("--checkpoint-iterations", "iterations", type=click.IntRange(1), help="Also at every so many iterations."),
+        click.option("--checkpoint-required", is_flag=True, help="End with an error when a checkpoint cannot be written."),
+        click.option("--resume", is_flag=True, help="Go on from the newest checkpoint; the result is the same to the last bit."),
+    ],
+}
+
+
+def train_options(command: Callable) -> Callable:
+    """All of them, on a click command."""
+    for group in reversed(GROUPS.values()):
+        for option in reversed(group):
+            command = option(command)
+    return command
+
+
+class GroupedCommand(click.Command):
+    """Its help lists options by GROUPS, the others last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        parameters = [p for p in self.get_params(ctx) if p.get_help_record(ctx) is not None]
+        sizes = [len(group) for group in GROUPS.values()]
+        options = [p for p in parameters if isinstance(p, click.Option)]
+        first = next(i for i, p in enumerate(options) if p.name == "task")
+        start = first
+        for title, size in zip(GROUPS, sizes, strict=True):
+            self._section(title, options[start : start + size], ctx, formatter)
+            start += size
+        self._section("Output", options[:first] + options[start:], ctx, formatter)
+
+    @staticmethod
+    def _section(title: str, options: list[click.Option], ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section(title):
+            formatter.write_dl([record for p in options if (record := p.get_help_record(ctx)) is not None])

@@ -1,0 +1,131 @@
+"""Two classes, hinge loss, linear: by cutting planes or bundle-dca."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from streamcut.config import TrainOptions
+from streamcut.errors import UsageError
+from streamcut.execution.dual_oracle import DualOracle
+from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.oracle import LinearOracle
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.runner import PassRunner
+from streamcut.io.manifest import Manifest
+from streamcut.jobs.job import Needs
+from streamcut.jobs.linear import bundle_size, certificate, on_few_rows, threads_wanted, two_labels
+from streamcut.models.linear import LinearModel
+from streamcut.risks.hinge import Hinge
+from streamcut.solvers import bundle_dca, cpa, ocas
+from streamcut.solvers.progress import Progress, Solution
+from streamcut.units import parse_size
+
+_DCA_LANE_NNZ = 1 << 25
+_DCA_VECTORS = 6  # dense vectors of a worker of bundle-dca: its w′, two cuts, a lane ahead, and two for sweeps over cached rows
+_CACHED = 0.3  # of the rows, when memory is plenty
+
+
+@dataclass(frozen=True)
+class BinaryJob:
+    """What is to be computed. `labels` are (negative, positive); `rest`: the negative one stands for several."""
+
+    options: TrainOptions
+    risk: Hinge
+    labels: tuple[float, float]
+    rest: bool
+    solver: str
+    max_cuts: int
+    lanes: Lanes
+    workers: int
+    distributable: ClassVar[bool] = True
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        statistics = manifest.statistics
+        negative, positive, rest = two_labels(statistics, options.positive_label)
+        risk = Hinge(positive, options.positive_weight)
+        solver, threads, lanes = options.chosen_solver, threads_wanted(options), options.lanes
+        max_cuts = options.max_cuts or bundle_size(statistics.n_features + (options.bias != 0.0))
+        if solver == "bundle-dca":  # lanes don't see each other's steps: no more of them than threads, and none for little data
+            max_cuts = options.max_cuts or bundle_dca.MAX_CUTS
+            lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
+        chosen = plan_lanes(statistics, lanes)
+        return cls(options, risk, (negative, positive), rest, solver, max_cuts, chosen, min(threads, len(chosen)))
+
+    def needs(self, manifest: Manifest) -> Needs:
+        """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
+        statistics, dual = manifest.statistics, self.solver == "bundle-dca"
+        shares = 2 * self.max_cuts * dual
+        return Needs(
+            dimension=statistics.n_features + (self.options.bias != 0.0),
+            max_cuts=self.max_cuts,
+            vectors=_DCA_VECTORS if dual else 1,
+            row_bytes=16 * (self.solver != "cpa") + 8 * self.risk.weighted(statistics.weight_sum is not None) + shares,
+            row_cache=self._cache_wanted(manifest),
+        )
+
+    def _cache_wanted(self, manifest: Manifest) -> tuple[int, int]:
+        """(least, most) bytes of the row cache."""
+        text = self.options.row_cache
+        if self.solver != "bundle-dca" or self.options.sweeps == 0 or text == "0":
+            return 0, 0
+        everything = CacheSize.bytes_of_all(manifest)
+        if text == "auto":
+            return 0, int(_CACHED * everything)
+        size = min(parse_size(text, option="row_cache", total=everything), everything)
+        if CacheSize.planned(manifest, size, len(self.lanes)) is None:
+            raise UsageError(f"row_cache: {text} is too little for a row in each of {len(self.lanes)} lanes; use 0 for none")
+        return size, size
+
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+        chosen = self.options
+        names = ("C", "cut", "bias", "tol", "tol_relative", "positive_weight")
+        fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
+        if self.solver == "bundle-dca":
+            fixed |= {"row_cache": plan.row_cache, "sweeps": chosen.sweeps}
+        return {**fixed, "positive_label": self.risk.positive, **{name: getattr(chosen, name) for name in names}}
+
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> LinearModel:
+        solution, c_bar = self._solution(runner, progress, plan)
+        options, manifest = self.options, runner.feed.data.manifest
+        d = manifest.statistics.n_features
+        fixed = {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B"} if self.solver == "bundle-dca" else {}
+        return LinearModel(
+            weights=np.ascontiguousarray(solution.w[:d]),
+            intercept=(float(solution.w[d]) if options.bias else 0.0) * options.bias,
+            bias=float(options.bias),
+            labels=self.labels,
+            C=float(options.C),
+            certificate=certificate(solution, c_bar, options),
+            positive_weight=float(options.positive_weight),
+            rest=self.rest,
+            witness=solution.witness,
+            solver=self.solver,
+            history=[asdict(iteration) for iteration in solution.history],
+            parameters={**options.as_dict(), **fixed},
+            fingerprint=manifest.fingerprint,
+        )
+
+    def warm_up(self, manifest: Manifest) -> None:
+        y = np.where(np.arange(8) % 3, self.risk.positive, self.risk.positive - 1.0)
+        on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4).solve)
+
+    def _solution(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> tuple[Solution, float]:
+        """(solution, C̄)."""
+        chosen = self.options
+        if self.solver == "bundle-dca":
+            size = CacheSize.planned(runner.feed.data.manifest, plan.row_cache, len(runner.lanes))
+            dual = DualOracle(
+                runner, self.risk, C=chosen.C, bias=chosen.bias, max_cuts=self.max_cuts, size=size, sweeps=chosen.sweeps
+            )
+            return bundle_dca.solve(dual, progress, max_cuts=self.max_cuts), dual.c_bar
+        oracle = LinearOracle(runner, self.risk, C=chosen.C, bias=chosen.bias, keep_margins=self.solver == "ocas")
+        if self.solver == "cpa":
+            solution = cpa.solve(oracle, progress, max_cuts=self.max_cuts)
+        else:
+            solution = ocas.solve(oracle, progress, max_cuts=self.max_cuts, cut=chosen.cut)
+        return solution, oracle.c_bar

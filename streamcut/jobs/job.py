@@ -1,0 +1,60 @@
+"""What a kind of training is to the wiring: what it needs of memory, how it runs, what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self
+
+from streamcut.config import TrainOptions
+from streamcut.execution.lanes import Lanes
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.runner import PassRunner
+from streamcut.io.manifest import Manifest
+from streamcut.models.model import Model
+from streamcut.solvers.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the memory plan is made of.
+
+    dimension   length of a dense vector; `vectors` of them for each worker, max_cuts + 1 in the bundle (−1: there is none)
+    row_bytes   row state of one row
+    row_cache   (least, most) bytes for copies of rows
+    more        (what, bytes) of anything else
+    """
+
+    dimension: int
+    max_cuts: int = -1
+    vectors: int = 1
+    row_bytes: int = 0
+    row_cache: tuple[int, int] = (0, 0)
+    more: tuple[tuple[str, int], ...] = ()
+
+
+class Job(Protocol):
+    """One training, from the options to the model. `distributable`: its passes can run on a Dask cluster."""
+
+    distributable: ClassVar[bool]
+
+    @property
+    def lanes(self) -> Lanes: ...
+
+    @property
+    def workers(self) -> int: ...
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        """What `options` ask for on such data. Raises UsageError and BadInputError."""
+
+    def needs(self, manifest: Manifest) -> Needs:
+        """What it takes of memory."""
+
+    def warm_up(self, manifest: Manifest) -> None:
+        """Do the same on a few rows, so that compiled kernels and threads are there when memory is measured."""
+
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+        """All that decides which bits come out (JSON types); limits, threads and memory don't."""
+
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+        """Train: the whole model but for its `resources`."""

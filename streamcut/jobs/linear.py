@@ -1,0 +1,85 @@
+"""What the jobs of linear models share: sizes, threads, labels, rows to warm up with, the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from streamcut.config import TrainOptions
+from streamcut.errors import BadInputError
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.runner import Runner
+from streamcut.io.manifest import Manifest, Statistics
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.stores.structure import first_problem
+from streamcut.machine import available_cpus
+from streamcut.models.certificate import Certificate, StopReason
+from streamcut.solvers.progress import Progress, Solution, StoppingRule
+
+_BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most so many float64 (128 MiB)
+_WARM_UP_CACHE = 1 << 20
+
+
+def bundle_size(dimension: int) -> int:
+    """Cuts that the default bundle holds: as many as 128 MiB do, 20 to 1000; it depends on the data alone."""
+    return min(max(_BUNDLE_NUMBERS // max(dimension, 1), 20), 1000)
+
+
+def threads_wanted(options: TrainOptions) -> int:
+    """Threads (or processes of a cluster) that were asked for."""
+    return 1 if options.scheduler == "sync" else options.workers or available_cpus()
+
+
+def two_labels(statistics: Statistics, positive: float | None) -> tuple[float, float, bool]:
+    """(negative, positive, whether the negative one stands for several); `positive` None takes the larger of two.
+
+    Raises BadInputError for data without two classes.
+    """
+    found = statistics.labels
+    if found is not None and len(found) == 1:
+        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; training needs two classes")
+    if positive is None:
+        if found is None or len(found) > 2:
+            many = f"{len(found)}" if found is not None else "more than 4096"
+            raise BadInputError(
+                f"the data has {many} different labels, not 2; choose one against the rest with --positive-label, or "
+                "--task multiclass or ranking"
+            )
+        positive = max(found)
+    elif found is not None and positive not in found:
+        some = ", ".join(f"{label:g}" for label in list(found)[:10])
+        raise BadInputError(f"no row has the positive label {positive:g}; the labels are {some}")
+    if found is not None and len(found) == 2:
+        return next(label for label in found if label != positive), positive, False
+    return (-1.0 if positive != -1.0 else 0.0), positive, True
+
+
+def on_few_rows(manifest: Manifest, y: np.ndarray, workers: int, run: Callable[[Runner, Progress, MemoryPlan], object]) -> None:
+    """`run` on rows (labels `y`, a multiple of four) of each type of values that the data has, so that its kernels are loaded."""
+    statistics = manifest.statistics
+    for dtype, ones in {(shard.arrays["data"].dtype, shard.ones) for shard in manifest.shards}:
+        X = np.array([[1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 1, 1]] * (len(y) // 4), dtype)
+        weight = np.ones(len(y)) if statistics.weight_sum is not None else None
+        qid = np.arange(len(y)) // 4 if statistics.groups else None
+        few = MemoryDataset(X > 0 if ones else X, y, qid=qid, weight=weight)
+        rows = few.read(0)
+        first_problem(rows.indptr, rows.indices, rows.data, {"y": rows.y}, 3)
+        with Runner(Feed(few, frozenset([0])), plan_lanes(few.manifest.statistics, 2), min(workers, 2)) as runner:
+            plan = MemoryPlan(0, (), frozenset([0]), 0, row_cache=_WARM_UP_CACHE)
+            run(runner, Progress(StoppingRule(None, None, max_passes=9)), plan)
+
+
+def certificate(solution: Solution, c_bar: float, options: TrainOptions) -> Certificate:
+    """What `solution` proves, next to what was asked for."""
+    return Certificate(
+        primal=solution.primal,
+        lower_bound=solution.lower_bound,
+        c_bar=c_bar,
+        tol=options.tol,
+        tol_relative=options.tol_relative,
+        converged=solution.reason is StopReason.CONVERGED,
+        stop_reason=solution.reason,
+    )

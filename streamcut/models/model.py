@@ -1,0 +1,145 @@
+"""What every trained model has in common: how it scores rows, what training knows about it, and how a file keeps it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError
+from streamcut.models.certificate import Certificate, StopReason
+
+COMMON = ("task", "solver", "history", "parameters", "fingerprint", "resources")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Model(ABC):
+    """Scores rows; remembers its training.
+
+    task         "binary", "multiclass", …; solver: what trained it
+    history      one dict an iteration; parameters: what training was called with (JSON types)
+    fingerprint  of the training data (Manifest.fingerprint)
+    resources    bytes of memory: budget, planned, peak (of the process that trained)
+    """
+
+    task: str = "binary"
+    solver: str = ""
+    history: list[dict[str, Any]] = field(default_factory=list)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    fingerprint: str = ""
+    resources: dict[str, int] = field(default_factory=dict)
+
+    kind: ClassVar[str]  # what a model file calls the class
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """Features that rows may have."""
+
+    @property
+    def scores_per_row(self) -> int:
+        """Numbers that score_chunk gives for each row: 1 stands for an array (n,), K for (n, K)."""
+        return 1
+
+    @property
+    @abstractmethod
+    def converged(self) -> bool:
+        """Whether training reached what was asked of it."""
+
+    @property
+    @abstractmethod
+    def stop_reason(self) -> StopReason:
+        """Why training ended."""
+
+    @abstractmethod
+    def score_chunk(self, chunk: Chunk) -> np.ndarray:
+        """Scores, float64 (n,) or (n, scores_per_row), of rows whose features the model all has."""
+
+    @abstractmethod
+    def labels_of(self, scores: np.ndarray) -> np.ndarray:
+        """What is predicted, float64 (n,), for rows with these scores."""
+
+    def labels_of_chunk(self, chunk: Chunk, scores: np.ndarray) -> np.ndarray:
+        """What is predicted for the rows of `chunk` with these scores, where that depends on more than a row's own scores."""
+        return self.labels_of(scores)
+
+    @abstractmethod
+    def in_words(self) -> str:
+        """What training can say about its answer, in two sentences."""
+
+    @abstractmethod
+    def result(self) -> dict[str, Any]:
+        """The same in numbers."""
+
+    @abstractmethod
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(what JSON holds, the arrays) beside what all models have in common: all that `from_parts` needs."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """The model that `parts` described; KeyError, TypeError or ValueError when it is no well-formed one."""
+
+    def describe(self) -> dict[str, Any]:
+        """What `streamcut info` shows, in JSON types."""
+        meta, _ = self.parts()
+        return meta
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores of the rows of `X` (n × n_features, NumPy or SciPy sparse), as `score_chunk`.
+
+        Raises BadInputError for another number of features and for values that are not finite.
+        """
+        chunk = self._rows(X)
+        scores = self.score_chunk(chunk)
+        finite = np.isfinite(scores).reshape(chunk.n_rows, -1).all(axis=1)
+        if not finite.all():
+            raise BadInputError(f"row {int(np.argmin(finite))} (0-based) of X gives a score that is not finite")
+        return scores
+
+    def predict(self, X) -> np.ndarray:
+        """Labels, float64 (n,), of the rows of `X`; raises as `decision_function` does."""
+        return self.labels_of(self.decision_function(X))
+
+    def _rows(self, X) -> Chunk:
+        if not sp.issparse(X):
+            X = np.atleast_2d(np.asarray(X, dtype=np.float64))
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise BadInputError(f"X has shape {X.shape}, but the model has {self.n_features} features")
+        rows = sp.csr_array(X)
+        if rows.data.dtype not in (np.dtype(np.int8), np.dtype(np.float32)):
+            rows = rows.astype(np.float64)
+        return Chunk(rows.indptr.astype(np.int64), rows.indices, rows.data, np.zeros(rows.shape[0]))
+
+
+def common_parts(model: Model) -> dict[str, Any]:
+    """What all models have in common, for a file."""
+    return {name: getattr(model, name) for name in COMMON}
+
+
+def common_from(meta: dict[str, Any]) -> dict[str, Any]:
+    """`common_parts` as they came back from a file: keyword arguments of the model."""
+    return {name: meta[name] if name != "resources" else meta.get(name, {}) for name in COMMON}
+
+
+def certificate_from(meta: dict[str, Any]) -> Certificate:
+    """The certificate that asdict turned into JSON."""
+    return Certificate(**{**meta, "stop_reason": StopReason(meta["stop_reason"])})
+
+
+def certificate_result(certificate: Certificate) -> dict[str, Any]:
+    """A certificate in numbers, its gap included."""
+    return {**asdict(certificate), "gap": certificate.gap}
+
+
+def checked(arrays: dict[str, np.ndarray], name: str, *shape: int) -> np.ndarray:
+    """The array `name` of a model file: finite float64 of this shape, or ValueError."""
+    array = arrays[name]
+    if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
+        expected = " × ".join(f"{size:,}" for size in shape)
+        raise ValueError(f"{name} is {array.dtype} {array.shape}, expected {expected} finite float64")
+    return array
