@@ -1,0 +1,104 @@
+"""The water level of responses: what the slack of the Stochastic Batch Perceptron lifts the smallest of them to.
+
+Pouring a volume V into a basin with floor c raises its surface to the γ with Σ_i max(0, γ − c_i) = V. With an unregularised bias
+there are two basins, one of each class, whose heights the bias shifts against each other; at the best bias water covers equally
+many rows in both, and what counts is the sum of both levels.
+
+Cotter, Shalev-Shwartz & Srebro 2012, Appendix B, Algorithms 2 and 3. Followed but for the order of the search: there both ends of
+each basin's range move by turns, here one range of ranks, common to both basins, is halved (the k-th smallest of one class always
+goes with the k-th smallest of the other). Linear time on average; `work` arrays are reordered in place.
+"""
+
+import numpy as np
+
+from streamcut.jit import kernel
+
+
+@kernel
+def _select(work, low, high, k):
+    """Reorders work[low:high] so that work[k] is what sorting would put there, nothing larger before, nothing smaller behind.
+
+    Hoare's algorithm; the pivot is what lies at k, which the calls before have brought near to its place.
+    """
+    left, right = low, high - 1
+    while left < right:
+        pivot = work[k]
+        i, j = left, right
+        while i <= j:
+            while work[i] < pivot:
+                i += 1
+            while pivot < work[j]:
+                j -= 1
+            if i <= j:
+                work[i], work[j] = work[j], work[i]
+                i += 1
+                j -= 1
+        if j < k:
+            left = i
+        if k < i:
+            right = j
+
+
+@kernel
+def keep_below(c, sign, wanted, limit, work):
+    """Copies to `work` the responses c_i ≤ limit of the rows with sign_i == wanted (0: of all rows); returns how many."""
+    n = 0
+    for i in range(len(c)):
+        work[n] = c[i]
+        n += c[i] <= limit and (wanted == 0 or sign[i] == wanted)
+    return n
+
+
+@kernel
+def level(work, n, volume):
+    """(γ, k): the level of `volume` ≥ 0 over work[:n], n ≥ 1, and how many numbers it covers (at least the smallest)."""
+    _select(work, 0, n, 0)
+    lower, upper = 1, n  # so many are covered for certain, and no more than so many can be
+    lower_sum = work[0]
+    while lower < upper:
+        middle = (lower + upper + 1) // 2
+        _select(work, lower, upper, middle - 1)
+        middle_sum = lower_sum
+        for i in range(lower, middle):
+            middle_sum += work[i]
+        if middle * work[middle - 1] - middle_sum >= volume:
+            upper = middle - 1
+        else:
+            lower, lower_sum = middle, middle_sum
+    return (volume + lower_sum) / lower, lower
+
+
+@kernel
+def level_of_two(positive, n_positive, negative, n_negative, volume):
+    """(γ₊, γ₋, k): levels over positive[:n₊] and negative[:n₋] that `volume` ≥ 0 fills together, k covered in each.
+
+    Neither class may be empty. The water level is (γ₊ + γ₋) / 2 and the bias (γ₋ − γ₊) / 2. Where only their sum is determined,
+    the middle of what is allowed is taken. A class that is covered whole takes all further water.
+    """
+    n = min(n_positive, n_negative)
+    _select(positive, 0, n_positive, n - 1)
+    _select(negative, 0, n_negative, n - 1)
+    _select(positive, 0, n, 0)
+    _select(negative, 0, n, 0)
+    lower, upper = 1, n
+    lower_sum = positive[0] + negative[0]
+    while lower < upper:
+        middle = (lower + upper + 1) // 2
+        _select(positive, lower, upper, middle - 1)
+        _select(negative, lower, upper, middle - 1)
+        middle_sum = lower_sum
+        for i in range(lower, middle):
+            middle_sum += positive[i] + negative[i]
+        if middle * (positive[middle - 1] + negative[middle - 1]) - middle_sum >= volume:
+            upper = middle - 1
+        else:
+            lower, lower_sum = middle, middle_sum
+    top_positive, top_negative = positive[lower - 1], negative[lower - 1]
+    rise = (volume + lower_sum) / lower - top_positive - top_negative  # of both levels together, above what is covered last
+    rise_positive, rise_negative = rise, rise
+    for i in range(lower, n_positive):
+        rise_positive = min(rise_positive, positive[i] - top_positive)
+    for i in range(lower, n_negative):
+        rise_negative = min(rise_negative, negative[i] - top_negative)
+    difference = rise_positive - rise_negative
+    return top_positive + 0.5 * (rise + difference), top_negative + 0.5 * (rise - difference), lower
