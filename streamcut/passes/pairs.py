@@ -1,0 +1,204 @@
+"""Pairs of rows that ought to be ordered, counted by sorting: no list of pairs is ever made (Joachims 2006, section 3.2).
+
+Rows come in groups, `starts[g]:starts[g + 1]` the rows of group g, and only rows of one group are compared. `levels` (int32)
+number the different labels of a group from 0. A pair (i, j) of level_i > level_j costs max(0, 1 − (s_i − s_j)); it is active
+when s_i − s_j < 1 in float64. The difference is rounded monotonically, so along sorted scores the active partners of a row lie
+in one piece, and both rows of a pair agree on it: the counts are exact whatever the ties.
+
+The paper sweeps once for each level; here a Fenwick tree over the levels counts for all of them at once, O(m log R) after
+the sort.
+"""
+
+import numpy as np
+
+from streamcut.jit import kernel
+
+_FEW = 64  # rows: below it insertion is quicker than counting digits
+
+
+@kernel
+def _add(total, lost, term):
+    """Neumaier's step: (total, lost) stands for the sum total + lost."""
+    added = total + term
+    lost += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
+    return added, lost
+
+
+@kernel
+def sort_scores(scores, keys, order, spare_keys, spare_order):
+    """Sort in O(n): `order` (int32) becomes the places in `scores` from the lowest on, equal ones in their order.
+
+    `keys` (uint64) becomes the sorted scores (`keys.view(np.float64)`); all arrays are as long as `scores`.
+    Radix sort by bytes, of the bits that order float64 as they order integers; digits that all keys share are left out.
+    """
+    n = len(scores)
+    bits = scores.view(np.uint64)
+    sign = np.uint64(1) << np.uint64(63)
+    for i in range(n):
+        keys[i] = ~bits[i] if bits[i] & sign else bits[i] | sign
+        order[i] = i
+    if n <= _FEW:
+        for i in range(1, n):
+            key, place = keys[i], order[i]
+            j = i
+            while j > 0 and keys[j - 1] > key:
+                keys[j], order[j] = keys[j - 1], order[j - 1]
+                j -= 1
+            keys[j], order[j] = key, place
+    else:
+        _sort_by_digits(keys, order, spare_keys, spare_order)
+    for i in range(n):
+        keys[i] = keys[i] & ~sign if keys[i] & sign else ~keys[i]
+
+
+@kernel
+def _sort_by_digits(keys, order, spare_keys, spare_order):
+    n = len(keys)
+    counts = np.zeros((8, 256), np.int64)
+    for i in range(n):
+        for digit in range(8):
+            counts[digit, (keys[i] >> np.uint64(8 * digit)) & np.uint64(255)] += 1
+    a_keys, a_order, b_keys, b_order = keys, order, spare_keys, spare_order
+    moved = False
+    for digit in range(8):
+        shift = np.uint64(8 * digit)
+        places = counts[digit]
+        if places[(a_keys[0] >> shift) & np.uint64(255)] == n:
+            continue
+        place = 0
+        for value in range(256):
+            place, places[value] = place + places[value], place
+        for i in range(n):
+            value = (a_keys[i] >> shift) & np.uint64(255)
+            to = np.uint64(places[value])
+            places[value] += 1
+            b_keys[to] = a_keys[i]
+            b_order[to] = a_order[i]
+        a_keys, b_keys = b_keys, a_keys
+        a_order, b_order = b_order, a_order
+        moved = not moved
+    if moved:
+        keys[:] = spare_keys
+        order[:] = spare_order
+
+
+@kernel
+def number_levels(labels, starts, keys, order, spare_keys, spare_order, levels):
+    """Fills `levels` with the number, from 0, of each row's label among the different ones of its group.
+
+    The other arrays are room for the largest group.
+    """
+    for g in range(len(starts) - 1):
+        first, n = starts[g], starts[g + 1] - starts[g]
+        sort_scores(labels[first : first + n], keys[:n], order[:n], spare_keys[:n], spare_order[:n])
+        values = keys[:n].view(np.float64)
+        level = 0
+        for i in range(n):
+            if i > 0 and values[i] != values[i - 1]:
+                level += 1
+            levels[first + order[i]] = level
+
+
+@kernel
+def count_pairs(levels, starts, tree, pairs):
+    """pairs[g] = number of pairs in group g. `tree` (int64): room for as many as there are levels in any group."""
+    for g in range(len(starts) - 1):
+        first, last = starts[g], starts[g + 1]
+        top = 0
+        for i in range(first, last):
+            top = max(top, levels[i])
+        tree[: top + 1] = 0
+        for i in range(first, last):
+            tree[levels[i]] += 1
+        total = 0
+        below = 0
+        for level in range(top + 1):
+            total += tree[level] * below
+            below += tree[level]
+        pairs[g] = total
+
+
+@kernel
+def hinge_pairs(levels, starts, weights, scores, keys, order, spare_keys, spare_order, tree, out, sums):
+    """Coefficients of the rows at `scores`, and sums over all active pairs, a pair in group g counting weights[g].
+
+    With c⁺_i = #{active (i, ·)} and c⁻_i = #{active (·, i)} fills out[i] = weights[g](c⁻_i − c⁺_i), so that the loss at other
+    scores s′ is at least Σ out_i s′_i + Σ_active weights[g]. Adds to the float64 pairs (total, rounding lost) in `sums` (2, 2):
+    the loss Σ_active weights[g](1 − (s_i − s_j)) to sums[0], Σ_active weights[g] to sums[1].
+
+    `tree` (int64) has a place more than any group has levels, the four arrays before it have room for the largest group.
+    """
+    for g in range(len(starts) - 1):
+        first, n = starts[g], starts[g + 1] - starts[g]
+        top = 0
+        for i in range(first, first + n):
+            top = max(top, levels[i])
+        if top == 0:
+            out[first : first + n] = 0.0
+            continue
+        sort_scores(scores[first : first + n], keys[:n], order[:n], spare_keys[:n], spare_order[:n])
+        s = keys[:n].view(np.float64)
+        level = spare_order[:n]
+        for t in range(n):
+            level[t] = levels[first + order[t]]
+        size = top + 1
+        tree[: size + 1] = 0
+        added = 0
+        for t in range(n):  # partners above: s_j − s_t < 1, level_j > level_t
+            while added < n and s[added] - s[t] < 1.0:
+                _insert(tree, level[added], size)
+                added += 1
+            out[first + order[t]] = added - _below(tree, level[t] + 1)
+        tree[: size + 1] = 0
+        added, active = n, 0
+        middle = s[n // 2]  # Σ out = 0 in a group: a shift of the scores changes nothing but the rounding
+        loss, lost = 0.0, 0.0
+        for t in range(n - 1, -1, -1):  # partners below: s_t − s_j < 1, level_j < level_t
+            while added > 0 and s[t] - s[added - 1] < 1.0:
+                added -= 1
+                _insert(tree, level[added], size)
+            row = first + order[t]
+            wins = _below(tree, level[t])
+            active += wins
+            out[row] -= wins
+            loss, lost = _add(loss, lost, out[row] * (s[t] - middle))
+            out[row] *= weights[g]
+        loss, lost = _add(loss, lost, np.float64(active))
+        sums[0, 0], sums[0, 1] = _add(sums[0, 0], sums[0, 1], weights[g] * (loss + lost))
+        sums[1, 0], sums[1, 1] = _add(sums[1, 0], sums[1, 1], weights[g] * active)
+
+
+@kernel
+def _insert(tree, level, size):
+    """One more row of `level` in the Fenwick tree over `size` levels."""
+    place = level + 1
+    while place <= size:
+        tree[place] += 1
+        place += place & -place
+
+
+@kernel
+def _below(tree, level):
+    """Number of rows of a level below `level`."""
+    count = 0
+    place = level
+    while place > 0:
+        count += tree[place]
+        place -= place & -place
+    return count
+
+
+@kernel
+def between(z_b, z, k, out):
+    """out = z_b + k (z − z_b)."""
+    for i in range(len(z)):
+        out[i] = z_b[i] + k * (z[i] - z_b[i])
+
+
+@kernel
+def slope(coefficients, z_b, z, sums):
+    """sums (total, rounding lost) += Σ coefficients_i (z_i − z_b,i)."""
+    total, lost = sums[0], sums[1]
+    for i in range(len(z)):
+        total, lost = _add(total, lost, coefficients[i] * (z[i] - z_b[i]))
+    sums[0], sums[1] = total, lost
