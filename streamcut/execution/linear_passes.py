@@ -30,6 +30,10 @@ class Grids:
     vector: float
     weight: float
 
+    def weight_sum(self, u: np.ndarray) -> float:
+        """Σ u on the grid of weights."""
+        return float(((u + self.weight) - self.weight).sum())
+
 
 @dataclass(slots=True)
 class CutSums:
@@ -41,7 +45,7 @@ class CutSums:
     loss: np.ndarray = field(default_factory=_pair)
 
 
-def _merge(total: CutSums, part: CutSums) -> CutSums:
+def merge(total: CutSums, part: CutSums) -> CutSums:
     if total.a is not None:
         vectors.add(total.a, part.a)
     total.b += part.b
@@ -93,7 +97,7 @@ class ScorePass:
     def finish(self, sums: CutSums, rows: Rows, first_row: int) -> None:
         """Nothing is left to do."""
 
-    merge = staticmethod(_merge)
+    merge = staticmethod(merge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +126,11 @@ class CutPass:
     def finish(self, sums: CutSums, rows: Rows, first_row: int) -> None:
         """Nothing is left to do."""
 
-    merge = staticmethod(_merge)
+    merge = staticmethod(merge)
 
 
 @dataclass(frozen=True, slots=True)
-class _RowPass:
+class RowPass:
     """Base of passes over the row state alone, whose partial is one or more arrays that add up."""
 
     needs_data: ClassVar[bool] = False
@@ -141,7 +145,7 @@ class _RowPass:
 
 
 @dataclass(frozen=True, slots=True)
-class SlopePass(_RowPass):
+class SlopePass(RowPass):
     """Slope at k = 0 of the loss along z_b + k(z − z_b)."""
 
     def begin(self) -> np.ndarray:
@@ -152,7 +156,7 @@ class SlopePass(_RowPass):
 
 
 @dataclass(frozen=True, slots=True)
-class StepPass(_RowPass):
+class StepPass(RowPass):
     """z_b += k (z − z_b) in the row state, and the loss there."""
 
     k: float
@@ -165,7 +169,7 @@ class StepPass(_RowPass):
 
 
 @dataclass(frozen=True, slots=True)
-class HistogramPass(_RowPass):
+class HistogramPass(RowPass):
     """Jumps and numbers of the breakpoints between `edges`."""
 
     edges: np.ndarray
@@ -184,7 +188,7 @@ class HistogramPass(_RowPass):
 
 
 @dataclass(frozen=True, slots=True)
-class BreakpointsPass(_RowPass):
+class BreakpointsPass(RowPass):
     """The breakpoints with low ≤ k < high, of which there are `count`."""
 
     low: float

@@ -8,17 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.execution import linear_passes
 from streamcut.execution.feed import Traffic
-from streamcut.execution.linear_passes import (
-    BreakpointsPass,
-    CutPass,
-    CutSums,
-    Grids,
-    HistogramPass,
-    ScorePass,
-    SlopePass,
-    StepPass,
-)
+from streamcut.execution.linear_passes import CutSums, Grids
 from streamcut.execution.runner import Pass, PassRunner
 from streamcut.passes.linear import exact_rounder
 from streamcut.risks.hinge import Hinge
@@ -32,29 +24,32 @@ class Cut:
     b: float
 
 
-class LinearOracle:
-    """F(w) = ½‖w‖² + C Σ u_i ℓ_i(w) over the rows of a runner, with w of length D = d, or d + 1 with a bias feature.
+class DecomposableOracle:
+    """F(w) = ½‖w‖² + C Σ u_i ℓ_i(w) over the rows of a runner, w flat and as long as `dimension` says.
 
     It is also the `LossAlongLine` of streamcut.bundle.line_search, from w_b to the w that was scored last.
     `total_weight` is M = Σ u_i, known after `start`. `passes`, `traffic` count the looks at the data; row-state work is none.
+
+    kinds     the module with the risk's passes, by the names of streamcut.execution.linear_passes
+    heaviest  factor on the weights of rows, at most
     """
 
-    def __init__(self, runner: PassRunner, risk: Hinge, *, C: float, bias: float, keep_margins: bool) -> None:
-        statistics = runner.feed.data.manifest.statistics
-        self.dimension = statistics.n_features + (bias != 0.0)
+    def __init__(
+        self, runner: PassRunner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, heaviest: float = 1.0
+    ) -> None:
+        self.dimension = dimension
         self.C = C
         self.total_weight = 0.0
         self.passes = 0
         self.traffic = Traffic()
         self._runner = runner
         self._risk = risk
+        self._kinds = kinds
         self._bias = bias
-        n = statistics.n_rows
-        weight = max(1.0, risk.positive_weight) * (n if statistics.weight_sum is None else statistics.weight_sum)
+        statistics = runner.feed.data.manifest.statistics
+        weight = heaviest * (statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum)
         largest = max(statistics.max_abs_value, bias)
         self._grids = Grids(vector=exact_rounder(largest * weight), weight=exact_rounder(weight))
-        for name in ("z", "z_b") * keep_margins + ("u",) * risk.weighted(statistics.weight_sum is not None):
-            runner.row_state.add(name)
 
     @property
     def c_bar(self) -> float:
@@ -78,39 +73,41 @@ class LinearOracle:
 
     def start(self) -> tuple[Cut, float]:
         """One pass at w = 0: its cut and Σ u_i ℓ_i; sets `total_weight`."""
-        sums = self._read(ScorePass(self._risk, self._grids, np.zeros(self.dimension), self._bias, at_w=True, first=True))
+        sums = self._read(
+            self._kinds.ScorePass(self._risk, self._grids, np.zeros(self.dimension), self._bias, at_w=True, first=True)
+        )
         self.total_weight = sums.weight
         return self._cut(sums), float(sums.loss.sum())
 
     def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
         """One pass: the cut at w and Σ u_i ℓ_i(w)."""
-        sums = self._read(ScorePass(self._risk, self._grids, w, self._bias, at_w=True))
+        sums = self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias, at_w=True))
         return self._cut(sums), float(sums.loss.sum())
 
     def score(self, w: np.ndarray) -> None:
         """One pass: the margins of w, for the line search."""
-        self._read(ScorePass(self._risk, self._grids, w, self._bias))
+        self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias))
 
     def score_and_cut(self, w: np.ndarray, kappa: float) -> Cut:
         """One pass: the margins of w, and the cut at w_b + κ(w − w_b), whose margins follow row by row."""
-        return self._cut(self._read(ScorePass(self._risk, self._grids, w, self._bias, kappa=kappa)))
+        return self._cut(self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias, kappa=kappa)))
 
     def cut_between(self, mu: float) -> Cut:
         """One pass: the cut at w_b + μ(w − w_b) by margins that are known."""
-        return self._cut(self._read(CutPass(self._risk, self._grids, self.dimension, self._bias, mu)))
+        return self._cut(self._read(self._kinds.CutPass(self._risk, self._grids, self.dimension, self._bias, mu)))
 
     def step(self, k: float) -> float:
         """Make w_b + k(w − w_b) the best point; returns Σ u_i ℓ_i there. The data is not read."""
-        return float(self._runner.run(StepPass(k))[0].sum())
+        return float(self._runner.run(self._kinds.StepPass(k))[0].sum())
 
     def slope_at_zero(self) -> float:
-        return float(self._runner.run(SlopePass())[0].sum())
+        return float(self._runner.run(self._kinds.SlopePass())[0].sum())
 
     def histogram(self, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._runner.run(HistogramPass(edges))[0]
+        return self._runner.run(self._kinds.HistogramPass(edges))[0]
 
     def breakpoints(self, low: float, high: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-        found = self._runner.run(BreakpointsPass(low, high, count))[0]
+        found = self._runner.run(self._kinds.BreakpointsPass(low, high, count))[0]
         return np.concatenate([k for k, _ in found]), np.concatenate([jump for _, jump in found])
 
     def _read(self, work: Pass) -> Any:
@@ -124,3 +121,14 @@ class LinearOracle:
         assert sums.a is not None
         sums.a /= self.total_weight
         return Cut(sums.a, sums.b / self.total_weight)
+
+
+class LinearOracle(DecomposableOracle):
+    """The oracle of the two-class hinge loss: w of length d, or d + 1 with a bias feature."""
+
+    def __init__(self, runner: PassRunner, risk: Hinge, *, C: float, bias: float, keep_margins: bool) -> None:
+        statistics = runner.feed.data.manifest.statistics
+        dimension, heaviest = statistics.n_features + (bias != 0.0), max(1.0, risk.positive_weight)
+        super().__init__(runner, risk, linear_passes, dimension=dimension, C=C, bias=bias, heaviest=heaviest)
+        for name in ("z", "z_b") * keep_margins + ("u",) * risk.weighted(statistics.weight_sum is not None):
+            runner.row_state.add(name)
