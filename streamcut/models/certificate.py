@@ -17,6 +17,9 @@ class StopReason(StrEnum):
     TARGET = "target"
     STALLED = "stalled"
     INTERRUPTED = "interrupted"
+    EPOCHS = "epochs"
+    EVALUATIONS = "max_evaluations"
+    SETTLED = "settled"
 
 
 _BECAUSE = {
@@ -26,6 +29,9 @@ _BECAUSE = {
     StopReason.TARGET: "the objective reached the target",
     StopReason.STALLED: "rounding allows no further progress",
     StopReason.INTERRUPTED: "it was interrupted",
+    StopReason.EPOCHS: "the rows were gone through as often as asked",
+    StopReason.EVALUATIONS: "the allowed number of kernel evaluations was used up",
+    StopReason.SETTLED: "the error on held-out rows no longer falls",
 }
 
 
