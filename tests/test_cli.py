@@ -375,24 +375,3 @@ def test_a_signal_that_was_swallowed_is_not_forgotten():
     with pytest.raises(KeyboardInterrupt):
         signals.raise_received()
     signals.raise_received()  # once only
-
-
-def test_progress_lines(capsys, monkeypatch):
-    from streamcut.cli import progress
-    from streamcut.solvers.progress import Iteration
-
-    iteration = Iteration(3, 4, 2.5, 2.0, 0.5, 1.0, 7, 2.0, 100, 1000, 4_000_000, 0.25)
-    monkeypatch.setattr(progress, "EVERY", 0.0)
-    for style, out, err in (("lines", 0, 1), ("json", 1, 0), ("quiet", 0, 0)):
-        with progress.Progress(style) as show:
-            show(iteration)
-        shown = capsys.readouterr()
-        assert (shown.out.count("\n"), shown.err.count("\n")) == (out, err)
-    assert "gap 0.5" in progress.line(iteration)
-    assert "2.00 MB/s" in progress.line(iteration)
-    monkeypatch.setattr(progress, "EVERY", 30.0)
-    with progress.Progress("lines") as show:
-        show(iteration)
-    assert capsys.readouterr().err == ""
-    with progress.Progress("live") as show:
-        show(iteration)

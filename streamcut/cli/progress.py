@@ -1,4 +1,4 @@
-"""Shows how training goes: a live line on a terminal, one line every 30 s otherwise, JSON lines with --json."""
+"""Shows how training goes: a live table on a terminal, one line every 30 s otherwise, JSON lines with --json."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from streamcut.cli.output import note, number, print_json
-from streamcut.units import format_bytes
+from streamcut.cli.eta import Eta
+from streamcut.cli.output import note, print_json
 
 if TYPE_CHECKING:
-    from streamcut.solvers.progress import Iteration
+    from rich.table import Table
+
+    from streamcut.solvers.progress import Record
 
 EVERY = 30.0  # seconds
 
 
 class Progress:
-    """Call it with every iteration, inside `with`. `style`: "live", "lines", "json" or "quiet"."""
+    """Call it with every record of a solver, inside `with`. `style`: "live", "lines", "json" or "quiet"."""
 
     def __init__(self, style: str) -> None:
         self.style = style
         self._status: Any = None
         self._last = time.monotonic()
+        self._eta = Eta()
 
     @classmethod
     def chosen(cls, *, json: bool, quiet: bool) -> Progress:
@@ -45,21 +48,49 @@ class Progress:
         if self._status is not None:
             self._status.stop()
 
-    def __call__(self, iteration: Iteration) -> None:
+    def __call__(self, record: Any) -> None:
+        """Show a streamcut.solvers.progress.Record. One with `gap` and `allowed_gap` also tells what time is left."""
+        if self.style == "quiet":
+            return
+        left = self._eta.after(record.seconds, record.gap, record.allowed_gap) if hasattr(record, "allowed_gap") else None
         if self.style == "json":
-            print_json({"event": "iteration", **asdict(iteration)})
+            from streamcut.models.files import plain
+
+            print_json(plain({"event": "iteration", **asdict(record), "eta_seconds": left}))
         elif self.style == "live":
-            self._status.update(line(iteration))
-        elif self.style == "lines" and time.monotonic() - self._last >= EVERY:
+            self._status.update(table(columns(record, left)))
+        elif time.monotonic() - self._last >= EVERY:
             self._last = time.monotonic()
-            note(line(iteration))
+            note(line(columns(record, left)))
 
 
-def line(iteration: Iteration) -> str:
-    """One iteration in one line."""
-    speed = format_bytes(iteration.bytes_read / iteration.seconds) if iteration.seconds > 0 else "–"
-    return (
-        f"iteration {iteration.iteration}  passes {number(iteration.passes)}  primal {iteration.primal:.6g}  "
-        f"bound {iteration.lower_bound:.6g}  gap {iteration.gap:.3g}  cuts {iteration.cuts}  {speed}/s  "
-        f"{100 * iteration.cached_share:.0f} % from memory"
-    )
+def columns(record: Record, left: float | None) -> dict[str, str]:
+    """What a record tells people, with the time passed and, if it is known, what is left."""
+    shown = {**record.columns(), "time": duration(record.seconds)}
+    return shown if left is None else {**shown, "left": f"about {duration(left)}"}
+
+
+def line(shown: dict[str, str]) -> str:
+    """Names before texts."""
+    return "  ".join(f"{name} {text}" for name, text in shown.items())
+
+
+def table(shown: dict[str, str]) -> Table:
+    """Names above texts."""
+    from rich.table import Table
+
+    made = Table(*shown, box=None, pad_edge=False, header_style="dim")
+    made.add_row(*shown.values())
+    return made
+
+
+def duration(seconds: float) -> str:
+    """`seconds` for people, in the two largest units: `1 d 2 h`, `3 min 20 s`, `7 s`."""
+    whole = round(seconds)
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    parts = []
+    for name, size in units:
+        count, whole = divmod(whole, size)
+        parts.append(f"{count:,} {name}" * (count > 0))
+    first = next((place for place, part in enumerate(parts) if part), len(parts) - 1)
+    return " ".join(filter(None, parts[first : first + 2])) or "0 s"

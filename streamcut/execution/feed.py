@@ -17,12 +17,13 @@ BLOCK_NNZ = 1 << 19  # entries visited at once: still in the last cache level wh
 
 @dataclass(slots=True)
 class Traffic:
-    """What went through: rows, entries, bytes decoded from storage, and rows that were in memory already."""
+    """What went through: rows, entries, bytes decoded from storage, rows that were in memory already, and bytes of all rows."""
 
     rows: int = 0
     nnz: int = 0
     bytes_read: int = 0
     rows_pinned: int = 0
+    bytes_computed: int = 0
 
 
 @dataclass
@@ -38,7 +39,9 @@ class Feed:
     _locks: dict[int, threading.Lock] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._first = first_rows(self.data.manifest)
+        manifest = self.data.manifest
+        self._first = first_rows(manifest)
+        self._sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
         self._locks = {shard: threading.Lock() for shard in self.pinned}
 
     def buffers(self) -> object | None:
@@ -61,6 +64,7 @@ class Feed:
             traffic.rows += rows.n_rows
             traffic.nnz += rows.nnz
             traffic.rows_pinned += rows.n_rows if traffic.bytes_read == before else 0
+            traffic.bytes_computed += self._sizes[shard] * rows.n_rows // max(chunk.n_rows, 1)
             if kept:
                 missing = -start % alignment
                 kept.append(rows.rows(0, missing))
@@ -80,12 +84,12 @@ class Feed:
         failpoint("train.shard")
         if shard not in self.pinned:
             chunk = self.data.read(shard, buffers)
-            traffic.bytes_read += shard_bytes(self.data.manifest, self.data.manifest.shards[shard])
+            traffic.bytes_read += self._sizes[shard]
             return chunk
         with self._locks[shard]:
             if shard not in self._kept:
                 self._kept[shard] = self.data.read(shard)
-                traffic.bytes_read += shard_bytes(self.data.manifest, self.data.manifest.shards[shard])
+                traffic.bytes_read += self._sizes[shard]
             return self._kept[shard]
 
 

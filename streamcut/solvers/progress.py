@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -13,13 +13,15 @@ from streamcut.execution.feed import Traffic
 from streamcut.execution.oracle import LinearOracle
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import Checkpoints, StoredCheckpoint
+from streamcut.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
     """One look at the state of a solver. `step` is the line search's k, `seconds` counts from the start of training.
 
-    rows, nnz, bytes_read are totals so far; cached_share is the part of the rows that came from memory.
+    rows, nnz, bytes_read (decoded from storage) and bytes_computed (of all rows that passes went through, decoded) are totals so
+    far; cached_share is the part of the rows that came from memory. Training converges at a gap of `allowed_gap`.
     """
 
     iteration: int
@@ -34,9 +36,38 @@ class Iteration:
     nnz: int
     bytes_read: int
     cached_share: float
+    bytes_computed: int = 0
+    allowed_gap: float = 0.0
+
+    def columns(self) -> dict[str, str]:
+        """Short texts for people, by what they tell."""
+        seconds = max(self.seconds, 1e-9)
+        return {
+            "iteration": f"{self.iteration:,}",
+            "passes": f"{self.passes:,}",
+            "primal": f"{self.primal:.6g}",
+            "bound": f"{self.lower_bound:.6g}",
+            "gap": f"{self.gap:.3g}" + (f" of {self.allowed_gap:.3g}" if self.allowed_gap > 0.0 else ""),
+            "cuts": f"{self.cuts:,}",
+            "read": f"{format_bytes(self.bytes_read / seconds)}/s",
+            "computed": f"{format_bytes(self.bytes_computed / seconds)}/s",
+            "from memory": f"{100 * self.cached_share:.0f} %",
+        }
 
 
-Observer = Callable[[Iteration], None]
+class Record(Protocol):
+    """A dataclass of numbers that a solver reports; `seconds` counts from the start of training."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def seconds(self) -> float: ...
+
+    def columns(self) -> dict[str, str]:
+        """Short texts for people, by what they tell."""
+
+
+Observer = Callable[[Any], None]  # takes every Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +204,8 @@ class Progress:
             traffic.nnz,
             traffic.bytes_read,
             share,
+            traffic.bytes_computed,
+            self.rule.allowed_gap(primal, oracle.c_bar),
         )
         if self.history:
             last = self.history[-1]
