@@ -1,5 +1,7 @@
 """Cuts, losses and steps for risks that need the scores of all rows at once: pairs, and measures of a whole labelling.
 
+An exact cut takes two passes: scores, which are sorted here and give each row its coefficient, and the weighted sum of rows.
+
 Row state, all in whole arrays that this process looks at between passes:
 
     code  what the risk makes of a row's label        z    scores of the w that was scored last
@@ -21,7 +23,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError
 from streamcut.execution.feed import Traffic
-from streamcut.execution.global_passes import GlobalPass, LabelPass
+from streamcut.execution.global_passes import LabelPass, ScoresPass, SumPass
 from streamcut.execution.oracle import Cut
 from streamcut.execution.runner import Pass, PassRunner
 from streamcut.passes import pairs
@@ -139,15 +141,8 @@ class GlobalOracle:
 
     def score(self, w: np.ndarray) -> None:
         """One pass: the scores of w, for the line search."""
-        self._read(self._pass(w, cut=False))
+        self._read(ScoresPass(w, self._bias))
         self._known = None
-
-    def score_and_cut(self, w: np.ndarray, mu: float) -> Cut:
-        """One pass: the scores of w, and the cut at w_b + μ(v − w_b), v the point that was scored before w."""
-        value = self._value(mu, keep=True)
-        a = self._read(self._pass(w, cut=True))
-        self._known = None
-        return Cut(a, value.offset)
 
     def cut_between(self, mu: float) -> Cut:
         """One pass: the cut at w_b + μ(w − w_b) by scores that are known."""
@@ -240,11 +235,8 @@ class GlobalOracle:
         rows = slice(int(starts[0]), int(starts[-1]))
         return {name: array[rows] for name, array in self._runner.rows.items()}, starts - starts[0]
 
-    def _pass(self, w: np.ndarray | None, *, cut: bool) -> GlobalPass:
-        return GlobalPass(w, cut, self.dimension, self._bias, self._rounder)
-
     def _cut(self, value: _Value) -> Cut:
-        return Cut(self._read(self._pass(None, cut=True)), value.offset)
+        return Cut(self._read(SumPass(self.dimension, self._bias, self._rounder)), value.offset)
 
     def _read(self, work: Pass) -> Any:
         partial, report = self._runner.run(work)

@@ -43,11 +43,38 @@ class LabelPass:
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalPass:
-    """Σ c_i x_i over the rows (with `cut`), exact on the grid of `rounder`; and the scores at `w` into `z` (unless it is None)."""
+class ScoresPass:
+    """The scores at `w` into `z`."""
 
-    w: np.ndarray | None
-    cut: bool
+    w: np.ndarray
+    bias: float
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> None:
+        return None
+
+    def visit(self, partial: None, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        z = rows["z"]
+        linear.scores(chunk.indptr, chunk.indices, chunk.data, self.w, self.bias, z)
+        finite = np.isfinite(z)
+        if not finite.all():
+            row = chunk.first_row + int(np.argmin(finite))
+            raise CorruptError(f"row {row + 1}: its score is not finite; run `streamcut check --read-data`")
+
+    def finish(self, partial: None, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: None, part: None) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SumPass:
+    """Σ c_i x_i over the rows, exact on the grid of `rounder`."""
+
     dimension: int
     bias: float
     rounder: float
@@ -55,24 +82,16 @@ class GlobalPass:
     can_be_broken_off: ClassVar[bool] = True
     alignment: ClassVar[int] = 1
 
-    def begin(self) -> np.ndarray | None:
-        return np.zeros(self.dimension) if self.cut else None
+    def begin(self) -> np.ndarray:
+        return np.zeros(self.dimension)
 
-    def visit(self, a: np.ndarray | None, rows: Rows, chunk: Chunk | None) -> None:
+    def visit(self, a: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
         assert chunk is not None
-        if a is not None:
-            linear.scatter(chunk.indptr, chunk.indices, chunk.data, rows["c"], self.bias, self.rounder, a)
-        if self.w is not None:
-            z = rows["z"]
-            linear.scores(chunk.indptr, chunk.indices, chunk.data, self.w, self.bias, z)
-            if not np.isfinite(z).all():
-                row = chunk.first_row + int(np.argmin(np.isfinite(z)))
-                raise CorruptError(f"row {row + 1}: its score is not finite; run `streamcut check --read-data`")
+        linear.scatter(chunk.indptr, chunk.indices, chunk.data, rows["c"], self.bias, self.rounder, a)
 
-    def finish(self, a: np.ndarray | None, rows: Rows, first_row: int) -> None:
+    def finish(self, a: np.ndarray, rows: Rows, first_row: int) -> None:
         """Nothing is left to do."""
 
-    def merge(self, total: np.ndarray | None, part: np.ndarray | None) -> np.ndarray | None:
-        if total is not None:
-            vectors.add(total, part)
+    def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
+        vectors.add(total, part)
         return total

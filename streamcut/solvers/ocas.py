@@ -14,14 +14,16 @@ Stops     when F(w_b) − bound is small enough.
 "exact" is the paper: a pass for the scores of w, the line search, a pass for the cut at w_c.
 "predicted" guesses the step before the pass, κ = k_prev + μ(1 − k_prev), and takes scores of w and the cut at
 w_b + κ(w − w_b) in one pass: a subgradient at any point is a valid cut, so only its position is a guess.
+
+The line search is a parameter: losses that are not a sum over rows (GlobalOracle) have none of their own, and need exact cuts.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from streamcut.bundle.line_search import minimise_along_line
-from streamcut.execution.oracle import LinearOracle
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.passes import vectors
@@ -32,7 +34,13 @@ MU = 0.1  # "works consistently well in all experiments" (paper, section 3)
 
 
 def solve(
-    oracle: LinearOracle, progress: Progress, *, max_cuts: int, cut: Literal["predicted", "exact"] = "predicted"
+    oracle: Any,
+    progress: Progress,
+    *,
+    max_cuts: int,
+    cut: Literal["predicted", "exact"] = "predicted",
+    mu: float = MU,
+    line_search: Callable[[float, float, float, Any], float] = minimise_along_line,
 ) -> Solution:
     """Run OCAS to the stopping rule of `progress`: one pass an iteration with predicted cuts, two with exact ones.
 
@@ -44,21 +52,21 @@ def solve(
     try:
         while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle)) is None:
             progress.keep(s, oracle)
-            mu = 1.0 if progress.still else MU  # the cut at w itself always improves the bundle: a full one may need that
+            place = 1.0 if progress.still else mu  # the cut at w itself always improves the bundle: a full one may need that
             if not s.stepped:
                 if cut == "predicted":
-                    plane = oracle.score_and_cut(s.w, s.k + mu * (1.0 - s.k))
+                    plane = oracle.score_and_cut(s.w, s.k + place * (1.0 - s.k))
                 else:
                     oracle.score(s.w)
                 A0, B0 = vectors.line(s.w_b, s.w)
-                s.k = minimise_along_line(A0, B0, oracle.C, oracle)
+                s.k = line_search(A0, B0, oracle.C, oracle)
                 square = vectors.move(s.w_b, s.w, s.k)
                 s.F_b = 0.5 * square + oracle.C * oracle.step(s.k)
                 s.stepped = True
             if cut == "exact":
                 if rule.reason(s.F_b, s.bound, oracle.c_bar, 0, 0.0) is not None:
                     continue  # converged: its second pass is not needed
-                plane = oracle.cut_between(mu)
+                plane = oracle.cut_between(place)
             s.improve(plane, rule)
     except Interrupted:
         reason = StopReason.INTERRUPTED
