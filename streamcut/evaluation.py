@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from streamcut.prediction import as_model, scored_chunks
 
 
 class Measures(Protocol):
-    """What collects the measures of a task."""
+    """What collects the measures of a task. `to_choose` are those of which the greatest marks the best model."""
+
+    to_choose: ClassVar[tuple[str, ...]]
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take rows and their scores."""
@@ -63,3 +65,10 @@ def evaluate(
     for chunk, scores in scored_chunks(model, data, ignore_extra_features=ignore_extra_features, index_base=index_base):
         collected.add(chunk, scores)
     return Evaluation(collected.measures())
+
+
+def check_measure(task: str, name: str) -> None:
+    """Raise UsageError unless models of `task` can be chosen by the measure `name`."""
+    names = _OF_TASK[task].to_choose if task in _OF_TASK else ()
+    if name not in names:
+        raise UsageError(f"measure: {name!r} is none to choose a model of task {task} by; there are {', '.join(names) or 'none'}")

@@ -71,25 +71,89 @@ def train(
     ClusterLostError when a Dask cluster is gone, KeyboardInterrupt when `stop` says so before there is a model.
     Ctrl-C raises KeyboardInterrupt as ever, without a checkpoint.
     """
+    chosen, scheduler = checked(options)
+    with Session(data, chosen, scheduler=scheduler, on_plan=on_plan, stop=stop) as run:
+        progress = run.progress(on_iteration)
+        if checkpoint is not None:
+            progress.checkpoints = run.checkpoints(CheckpointOptions(checkpoint) if isinstance(checkpoint, str) else checkpoint)
+        return run.finished(lambda: run.job.solve(run.runner, progress, run.plan))
+
+
+def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:
+    """`options` of `train` as TrainOptions, and the scheduler, which may be a distributed.Client. Raises UsageError."""
     unknown = sorted(set(options) - set(TrainOptions.__dataclass_fields__))
     if unknown:
         raise UsageError(f"train has no option {', '.join(unknown)}")
-    scheduler: Any = options.get("scheduler")
+    scheduler: Any = options.get("scheduler", "threads")
     if hasattr(scheduler, "scheduler_info"):  # a distributed.Client
-        options["scheduler"] = scheduler.scheduler.address
-    chosen = TrainOptions(**options)
-    dataset = _opened(data)
-    manifest = dataset.manifest
-    job = _job_class(chosen).planned(chosen, manifest)
-    job.warm_up(manifest)
-    needs = job.needs(manifest)
-    budget, scratch = memory_limit(chosen.memory), scratch_folder(chosen.scratch)
-    rule = StoppingRule(chosen.tol, chosen.tol_relative, chosen.target, chosen.max_passes, chosen.max_time)
-    progress = Progress(rule, on_iteration, stop=stop or (lambda: False))
-    if isinstance(checkpoint, str):
-        checkpoint = CheckpointOptions(checkpoint)
-    with ExitStack() as stack:
-        runner: Runner | DaskRunner
+        options = {**options, "scheduler": scheduler.scheduler.address}
+    return TrainOptions(**options), scheduler
+
+
+class Session:
+    """Everything that training takes, in its place: data, job, memory plan, a runner. Use as a context.
+
+    `more` are (what, bytes) that the caller keeps beside the job.
+    """
+
+    def __init__(
+        self,
+        data: str | os.PathLike | Dataset,
+        options: TrainOptions,
+        *,
+        scheduler: Any,
+        on_plan: Callable[[MemoryPlan], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+        more: tuple[tuple[str, int], ...] = (),
+    ) -> None:
+        self.options = options
+        self.stop = stop or (lambda: False)
+        self.dataset = opened(data)
+        self.job = _job_class(options).planned(options, self.dataset.manifest)
+        self._scheduler = scheduler
+        self._on_plan = on_plan
+        self._more = more
+        self._stack = ExitStack()
+        self._cluster: Any = None
+
+    def __enter__(self) -> Session:
+        try:
+            self._prepare()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._stack.__exit__(*problem)
+
+    def progress(self, on_iteration: Observer | None) -> Progress:
+        """A fresh record of a training, by the stopping rules of the options."""
+        chosen = self.options
+        rule = StoppingRule(chosen.tol, chosen.tol_relative, chosen.target, chosen.max_passes, chosen.max_time)
+        return Progress(rule, on_iteration, stop=self.stop)
+
+    def checkpoints(self, options: CheckpointOptions, **identity: Any) -> Checkpoints:
+        """Those of this run, open until it ends; `identity` is what the run has beside its job's."""
+        known = self.job.identity(self.dataset.manifest.fingerprint, self.plan)
+        return self._stack.enter_context(Checkpoints(options, {**known, **identity}))
+
+    def finished(self, solve: Callable[[], Model]) -> Model:
+        """What `solve` returns, with the memory that it took."""
+        try:
+            model = solve()
+        except Interrupted:
+            raise KeyboardInterrupt("training was stopped before it had a model") from None
+        peak = resident_bytes("VmHWM") + (0 if self._cluster is None else self._cluster.peak())
+        return replace(model, resources={"budget": self.plan.budget, "planned": self.plan.total, "peak": peak})
+
+    def _prepare(self) -> None:
+        chosen, job, manifest = self.options, self.job, self.dataset.manifest
+        job.warm_up(manifest)
+        needs = job.needs(manifest)
+        more = (*needs.more, *self._more)
+        budget, scratch = memory_limit(chosen.memory), scratch_folder(chosen.scratch)
+        self.runner: Runner | DaskRunner
         if chosen.distributed:
             if not job.distributable:
                 raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask")
@@ -98,13 +162,14 @@ def train(
             except ModuleNotFoundError as error:
                 raise UsageError(f"--scheduler {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
 
-            cluster = stack.enter_context(dask_runner.connect(scheduler, workers=job.workers, deadline=chosen.deadline))
-            cluster.prepare(dataset, scratch, job.warm_up)
-            lines = needs.dimension, needs.max_cuts, needs.row_bytes, needs.vectors, needs.more
-            plan = cluster.plan(dask_runner.Needs(manifest, job.lanes, *lines), budget=budget)
-            runner = dask_runner.DaskRunner(cluster, dataset, job.lanes, scratch=scratch, stop=progress.stop)
+            connection = dask_runner.connect(self._scheduler, workers=job.workers, deadline=chosen.deadline)
+            self._cluster = cluster = self._stack.enter_context(connection)
+            cluster.prepare(self.dataset, scratch, job.warm_up)
+            lines = needs.dimension, needs.max_cuts, needs.row_bytes, needs.vectors, more
+            self.plan = cluster.plan(dask_runner.Needs(manifest, job.lanes, *lines), budget=budget)
+            self.runner = dask_runner.DaskRunner(cluster, self.dataset, job.lanes, scratch=scratch, stop=self.stop)
         else:
-            plan = plan_memory(
+            self.plan = plan_memory(
                 manifest,
                 budget=budget,
                 base=resident_bytes(),
@@ -112,25 +177,17 @@ def train(
                 max_cuts=needs.max_cuts,
                 workers=job.workers,
                 row_bytes=needs.row_bytes,
-                in_memory=isinstance(dataset, MemoryDataset),
+                in_memory=isinstance(self.dataset, MemoryDataset),
                 vectors=needs.vectors,
                 row_cache=needs.row_cache,
-                more=needs.more,
+                more=more,
             )
-            row_state = RowState(manifest.statistics.n_rows, scratch if plan.spilled else None)
-            runner = Runner(Feed(dataset, plan.pinned), job.lanes, job.workers, row_state=row_state, stop=progress.stop)
-        stack.enter_context(runner)
-        if on_plan is not None:
-            on_plan(plan)
-        if checkpoint is not None:
-            identity = job.identity(manifest.fingerprint, plan)
-            progress.checkpoints = stack.enter_context(Checkpoints(checkpoint, identity))
-        try:
-            model = job.solve(runner, progress, plan)
-        except Interrupted:
-            raise KeyboardInterrupt("training was stopped before it had a model") from None
-        peak = resident_bytes("VmHWM") + (cluster.peak() if chosen.distributed else 0)
-    return replace(model, resources={"budget": plan.budget, "planned": plan.total, "peak": peak})
+            row_state = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
+            feed = Feed(self.dataset, self.plan.pinned)
+            self.runner = Runner(feed, job.lanes, job.workers, row_state=row_state, stop=self.stop)
+        self._stack.enter_context(self.runner)
+        if self._on_plan is not None:
+            self._on_plan(self.plan)
 
 
 def _job_class(options: TrainOptions) -> type[Job]:
@@ -148,7 +205,8 @@ def _job_class(options: TrainOptions) -> type[Job]:
     return getattr(import_module(module), attribute)
 
 
-def _opened(data: str | os.PathLike | Dataset) -> Dataset:
+def opened(data: str | os.PathLike | Dataset) -> Dataset:
+    """`data`, or the store at this path."""
     if isinstance(data, str | os.PathLike):
         from streamcut.io.opening import open_dataset
 

@@ -94,6 +94,11 @@ class Bundle:
         self._gram = np.pad(self._gram, ((0, 1), (0, 1)))
         self._refresh_gram(t)
 
+    def scale(self, c_bar: float) -> None:
+        """The same cuts for another C̄: they bound the mean risk, which knows nothing of it. β keeps its proportions."""
+        self._beta *= c_bar / self.c_bar
+        self.c_bar = c_bar
+
     def saved(self) -> dict[str, np.ndarray]:
         """All that the bundle knows, by name, as views: what a checkpoint keeps, and where it is read into."""
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,8 +18,9 @@ from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Needs
-from streamcut.jobs.linear import bundle_size, certificate, on_few_rows, threads_wanted, two_labels
+from streamcut.jobs.linear import Trainer, bundle_size, certificate, on_few_rows, threads_wanted, two_labels
 from streamcut.models.linear import LinearModel
+from streamcut.models.model import Model
 from streamcut.risks.hinge import Hinge
 from streamcut.solvers import bundle_dca, cpa, ocas
 from streamcut.solvers.progress import Progress, Solution
@@ -42,6 +44,7 @@ class BinaryJob:
     lanes: Lanes
     workers: int
     distributable: ClassVar[bool] = True
+    task: ClassVar[str] = "binary"
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
@@ -89,43 +92,45 @@ class BinaryJob:
             fixed |= {"row_cache": plan.row_cache, "sweeps": chosen.sweeps}
         return {**fixed, "positive_label": self.risk.positive, **{name: getattr(chosen, name) for name in names}}
 
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> LinearModel:
-        solution, c_bar = self._solution(runner, progress, plan)
-        options, manifest = self.options, runner.feed.data.manifest
-        d = manifest.statistics.n_features
-        fixed = {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B"} if self.solver == "bundle-dca" else {}
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+        return self.trainer(runner, plan).train(self.options.C, progress)
+
+    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
+        """For one C after another."""
+        chosen, manifest = self.options, runner.feed.data.manifest
+        common = {"C": chosen.C, "bias": chosen.bias}
+        oracle: LinearOracle
+        if self.solver == "bundle-dca":
+            size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes))
+            oracle = DualOracle(runner, self.risk, **common, max_cuts=self.max_cuts, size=size, sweeps=chosen.sweeps)
+            solve = partial(bundle_dca.solve, oracle, max_cuts=self.max_cuts)
+        elif self.solver == "cpa":
+            oracle = LinearOracle(runner, self.risk, **common, keep_margins=False)
+            solve = partial(cpa.solve, oracle, max_cuts=self.max_cuts)
+        else:
+            oracle = LinearOracle(runner, self.risk, **common, keep_margins=True)
+            solve = partial(ocas.solve, oracle, max_cuts=self.max_cuts, cut=chosen.cut)
+        return Trainer(oracle, solve, partial(self._model, oracle=oracle, manifest=manifest, row_cache=plan.row_cache))
+
+    def _model(self, solution: Solution, C: float, *, oracle: LinearOracle, manifest: Manifest, row_cache: int) -> LinearModel:
+        options, d = self.options, manifest.statistics.n_features
+        fixed = {"lanes": len(self.lanes), "row_cache": f"{row_cache}B"} if self.solver == "bundle-dca" else {}
         return LinearModel(
-            weights=np.ascontiguousarray(solution.w[:d]),
+            weights=solution.w[:d].copy(),
             intercept=(float(solution.w[d]) if options.bias else 0.0) * options.bias,
             bias=float(options.bias),
             labels=self.labels,
-            C=float(options.C),
-            certificate=certificate(solution, c_bar, options),
+            C=float(C),
+            certificate=certificate(solution, oracle.c_bar, options),
             positive_weight=float(options.positive_weight),
             rest=self.rest,
             witness=solution.witness,
             solver=self.solver,
             history=[asdict(iteration) for iteration in solution.history],
-            parameters={**options.as_dict(), **fixed},
+            parameters={**options.as_dict(), "C": float(C), **fixed},
             fingerprint=manifest.fingerprint,
         )
 
     def warm_up(self, manifest: Manifest) -> None:
         y = np.where(np.arange(8) % 3, self.risk.positive, self.risk.positive - 1.0)
         on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4).solve)
-
-    def _solution(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> tuple[Solution, float]:
-        """(solution, C̄)."""
-        chosen = self.options
-        if self.solver == "bundle-dca":
-            size = CacheSize.planned(runner.feed.data.manifest, plan.row_cache, len(runner.lanes))
-            dual = DualOracle(
-                runner, self.risk, C=chosen.C, bias=chosen.bias, max_cuts=self.max_cuts, size=size, sweeps=chosen.sweeps
-            )
-            return bundle_dca.solve(dual, progress, max_cuts=self.max_cuts), dual.c_bar
-        oracle = LinearOracle(runner, self.risk, C=chosen.C, bias=chosen.bias, keep_margins=self.solver == "ocas")
-        if self.solver == "cpa":
-            solution = cpa.solve(oracle, progress, max_cuts=self.max_cuts)
-        else:
-            solution = ocas.solve(oracle, progress, max_cuts=self.max_cuts, cut=chosen.cut)
-        return solution, oracle.c_bar

@@ -33,9 +33,16 @@ class Needs:
 
 
 class Job(Protocol):
-    """One training, from the options to the model. `distributable`: its passes can run on a Dask cluster."""
+    """One training, from the options to the model.
+
+    distributable  its passes can run on a Dask cluster; task: of the models
+    A job whose best point and cuts can go on with another C has also `trainer(runner, plan)` (streamcut.jobs.linear.Trainer).
+    """
 
     distributable: ClassVar[bool]
+
+    @property
+    def task(self) -> str: ...
 
     @property
     def lanes(self) -> Lanes: ...

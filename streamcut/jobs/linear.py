@@ -8,8 +8,9 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
-from streamcut.execution.feed import Feed
+from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.oracle import LinearOracle
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest, Statistics
@@ -17,6 +18,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.structure import first_problem
 from streamcut.machine import available_cpus
 from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.model import Model
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most so many float64 (128 MiB)
@@ -70,6 +72,33 @@ def on_few_rows(manifest: Manifest, y: np.ndarray, workers: int, run: Callable[[
         with Runner(Feed(few, frozenset([0])), plan_lanes(few.manifest.statistics, 2), min(workers, 2)) as runner:
             plan = MemoryPlan(0, (), frozenset([0]), 0, row_cache=_WARM_UP_CACHE)
             run(runner, Progress(StoppingRule(None, None, max_passes=9)), plan)
+
+
+class Trainer:
+    """Trains for one C after another with the same `oracle`: best point, cuts and row state stay from one to the next.
+
+    `solve` runs the solver to the end of a Progress, `model` makes a model of what came out and C.
+    """
+
+    def __init__(
+        self, oracle: LinearOracle, solve: Callable[[Progress], Solution], model: Callable[[Solution, float], Model]
+    ) -> None:
+        self._oracle = oracle
+        self._solve = solve
+        self._model = model
+        self._last: Solution | None = None
+
+    def train(self, C: float, progress: Progress, *, keep: bool = False) -> Model:
+        """The model for C. `keep`: leave a checkpoint at the end even when it converged, from which the next C can start."""
+        oracle = self._oracle
+        if self._last is not None:
+            oracle.passes, oracle.traffic = 0, Traffic()
+            self._last.state.move_to(C, oracle, progress.rule)
+            progress.start = self._last.state
+        self._last = self._solve(progress)
+        if keep and self._last.reason is StopReason.CONVERGED:
+            progress.save(self._last.state, oracle)
+        return self._model(self._last, C)
 
 
 def certificate(solution: Solution, c_bar: float, options: TrainOptions) -> Certificate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -18,6 +18,10 @@ class BinaryMeasures:
     The four counts are sums of u_i. `average_precision`, `precision`, `recall` and `f1` speak of the positive label.
     Needs 8 bytes a row to sort the scores (16 more where rows have weights), and as much again while it does.
     """
+
+    to_choose: ClassVar[tuple[str, ...]] = (
+        "accuracy", "balanced_accuracy", "roc_auc", "average_precision", "precision", "recall", "f1",
+    )  # fmt: skip
 
     def __init__(self, model: LinearModel) -> None:
         self._model = model

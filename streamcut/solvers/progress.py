@@ -104,7 +104,10 @@ class StoppingRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """w (D,) with F(w) = primal, the bound and its witness, why the solver stopped, and all iterations."""
+    """w (D,) with F(w) = primal, the bound and its witness, why the solver stopped, and all iterations.
+
+    state  from which the solver goes on when it is given another C (streamcut.solvers.state)
+    """
 
     w: np.ndarray
     primal: float
@@ -112,6 +115,7 @@ class Solution:
     witness: Witness
     reason: StopReason
     history: list[Iteration]
+    state: Any = None
 
 
 class Saved(Protocol):
@@ -127,6 +131,7 @@ class Progress:
 
     stop         when it says so, the run ends as interrupted
     checkpoints  where the state goes between iterations; with one found there, the run goes on from it
+    start        a solver's state to begin with instead of zero, if no checkpoint was found
     `still` counts the last iterations in which nothing moved: stalled at `patience`.
     """
 
@@ -136,12 +141,16 @@ class Progress:
     history: list[Iteration] = field(default_factory=list)
     stop: Callable[[], bool] = lambda: False
     checkpoints: Checkpoints | None = None
+    start: Any = None
     still: int = 0
     _started: float = field(default_factory=time.monotonic)
     _resumed: bool = False
 
-    def resume(self, oracle: LinearOracle) -> StoredCheckpoint | None:
-        """Take history, clock and the oracle's state from the checkpoint that was found, if any; the solver takes its own."""
+    def resume(self, oracle: LinearOracle) -> Any:
+        """Take history, clock and the oracle's state from the checkpoint that was found, if any; the solver takes its own.
+
+        Returns the StoredCheckpoint, or else `start`.
+        """
         found = None if self.checkpoints is None else self.checkpoints.found
         if found is not None:
             state = found.record["state"]
@@ -150,7 +159,7 @@ class Progress:
             self.still = state["still"]
             self._started = time.monotonic() - state["seconds"]
             self._resumed = True
-        return found
+        return self.start if found is None else found
 
     def note(self, primal: float, lower_bound: float, step: float, cuts: int, oracle) -> StopReason | None:
         """Record an iteration of a solver that works with `oracle`; returns why to stop, or None.

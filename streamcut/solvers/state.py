@@ -11,6 +11,7 @@ from streamcut.bundle.bundle import Bundle
 from streamcut.execution.oracle import Cut, LinearOracle
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
+from streamcut.passes import vectors
 from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 
 QP_SHARE = 1e-3  # the master problem is solved to this part of the gap that is asked for
@@ -49,8 +50,12 @@ class BundleState:
         return state
 
     def improve(self, cut: Cut, rule: StoppingRule) -> None:
-        """Add a cut and solve the master problem: its value is a bound, its solution the next w."""
+        """Add a cut and solve the master problem."""
         self.bundle.add(cut.a, cut.b)
+        self.solve_master(rule)
+
+    def solve_master(self, rule: StoppingRule) -> None:
+        """The value of the master problem is a bound, its solution the next w."""
         c_bar = self.bundle.c_bar
         master = self.bundle.solve(qp_tolerance(rule, self.F_b, c_bar))
         self.w = master.w
@@ -58,8 +63,19 @@ class BundleState:
         if master.lower_bound > self.bound:
             self.bound, self.witness = master.lower_bound, Witness(-self.w / c_bar, master.b)
 
+    def move_to(self, C: float, oracle: LinearOracle, rule: StoppingRule) -> None:
+        """Go on with another C: the best point and the cuts stay, F and the bound are computed anew. No pass."""
+        square = vectors.dot(self.w_b, self.w_b)
+        loss = (self.F_b - 0.5 * square) / oracle.C
+        oracle.C = C
+        self.F_b = 0.5 * square + C * loss
+        self.bundle.scale(oracle.c_bar)
+        self.bound = 0.0
+        self.witness = Witness(np.zeros_like(self.w_b), 0.0)
+        self.solve_master(rule)
+
     def solution(self, reason: StopReason, history: list[Iteration]) -> Solution:
-        return Solution(self.w_b, self.F_b, self.bound, self.witness, reason, history)
+        return Solution(self.w_b, self.F_b, self.bound, self.witness, reason, history, self)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""
@@ -76,8 +92,10 @@ class BundleState:
         return numbers, {**own, **{f"bundle.{name}": array for name, array in self.bundle.saved().items()}}
 
     @classmethod
-    def restored(cls, checkpoint: StoredCheckpoint) -> BundleState:
-        """The state that was saved, to the last bit."""
+    def restored(cls, checkpoint: StoredCheckpoint | BundleState) -> BundleState:
+        """The state that was saved, to the last bit; a state is itself."""
+        if isinstance(checkpoint, BundleState):
+            return checkpoint
         numbers = checkpoint.record["state"]["solver"]
         bundle = Bundle(checkpoint.arrays["w"][1][0], numbers["c_bar"], numbers["max_cuts"])
         for name, place in bundle.make_places(checkpoint.arrays["bundle.b"][1][0] - 1).items():

@@ -1,0 +1,111 @@
+"""Choosing among models: the regularisation path, one C after another over the same data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from streamcut.config import CheckpointOptions
+from streamcut.errors import UsageError
+from streamcut.evaluation import check_measure, evaluate
+from streamcut.execution.plan import MemoryPlan
+from streamcut.io.dataset import Dataset
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.models.model import Model
+from streamcut.solvers.progress import Observer
+from streamcut.training import Session, checked, opened
+
+_VALIDATION_ROW = 64  # bytes: scores kept and sorted, weights
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came out for one C. `measures` are those of streamcut.evaluate on the validation data, None without any."""
+
+    C: float
+    passes: int
+    seconds: float
+    result: dict[str, Any]
+    measures: dict[str, Any] | None
+
+
+def train_path(
+    data: str | os.PathLike | Dataset,
+    Cs: Sequence[float],
+    *,
+    validation: str | os.PathLike | Dataset | None = None,
+    measure: str = "accuracy",
+    on_model: Callable[[Model, Tried], None] | None = None,
+    on_iteration: Observer | None = None,
+    on_plan: Callable[[MemoryPlan], None] | None = None,
+    checkpoint: CheckpointOptions | str | None = None,
+    stop: Callable[[], bool] | None = None,
+    **options: Any,
+) -> tuple[Model, list[Tried]]:
+    """Train for every C from the smallest on, each from where the last one ended; returns (the best model, all that was tried).
+
+    Cutting planes bound the mean loss, which knows nothing of C, so they all go on; dual variables scale with C.
+
+    validation   data that every model is measured on; without it the last model is returned
+    measure      the best is the one with the greatest such measure of streamcut.evaluate (the smaller C of equals)
+    on_model     called with every model as it comes
+    checkpoint   each C has a folder of its own in it, which is for the caller to remove once all is done
+
+    The other arguments, and what is raised, are those of `train`; limits such as max_passes are for each C.
+    """
+    if "C" in options or not Cs:
+        raise UsageError("Cs: give one value of C or more, and no option C")
+    values = sorted(float(C) for C in Cs)
+    if len(set(values)) < len(values):
+        raise UsageError("Cs: every value of C once")
+    chosen, scheduler = checked({**options, "C": values[0]})
+    for C in values[1:]:
+        replace(chosen, C=C)  # complains about what is no C
+    held_out = None if validation is None else opened(validation)
+    best: tuple[float, Model] | None = None
+    tried: list[Tried] = []
+    if isinstance(checkpoint, str):
+        checkpoint = CheckpointOptions(checkpoint)
+    more = () if held_out is None else (("validation", _evaluation_bytes(held_out)),)
+    with Session(data, chosen, scheduler=scheduler, on_plan=on_plan, stop=stop, more=more) as run:
+        if held_out is not None:
+            check_measure(run.job.task, measure)
+        if not hasattr(run.job, "trainer"):
+            raise UsageError(f"{chosen.chosen_solver} cannot go from one C to the next; train each on its own")
+        trainer = run.job.trainer(run.runner, run.plan)
+        for C in values:
+            progress = run.progress(on_iteration)
+            if checkpoint is not None:
+                Path(checkpoint.directory).mkdir(exist_ok=True)
+                folder = replace(checkpoint, directory=os.fspath(Path(checkpoint.directory) / f"C={C:.17g}"))
+                progress.checkpoints = run.checkpoints(folder, C=C, path=values)
+            model = run.finished(lambda C=C, progress=progress: trainer.train(C, progress, keep=checkpoint is not None))
+            measures = None if held_out is None else evaluate(model, held_out).measures()
+            last = progress.history[-1]
+            tried.append(Tried(C, last.passes, last.seconds, model.result(), measures))
+            if on_model is not None:
+                on_model(model, tried[-1])
+            if best is None or measures is None or _value(measures, measure) > best[0]:
+                best = (0.0 if measures is None else _value(measures, measure)), model
+            if run.stop():
+                break
+    assert best is not None
+    return best[1], tried
+
+
+def _value(measures: dict[str, Any], name: str) -> float:
+    if measures[name] is None:
+        raise UsageError(
+            f"measure: {name} is not defined on the validation data (are all its labels the same?); choose another one"
+        )
+    return float(measures[name])
+
+
+def _evaluation_bytes(data: Dataset) -> int:
+    """Memory that measuring on `data` takes."""
+    reading = 0 if isinstance(data, MemoryDataset) else buffer_bytes(data.manifest)
+    return reading + _VALIDATION_ROW * data.manifest.statistics.n_rows
