@@ -53,6 +53,7 @@ _OF_SOLVERS = {  # options that only some solvers have; a name that is not here 
     "max_evaluations": tuple(solver for solver in EXACT_KERNEL if solver != "smo"),
     "kernel_cache": ("smo",),
     "samples": SAMPLED,
+    "validation": tuple(solver for solver in _KERNELS if solver != "smo"),
     "seed": (*_STOCHASTIC, *SAMPLED, *LINEAR),
 }
 _OF_TASKS = {

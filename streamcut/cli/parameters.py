@@ -28,6 +28,20 @@ class Duration(click.ParamType):
         return seconds
 
 
+class Numbers(click.ParamType):
+    """One number, or several with commas between them, as a tuple of floats."""
+
+    name = "number[,number…]"
+
+    def convert(self, value, param, ctx) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(float(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a number, or several with commas between them", param, ctx)
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of text.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print nothing for people; errors still go to stderr.")
 force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamcut.cli import signals
-from streamcut.cli.output import note, print_json, print_table, refuse_existing
+from streamcut.cli.output import note, number, print_json, print_table, refuse_existing
 from streamcut.cli.parameters import force_option, json_option, quiet_option
 from streamcut.cli.progress import Progress
 from streamcut.cli.train_options import GroupedCommand, train_options
@@ -19,6 +20,8 @@ from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
     from streamcut.execution.plan import MemoryPlan
+    from streamcut.models.model import Model
+    from streamcut.selection import Tried
 
 
 @click.command(cls=GroupedCommand)
@@ -45,6 +48,9 @@ def command(
     iterations: int | None,
     checkpoint_required: bool,
     resume: bool,
+    C: tuple[float, ...],
+    validation: str | None,
+    choose_by: str,
     **options: Any,
 ) -> None:
     """Train a support vector machine on the store DATA and write it to the --model file.
@@ -61,6 +67,7 @@ def command(
       streamcut train train.zarr --model m.npz --C 0.1 --memory 4GB --max-time 2h
       streamcut train train.zarr --model m.npz --checkpoint run --checkpoint-every 30m
       streamcut train train.zarr --model m.npz --checkpoint run --resume
+      streamcut train train.zarr --model m.npz --C 0.01,0.1,1,10 --validation test.zarr
       streamcut train train.zarr --dry-run --memory 4GB
     """
     if model_path is not None:
@@ -72,13 +79,17 @@ def command(
     checkpoint = None
     if folder is not None and not dry_run:
         checkpoint = CheckpointOptions(folder, every, iterations, checkpoint_required, resume)
+    if len(C) > 1 and validation is None:
+        raise click.UsageError("Several values of --C need --validation DATA, on which the best one is chosen.")
     if verbose:
         logging.basicConfig(format="%(message)s", level=logging.INFO)
 
     with signals.deferred() as stop:
+        from streamcut.config import LINEAR, TrainOptions
         from streamcut.io.opening import open_dataset
         from streamcut.models.checkpoint import remove_checkpoints
         from streamcut.models.files import plain, save_model
+        from streamcut.selection import train_path
         from streamcut.training import train
 
         dataset = open_dataset(data)
@@ -94,14 +105,22 @@ def command(
 
         try:
             with Progress.chosen(json=as_json, quiet=quiet) as progress:
-                model = train(dataset, **options, on_iteration=progress, on_plan=show_plan, checkpoint=checkpoint, stop=stop)
+                common = {"on_iteration": progress, "on_plan": show_plan, "checkpoint": checkpoint, "stop": stop}
+                if validation is not None and TrainOptions(**options).chosen_solver in LINEAR:
+                    show = _Path(as_json, quiet, choose_by)
+                    model, _ = train_path(
+                        dataset, C, validation=validation, measure=choose_by, on_model=show, **common, **options
+                    )
+                else:
+                    model = train(dataset, C=C[0], validation=validation, **common, **options)
         except KeyboardInterrupt:  # stopped before there was a model
             signals.raise_received()
             raise
         assert model_path is not None  # only a dry run goes without, and ends with its plan
         save_model(model, model_path)
         if folder is not None and model.converged:
-            remove_checkpoints(Path(folder))
+            for place in (Path(folder), *Path(folder).glob("C=*")):
+                remove_checkpoints(place)
     if as_json:
         print_json({"event": "result", "model": model_path, **plain({**model.result(), **model.resources})})
     elif not quiet:
@@ -113,6 +132,25 @@ def command(
     signals.raise_received()
     if require_convergence and not model.converged:
         raise NotConvergedError(f"not converged ({model.stop_reason}); the model in {model_path} is the best so far")
+
+
+class _Path:
+    """Shows each model of a path over C as it comes."""
+
+    def __init__(self, as_json: bool, quiet: bool, measure: str) -> None:
+        self._as_json, self._quiet, self._measure = as_json, quiet, measure
+
+    def __call__(self, model: Model, tried: Tried) -> None:
+        from streamcut.models.files import plain
+
+        if self._as_json:
+            print_json({"event": "model", **plain(asdict(tried))})
+        elif not self._quiet:
+            value = (tried.measures or {})[self._measure]
+            note(
+                f"C {tried.C:<8g} {self._measure} {number(value)}  passes {tried.passes}  {tried.seconds:.1f} s  "
+                f"objective {tried.result['primal']:.6g}  gap {tried.result['gap']:.3g}"
+            )
 
 
 def _is_unfinished(model_path: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from streamcut.cli.parameters import Duration
+from streamcut.cli.parameters import Duration, Numbers
 from streamcut.config import CHOICES
 
 
@@ -32,7 +32,14 @@ def _gamma(context: click.Context, parameter: click.Parameter, value: str) -> fl
 GROUPS: dict[str, list[Callable]] = {
     "What is learnt": [
         _option("--task", "What is learnt; auto is binary.", default="auto"),
-        _option("--C", "Weight of the loss of one row, as in LIBLINEAR.", type=float, default=1.0),
+        _option(
+            "--C",
+            "Weight of the loss of one row, as in LIBLINEAR. Several (0.1,1,10) are trained one after the other, each from where "
+            "the last one ended; the model is the best of them on --validation.",
+            type=Numbers(),
+            default="1",
+            metavar="NUMBER[,NUMBER…]",
+        ),
         _option("--bias", "Value of the constant feature of every row; 0 for none.", type=float, default=1.0),
         _option("--positive-weight", "Factor on C for rows of the positive label.", type=float, default=1.0),
         _option(
@@ -47,11 +54,8 @@ GROUPS: dict[str, list[Callable]] = {
             "--normalisation", "Ranking: mean over all pairs, or over queries of the mean over their pairs.", default="pairs"
         ),
         _option("--warm-start", "Start from this model instead of zero.", metavar="FILE"),
-        _option(
-            "--validation",
-            "Store to measure the model on: while kernel solvers run, and to choose among several --C.",
-            metavar="DATA",
-        ),
+        _option("--validation", "Store that models are measured on; kernel solvers do so while they run.", metavar="DATA"),
+        _option("--choose-by", "The measure of `evaluate` whose greatest value on --validation is the best.", default="accuracy"),
     ],
     "Solver": [
         _option("--solver", "The algorithm; bundle-dca needs the fewest passes of the linear ones.", default="auto"),
