@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _JOBS = {  # by the task, or the family of solvers
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
+    "multivariate": ("streamcut.jobs.multivariate", "MultivariateJob"),
+    "ranking": ("streamcut.jobs.ranking", "RankingJob"),
+    "roc-area": ("streamcut.jobs.ranking", "RankingJob"),
 }
 
 

@@ -37,7 +37,7 @@ class GlobalRisk(Protocol):
 
     code_type        of the numbers that stand for labels
     coefficient_sum  at least Σ |c_i| of any cut
-    room_bytes       memory for each row that `evaluate` works on, the row state not counted
+    room_bytes       memory for each row that `evaluate` works on, its arguments not counted
     """
 
     code_type: ClassVar[type]
@@ -86,7 +86,6 @@ class GlobalOracle:
         statistics = runner.feed.data.manifest.statistics
         self.dimension = statistics.n_features + (bias != 0.0)
         self.C = C
-        self.c_bar = C * statistics.n_rows
         self.passes = 0
         self.traffic = Traffic()
         self.guess = 1.0
@@ -103,6 +102,11 @@ class GlobalOracle:
         for name in ("z", "c") + ("z_b",) * keep_best:
             runner.row_state.add(name)
         runner.row_state.add("code", risk.code_type)
+
+    @property
+    def c_bar(self) -> float:
+        """C̄ = C·(number of rows): the factor of R."""
+        return self.C * self._n
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) that a checkpoint keeps; release the row state after each look at the arrays."""

@@ -3,8 +3,8 @@
     R(w) = max(0, max over labellings y′ of Δ(y′) − (1/m) Σ over rows with y′_i ≠ y_i of y_i s_i)      y_i = ±1, 0 ≤ Δ ≤ 1
 
 is convex and, where the true labelling is allowed, at least the Δ of the labelling that the scores give. With the rate of errors
-for Δ it is the mean hinge loss, so C means the same for all of them. (The paper scales by 2 instead of 1/m, and writes its C for
-the sum: the problems are the same.) "prec@k" and "rec@k" allow only labellings with k positives, "prbep" those with as many as
+for Δ it is the mean hinge loss, so C means the same for all of them. (The paper has 2 for 1/m, which makes its C 4m² times smaller
+and its weights 2m times.) "prec@k" and "rec@k" allow only labellings with k positives, "prbep" those with as many as
 there are in truth. Where k is another number the truth is not among them, and R no longer bounds Δ, as in the paper.
 """
 
@@ -30,7 +30,7 @@ class Multivariate:
     k: int = 0
     code_type: ClassVar[type] = np.int8
     coefficient_sum: ClassVar[float] = 1.0
-    room_bytes: ClassVar[int] = 48  # for each row at work: scores, sorted scores, their sums, places, and what a sort needs
+    room_bytes: ClassVar[int] = 48  # places before and after sorting, scores, their sums, and what a sort needs
 
     def encode(self, labels: np.ndarray, starts: np.ndarray, codes: np.ndarray) -> None:
         codes[:] = labels == self.positive

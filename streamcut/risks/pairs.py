@@ -24,7 +24,7 @@ class Pairs:
     normalisation: str = "pairs"
     code_type: ClassVar[type] = np.int32
     coefficient_sum: ClassVar[float] = 2.0  # each pair gives its weight to both of its rows
-    room_bytes: ClassVar[int] = 32  # for each row at work: two arrays of keys, two of places, the scores
+    room_bytes: ClassVar[int] = 24  # two arrays of keys, two of places
 
     def encode(self, labels: np.ndarray, starts: np.ndarray, codes: np.ndarray) -> None:
         pairs.number_levels(labels, starts, *_sorting_room(starts), codes)

@@ -1,0 +1,115 @@
+"""What the jobs whose risk needs the scores of all rows at once have in common."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from streamcut.bundle.line_search import minimise_by_tangents
+from streamcut.config import CUTTING_PLANES, TrainOptions
+from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.global_oracle import BLOCK_ROWS, GlobalOracle, GlobalRisk
+from streamcut.execution.lanes import Lanes
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.runner import PassRunner
+from streamcut.io.manifest import Manifest
+from streamcut.jobs.job import Needs
+from streamcut.jobs.linear import Trainer, certificate
+from streamcut.models.linear import LinearModel
+from streamcut.models.model import Model
+from streamcut.solvers import cpa, ocas
+from streamcut.solvers.progress import Progress, Solution
+
+MU = 0.01  # where OCAS takes its cuts: closer to the best point than for sums over rows, measured in passes
+
+
+@dataclass(frozen=True)
+class GlobalJob:
+    """A linear model by OCAS or CPA over a GlobalOracle.
+
+    bias    value of the constant feature
+    labels  (negative, positive), or None when scores are compared only; `rest`: the negative one stands for several
+    """
+
+    options: TrainOptions
+    risk: GlobalRisk
+    bias: float
+    labels: tuple[float, float] | None
+    rest: bool
+    max_cuts: int
+    lanes: Lanes
+    workers: int
+    distributable: ClassVar[bool] = True
+
+    @property
+    def task(self) -> str:
+        return "binary" if self.options.task == "auto" else self.options.task
+
+    @property
+    def solver(self) -> str:
+        return self.options.chosen_solver
+
+    def needs(self, manifest: Manifest) -> Needs:
+        """Row state: two scores (one for CPA), a coefficient, a code. Without queries all rows are at work at once."""
+        statistics, code = manifest.statistics, self.risk.code_type().itemsize
+        row_bytes = 16 + 8 * (self.solver == "ocas") + code
+        n, groups = statistics.n_rows, statistics.groups or 1
+        at_work = min(n, BLOCK_ROWS + max(shard.rows for shard in manifest.shards))  # no query is in two shards
+        if groups == 1:
+            at_work = n
+        threads = min(self.workers, groups)
+        more = [(f"sorting {threads} × {at_work:,} rows", threads * at_work * (16 + self.risk.room_bytes))]
+        if groups > 1:
+            more += [(f"{groups:,} queries", 64 * groups), ("rows at work", threads * at_work * row_bytes)]
+        elif not self.options.distributed:  # in scratch files, all of it would be mapped all the same
+            more, row_bytes = [*more, (f"row state, {row_bytes} bytes × {n:,} rows", row_bytes * n)], 0
+        return Needs(
+            dimension=statistics.n_features + (self.bias != 0.0), max_cuts=self.max_cuts, row_bytes=row_bytes, more=tuple(more)
+        )
+
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+        names = ("C", "tol", "tol_relative")
+        fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
+        risk = {f"risk.{name}": value for name, value in asdict(self.risk).items()}  # type: ignore[call-overload]
+        return {**fixed, **risk, "bias": self.bias, **{name: getattr(self.options, name) for name in names}}
+
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+        return self.trainer(runner, plan).train(self.options.C, progress)
+
+    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
+        """For one C after another."""
+        best = self.solver == "ocas"
+        oracle: Any = GlobalOracle(runner, self.risk, C=self.options.C, bias=self.bias, keep_best=best, workers=self.workers)
+        if best:
+            how = {"cut": "exact", "mu": MU, "line_search": minimise_by_tangents}
+            solve = partial(ocas.solve, oracle, max_cuts=self.max_cuts, **how)
+        else:
+            solve = partial(cpa.solve, oracle, max_cuts=self.max_cuts)
+        return Trainer(oracle, solve, partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest))
+
+    def _model(self, solution: Solution, C: float, *, oracle: GlobalOracle, manifest: Manifest) -> LinearModel:
+        d = manifest.statistics.n_features
+        return LinearModel(
+            weights=solution.w[:d].copy(),
+            intercept=(float(solution.w[d]) if self.bias else 0.0) * self.bias,
+            bias=float(self.bias),
+            labels=self.labels,
+            C=float(C),
+            certificate=certificate(solution, oracle.c_bar, self.options),
+            rest=self.rest,
+            witness=solution.witness,
+            task=self.task,
+            solver=self.solver,
+            history=[asdict(iteration) for iteration in solution.history],
+            parameters={**self.options.as_dict(), "C": float(C)},
+            fingerprint=manifest.fingerprint,
+        )
+
+
+def check_fit(options: TrainOptions, manifest: Manifest, what: str) -> None:
+    """Raise UsageError for a solver, BadInputError for row weights, that `what` does not have."""
+    if options.chosen_solver not in CUTTING_PLANES:
+        raise UsageError(f"solver: {what} is trained by {' or '.join(CUTTING_PLANES)}, not by {options.chosen_solver}")
+    if manifest.statistics.weight_sum is not None:
+        raise BadInputError(f"the rows have weights, which {what} does not know; convert the data without them")

@@ -1,0 +1,52 @@
+"""Two classes, with a loss of the whole labelling: F₁, precision/recall break-even, precision or recall at k, errors.
+
+C stands before the loss times the number of rows, C̄ = C·m: for "error" it is the C of the hinge loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Self
+
+import numpy as np
+
+from streamcut.config import TrainOptions
+from streamcut.errors import UsageError
+from streamcut.execution.lanes import plan_lanes
+from streamcut.io.manifest import Manifest
+from streamcut.jobs.global_risk import GlobalJob, check_fit
+from streamcut.jobs.linear import bundle_size, on_few_rows, threads_wanted, two_labels
+from streamcut.risks.multivariate import Multivariate
+
+
+class MultivariateJob(GlobalJob):
+    """Task "binary" with a loss other than the hinge."""
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        statistics = manifest.statistics
+        check_fit(options, manifest, f"loss {options.loss}")
+        if options.positive_weight != 1.0:
+            raise UsageError(f"positive_weight: loss {options.loss} counts rows and has no weights")
+        negative, positive, rest = two_labels(statistics, options.positive_label)
+        risk = Multivariate(options.loss, positive, 0 if options.k is None else rows_of(options.k, statistics.n_rows))
+        max_cuts = options.max_cuts or bundle_size(statistics.n_features + (options.bias != 0.0))
+        lanes = plan_lanes(statistics, options.lanes)
+        bias = float(options.bias)
+        return cls(options, risk, bias, (negative, positive), rest, max_cuts, lanes, threads_wanted(options))
+
+    def warm_up(self, manifest: Manifest) -> None:
+        positive, k = self.risk.positive, min(self.risk.k, 8)  # type: ignore[attr-defined]
+        y = np.where(np.arange(8) % 3, positive, positive - 1.0)
+        on_few_rows(manifest, y, self.workers, replace(self, risk=replace(self.risk, k=k)).solve)  # type: ignore[type-var]
+
+
+def rows_of(k: str, n_rows: int) -> int:
+    """`k` rows ("100") or a part of `n_rows` ("10%", rounded). Raises UsageError."""
+    try:
+        rows = round(float(k[:-1]) / 100 * n_rows) if k.endswith("%") else int(k)
+    except ValueError:
+        raise UsageError(f"k: {k!r} is neither a number of rows (100) nor a part of them (10%)") from None
+    if not 1 <= rows <= n_rows:
+        raise UsageError(f"k: {k} is {rows:,} of {n_rows:,} rows; it must be 1 at least and all at most")
+    return rows

@@ -1,0 +1,41 @@
+"""Ranking inside queries, ordinal regression, ROC area: the mean hinge loss of pairs of rows that ought to be ordered.
+
+C stands before the mean loss times the number of rows, C̄ = C·m, so it means the same as for two classes. With Q queries that have
+pairs and |P| pairs: svm_rank -l 1 (all pairs) has c = C·m·N/|P| for N queries, -l 2 (the mean over queries) c = C·m·N/Q, which
+are the normalisations "pairs" and "queries"; svm_perf -l 10 has c = C·m/100.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from streamcut.config import TrainOptions
+from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.lanes import plan_lanes
+from streamcut.io.manifest import Manifest
+from streamcut.jobs.global_risk import GlobalJob, check_fit
+from streamcut.jobs.linear import bundle_size, on_few_rows, threads_wanted
+from streamcut.risks.pairs import Pairs
+
+
+class RankingJob(GlobalJob):
+    """Tasks "ranking" and "roc-area", which is ranking with two labels."""
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        statistics, found = manifest.statistics, manifest.statistics.labels
+        check_fit(options, manifest, f"task {options.task}")
+        if options.bias not in (0.0, 1.0):  # 1 is what nobody asked for
+            raise UsageError(f"bias: a constant feature cancels in every pair; task {options.task} has none")
+        if found is not None and len(found) == 1:
+            raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; there is nothing to rank")
+        if options.task == "roc-area" and (found is None or len(found) > 2):
+            raise BadInputError("the area under the ROC curve needs two labels; for more take --task ranking")
+        max_cuts = options.max_cuts or bundle_size(statistics.n_features)
+        lanes = plan_lanes(statistics, options.lanes)
+        return cls(options, Pairs(options.normalisation), 0.0, None, False, max_cuts, lanes, threads_wanted(options))
+
+    def warm_up(self, manifest: Manifest) -> None:
+        on_few_rows(manifest, np.arange(128) % 3.0, self.workers, self.solve)
