@@ -1,0 +1,47 @@
+"""Kernel Perceptron (Rosenblatt 1958; Freund & Schapire 1999; Cotter et al. 2012, section 4.5).
+
+Problem   none: rows that are misclassified are added until there are none. One epoch has a guarantee on the error; more overfit.
+Given     responses of a runner, rows of a batch, a random generator.
+Returns   the last iterate.
+Stops     with streamcut.solvers.kernel_rounds.
+
+    for every epoch, for i in a random order
+        if y_i ⟨w, φ(x_i)⟩ ≤ 0:  w ← w + y_i φ(x_i)
+
+In a batch (ours) all rows that are misclassified before it are added at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamcut.execution.kernel_columns import Responses
+
+
+class KernelPerceptron:
+    """α of the responses counts how often a row was added."""
+
+    def __init__(self, responses: Responses, *, batch: int = 1, random: np.random.Generator) -> None:
+        self.responses = responses
+        self.looks = 0
+        self._batch = batch
+        self._random = random
+        self._order = np.empty(0, np.int64)
+
+    def round(self) -> None:
+        """A look at a batch of rows."""
+        if len(self._order) == 0:
+            self._order = self._random.permutation(self.responses.n_rows)
+        rows, self._order = self._order[: self._batch], self._order[self._batch :]
+        self.looks += len(rows)
+        wrong = rows[self.responses.c[rows] <= 0.0]
+        if len(wrong):
+            self.responses.step(np.sort(wrong), np.ones(len(wrong)))
+
+    def predictor(self) -> tuple[np.ndarray, float]:
+        """(α in the order of responses.numbers, 0)."""
+        return self.responses.alpha.copy(), 0.0
+
+    def figures(self) -> dict[str, float]:
+        """Nothing beside what all solvers tell."""
+        return {}
