@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def train_path(
                 Path(checkpoint.directory).mkdir(exist_ok=True)
                 folder = replace(checkpoint, directory=os.fspath(Path(checkpoint.directory) / f"C={C:.17g}"))
                 progress.checkpoints = run.checkpoints(folder, C=C, path=values)
-            model = run.finished(lambda C=C, progress=progress: trainer.train(C, progress, keep=checkpoint is not None))
+            model = run.finished(partial(trainer.train, C, progress, keep=checkpoint is not None))
             measures = None if held_out is None else evaluate(model, held_out).measures()
             last = progress.history[-1]
             tried.append(Tried(C, last.passes, last.seconds, model.result(), measures))

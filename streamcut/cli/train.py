@@ -105,7 +105,7 @@ def command(
 
         try:
             with Progress.chosen(json=as_json, quiet=quiet) as progress:
-                common = {"on_iteration": progress, "on_plan": show_plan, "checkpoint": checkpoint, "stop": stop}
+                common: dict[str, Any] = {"on_iteration": progress, "on_plan": show_plan, "checkpoint": checkpoint, "stop": stop}
                 if validation is not None and TrainOptions(**options).chosen_solver in LINEAR:
                     show = _Path(as_json, quiet, choose_by)
                     model, _ = train_path(
@@ -119,8 +119,10 @@ def command(
         assert model_path is not None  # only a dry run goes without, and ends with its plan
         save_model(model, model_path)
         if folder is not None and model.converged:
-            for place in (Path(folder), *Path(folder).glob("C=*")):
+            for place in sorted(Path(folder).glob("C=*")) or [Path(folder)]:
                 remove_checkpoints(place)
+            if Path(folder).exists() and not any(Path(folder).iterdir()):
+                Path(folder).rmdir()
     if as_json:
         print_json({"event": "result", "model": model_path, **plain({**model.result(), **model.resources})})
     elif not quiet:

@@ -1,0 +1,160 @@
+"""A path over C: every model as good as one trained on its own, in fewer passes, the best one chosen, resumable."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from streamcut.cli import main
+from streamcut.config import CheckpointOptions
+from streamcut.errors import UsageError
+from streamcut.io.memory import MemoryDataset
+from streamcut.models.certificate import StopReason
+from streamcut.models.files import load_model
+from streamcut.selection import train_path
+from streamcut.training import train
+
+CS = [0.01, 0.1, 1.0]
+SOLVERS = {
+    "ocas": {"solver": "ocas"},
+    "exact": {"solver": "ocas", "cut": "exact"},
+    "cpa": {"solver": "cpa"},
+    "bundle-dca": {"solver": "bundle-dca", "max_cuts": 6, "row_cache": "30%"},
+}
+
+
+@cache
+def data(seed: int = 0, weighted: bool = False) -> MemoryDataset:
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((500, 30), density=0.3, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    y = np.where(X @ np.random.default_rng(7).standard_normal(30) + 0.5 * rng.standard_normal(500) > 0.1, 1.0, -1.0)
+    return MemoryDataset(X, y, weight=rng.uniform(0.2, 3.0, 500) if weighted else None)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_every_certificate_holds(solver, weighted):
+    models = []
+    train_path(data(0, weighted), CS, on_model=lambda model, tried: models.append(model), **SOLVERS[solver])
+    assert [model.C for model in models] == CS
+    for model in models:
+        exact = train(data(0, weighted), C=model.C, tol=1e-7, tol_relative=None).certificate
+        assert model.certificate.converged
+        assert model.certificate.lower_bound <= exact.primal
+        assert model.certificate.primal >= exact.lower_bound
+        w = model.augmented_weights
+        y = data(0, weighted).read(0).y
+        u = data(0, weighted).read(0).weight
+        loss = np.maximum(0.0, 1.0 - y * model.score_chunk(data(0, weighted).read(0)))
+        primal = 0.5 * w @ w + model.C * (loss @ u if weighted else loss.sum())
+        assert model.certificate.primal == pytest.approx(primal, rel=1e-12)
+        assert model.witness.bound(model.certificate.c_bar) == pytest.approx(model.certificate.lower_bound, rel=1e-12)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_going_on_takes_fewer_passes(solver):
+    _, tried = train_path(data(), [0.1, 1.0, 10.0], max_passes=900, **SOLVERS[solver])
+    alone = [train(data(), C=C, max_passes=900, **SOLVERS[solver]).history[-1]["passes"] for C in (0.1, 1.0, 10.0)]
+    assert tried[0].passes == alone[0]
+    assert sum(line.passes for line in tried) < sum(alone)
+
+
+def test_the_best_on_validation_data_comes_out():
+    held_out = data(1)
+    best, tried = train_path(data(), [1e-5, 1.0, 0.1], validation=held_out, measure="roc_auc")
+    assert [line.C for line in tried] == [1e-5, 0.1, 1.0]
+    values = [line.measures["roc_auc"] for line in tried]
+    assert best.C == tried[int(np.argmax(values))].C
+    assert max(values) > values[0]
+
+
+def test_the_smaller_of_equals():
+    best, _ = train_path(data(), CS, validation=data(), measure="recall", positive_label=-1.0)
+    assert best.C in CS
+    everything_equal, _ = train_path(data(), [1e-9, 1e-8], validation=data(), measure="accuracy")
+    assert everything_equal.C == 1e-9
+
+
+@pytest.mark.parametrize("solver", ["ocas", "bundle-dca"])
+def test_resumed_to_the_same_bits(solver, tmp_path):
+    options = {**SOLVERS[solver], "tol": 1e-6, "tol_relative": None, "max_passes": 400, "lanes": 2}
+
+    def bits(models):
+        return [(m.weights.tobytes(), m.certificate, m.history[-1]["passes"]) for m in models]
+
+    undisturbed, found = [], []
+    train_path(data(), CS, on_model=lambda model, _: undisturbed.append(model), **options)
+    for limit in (40, 170, 10**9):  # the run is stopped after so many looks at the flag, then goes on
+        found.clear()
+        looks = iter(range(limit))
+        checkpoint = CheckpointOptions(str(tmp_path / "run"), iterations=3, resume=True)
+        try:
+            train_path(
+                data(),
+                CS,
+                checkpoint=checkpoint,
+                stop=lambda looks=looks: next(looks, None) is None,
+                on_model=lambda model, _: found.append(model),
+                **options,
+            )
+        except KeyboardInterrupt:
+            continue
+    assert all(model.certificate.stop_reason is not StopReason.INTERRUPTED for model in found)
+    assert bits(found) == bits(undisturbed)
+
+
+@pytest.mark.parametrize(
+    ("Cs", "more", "says"),
+    [
+        ([], {}, "one value"),
+        ([1.0], {"C": 2.0}, "no option C"),
+        ([1.0, 1.0], {}, "once"),
+        ([1.0, -1.0], {}, "above 0"),
+        ([1.0], {"validation": data(1), "measure": "beauty"}, "accuracy, balanced_accuracy"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(Cs, more, says):
+    with pytest.raises(UsageError, match=says):
+        train_path(data(), Cs, **more)
+
+
+def test_a_measure_that_is_not_defined():
+    chunk = data(1).read(0)
+    ones = MemoryDataset(np.ones((3, 30)), np.ones(3))
+    assert chunk.n_rows
+    with pytest.raises(UsageError, match="roc_auc is not defined"):
+        train_path(data(), [1.0], validation=ones, measure="roc_auc")
+
+
+def test_on_the_command_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [" ".join([f"{label:+d}", *(f"{j + 1}:{value}" for j, value in enumerate(x))]) for x, label in _points()]
+    (tmp_path / "a.svm").write_text("\n".join(rows) + "\n")
+    for command in (
+        "convert a.svm a.zarr -q",
+        "train a.zarr --model m.npz --C 1,0.1,0.001 --validation a.zarr --choose-by f1 --checkpoint run --json",
+    ):
+        with pytest.raises(SystemExit) as end:
+            main(command.split())
+        assert end.value.code == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    tried = [line for line in lines if line["event"] == "model"]
+    assert [line["C"] for line in tried] == [0.001, 0.1, 1.0]
+    best = max(tried, key=lambda line: line["measures"]["f1"])
+    assert load_model("m.npz").C == best["C"]
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(SystemExit) as end:
+        main("train a.zarr --model n.npz --C 1,2".split())
+    assert end.value.code == 2
+    assert "--validation" in capsys.readouterr().err
+
+
+def _points():
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        x = rng.standard_normal(4).round(3)
+        yield x, 1 if x @ [1.0, -1.0, 0.5, 0.0] > 0.2 else -1
