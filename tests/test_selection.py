@@ -145,10 +145,10 @@ def test_on_the_command_line(tmp_path, capsys, monkeypatch):
     tried = [line for line in lines if line["event"] == "model"]
     assert [line["C"] for line in tried] == [0.001, 0.1, 1.0]
     best = max(tried, key=lambda line: line["measures"]["f1"])
-    assert load_model("m.npz").C == best["C"]
+    assert best["C"] == load_model("m.npz").C
     assert not (tmp_path / "run").exists()
     with pytest.raises(SystemExit) as end:
-        main("train a.zarr --model n.npz --C 1,2".split())
+        main(["train", "a.zarr", "--model", "n.npz", "--C", "1,2"])
     assert end.value.code == 2
     assert "--validation" in capsys.readouterr().err
 
