@@ -49,6 +49,13 @@ class Chunk:
         )
 
 
+def group_starts(chunk: Chunk) -> np.ndarray:
+    """int64: the rows of `chunk` where groups of equal qid begin (without qid: all), and their number."""
+    if chunk.qid is None:
+        return np.arange(chunk.n_rows + 1)
+    return np.concatenate(([0], np.flatnonzero(chunk.qid[1:] != chunk.qid[:-1]) + 1, [chunk.n_rows]))
+
+
 def copied(chunk: Chunk) -> Chunk:
     """The same rows in memory of their own."""
     return concatenate([chunk])

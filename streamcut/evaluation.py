@@ -10,6 +10,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.errors import UsageError
 from streamcut.measures.binary import BinaryMeasures
+from streamcut.measures.sequence import SequenceMeasures
 from streamcut.models.model import Model
 from streamcut.prediction import as_model, scored_chunks
 
@@ -28,6 +29,7 @@ class Measures(Protocol):
 
 _OF_TASK: dict[str, Any] = {
     "binary": BinaryMeasures,
+    "sequence": SequenceMeasures,
 }
 
 

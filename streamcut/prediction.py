@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.sources.row_source import sniff
@@ -52,21 +52,56 @@ def scored_chunks(
 ) -> Iterator[tuple[Chunk, np.ndarray]]:
     """(rows, their scores float64) of `data`, at most SCORES_AT_ONCE at a time; both are valid until the next step.
 
+    A model of whole groups gets them whole, however many rows one has.
+
     data   an opened data set, the path of a store or of an svmlight file, or (X, y) or (X, y, row weights)
 
     Raises BadInputError for features that the model does not have, unless they are to be left out, and for scores not finite.
     """
     at_once = max(1, SCORES_AT_ONCE // model.scores_per_row)
-    for whole in chunks_of(data, index_base):
-        for start in range(0, whole.n_rows, at_once):
-            chunk = whole.rows(start, min(start + at_once, whole.n_rows))
-            chunk = _within(chunk, model.n_features, ignore_extra_features)
-            scores = model.score_chunk(chunk)
-            finite = np.isfinite(scores).reshape(chunk.n_rows, -1).all(axis=1)
-            if not finite.all():
-                row = chunk.first_row + int(np.argmin(finite))
-                raise BadInputError(f"row {row} (0-based): its score is not finite; look at its values")
-            yield chunk, scores
+    blocks = _groups if model.whole_groups else _blocks
+    for rows in blocks(chunks_of(data, index_base), at_once):
+        chunk = _within(rows, model.n_features, ignore_extra_features)
+        scores = model.score_chunk(chunk)
+        finite = np.isfinite(scores).reshape(chunk.n_rows, -1).all(axis=1)
+        if not finite.all():
+            row = chunk.first_row + int(np.argmin(finite))
+            raise BadInputError(f"row {row} (0-based): its score is not finite; look at its values")
+        yield chunk, scores
+
+
+def _blocks(chunks: Iterator[Chunk], at_once: int) -> Iterator[Chunk]:
+    """The rows of `chunks`, at most `at_once` together."""
+    for chunk in chunks:
+        for start in range(0, chunk.n_rows, at_once):
+            yield chunk.rows(start, min(start + at_once, chunk.n_rows))
+
+
+def _groups(chunks: Iterator[Chunk], at_once: int) -> Iterator[Chunk]:
+    """The rows of `chunks` in whole groups of equal qid, which may go on in the next chunk; at most `at_once`, or one group."""
+    last: Chunk | None = None  # the last group so far
+    for chunk in chunks:
+        if chunk.qid is None:
+            raise BadInputError("the rows have no qid, which says which of them are one sequence")
+        if chunk.n_rows == 0:
+            continue
+        starts = group_starts(chunk)
+        if last is not None and last.qid is not None and last.qid[0] == chunk.qid[0]:
+            last = concatenate([last, chunk.rows(0, int(starts[1]))])
+            starts = starts[1:]
+        if len(starts) == 1:
+            continue
+        if last is not None:
+            yield last
+        first = 0
+        while first < len(starts) - 2:
+            stop = int(np.searchsorted(starts, starts[first] + at_once, side="right")) - 1
+            stop = min(max(stop, first + 1), len(starts) - 2)
+            yield chunk.rows(int(starts[first]), int(starts[stop]))
+            first = stop
+        last = copied(chunk.rows(int(starts[-2]), int(starts[-1])))
+    if last is not None:
+        yield last
 
 
 def as_model(model: Model | str | os.PathLike) -> Model:

@@ -31,6 +31,7 @@ _JOBS = {  # by the task, or the family of solvers
     "multivariate": ("streamcut.jobs.multivariate", "MultivariateJob"),
     "ranking": ("streamcut.jobs.ranking", "RankingJob"),
     "roc-area": ("streamcut.jobs.ranking", "RankingJob"),
+    "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
 }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from streamcut.chunk import Chunk, concatenate, copied
+from streamcut.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.files import failpoint
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 
@@ -80,6 +80,26 @@ class Feed:
                 kept = [copied(rows.rows(whole, rows.n_rows))]
             start, shard = last, shard + 1
 
+    def groups(self, start: int, stop: int, buffers: object | None, traffic: Traffic) -> Iterator[Chunk]:
+        """Whole groups of equal qid, those that begin in rows start:stop, in blocks as above (a longer group stands alone).
+
+        A lane may end inside a group, a shard never does: stores keep groups whole.
+        """
+        shard = int(np.searchsorted(self._first, start, side="right")) - 1
+        while start < stop:
+            before = traffic.bytes_read
+            chunk = replace(self._shard(shard, buffers, traffic), first_row=self._first[shard])
+            starts = group_starts(chunk) + chunk.first_row
+            first, last = np.searchsorted(starts, [start, min(stop, self._first[shard + 1])])
+            bounds = starts[first : last + 1] - chunk.first_row
+            if len(bounds) > 1:
+                rows = chunk.rows(bounds[0], bounds[-1])
+                traffic.rows += rows.n_rows
+                traffic.nnz += rows.nnz
+                traffic.rows_pinned += rows.n_rows if traffic.bytes_read == before else 0
+                yield from whole_groups(rows, bounds - bounds[0])
+            start, shard = self._first[shard + 1], shard + 1
+
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> Chunk:
         failpoint("train.shard")
         if shard not in self.pinned:
@@ -104,3 +124,13 @@ def _blocks(chunk: Chunk, alignment: int) -> Iterator[Chunk]:
             stop = min(max(start + at_least, stop), n)
         yield chunk.rows(start, stop)
         start = stop
+
+
+def whole_groups(chunk: Chunk, starts: np.ndarray) -> Iterator[Chunk]:
+    """`chunk` in blocks that begin and end at `starts` (see `group_starts`): at most BLOCK_NNZ entries, or one longer group."""
+    first, groups, entries = 0, len(starts) - 1, chunk.indptr[starts]
+    while first < groups:
+        last = int(np.searchsorted(entries, entries[first] + BLOCK_NNZ, side="right")) - 1
+        last = min(max(last, first + 1), groups)
+        yield chunk.rows(int(starts[first]), int(starts[last]))
+        first = last

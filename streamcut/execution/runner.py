@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -28,7 +29,9 @@ ROW_BLOCK = 1 << 16  # rows visited at once when only the row state is
 class Pass(Protocol):
     """One look at all rows. `needs_data` False: only the row state is visited, nothing is read.
 
-    A pass with an attribute `can_be_broken_off` that is true leaves nothing behind that a repetition would see.
+    A pass with an attribute `can_be_broken_off` that is true leaves nothing behind that a repetition would see. One with
+    `whole_groups` gets, in place of the rows of a lane, the groups of equal qid that begin there, each in one block; without data
+    it finds them by the row state `begins`, 1 in the first row of each.
     """
 
     needs_data: ClassVar[bool]
@@ -166,12 +169,28 @@ class Runner:
 
     def _blocks(self, lane: int, work: Pass, worker: int, traffic: Traffic):
         start, stop = self.lanes.rows(lane)
+        groups = getattr(work, "whole_groups", False)
         if not work.needs_data:
-            for first in range(start, stop, ROW_BLOCK):
-                yield first, min(first + ROW_BLOCK, stop), None
+            bounds = [*range(start, stop, ROW_BLOCK), stop]
+            if groups:
+                bounds = [self._next_group(row) for row in bounds]
+            for first, last in pairwise(bounds):
+                yield first, last, None
             return
-        for chunk in self.feed.blocks(start, stop, self._buffers[worker], traffic, alignment=work.alignment):
+        buffers = self._buffers[worker]
+        if groups:
+            chunks = self.feed.groups(start, stop, buffers, traffic)
+        else:
+            chunks = self.feed.blocks(start, stop, buffers, traffic, alignment=work.alignment)
+        for chunk in chunks:
             yield chunk.first_row, chunk.first_row + chunk.n_rows, chunk
+
+    def _next_group(self, row: int) -> int:
+        """The first row from `row` on where a group begins."""
+        begins = self.rows["begins"]
+        while row < len(begins) and not begins[row]:
+            row += 1
+        return row
 
 
 def _running_threads(count: int) -> ThreadPoolExecutor:

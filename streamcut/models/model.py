@@ -34,6 +34,7 @@ class Model(ABC):
     resources: dict[str, int] = field(default_factory=dict)
 
     kind: ClassVar[str]  # what a model file calls the class
+    whole_groups: ClassVar[bool] = False  # rows of one qid are scored and labelled together
 
     @property
     @abstractmethod

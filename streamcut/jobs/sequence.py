@@ -1,0 +1,111 @@
+"""Labelling of sequences (rows of one qid) by a linear chain of first order: by cutting planes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from streamcut.bundle.line_search import minimise_by_tangents
+from streamcut.config import CUTTING_PLANES, TrainOptions
+from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.runner import PassRunner
+from streamcut.execution.sequence_oracle import SequenceOracle
+from streamcut.io.manifest import Manifest, Statistics
+from streamcut.jobs.job import Needs
+from streamcut.jobs.linear import bundle_size, certificate, on_few_rows, threads_wanted
+from streamcut.models.sequence import SequenceModel
+from streamcut.risks.sequence import SequenceRisk
+from streamcut.solvers import cpa, ocas
+from streamcut.solvers.progress import Progress
+
+_VITERBI = 48  # bytes a row and class of the block at work: back pointers, scores, temporaries of a step
+
+
+def chain(statistics: Statistics) -> SequenceRisk:
+    """The risk of data with these labels. Raises BadInputError for data that is no set of labelled sequences."""
+    if statistics.groups is None:
+        raise BadInputError("task sequence: the rows have no qid, which says which of them are one sequence")
+    if statistics.labels is None or len(statistics.labels) < 2:
+        many = "more than 4096" if statistics.labels is None else "1"
+        raise BadInputError(f"task sequence: the data has {many} different labels; it takes 2 to 4096")
+    if statistics.weight_sum is not None:
+        raise UsageError("task sequence: rows have weights, which sequences cannot have; convert the data without them")
+    return SequenceRisk(tuple(statistics.labels))
+
+
+@dataclass(frozen=True)
+class SequenceJob:
+    """What is to be computed."""
+
+    options: TrainOptions
+    risk: SequenceRisk
+    solver: str
+    max_cuts: int
+    lanes: Lanes
+    workers: int
+    distributable: ClassVar[bool] = False
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        statistics = manifest.statistics
+        if options.chosen_solver not in CUTTING_PLANES:
+            raise UsageError(f"solver: task sequence is solved by {', '.join(CUTTING_PLANES)}, not {options.chosen_solver}")
+        risk = chain(statistics)
+        lanes = plan_lanes(statistics, options.lanes)
+        max_cuts = options.max_cuts or bundle_size(_dimension(options, risk, statistics))
+        return cls(options, risk, options.chosen_solver, max_cuts, lanes, min(threads_wanted(options), len(lanes)))
+
+    def needs(self, manifest: Manifest) -> Needs:
+        """Row state: two scores for each class, the class, and whether a sequence begins."""
+        statistics, K = manifest.statistics, self.risk.classes
+        longest = max(shard.rows for shard in manifest.shards)
+        return Needs(
+            dimension=_dimension(self.options, self.risk, statistics),
+            max_cuts=self.max_cuts,
+            row_bytes=(16 * K + 5) * (self.solver == "ocas"),
+            more=((f"paths of {self.workers} workers", self.workers * longest * K * _VITERBI),),
+        )
+
+    def warm_up(self, manifest: Manifest) -> None:
+        y = np.resize(np.asarray(self.risk.labels), 8)
+        few = SequenceJob(self.options, self.risk, self.solver, 4, self.lanes, self.workers)
+        on_few_rows(manifest, y, self.workers, few.solve)
+
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+        names = ("task", "C", "cut", "bias", "tol", "tol_relative")
+        fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
+        return {**fixed, **{name: getattr(self.options, name) for name in names}}
+
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> SequenceModel:
+        options, K = self.options, self.risk.classes
+        oracle = SequenceOracle(runner, self.risk, C=options.C, bias=options.bias, keep_margins=self.solver == "ocas")
+        if self.solver == "cpa":
+            solution = cpa.solve(oracle, progress, max_cuts=self.max_cuts)
+        else:
+            solution = ocas.solve(oracle, progress, max_cuts=self.max_cuts, cut=options.cut, line_search=minimise_by_tangents)
+        manifest = runner.feed.data.manifest
+        d = manifest.statistics.n_features
+        emissions = solution.w[: -K * K].reshape(-1, K)
+        return SequenceModel(
+            weights=np.ascontiguousarray(emissions[:d]),
+            intercepts=emissions[d] * options.bias if options.bias else np.zeros(K),
+            transitions=solution.w[-K * K :].reshape(K, K).copy(),
+            bias=float(options.bias),
+            labels=self.risk.labels,
+            C=float(options.C),
+            certificate=certificate(solution, oracle.c_bar, options),
+            task="sequence",
+            solver=self.solver,
+            history=[asdict(iteration) for iteration in solution.history],
+            parameters=options.as_dict(),
+            fingerprint=manifest.fingerprint,
+        )
+
+
+def _dimension(options: TrainOptions, risk: SequenceRisk, statistics: Statistics) -> int:
+    K = risk.classes
+    return (statistics.n_features + (options.bias != 0.0)) * K + K * K

@@ -1,0 +1,71 @@
+"""How well sequences are labelled: rows, whole sequences and, where labels are names of the IOB scheme, chunks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError
+from streamcut.models.sequence import ChainModel
+
+
+class SequenceMeasures:
+    """Row weights do not count here.
+
+    names  of labels: {1.0: "B-NP", …}; with them precision, recall and F₁ of chunks are measured, as CoNLL-2000 does
+    """
+
+    def __init__(self, model: ChainModel, names: dict[float, str] | None = None) -> None:
+        self._model = model
+        self._names = names
+        self._rows = self._right = self._sequences = self._whole = 0
+        self._found = self._true = self._both = 0
+
+    def add(self, chunk: Chunk, scores: np.ndarray) -> None:
+        """Take whole sequences and their scores. Raises BadInputError for a label without a name, where there are names."""
+        predicted, starts = self._model.labels_of_chunk(chunk, scores), self._model.starts(chunk)
+        right = predicted == chunk.y
+        self._rows += chunk.n_rows
+        self._right += int(right.sum())
+        self._sequences += len(starts) - 1
+        self._whole += int(np.logical_and.reduceat(right, starts[:-1]).sum())
+        if self._names is not None:
+            found, true = (self._chunks(labels, starts) for labels in (predicted, chunk.y))
+            self._found += len(found)
+            self._true += len(true)
+            self._both += len(found & true)
+
+    def measures(self) -> dict[str, Any]:
+        measured: dict[str, Any] = {
+            "accuracy": self._right / self._rows if self._rows else None,
+            "sequence_accuracy": self._whole / self._sequences if self._sequences else None,
+            "rows": self._rows,
+            "sequences": self._sequences,
+        }
+        if self._names is not None:
+            precision = self._both / self._found if self._found else None
+            recall = self._both / self._true if self._true else None
+            either = self._found + self._true
+            measured |= {"chunk_f1": 2 * self._both / either if either else None}
+            measured |= {"chunk_precision": precision, "chunk_recall": recall}
+        return measured
+
+    def _chunks(self, labels: np.ndarray, starts: np.ndarray) -> set[tuple[int, int, str]]:
+        """(first row, last row + 1, kind) of all chunks: B-x begins one, and so does I-x that does not follow B-x or I-x."""
+        assert self._names is not None
+        chunks, first_of_sequence = set(), set(starts[:-1].tolist())
+        begun: tuple[int, str] | None = None
+        for row, label in enumerate(labels.tolist()):
+            if label not in self._names:
+                raise BadInputError(f"label {label:g} has no name")
+            part, _, kind = self._names[label].partition("-")
+            goes_on = begun is not None and part == "I" and kind == begun[1] and row not in first_of_sequence
+            if not goes_on:
+                if begun is not None:
+                    chunks.add((begun[0], row, begun[1]))
+                begun = (row, kind) if kind else None
+        if begun is not None:
+            chunks.add((begun[0], len(labels), begun[1]))
+        return chunks

@@ -1,0 +1,138 @@
+"""A linear chain of first order: labels whole sequences of rows (equal qid) by emissions and transitions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from streamcut.chunk import Chunk, group_starts
+from streamcut.errors import BadInputError
+from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
+from streamcut.passes import multiclass
+from streamcut.risks.sequence import SequenceRisk
+
+
+class ChainModel(Model):
+    """What models of sequences share: scores of rows become labels by the best path through `transitions`.
+
+    transitions  float64 (K, K): [j, k] for labels[k] after labels[j]
+    labels       K of them, as the user wrote them, increasing
+    """
+
+    transitions: np.ndarray
+    labels: tuple[float, ...]
+    whole_groups: ClassVar[bool] = True
+
+    @property
+    def scores_per_row(self) -> int:
+        return len(self.labels)
+
+    def labels_of(self, scores: np.ndarray) -> np.ndarray:
+        """The labels, float64 (n,), of rows with these scores, which are one sequence."""
+        return self._labelled(scores, np.array([0, len(scores)]))
+
+    def labels_of_chunk(self, chunk: Chunk, scores: np.ndarray) -> np.ndarray:
+        """The labels, float64 (n,); rows of one qid are a sequence, without qid all are one."""
+        return self._labelled(scores, self.starts(chunk))
+
+    def starts(self, chunk: Chunk) -> np.ndarray:
+        """int64 (S + 1): the rows where the sequences of `chunk` begin, and their number."""
+        return np.array([0, chunk.n_rows]) if chunk.qid is None else group_starts(chunk)
+
+    def predict(self, X, qid: Any = None) -> np.ndarray:
+        """Labels, float64 (n,), of the rows of `X`; without `qid` they are one sequence. Raises as `decision_function` does."""
+        scores = self.decision_function(X)
+        if qid is None:
+            return self.labels_of(scores)
+        qid = np.asarray(qid)
+        if qid.shape != (len(scores),):
+            raise BadInputError(f"qid has shape {qid.shape}, but X has {len(scores)} rows")
+        return self._labelled(scores, np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1, [len(qid)])))
+
+    def _labelled(self, scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        if len(scores) == 0:
+            return np.empty(0)
+        path = SequenceRisk(self.labels).best(starts, np.ascontiguousarray(scores), self.transitions)
+        return np.asarray(self.labels)[path]
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceModel(ChainModel):
+    """A labelling scores Σ_t ⟨weights[:, y_t], x_t⟩ + intercepts[y_t] + Σ_t transitions[y_t−1, y_t]; the best one is predicted.
+
+    weights      float64 (n_features, K)
+    intercepts   float64 (K,): weights of the bias feature × `bias`
+    bias         value of the constant feature that training added to every row, 0 = none; its weights are regularised
+    """
+
+    weights: np.ndarray
+    intercepts: np.ndarray
+    transitions: np.ndarray
+    bias: float
+    labels: tuple[float, ...]
+    C: float
+    certificate: Certificate
+
+    kind: ClassVar[str] = "sequence"
+
+    @property
+    def n_features(self) -> int:
+        return len(self.weights)
+
+    @property
+    def converged(self) -> bool:
+        return self.certificate.converged
+
+    @property
+    def stop_reason(self) -> StopReason:
+        return self.certificate.stop_reason
+
+    def in_words(self) -> str:
+        return self.certificate.in_words()
+
+    def result(self) -> dict[str, Any]:
+        return certificate_result(self.certificate)
+
+    def score_chunk(self, chunk: Chunk) -> np.ndarray:
+        scores = np.empty((chunk.n_rows, len(self.labels)))
+        multiclass.scores(chunk.indptr, chunk.indices, chunk.data, self.weights, 0.0, scores)
+        return scores + self.intercepts
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        meta = {
+            "n_features": self.n_features,
+            "labels": self.labels,
+            "bias": self.bias,
+            "C": self.C,
+            "certificate": asdict(self.certificate),
+        }
+        return meta, {"weights": self.weights, "intercepts": self.intercepts, "transitions": self.transitions}
+
+    @classmethod
+    def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        labels = tuple(float(label) for label in meta["labels"])
+        K = len(labels)
+        return cls(
+            weights=checked(arrays, "weights", meta["n_features"], K),
+            intercepts=checked(arrays, "intercepts", K),
+            transitions=checked(arrays, "transitions", K, K),
+            bias=float(meta["bias"]),
+            labels=labels,
+            C=float(meta["C"]),
+            certificate=certificate_from(meta["certificate"]),
+            **common_from(meta),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "n_features": self.n_features,
+            "n_nonzero_weights": int(np.count_nonzero(self.weights)),
+            "norm": float(np.sqrt(sum(float(np.vdot(a, a)) for a in (self.weights, self.transitions)))),
+            "bias": self.bias,
+            "labels": list(self.labels),
+            "C": self.C,
+            "certificate": self.result(),
+        }
