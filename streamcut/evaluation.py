@@ -10,6 +10,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.errors import UsageError
 from streamcut.measures.binary import BinaryMeasures
+from streamcut.measures.ranking import RankingMeasures, RocAreaMeasures
 from streamcut.measures.sequence import SequenceMeasures
 from streamcut.models.model import Model
 from streamcut.prediction import as_model, scored_chunks
@@ -29,6 +30,8 @@ class Measures(Protocol):
 
 _OF_TASK: dict[str, Any] = {
     "binary": BinaryMeasures,
+    "ranking": RankingMeasures,
+    "roc-area": RocAreaMeasures,
     "sequence": SequenceMeasures,
 }
 

@@ -80,9 +80,7 @@ class GlobalOracle:
     workers  threads for blocks of groups. Raises BadInputError in `start` when no two rows can be compared.
     """
 
-    def __init__(
-        self, runner: PassRunner, risk: GlobalRisk, *, C: float, bias: float, keep_best: bool, workers: int = 1
-    ) -> None:
+    def __init__(self, runner: PassRunner, risk: GlobalRisk, *, C: float, bias: float, keep_best: bool, workers: int = 1) -> None:
         statistics = runner.feed.data.manifest.statistics
         self.dimension = statistics.n_features + (bias != 0.0)
         self.C = C

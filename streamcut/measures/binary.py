@@ -11,6 +11,8 @@ from streamcut.models.linear import LinearModel
 
 QUERIES_AT_ONCE = 1 << 18
 
+Scored = list[tuple[np.ndarray, np.ndarray | None]]  # scores of rows, and their weights unless all are 1
+
 
 class BinaryMeasures:
     """Measures over rows of weight u_i (1 unless given); None where one is undefined, such as the AUC of one class.
@@ -25,7 +27,7 @@ class BinaryMeasures:
 
     def __init__(self, model: LinearModel) -> None:
         self._model = model
-        self._kept: dict[bool, list[tuple[np.ndarray, np.ndarray | None]]] = {True: [], False: []}
+        self._kept: dict[bool, Scored] = {True: [], False: []}
         self._counts = {(truth, said): 0.0 for truth in (True, False) for said in (True, False)}
         self._rows, self._loss, self._weight = 0, 0.0, 0.0
 
@@ -46,7 +48,7 @@ class BinaryMeasures:
 
     def measures(self) -> dict[str, float | int | None]:
         """Every measure by its name: accuracy and its kind first, what they were counted from last. Forgets the rows."""
-        auc, average_precision = _ranking_measures(_Ranking(self._kept[True]), _Ranking(self._kept[False]))
+        auc, average_precision = ranking_measures(self._kept[True], self._kept[False])
         hits, false = self._counts[True, True], self._counts[False, True]
         correct_rejections, misses = self._counts[False, False], self._counts[True, False]
         recall, specificity = ratio(hits, hits + misses), ratio(correct_rejections, correct_rejections + false)
@@ -76,7 +78,7 @@ def ratio(part: float, whole: float) -> float | None:
 class _Ranking:
     """Scores of one class in ascending order, and the weight that lies below a score. Empties `parts` to free its memory."""
 
-    def __init__(self, parts: list[tuple[np.ndarray, np.ndarray | None]]) -> None:
+    def __init__(self, parts: Scored) -> None:
         weighted = any(weights is not None for _, weights in parts)
         self.scores = np.concatenate([scores for scores, _ in parts] or [np.empty(0)])
         self.weights = None
@@ -100,13 +102,14 @@ class _Ranking:
         return places.astype(np.float64) if self.weights is None else self._before[places]
 
 
-def _ranking_measures(positives: _Ranking, negatives: _Ranking) -> tuple[float | None, float | None]:
-    """(ROC AUC, average precision).
+def ranking_measures(above: Scored, below: Scored) -> tuple[float | None, float | None]:
+    """(ROC AUC, average precision) of the positive rows `above` and the negative rows `below`, which are emptied.
 
     AUC: how often a positive scores above a negative, ties counting half. Average precision: the mean over the positives of the
     precision when everything with at least their score is called positive; this is scikit-learn's sum over thresholds, since
     thresholds without a positive of their own add nothing to it.
     """
+    positives, negatives = _Ranking(above), _Ranking(below)
     if not positives.total:
         return None, None
     won = precise = 0.0

@@ -3,9 +3,9 @@
     R(w) = max(0, max over labellings y′ of Δ(y′) − (1/m) Σ over rows with y′_i ≠ y_i of y_i s_i)      y_i = ±1, 0 ≤ Δ ≤ 1
 
 is convex and, where the true labelling is allowed, at least the Δ of the labelling that the scores give. With the rate of errors
-for Δ it is the mean hinge loss, so C means the same for all of them. (The paper has 2 for 1/m, which makes its C 4m² times smaller
-and its weights 2m times.) "prec@k" and "rec@k" allow only labellings with k positives, "prbep" those with as many as
-there are in truth. Where k is another number the truth is not among them, and R no longer bounds Δ, as in the paper.
+for Δ it is the mean hinge loss, so C means the same for all of them. (The paper has 2 for 1/m, which makes its C smaller by 4m²
+and its weights by 2m.) "prec@k" and "rec@k" allow only labellings with k positives, "prbep" those with as many as there are in
+truth. Where k is another number the truth is not among them, and R no longer bounds Δ, as in the paper.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ordered pairs of rows: ranking inside queries, ordinal regression, and the area under the ROC curve (Joachims 2006, section 2.2).
+"""Ordered pairs of rows: ranking inside queries, ordinal regression, and the area under the ROC curve (Joachims 2006).
 
     R(w) = Σ over pairs (i, j) with y_i > y_j, and of one query where there are queries, of u_ij max(0, 1 − (s_i − s_j))
 

@@ -1,0 +1,148 @@
+"""Measures of rankings: swapped pairs, NDCG and mean average precision over queries, and the area under the ROC curve.
+
+Without queries (qid) all rows are one. The means are over all queries, as in LETOR's tools; there a query without relevant rows
+counts 0 in NDCG and average precision, and so it does here. Gains are 2^label − 1, as there; the discount is 1/log₂(1 + place),
+the usual one today (LETOR's tools have 1 for the first two places and 1/log₂ place from there on). Relevant are labels above 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError
+from streamcut.measures.binary import Scored, ranking_measures, ratio
+from streamcut.models.model import Model
+from streamcut.passes import rankings
+
+CUTOFFS = (1, 5, 10)
+_HIGHEST = 60.0  # 2^label then is still a sensible float64
+
+
+class RankingMeasures:
+    """Keeps 24 bytes a row, and takes 80 while it sorts them. NDCG is None for labels below 0 or above 60."""
+
+    to_choose: ClassVar[tuple[str, ...]] = ("pairwise_accuracy", *(f"ndcg_at_{k}" for k in CUTOFFS), "map")
+
+    def __init__(self, model: Model) -> None:
+        self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray | None]] = []
+
+    def add(self, chunk: Chunk, scores: np.ndarray) -> None:
+        """Take rows and their scores; raises BadInputError for rows with weights."""
+        if chunk.weight is not None:
+            raise BadInputError("the rows have weights, which rankings do not know; leave them out")
+        self._parts.append((chunk.y.copy(), scores.copy(), None if chunk.qid is None else chunk.qid.copy()))
+
+    def measures(self) -> dict[str, Any]:
+        """Overall figures first. Forgets the rows.
+
+        pairwise_accuracy   1 − swapped_pairs
+        swapped_pairs       of all pairs of one query with different labels, those that the scores order wrongly; ties half
+        mean_swapped_pairs  the same for each query, averaged over the queries that have such pairs
+        """
+        table = self.per_query()
+        pairs, swapped = table["pairs"], table["swapped"]
+        wrong = ratio(float(swapped.sum()), float(pairs.sum()))
+        with_pairs = pairs > 0
+        mean_wrong = float(np.mean(swapped[with_pairs] / pairs[with_pairs])) if with_pairs.any() else None
+        means = {name: table[name].mean() for name in ("map", *(f"ndcg_at_{k}" for k in CUTOFFS))}
+        return {
+            "pairwise_accuracy": None if wrong is None else 1.0 - wrong,
+            "swapped_pairs": wrong,
+            "mean_swapped_pairs": mean_wrong,
+            **{name: None if np.isnan(mean) else float(mean) for name, mean in means.items()},
+            "rows": int(table["rows"].sum()),
+            "queries": len(pairs),
+            "pairs": int(pairs.sum()),
+        }
+
+    def per_query(self) -> dict[str, np.ndarray]:
+        """Columns with a line for each query, in the order of the data. Forgets the rows."""
+        y, scores, qid = self._rows()
+        new = np.append(True, qid[1:] != qid[:-1]) if len(y) else np.empty(0, bool)
+        starts = np.append(np.flatnonzero(new), len(y))
+        query = np.cumsum(new)
+        by_label = np.lexsort((-y, query))
+        ideal = y[by_label]
+        levels = np.empty(len(y), np.int64)
+        levels[by_label] = _levels(ideal, new)
+        by_score = np.lexsort((-scores, query))
+        y, scores, levels = y[by_score], scores[by_score], levels[by_score]
+        swapped, precision = np.empty(len(starts) - 1), np.empty(len(starts) - 1)
+        ndcg = np.empty((len(starts) - 1, len(CUTOFFS)))
+        rankings.swapped_pairs(levels, scores, starts, np.empty(int(levels.max(initial=0)) + 2, np.int64), swapped)
+        with np.errstate(over="ignore"):
+            gains, best = np.exp2(y) - 1.0, np.exp2(ideal) - 1.0
+        rankings.gains_and_precision(gains, y > 0.0, scores, starts, best, np.array(CUTOFFS), ndcg, precision)
+        if y.min(initial=0.0) < 0.0 or y.max(initial=0.0) > _HIGHEST:
+            ndcg[:] = np.nan
+        sizes = np.diff(starts)
+        return {
+            "qid": qid[starts[:-1]],
+            "rows": sizes,
+            "pairs": _pairs(ideal, new, starts),
+            "swapped": swapped,
+            "map": precision,
+            **{f"ndcg_at_{k}": ndcg[:, c] for c, k in enumerate(CUTOFFS)},
+        }
+
+    def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        parts, self._parts = self._parts, []
+        y = np.concatenate([part[0] for part in parts] or [np.empty(0)])
+        scores = np.concatenate([part[1] for part in parts] or [np.empty(0)])
+        qid = np.concatenate([np.zeros(len(p[0]), np.int64) if p[2] is None else p[2] for p in parts] or [np.empty(0, np.int64)])
+        return y, scores, qid
+
+
+def _levels(falling: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Numbers of the labels of each query from 0 for the lowest, where the labels fall within each query."""
+    if not len(falling):
+        return np.empty(0, np.int64)
+    steps = np.append(False, falling[1:] != falling[:-1]) & ~new
+    down = np.cumsum(steps)
+    query = np.cumsum(new) - 1
+    last = np.append(np.flatnonzero(new)[1:], len(new)) - 1
+    return down[last][query] - down
+
+
+def _pairs(falling: np.ndarray, new: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Pairs of rows of each query with different labels."""
+    sizes = np.diff(starts)
+    if not len(falling):
+        return sizes
+    run = np.flatnonzero(np.append(True, falling[1:] != falling[:-1]) | new)
+    lengths = np.diff(np.append(run, len(falling)))
+    query = (np.cumsum(new) - 1)[run]
+    equal = np.zeros(len(sizes), np.int64)
+    np.add.at(equal, query, lengths * lengths)
+    return (sizes * sizes - equal) // 2
+
+
+class RocAreaMeasures:
+    """ROC area and average precision, the larger label of the rows being the positive one. Keeps 16 bytes a row."""
+
+    to_choose: ClassVar[tuple[str, ...]] = ("roc_auc", "average_precision")
+
+    def __init__(self, model: Model) -> None:
+        self._scores: dict[float, Scored] = {}
+
+    def add(self, chunk: Chunk, scores: np.ndarray) -> None:
+        """Take rows and their scores; raises BadInputError for a third label."""
+        for label in np.unique(chunk.y):
+            these = chunk.y == label
+            weight = None if chunk.weight is None else chunk.weight[these]
+            self._scores.setdefault(float(label), []).append((scores[these], weight))
+        if len(self._scores) > 2:
+            some = ", ".join(f"{label:g}" for label in sorted(self._scores))
+            raise BadInputError(f"the area under the ROC curve needs two labels; these rows have {some}")
+
+    def measures(self) -> dict[str, Any]:
+        """Every measure by its name; None with one label only. Forgets the rows."""
+        rows = {label: sum(len(s) for s, _ in parts) for label, parts in self._scores.items()}
+        auc, precision = None, None
+        if len(rows) == 2:
+            low, high = sorted(rows)
+            auc, precision = ranking_measures(self._scores[high], self._scores[low])
+        return {"roc_auc": auc, "average_precision": precision, "rows": sum(rows.values())}
