@@ -22,7 +22,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"measures", "solvers"},  # solvers stand above execution, which has the oracle they ask
     {"jobs"},
     {"wiring"},
-    {"cli"},
+    {"cli", "estimators", "reports"},
 ]
 FOUNDATION = {"", "chunk", "config", "errors", "files", "jit", "machine", "units"}  # "" is streamcut itself
 WIRING = {"training", "prediction", "evaluation", "verification", "flags", "selection"}

@@ -1,0 +1,67 @@
+"""LinearSVM: the linear classifier with a certificate as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from streamcut.estimators.base import StreamedClassifier
+from streamcut.training import train
+
+
+class LinearSVM(ClassifierMixin, StreamedClassifier):
+    """Linear support vector machine (hinge loss) for two or more classes, on arrays or on stores larger than memory.
+
+    C              loss of a row, as in LinearSVC(loss="hinge")
+    bias           value of a constant, regularised feature; 0 = no intercept
+    strategy       more than two classes: "crammer-singer" (one problem) or "one-against-rest"
+    class_weight   None, "balanced" or {class: factor}, for arrays
+    solver, tol, tol_relative, max_passes, max_time, max_cuts, memory, workers, scratch   as in `streamcut.train`
+
+    coef_ (1 or classes, features), intercept_ (1 or classes), classes_, n_iter_, primal_objective_, lower_bound_, gap_,
+    converged_, history_, model_ (what `streamcut.save_model` writes).
+    """
+
+    _own = ("class_weight", "strategy")
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        bias: float = 1.0,
+        strategy: str = "crammer-singer",
+        class_weight: Any = None,
+        solver: str = "auto",
+        tol: float | None = 1e-3,
+        tol_relative: float | None = 1e-2,
+        max_passes: int | None = None,
+        max_time: float | None = None,
+        max_cuts: int | None = None,
+        memory: str = "auto",
+        workers: int | None = None,
+        scratch: str | None = None,
+    ) -> None:
+        self.C = C
+        self.bias = bias
+        self.strategy = strategy
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.tol_relative = tol_relative
+        self.max_passes = max_passes
+        self.max_time = max_time
+        self.max_cuts = max_cuts
+        self.memory = memory
+        self.workers = workers
+        self.scratch = scratch
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
+        data, several = self._classification(X, y, sample_weight)
+        task = {"task": "multiclass", "strategy": self.strategy} if several else {"task": "binary"}
+        model: Any = train(data, **self._options(), **task)
+        weights, intercept = np.atleast_2d(model.weights), np.atleast_1d(model.intercept)
+        self.coef_, self.intercept_ = weights, intercept
+        return self._keep(model)
