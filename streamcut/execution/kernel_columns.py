@@ -7,7 +7,9 @@ with α_i ≠ 0 and their α are kept in memory: they are the model.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -50,6 +52,29 @@ def add_scores(
             coefficients[first : first + WIDTH], *kernel.compiled, out,
         )  # fmt: skip
         slots[block.indices[block.indptr[0] : block.indptr[-1]]] = -1
+
+
+def scores_in_memory(
+    kernel: Kernel,
+    rows: np.ndarray,
+    chunk: Chunk,
+    squares: np.ndarray,
+    others: Chunk,
+    other_squares: np.ndarray,
+    coefficients: np.ndarray,
+    dimension: int,
+    workers: int,
+) -> np.ndarray:
+    """Σ_k coefficients[k] k(x_i, s_k) for i in `rows`, float64, on so many threads: `add_scores` for a part of the rows each."""
+    out = np.zeros(len(rows))
+
+    def add(part: slice) -> None:
+        add_scores(kernel, rows[part], chunk, squares, others, other_squares, coefficients, dimension, out[part])
+
+    bounds = [len(rows) * worker // workers for worker in range(workers + 1)]
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(add, [slice(*bound) for bound in pairwise(bounds)]))
+    return out
 
 
 class KernelColumn:

@@ -3,8 +3,9 @@
 Problem   min ½ Σ α_i α_j y_i y_j k(x_i, x_j) − Σ α_i over 0 ≤ α_i ≤ C_i, with a bias also Σ y_i α_i = 0: the dual of the SVM with
           hinge loss and, with a bias, an intercept that is not regularised.
 Given     all rows, their C_i, a kernel, memory for kernel columns, a tolerance.
-Returns   α.
-Stops     when no pair of rows (without bias: no row) violates optimality by the tolerance.
+Returns   α, the intercept that suits it best, the primal objective there and the dual one, which is a lower bound.
+Stops     when the gap between both is small enough. On the way: when no pair of rows (without bias: no row) violates optimality
+          by a tolerance, which falls until the gap is small.
 
     α = 0
     repeat
@@ -18,19 +19,25 @@ gradient of the rows at C; what was left out is computed anew from all support r
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from streamcut.chunk import Chunk, concatenate
-from streamcut.execution.kernel_columns import KernelColumn, add_scores, squared_norms
+from streamcut.execution.kernel_columns import KernelColumn, scores_in_memory, squared_norms
 from streamcut.kernels.kernel import Kernel
+from streamcut.models.certificate import StopReason
 from streamcut.passes import smo
 from streamcut.passes.smo import DONE, MISSING
+from streamcut.solvers.progress import Progress
 
 _SHRINK_EVERY = 1000  # steps, or as many as there are rows
 _NEAR = 10.0  # times the tolerance: where all rows are looked at once more, and shrinking starts from what is then known
 _MISSES = 256  # missing columns after which `stop` is asked
+_FIRST, _TIGHTER, _LAST = 0.1, 0.25, 1e-9  # tolerances: the first one, the factor from one to the next, and when to give up
 
 
 class KernelCache:
@@ -76,11 +83,21 @@ class SMO:
     """
 
     def __init__(
-        self, chunk: Chunk, kernel: Kernel, signs: np.ndarray, upper: np.ndarray, *, dimension: int, bias: bool, cache_bytes: int
+        self,
+        chunk: Chunk,
+        kernel: Kernel,
+        signs: np.ndarray,
+        upper: np.ndarray,
+        *,
+        dimension: int,
+        bias: bool,
+        cache_bytes: int,
+        workers: int = 1,
     ) -> None:
         self.evaluations = 0
         self.steps = 0
-        self._chunk, self._kernel, self._dimension, self._bias = chunk, kernel, dimension, bias
+        self._chunk, self._kernel, self._dimension, self._workers = chunk, kernel, dimension, workers
+        self._bias = bias
         self._squares = squared_norms(chunk)
         self._diagonal = kernel.diagonal(self._squares)
         self._sign, self._upper = signs, upper
@@ -157,16 +174,122 @@ class SMO:
         if len(self._active) == m:
             return
         left_out = np.setdiff1d(np.arange(m), self._active, assume_unique=True)
-        (support,) = np.nonzero(self.alpha)
-        scores = np.zeros(len(left_out))
-        if len(support):
-            rows = concatenate([self._chunk.rows(i, i + 1) for i in support.tolist()])
-            coefficients = self.alpha[support] * self._sign[support]
-            add_scores(
-                self._kernel, left_out, self._chunk, self._squares, rows, self._squares[support], coefficients,
-                self._dimension, scores,
-            )  # fmt: skip
-        self.evaluations += len(support) * len(left_out)
-        self.gradient[left_out] = self._sign[left_out] * scores - 1.0
+        self.gradient[left_out] = self._sign[left_out] * self._scores(left_out) - 1.0
         self._active = np.arange(m)
         self._cache.clear(m)
+
+    def _scores(self, rows: np.ndarray) -> np.ndarray:
+        """Σ α_i y_i k(x_i, ·) of `rows`, exact to float64, from all support rows."""
+        (support,) = np.nonzero(self.alpha)
+        if len(support) == 0:
+            return np.zeros(len(rows))
+        self.evaluations += len(support) * len(rows)
+        others = concatenate([self._chunk.rows(i, i + 1) for i in support.tolist()])
+        coefficients = self.alpha[support] * self._sign[support]
+        return scores_in_memory(
+            self._kernel, rows, self._chunk, self._squares, others, self._squares[support], coefficients,
+            self._dimension, self._workers,
+        )  # fmt: skip
+
+    def estimate(self) -> Value:
+        """Primal and dual as the gradient tells them, which float32 kernel values went into: good to about seven digits."""
+        return self._value(self.gradient + 1.0)
+
+    def certify(self) -> Value:
+        """Primal and dual at α, from exact responses. With a bias α is first moved, by rounding errors, to Σ y_i α_i = 0."""
+        if self._bias:
+            balance(self.alpha, self._sign, self._upper)
+        responses = self._sign * self._scores(np.arange(self._chunk.n_rows))
+        self.gradient = responses - 1.0
+        return self._value(responses)
+
+    def _value(self, responses: np.ndarray) -> Value:
+        intercept = best_intercept(self._sign, self._upper, responses) if self._bias else 0.0
+        square = math.fsum(self.alpha * responses)
+        loss = math.fsum(self._upper * np.maximum(0.0, 1.0 - responses - self._sign * intercept))
+        return Value(0.5 * square + loss, math.fsum(self.alpha) - 0.5 * square, intercept)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i)) with the best intercept, and the dual objective, which no primal one is below."""
+
+    primal: float
+    dual: float
+    intercept: float
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.dual
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """How far SMO was when no violation was left above `tolerance`; steps and kernel evaluations are totals."""
+
+    iteration: int
+    tolerance: float
+    steps: int
+    evaluations: int
+    primal: float
+    lower_bound: float
+    gap: float
+    support: int
+    seconds: float
+    allowed_gap: float
+
+    def columns(self) -> dict[str, str]:
+        """Short texts for people, by what they tell."""
+        counts = {"steps": self.steps, "kernel evaluations": self.evaluations, "support": self.support}
+        values = {"primal": f"{self.primal:.6g}", "bound": f"{self.lower_bound:.6g}"}
+        gap = f"{self.gap:.3g}" + (f" of {self.allowed_gap:.3g}" if self.allowed_gap > 0.0 else "")
+        return {**{name: f"{count:,}" for name, count in counts.items()}, **values, "gap": gap}
+
+
+def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopReason, list[Stage]]:
+    """Lower the tolerance until the gap is what the rule of `progress` asks for; the value that is returned is exact."""
+    rule, started, history = progress.rule, time.monotonic(), []
+
+    def over() -> bool:
+        return progress.stop() or (rule.max_time is not None and time.monotonic() - started >= rule.max_time)
+
+    tolerance = _FIRST
+    while True:
+        finished = smo_state.solve(tolerance, over)
+        value = smo_state.estimate()
+        last = not finished or tolerance < _LAST or over()
+        if last or rule.reason(value.primal, value.dual, c_bar, 0, 0.0) is not None:
+            value = smo_state.certify()
+        seconds = time.monotonic() - started
+        support, allowed = int(np.count_nonzero(smo_state.alpha)), rule.allowed_gap(value.primal, c_bar)
+        counts = (tolerance, smo_state.steps, smo_state.evaluations)
+        history.append(Stage(len(history), *counts, value.primal, value.dual, value.gap, support, seconds, allowed))
+        if progress.observe is not None:
+            progress.observe(history[-1])
+        reason = rule.reason(value.primal, value.dual, c_bar, 0, seconds)
+        if reason is None and last:
+            reason = StopReason.INTERRUPTED if progress.stop() else StopReason.STALLED
+        if reason is not None:
+            return value, reason, history
+        tolerance *= _TIGHTER
+
+
+def balance(alpha: np.ndarray, signs: np.ndarray, upper: np.ndarray) -> None:
+    """Move α, in place, by what Σ y_i α_i is off from 0, so that the sum is 0 exactly: only then is the dual value a bound.
+
+    The error goes to the row with the smallest α that has room for it, where rounding is finest.
+    """
+    while (off := math.fsum(alpha * signs)) != 0.0:
+        after = alpha - signs * off
+        room = (after >= 0.0) & (after <= upper) & (after != alpha)
+        row = np.flatnonzero(room)[np.argmin(alpha[room])]
+        alpha[row] = after[row]
+
+
+def best_intercept(signs: np.ndarray, upper: np.ndarray, responses: np.ndarray) -> float:
+    """The b that minimises Σ C_i max(0, 1 − c_i − y_i b): convex and piecewise linear, its slope jumps by C_i at y_i (1 − c_i)."""
+    places = signs * (1.0 - responses)
+    order = np.argsort(places, kind="stable")
+    slopes = np.cumsum(upper[order])
+    at = int(np.searchsorted(slopes, upper[signs > 0].sum()))
+    return float(places[order[min(at, len(order) - 1)]])
