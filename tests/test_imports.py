@@ -27,7 +27,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
 FOUNDATION = {"", "chunk", "config", "errors", "files", "jit", "machine", "units"}  # "" is streamcut itself
 WIRING = {"training", "prediction", "evaluation", "verification", "flags", "selection"}
 BLIND = {"passes", "bundle", "risks", "solvers"}  # these get arrays, cuts and oracles: they never see a file
-KERNELS_SEE = {"__future__", "math", "numba", "numpy", "streamcut.jit"}
+KERNELS_SEE = {"__future__", "math", "numba", "numpy", "streamcut.jit", "typing"}
 
 
 def _modules() -> dict[str, Path]:

@@ -21,6 +21,11 @@ class StopReason(StrEnum):
     EVALUATIONS = "max_evaluations"
     SETTLED = "settled"
 
+    @property
+    def because(self) -> str:
+        """The reason as the end of a sentence."""
+        return _BECAUSE[self]
+
 
 _BECAUSE = {
     StopReason.CONVERGED: "the gap is within the tolerance",
@@ -64,7 +69,7 @@ class Certificate:
     def in_words(self) -> str:
         """The certificate in two sentences."""
         verdict = "Converged" if self.converged else "Not converged"
-        because = _BECAUSE[self.stop_reason]
+        because = self.stop_reason.because
         return (
             f"{verdict}: {because}. The objective is {self.primal:.8g} and no weights can reach less than "
             f"{self.lower_bound:.8g}, so the model is {self._distance()}."

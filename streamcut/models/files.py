@@ -35,6 +35,7 @@ _DIGEST = 64  # hexadecimal digits
 _FIRST_MEMBER = b"meta.json.npy"
 _KINDS = {  # what a file calls a class, and where that is
     "linear": ("streamcut.models.linear", "LinearModel"),
+    "kernel": ("streamcut.models.kernel", "KernelModel"),
     "sequence": ("streamcut.models.sequence", "SequenceModel"),
 }
 

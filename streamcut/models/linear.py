@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import UsageError
 from streamcut.models.certificate import Certificate, StopReason, Witness
+from streamcut.models.labels import positive_rows
 from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
 from streamcut.passes import linear
 
@@ -82,15 +83,7 @@ class LinearModel(Model):
         """Which of the labels `y` are the positive one, bool (n,). Raises BadInputError for a label unknown here."""
         if self.labels is None:
             raise UsageError(f"a model of task {self.task} has no labels to compare with")
-        negative, positive = self.labels
-        found = y == positive
-        unknown = ~found & (y != negative)
-        if not self.rest and unknown.any():
-            row = int(np.argmax(unknown))
-            raise BadInputError(
-                f"row {first_row + row} (0-based) has label {y[row]:g}, but the model knows only {negative:g} and {positive:g}"
-            )
-        return found
+        return positive_rows(y, self.labels, self.rest, first_row)
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         meta = {

@@ -1,0 +1,187 @@
+"""A kernel model: support vectors with coefficients for one score, or for one score a class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamcut.chunk import Chunk
+from streamcut.kernels.kernel import Kernel, squared_norms
+from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.labels import positive_rows
+from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
+from streamcut.passes.budget import kernel_rows
+
+_TILE = 8 << 20  # numbers: support vectors are scored with as many at once as fill that much, features by vectors (64 MiB)
+_VALUES = 1 << 18  # kernel values held at once (2 MiB)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelModel(Model):
+    """score(x) = Σ_j coefficients[j] k(x, support_j) + intercept.
+
+    support       CSR float64 (n_support, n_features)
+    coefficients  float64 (n_support,) for two classes, (n_support, K) for K scores, of which the largest gives the label
+    intercept     float64: a number, or (K,)
+    labels        (negative, positive) as the user wrote them, or all K
+    rest          of two: the negative label stands for every label that is not the positive one
+    certificate   what is proved about the answer; None when nothing is
+    reason        why training ended
+    facts         what else training can tell, numbers by name (JSON types)
+    """
+
+    support: sp.csr_array
+    coefficients: np.ndarray
+    kernel: Kernel
+    labels: tuple[float, ...]
+    C: float
+    intercept: float | np.ndarray = 0.0
+    positive_weight: float = 1.0
+    rest: bool = False
+    reason: StopReason = StopReason.EPOCHS
+    certificate: Certificate | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    kind: ClassVar[str] = "kernel"
+
+    @property
+    def n_features(self) -> int:
+        return self.support.shape[1]
+
+    @property
+    def n_support(self) -> int:
+        return self.support.shape[0]
+
+    @property
+    def scores_per_row(self) -> int:
+        return 1 if self.coefficients.ndim == 1 else self.coefficients.shape[1]
+
+    @property
+    def converged(self) -> bool:
+        """With a certificate: whether it was reached; without: whether training went on as long as it was to."""
+        if self.certificate is not None:
+            return self.certificate.converged
+        return self.reason in (StopReason.CONVERGED, StopReason.EPOCHS, StopReason.SETTLED)
+
+    @property
+    def stop_reason(self) -> StopReason:
+        return self.reason if self.certificate is None else self.certificate.stop_reason
+
+    def in_words(self) -> str:
+        vectors = f"{self.n_support:,} support vectors ({self.kernel.name} kernel)"
+        if self.certificate is not None:
+            return f"{self.certificate.in_words()} The model has {vectors}."
+        return f"Training ended: {self.reason.because}. The model has {vectors}; nothing is proved about its objective."
+
+    def result(self) -> dict[str, Any]:
+        proved = {} if self.certificate is None else certificate_result(self.certificate)
+        return {"stop_reason": self.stop_reason, "n_support": self.n_support, **proved, **self.facts}
+
+    def score_chunk(self, chunk: Chunk) -> np.ndarray:
+        """Scores, float64 (n,) or (n, K), in memory bounded by a tile of support vectors and a block of kernel values."""
+        coefficients = self.coefficients.reshape(self.n_support, -1)
+        scores = np.zeros((chunk.n_rows, coefficients.shape[1]))
+        for start, vectors, squares in self._tiles:
+            width = len(squares)
+            scratch, rows = np.empty(width), max(1, _VALUES // max(width, 1))
+            for first in range(0, chunk.n_rows, rows):
+                some = chunk.rows(first, min(first + rows, chunk.n_rows))
+                values = np.empty((some.n_rows, width))
+                kernel_rows(some.indptr, some.indices, some.data, vectors, squares, self.kernel.compiled, scratch, values)
+                scores[first : first + some.n_rows] += values @ coefficients[start : start + width]
+        scores += self.intercept
+        return scores[:, 0] if self.coefficients.ndim == 1 else scores
+
+    @property
+    def _tiles(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]] | list[tuple[int, np.ndarray, np.ndarray]]:
+        """(first support vector, vectors feature-major, their ‖x‖²); a model of one tile keeps it."""
+        width = self._tile_width
+        return [self._only_tile] if width >= self.n_support else (self._tile(j, width) for j in range(0, self.n_support, width))
+
+    @property
+    def _tile_width(self) -> int:
+        return max(8, _TILE // max(self.n_features, 1))
+
+    @cached_property
+    def _only_tile(self) -> tuple[int, np.ndarray, np.ndarray]:
+        return self._tile(0, self.n_support)
+
+    def _tile(self, start: int, width: int) -> tuple[int, np.ndarray, np.ndarray]:
+        some = self.support[start : start + width]
+        return start, np.ascontiguousarray(some.toarray().T), squared_norms(some)
+
+    def labels_of(self, scores: np.ndarray) -> np.ndarray:
+        """The labels, float64; of two classes the negative one for a score of exactly 0, of K the first of the largest."""
+        if scores.ndim == 2:
+            return np.asarray(self.labels)[np.argmax(scores, axis=1)]
+        negative, positive = self.labels
+        return np.where(scores > 0, positive, negative)
+
+    def is_positive(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
+        """Which of the labels `y` are the positive one of two, bool (n,). Raises BadInputError for a label unknown here."""
+        negative, positive = self.labels
+        return positive_rows(y, (negative, positive), self.rest, first_row)
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        meta = {
+            "n_features": self.n_features,
+            "n_support": self.n_support,
+            "kernel": self.kernel.as_dict(),
+            "labels": self.labels,
+            "C": self.C,
+            "positive_weight": self.positive_weight,
+            "rest": self.rest,
+            "stop_reason": self.reason,
+            "certificate": None if self.certificate is None else asdict(self.certificate),
+            "facts": self.facts,
+        }
+        arrays = {
+            "support_indptr": self.support.indptr.astype(np.int64),
+            "support_indices": self.support.indices.astype(np.int64),
+            "support_data": self.support.data.astype(np.float64),
+            "coefficients": self.coefficients,
+            "intercept": np.broadcast_to(np.float64(self.intercept), self.scores_per_row),
+        }
+        return meta, arrays
+
+    @classmethod
+    def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        labels = tuple(float(label) for label in meta["labels"])
+        n, coefficients = int(meta["n_support"]), arrays["coefficients"]
+        two = coefficients.ndim == 1
+        intercept = checked(arrays, "intercept", 1 if two else len(labels))
+        certificate = meta["certificate"]
+        return cls(
+            support=_support(arrays, n, int(meta["n_features"])),
+            coefficients=checked(arrays, "coefficients", n, *(() if two else (len(labels),))),
+            kernel=Kernel(**meta["kernel"]),
+            labels=labels,
+            C=float(meta["C"]),
+            intercept=float(intercept[0]) if two else intercept,
+            positive_weight=float(meta["positive_weight"]),
+            rest=bool(meta["rest"]),
+            reason=StopReason(meta["stop_reason"]),
+            certificate=None if certificate is None else certificate_from(certificate),
+            facts=meta["facts"],
+            **common_from(meta),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        meta, _ = self.parts()
+        return {**meta, **self.result()}
+
+
+def _support(arrays: dict[str, np.ndarray], n: int, d: int) -> sp.csr_array:
+    """The support vectors of a file, or ValueError: compiled code checks no bounds."""
+    indptr, indices = arrays["support_indptr"], arrays["support_indices"]
+    data = checked(arrays, "support_data", len(indices))
+    if indptr.dtype != np.int64 or indptr.shape != (n + 1,) or indptr[0] != 0 or indptr[-1] != len(indices):
+        raise ValueError("support_indptr does not fit the support vectors")
+    if indices.dtype != np.int64 or np.any(np.diff(indptr) < 0) or (len(indices) and not 0 <= indices.min() <= indices.max() < d):
+        raise ValueError("support_indices do not fit the support vectors")
+    return sp.csr_array((data, indices, indptr), shape=(n, d))
