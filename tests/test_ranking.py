@@ -309,3 +309,14 @@ def test_measures_count_ties_half_and_know_no_order_of_rows(found, random):
         assert here["map"] == pytest.approx(average_precision_score(y > 0, scores), rel=1e-12)
         gains = (2.0**y - 1.0)[None]
         assert here["ndcg_at_5"] == pytest.approx(ndcg_score(gains, scores[None], k=5) if len(y) > 1 else 1.0, rel=1e-9)
+
+
+def test_a_cluster_gives_the_same_bits(tmp_path):
+    pytest.importorskip("distributed")
+    X, y, qid = problem(900, 20, queries=30)
+    with StoreWriter(tmp_path / "rows.zarr", shard_nnz=700, n_features=20, options={}) as writer:
+        writer.append(MemoryDataset(X, y, qid=qid).read(0), {})
+        writer.finish({})
+    options = {"task": "ranking", "C": 0.2, "lanes": 4}
+    clustered = train(str(tmp_path / "rows.zarr"), scheduler="local-cluster", workers=2, scratch=str(tmp_path), **options)
+    assert bits(clustered) == bits(train(MemoryDataset(X, y, qid=qid), **options))

@@ -77,7 +77,10 @@ def describe(manifest: Any, path: str) -> dict[str, Any]:
 def _model_for_people(record: dict[str, Any]) -> dict[str, Any]:
     nested = ("certificate", "parameters", "resources")
     shown = {name: value for name, value in record.items() if name not in nested} | record["certificate"]
-    shown["labels"] = ", ".join(number(label) for label in record["labels"])
+    if record["labels"] is None:  # a ranking
+        del shown["labels"]
+    else:
+        shown["labels"] = ", ".join(number(label) for label in record["labels"])
     for name in ("budget", "planned", "peak"):
         if name in record["resources"]:
             shown[f"memory {name}"] = format_bytes(record["resources"][name])

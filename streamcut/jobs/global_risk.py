@@ -61,7 +61,7 @@ class GlobalJob:
         threads = min(self.workers, groups)
         more = [(f"sorting {threads} × {at_work:,} rows", threads * at_work * (16 + self.risk.room_bytes))]
         if groups > 1:
-            more += [(f"{groups:,} queries", 64 * groups), ("rows at work", threads * at_work * row_bytes)]
+            more += [(f"{groups:,} queries", 64 * groups), ("row state of the queries at work", threads * at_work * row_bytes)]
         elif not self.options.distributed:  # in scratch files, all of it would be mapped all the same
             more, row_bytes = [*more, (f"row state, {row_bytes} bytes × {n:,} rows", row_bytes * n)], 0
         return Needs(
