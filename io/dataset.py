@@ -24,6 +24,9 @@ class Dataset(Protocol):
         Raises CorruptError naming the shard and the array.
         """
 
+    def expect(self, shard: int) -> None:
+        """Shard number `shard` will be read soon: whatever can be fetched of it meanwhile may be. Never fails."""
+
 
 def first_rows(manifest: Manifest) -> list[int]:
     """Number of the first row of each shard, and the row count at the end (length shards + 1)."""

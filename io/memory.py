@@ -69,6 +69,9 @@ class MemoryDataset:
     def read(self, shard: int, buffers: object | None = None) -> Chunk:
         return self._chunks[shard]
 
+    def expect(self, shard: int) -> None:
+        """It is there already."""
+
 
 def _cuts(indptr: np.ndarray, qid: np.ndarray | None, shard_nnz: int) -> list[tuple[int, int]]:
     """Row ranges of at most `shard_nnz` entries (a longer row or group stands alone); groups stay whole. As stores cut them."""

@@ -3,7 +3,7 @@
 import pytest
 from contracts.runner import RunnerContract, make_store
 
-from streamcut.execution.feed import Feed
+from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Runner
 
@@ -24,3 +24,18 @@ class TestRunner(RunnerContract):
             return Runner(Feed(dataset, frozenset(pinned)), lanes, workers, row_state=row_state, **options)
 
         return make
+
+
+def test_a_lane_expects_its_next_shard_while_it_has_one_in_hand(dataset, monkeypatch):
+    seen = []
+    real = dataset.read
+    monkeypatch.setattr(dataset, "expect", lambda shard: seen.append(("expects", shard)))
+    monkeypatch.setattr(dataset, "read", lambda shard, buffers=None: seen.append(("reads", shard)) or real(shard, buffers))
+    rows = [shard.rows for shard in dataset.manifest.shards]
+    feed = Feed(dataset, frozenset([2]))
+    for _ in range(2):
+        seen.clear()
+        for _ in feed.blocks(0, sum(rows[:3]) + 1, feed.buffers(), Traffic()):
+            pass
+    # what is in memory is not expected, nor what lies behind the lane
+    assert seen == [("reads", 0), ("expects", 1), ("reads", 1), ("expects", 3), ("reads", 3)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from contextlib import suppress
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from streamcut.io.stores.codec import crc32c
 
 _RETRIES = 2
 _PAUSE = 0.05  # seconds
+_AHEAD = 128 << 10  # bytes: of a longer wish Linux may grant no more than that
 
 
 def damaged(where: str | os.PathLike, what: str) -> CorruptError:
@@ -55,6 +57,17 @@ def _read(path: str | os.PathLike, view: np.ndarray) -> None:
             if not got:
                 raise damaged(path, "became shorter while it was read")
             rest = rest[got:]
+
+
+def fetch_ahead(path: str | os.PathLike, length: int) -> None:
+    """Ask the kernel to read `length` bytes of `path` into its cache, without waiting. What goes wrong shows when it is read."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            for start in range(0, length, _AHEAD):
+                os.posix_fadvise(handle, start, _AHEAD, os.POSIX_FADV_WILLNEED)
+        finally:
+            os.close(handle)
 
 
 def read_guarded(path: str | os.PathLike, guard: tuple[int, int], raw: np.ndarray | None = None) -> np.ndarray:

@@ -6,6 +6,7 @@ It decodes under one global lock, so lanes wait for each other: the native store
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
@@ -39,3 +40,8 @@ class HDF5Store(StoredDataset):
             raise damaged(path, f"is not as the format says ({error})") from error
         for name, array in out.items():
             self.check_content(shard, name, array)
+
+    def files(self, shard: int) -> Iterator[tuple[str, int]]:
+        name = file_name(shard)
+        length, _ = self.manifest.shards[shard].files[name]
+        yield str(Path(str(self.path), SHARDS, name)), length

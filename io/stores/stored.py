@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from streamcut.io.dataset import first_rows
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.codec import crc32c
-from streamcut.io.stores.guarded import damaged
+from streamcut.io.stores.guarded import damaged, fetch_ahead
 from streamcut.io.stores.spec import SHARDS, shard_name
 from streamcut.io.stores.structure import first_problem
 
@@ -34,6 +35,15 @@ class StoredDataset(ABC):
 
         May use `buffers.raw`. Raises CorruptError naming the file.
         """
+
+    def expect(self, shard: int) -> None:
+        """Let the system fetch a shard's files into its cache while this thread computes. See Dataset.expect."""
+        for path, length in self.files(shard):
+            fetch_ahead(path, length)
+
+    def files(self, shard: int) -> Iterator[tuple[str, int]]:
+        """(path, length) of the local files that `fill` reads."""
+        yield from ()
 
     def where(self, shard: int, name: str = "") -> str:
         """How messages name a shard, or array `name` of it."""

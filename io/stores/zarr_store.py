@@ -6,6 +6,8 @@ array. Nothing is allocated and nothing is copied twice.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from streamcut.io.stores.buffers import Buffers
@@ -36,3 +38,9 @@ class ZarrStore(StoredDataset):
                 decode(payload, array)
             except ValueError as error:
                 raise damaged(path, str(error)) from None
+
+    def files(self, shard: int) -> Iterator[tuple[str, int]]:
+        info = self.manifest.shards[shard]
+        for name, array in info.arrays.items():
+            if array.size and not (info.ones and name == "data"):
+                yield chunk_path(str(self.path), shard, name), chunk_length(array)

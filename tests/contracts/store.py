@@ -118,6 +118,12 @@ class StoreContract:
         dataset.read(0, dataset.buffers())
         np.testing.assert_array_equal(np.concatenate([chunk.y for chunk in chunks]), rows.y)
 
+    def test_a_shard_that_is_expected_is_read_all_the_same(self, rows, dataset):
+        shards = range(len(dataset.manifest.shards))
+        for k in shards:
+            dataset.expect(k)
+        np.testing.assert_array_equal(np.concatenate([dataset.read(k).y for k in shards]), rows.y)
+
     def test_groups_are_whole(self, rows, dataset):
         if rows.qid is None:
             return
