@@ -33,7 +33,7 @@ _KERNELS = (*BUDGETED, *EXACT_KERNEL, *SAMPLED)
 _OF_SOLVERS = {  # options that only some solvers have; a name that is not here is for all
     "cut": ("ocas",),
     "target": _CERTIFIED,
-    "max_passes": _CERTIFIED,
+    "max_passes": (*LINEAR, *SAMPLED),  # smo reads the data once
     "max_cuts": (*LINEAR, *SAMPLED),
     "lanes": LINEAR,
     "row_cache": ("bundle-dca",),

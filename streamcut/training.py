@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 _JOBS = {  # by the task, or the family of solvers
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
+    "multiclass": ("streamcut.jobs.multiclass", "MulticlassJob"),
     "multivariate": ("streamcut.jobs.multivariate", "MultivariateJob"),
     "ranking": ("streamcut.jobs.ranking", "RankingJob"),
     "roc-area": ("streamcut.jobs.ranking", "RankingJob"),
     "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
+    "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),
 }
 
 

@@ -101,6 +101,14 @@ def squared_norms(chunk: Chunk) -> np.ndarray:
     return out
 
 
+def take(chunk: Chunk, rows: np.ndarray) -> Chunk:
+    """The rows `rows` of a chunk, in that order, in memory of their own; only features and labels."""
+    starts, lengths = chunk.indptr[rows], chunk.indptr[rows + 1] - chunk.indptr[rows]
+    indptr = np.append(0, np.cumsum(lengths))
+    places = np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
+    return Chunk(indptr, chunk.indices[places], None if chunk.data is None else chunk.data[places], chunk.y[rows])
+
+
 @dataclass(frozen=True, slots=True)
 class _SignPass:
     """Fills `square` and `sign` of the row state."""

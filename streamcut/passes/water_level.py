@@ -9,8 +9,6 @@ each basin's range move by turns, here one range of ranks, common to both basins
 goes with the k-th smallest of the other). Linear time on average; `work` arrays are reordered in place.
 """
 
-import numpy as np
-
 from streamcut.jit import kernel
 
 

@@ -125,6 +125,4 @@ def _reason(solver: RoundSolver, progress: Progress, limits: Limits, seconds: fl
 
 def as_records(history: list[Round]) -> list[dict[str, Any]]:
     """The history in JSON types."""
-    return [
-        {**{name: getattr(line, name) for name in Round.__slots__ if name != "figures"}, **line.figures} for line in history
-    ]
+    return [{**{name: getattr(line, name) for name in Round.__slots__ if name != "figures"}, **line.figures} for line in history]

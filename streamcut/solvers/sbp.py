@@ -23,6 +23,7 @@ optimum, "known to us".)
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,7 @@ from streamcut.passes import water_level
 
 _ALL, _POSITIVE, _NEGATIVE = 0, 1, -1
 _SEARCHES, _PRECISION = 60, 1e-9  # for the volume that suits C
+_OCEAN = 1e9  # times the largest response, for every row: no volume is above it, whatever C
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class StochasticBatchPerceptron:
         self._level: Level | None = None
         self._slack = np.inf
         self._next = 1  # the step after which ν is looked at again
+        self._ocean = _OCEAN * responses.n_rows * np.sqrt(self._largest)
         self._volume = responses.n_rows * (np.sqrt(self._largest) if nu is None else nu)
 
     @property
@@ -148,15 +151,15 @@ class StochasticBatchPerceptron:
         """The level of the mean responses, and its volume."""
         c = self.responses.c_sum / self.steps
         level = self._levels.find(c, self._volume)
-        return (level, self._volume) if self._C is None else self._best_for_C(c, level, self._C)
+        return (level, self._volume) if self._C is None else self._best_for(c, level, self._C)
 
-    def _best_for_C(self, c: np.ndarray, level: Level, C: float) -> tuple[Level, float]:
+    def _best_for(self, c: np.ndarray, level: Level, C: float) -> tuple[Level, float]:
         """The level whose 1/γ is the best scale of the responses `c` for C, and its volume.
 
         ½s² + C Σ max(0, 1 − s c_i) is convex in s = 1/γ, so the sign of its slope says whether more water is needed; where the
         rows under water stay the same, a Newton step goes right there.
         """
-        volume, low, high = self._volume, 0.0, np.inf
+        volume, low, high = self._volume, 0.0, self._ocean
         for _ in range(_SEARCHES):
             if level.total * level.gamma * C < 1.0:
                 low = volume
@@ -165,7 +168,7 @@ class StochasticBatchPerceptron:
             rows = level.covered * (2 if self._levels.two else 1)
             wanted = rows / (C * level.total) - level.total if level.total > 0.0 else np.inf
             if not low < wanted < high:
-                wanted = 2.0 * volume if high == np.inf else 0.5 * (low + high)
+                wanted = min(2.0 * volume, 0.5 * (low + high))
             if abs(wanted - volume) <= _PRECISION * volume:
                 break
             volume = wanted
@@ -189,7 +192,7 @@ class StochasticBatchPerceptron:
         return {
             "margin": level.gamma,
             "nu": nu,
-            "norm": np.sqrt(max(square, 0.0)) / level.gamma,
+            "norm": math.sqrt(max(square, 0.0)) / level.gamma,
             "mean_hinge": nu / level.gamma,
         }
 

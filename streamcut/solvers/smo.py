@@ -26,8 +26,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.chunk import Chunk, concatenate
-from streamcut.execution.kernel_columns import KernelColumn, scores_in_memory, squared_norms
+from streamcut.chunk import Chunk
+from streamcut.execution.kernel_columns import KernelColumn, scores_in_memory, squared_norms, take
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.passes import smo
@@ -184,7 +184,7 @@ class SMO:
         if len(support) == 0:
             return np.zeros(len(rows))
         self.evaluations += len(support) * len(rows)
-        others = concatenate([self._chunk.rows(i, i + 1) for i in support.tolist()])
+        others = take(self._chunk, support)
         coefficients = self.alpha[support] * self._sign[support]
         return scores_in_memory(
             self._kernel, rows, self._chunk, self._squares, others, self._squares[support], coefficients,
@@ -248,7 +248,8 @@ class Stage:
 
 def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopReason, list[Stage]]:
     """Lower the tolerance until the gap is what the rule of `progress` asks for; the value that is returned is exact."""
-    rule, started, history = progress.rule, time.monotonic(), []
+    rule, started = progress.rule, time.monotonic()
+    history: list[Stage] = []
 
     def over() -> bool:
         return progress.stop() or (rule.max_time is not None and time.monotonic() - started >= rule.max_time)
@@ -287,7 +288,7 @@ def balance(alpha: np.ndarray, signs: np.ndarray, upper: np.ndarray) -> None:
 
 
 def best_intercept(signs: np.ndarray, upper: np.ndarray, responses: np.ndarray) -> float:
-    """The b that minimises Σ C_i max(0, 1 − c_i − y_i b): convex and piecewise linear, its slope jumps by C_i at y_i (1 − c_i)."""
+    """The b with the least Σ C_i max(0, 1 − c_i − y_i b): convex, piecewise linear, its slope jumps by C_i at y_i (1 − c_i)."""
     places = signs * (1.0 - responses)
     order = np.argsort(places, kind="stable")
     slopes = np.cumsum(upper[order])

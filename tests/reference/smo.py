@@ -16,7 +16,9 @@ def solve(K, signs, upper, *, bias: bool, tolerance: float = 1e-10, steps: int =
             after = min(max(alpha[i] - gradient[i] / max(Q[i, i], 1e-12), 0.0), upper[i])
             gradient += (after - alpha[i]) * Q[i]
             alpha[i] = after
-            move = np.where(alpha <= 0.0, np.minimum(gradient, 0.0), np.where(alpha >= upper, np.maximum(gradient, 0.0), gradient))
+            move = np.where(
+                alpha <= 0.0, np.minimum(gradient, 0.0), np.where(alpha >= upper, np.maximum(gradient, 0.0), gradient)
+            )
             if i == n - 1 and np.abs(move).max() < tolerance:
                 break
             continue

@@ -1,0 +1,235 @@
+"""Two classes with a kernel, exact: SMO, the stochastic batch perceptron, and its rivals."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamcut.chunk import Chunk
+from streamcut.config import TrainOptions
+from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.kernel_columns import Responses, take
+from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.runner import PassRunner
+from streamcut.execution.whole_data import read_whole, variance, whole_bytes
+from streamcut.io.dataset import Dataset
+from streamcut.io.manifest import Manifest
+from streamcut.io.opening import open_dataset
+from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.jobs.job import Needs
+from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
+from streamcut.kernels.kernel import Kernel
+from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.kernel import KernelModel
+from streamcut.passes.kernel_columns import WIDTH
+from streamcut.solvers import kernel_rounds, smo
+from streamcut.solvers.kernel_pegasos import KernelPegasos
+from streamcut.solvers.kernel_perceptron import KernelPerceptron
+from streamcut.solvers.kernel_rounds import Limits, RoundSolver
+from streamcut.solvers.kernel_sdca import KernelSDCA
+from streamcut.solvers.progress import Progress
+from streamcut.solvers.sbp import StochasticBatchPerceptron
+from streamcut.units import parse_size
+
+_EPOCHS = 1.0  # unless epochs or max_evaluations are given
+_ROUND_BYTES = 96  # of a row: responses, their sums, norms, signs, what the water level and drawing take for a while
+_SMO_BYTES = 160  # of a row: α, gradient, bounds, norms, and what is made of them at the end
+_SUPPORT_BYTES = 800  # of a support row that a round solver keeps, beside its entries
+_SCORING_BYTES = 96 << 20  # of scoring held-out rows
+
+
+@dataclass(frozen=True)
+class ExactKernelJob:
+    """What is to be computed. `labels` are (negative, positive); `rest`: the negative one stands for several."""
+
+    options: TrainOptions
+    labels: tuple[float, float]
+    rest: bool
+    lanes: Lanes
+    workers: int
+    held_out: Dataset | None = None
+    task: ClassVar[str] = "binary"
+    distributable: ClassVar[bool] = False
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        solver, statistics = options.chosen_solver, manifest.statistics
+        if options.task not in ("auto", "binary"):
+            raise UsageError(f"task: {solver} trains for two classes; choose one against the rest with positive_label")
+        negative, positive, rest = two_labels(statistics, options.positive_label)
+        if solver not in ("smo", "sbp") and options.bias != 0.0:
+            raise UsageError(f"bias: {solver} has none; give bias 0, or take solver smo or sbp")
+        if solver != "smo" and (statistics.weight_sum is not None or options.positive_weight != 1.0):
+            raise UsageError(f"{solver} knows no weights of rows or classes; take solver smo")
+        held_out = None if options.validation is None else open_dataset(options.validation)
+        if held_out is not None and held_out.manifest.statistics.n_features > statistics.n_features:
+            raise BadInputError(
+                f"validation: {options.validation} has {held_out.manifest.statistics.n_features:,} features, the data only "
+                f"{statistics.n_features:,}"
+            )
+        threads, lanes = threads_wanted(options), plan_lanes(statistics)
+        return cls(options, (negative, positive), rest, lanes, min(threads, len(lanes)), held_out)
+
+    def needs(self, manifest: Manifest) -> Needs:
+        """Nothing of it can be on disk: kernel solvers look at all responses in every step."""
+        m, solver = manifest.statistics.n_rows, self.options.chosen_solver
+        if solver == "smo":
+            rows = 0 if manifest.backend == "memory" and len(manifest.shards) == 1 else whole_bytes(manifest)
+            more = [("all rows", rows), ("support rows at most", whole_bytes(manifest)), ("dual variables", _SMO_BYTES * m)]
+            return Needs(manifest.statistics.n_features, vectors=2, row_cache=self._cache_wanted(m), more=tuple(more))
+        share = min(1.0, self._most_columns(m) / m)
+        batch = min(self.options.batch or 1, m)
+        more = [
+            (f"responses, {_ROUND_BYTES} bytes × {m:,} rows", _ROUND_BYTES * m),
+            ("support rows at most", int(share * (whole_bytes(manifest) + _SUPPORT_BYTES * m)) + 1),
+            ("rows of a batch", 8 * batch * batch + 16 * batch * manifest.statistics.max_row_nnz),
+            ("block of rows", self.workers * 8 * WIDTH * WIDTH * manifest.statistics.max_row_nnz),
+        ]
+        if manifest.backend != "memory":
+            more.append(("buffers to fetch support rows", buffer_bytes(manifest)))
+        if self.held_out is not None:
+            own = 0 if self.held_out.path is None else buffer_bytes(self.held_out.manifest)
+            more.append(("scoring held-out rows", _SCORING_BYTES + own))
+        return Needs(manifest.statistics.n_features, vectors=2, more=tuple(more))
+
+    def _most_columns(self, m: int) -> float:
+        """Rows that steps can change at most."""
+        limits = self._limits
+        by_epochs = np.inf if limits.epochs is None else limits.epochs * m
+        return min(by_epochs, np.inf if limits.evaluations is None else limits.evaluations / m) + (self.options.batch or 1)
+
+    @property
+    def _limits(self) -> Limits:
+        options = self.options
+        epochs = options.epochs or (None if options.max_evaluations or options.max_time else _EPOCHS)
+        return Limits(epochs, options.max_evaluations)
+
+    def _cache_wanted(self, m: int) -> tuple[int, int]:
+        """(least, most) bytes of the cache of kernel columns: two of them, and all."""
+        least, most = 8 * m, 4 * m * m
+        if self.options.kernel_cache == "auto":
+            return least, max(least, most)
+        size = max(parse_size(self.options.kernel_cache, option="kernel_cache", total=most), least)
+        return size, size
+
+    def warm_up(self, manifest: Manifest) -> None:
+        y = np.where(np.arange(40) % 3, self.labels[1], self.labels[0])
+        options = replace(self.options, epochs=None, max_evaluations=None, validation=None)
+        if options.chosen_solver != "smo":
+            options = replace(options, epochs=1.0)
+        on_few_rows(manifest, y, self.workers, replace(self, options=options, held_out=None).solve)
+
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+        raise UsageError(f"checkpoint: {self.options.chosen_solver} writes none; leave it out")
+
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> KernelModel:
+        kernel = self._kernel(runner.feed)
+        make = self._by_smo if self.options.chosen_solver == "smo" else self._by_rounds
+        manifest = runner.feed.data.manifest
+        return replace(
+            make(runner, progress, plan, kernel),
+            solver=self.options.chosen_solver,
+            parameters=self.options.as_dict(),
+            fingerprint=manifest.fingerprint,
+        )
+
+    def _kernel(self, feed: Feed) -> Kernel:
+        options, gamma = self.options, self.options.gamma
+        if options.kernel == "linear":
+            return Kernel("linear")
+        if gamma == "auto":
+            spread = variance(feed)
+            if spread == 0.0:
+                raise BadInputError("gamma: auto cannot tell, for all values of all features are equal; give a number")
+            gamma = 1.0 / (feed.data.manifest.statistics.n_features * spread)
+        return Kernel(options.kernel, float(gamma), options.degree, options.coef0)
+
+    def _by_smo(self, runner: PassRunner, progress: Progress, plan: MemoryPlan, kernel: Kernel) -> KernelModel:
+        options = self.options
+        rows, _ = read_whole(runner.feed)
+        signs = np.where(rows.y == self.labels[1], 1, -1).astype(np.int8)
+        upper = options.C * np.where(signs > 0, options.positive_weight, 1.0)
+        if rows.weight is not None:
+            upper *= rows.weight
+        d, c_bar = runner.feed.data.manifest.statistics.n_features, float(upper.sum())
+        state = smo.SMO(
+            rows, kernel, signs, upper, dimension=d, bias=options.bias != 0.0, cache_bytes=plan.row_cache, workers=self.workers
+        )
+        value, reason, history = smo.run(state, progress, c_bar)
+        (support,) = np.nonzero(state.alpha)
+        certificate = Certificate(
+            value.primal, value.dual, c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason
+        )
+        return self._model(
+            kernel,
+            take(rows, support),
+            state.alpha[support] * signs[support],
+            value.intercept,
+            reason=reason,
+            certificate=certificate,
+            facts={"evaluations": state.evaluations, "steps": state.steps},
+            history=[asdict(stage) for stage in history],
+            dimension=d,
+        )
+
+    def _by_rounds(self, runner: PassRunner, progress: Progress, plan: MemoryPlan, kernel: Kernel) -> KernelModel:
+        responses = Responses(runner, kernel, self.labels[1], averaged=self.options.chosen_solver == "sbp")
+        d = runner.feed.data.manifest.statistics.n_features
+
+        def model(alpha: np.ndarray, intercept: float, **known: Any) -> KernelModel:
+            rows, coefficients = responses.support(alpha)
+            return self._model(kernel, rows, coefficients, intercept, dimension=d, **known)
+
+        def error(alpha: np.ndarray, intercept: float) -> float:
+            assert self.held_out is not None
+            return error_of(model(alpha, intercept), self.held_out)
+
+        solver = self._round_solver(responses)
+        fit = kernel_rounds.run(solver, progress, self._limits, None if self.held_out is None else error)
+        history = kernel_rounds.as_records(fit.history)
+        facts = {name: value for name, value in history[-1].items() if name not in ("iteration", "seconds") and value is not None}
+        return model(fit.alpha, fit.intercept, reason=fit.reason, facts=facts, history=history)
+
+    def _round_solver(self, responses: Responses) -> RoundSolver:
+        options, batch = self.options, self.options.batch or 1
+        random = np.random.default_rng(options.seed)
+        solver = options.chosen_solver
+        if solver == "sbp":
+            by = {"C": options.C} if options.nu is None else {"nu": options.nu}
+            return StochasticBatchPerceptron(responses, batch=batch, bias=options.bias != 0.0, random=random, **by)
+        if solver == "pegasos":
+            return KernelPegasos(responses, C=options.C, batch=batch, random=random)
+        if solver == "sdca":
+            return KernelSDCA(responses, C=options.C, batch=batch, random=random)
+        return KernelPerceptron(responses, batch=batch, random=random)
+
+    def _model(
+        self, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float, *, dimension: int, **known: Any
+    ) -> KernelModel:
+        values = np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64)
+        options = self.options
+        return KernelModel(
+            support=sp.csr_array((values, rows.indices, rows.indptr), shape=(rows.n_rows, dimension)),
+            coefficients=np.ascontiguousarray(coefficients, np.float64),
+            kernel=kernel,
+            labels=self.labels,
+            C=float(options.C),
+            intercept=float(intercept),
+            positive_weight=float(options.positive_weight),
+            rest=self.rest,
+            **known,
+        )
+
+
+def error_of(model: KernelModel, data: Dataset) -> float:
+    """Part of the rows of `data` whose class `model` gets wrong. Raises BadInputError for labels that it does not know."""
+    feed, m, wrong = Feed(data), data.manifest.statistics.n_rows, 0
+    for block in feed.blocks(0, m, feed.buffers(), Traffic()):
+        said = model.score_chunk(block) > 0.0
+        wrong += int(np.count_nonzero(said != model.is_positive(block.y, block.first_row)))
+    return wrong / m
