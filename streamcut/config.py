@@ -24,7 +24,7 @@ CHOICES = {
     "normalisation": ("pairs", "queries"),
     "cut": ("predicted", "exact"),
     "kernel": ("linear", "rbf", "poly"),
-    "maintenance": ("merge", "remove", "project"),
+    "maintenance": ("merge", "remove", "project", "none"),
 }
 
 _CERTIFIED = (*LINEAR, *SAMPLED, "smo")
@@ -146,7 +146,9 @@ class TrainOptions:
         """`solver`, or what "auto" stands for."""
         if self.solver != "auto":
             return self.solver
-        return "ocas" if self.kernel == "linear" or self.nystroem is not None else "bsca"
+        if self.kernel != "linear" and self.nystroem is None:
+            return "bsca"
+        return "bundle-dca" if (self.task, self.strategy) == ("multiclass", "crammer-singer") else "ocas"
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():

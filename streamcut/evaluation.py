@@ -10,6 +10,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.errors import UsageError
 from streamcut.measures.binary import BinaryMeasures
+from streamcut.measures.multiclass import MulticlassMeasures
 from streamcut.measures.ranking import RankingMeasures, RocAreaMeasures
 from streamcut.measures.sequence import SequenceMeasures
 from streamcut.models.model import Model
@@ -30,6 +31,7 @@ class Measures(Protocol):
 
 _OF_TASK: dict[str, Any] = {
     "binary": BinaryMeasures,
+    "multiclass": MulticlassMeasures,
     "ranking": RankingMeasures,
     "roc-area": RocAreaMeasures,
     "sequence": SequenceMeasures,

@@ -58,8 +58,9 @@ class MulticlassDualOracle(MulticlassOracle):
         sums = self._read(DualPass(self._risk, self._grids, self.C, self._bias, ascent, order, first))
         if first:
             self.total_weight = sums.weight
-        cuts, b = sums.cuts / self.total_weight, sums.b / self.total_weight
-        return Cut(cuts[:, 0].reshape(-1), float(b[0])), Cut(cuts[:, 1].reshape(-1), float(b[1]))
+        sums.cuts /= self.total_weight
+        b = sums.b / self.total_weight
+        return Cut(sums.cuts[:, 0].reshape(-1), float(b[0])), Cut(sums.cuts[:, 1].reshape(-1), float(b[1]))
 
     def follow(self, merges: list[Merge]) -> None:
         """Rows' shares follow the bundle's merges. The data is not read."""

@@ -35,8 +35,10 @@ _DIGEST = 64  # hexadecimal digits
 _FIRST_MEMBER = b"meta.json.npy"
 _KINDS = {  # what a file calls a class, and where that is
     "linear": ("streamcut.models.linear", "LinearModel"),
+    "multiclass": ("streamcut.models.multiclass", "MulticlassModel"),
     "kernel": ("streamcut.models.kernel", "KernelModel"),
     "sequence": ("streamcut.models.sequence", "SequenceModel"),
+    "kernel-sequence": ("streamcut.models.sequence", "KernelSequenceModel"),
 }
 
 

@@ -35,7 +35,7 @@ def merge_shares(codes, into, gone, weight):
 
 @kernel
 def _project(point, sorted_point):
-    """`point` becomes the nearest one of the simplex, in place (Held, Wolfe & Crowder 1974); `sorted_point` is room to sort it."""
+    """`point` becomes the nearest one of the simplex, in place (Held, Wolfe & Crowder 1974); `sorted_point` is room for it."""
     n = len(point)
     for k in range(n):  # insertion sort, decreasing
         value, place = point[k], k

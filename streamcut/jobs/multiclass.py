@@ -1,0 +1,154 @@
+"""Several classes at once, the Crammer-Singer loss, linear: by cutting planes or bundle-dca."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from streamcut.config import TrainOptions
+from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.multiclass_dual import MulticlassDualOracle, room_bytes
+from streamcut.execution.multiclass_oracle import MulticlassOracle
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.runner import PassRunner
+from streamcut.io.manifest import Manifest, Statistics
+from streamcut.jobs.job import Needs
+from streamcut.jobs.linear import Trainer, bundle_size, certificate, on_few_rows, threads_wanted
+from streamcut.models.certificate import Certificate
+from streamcut.models.model import Model
+from streamcut.models.multiclass import MulticlassModel
+from streamcut.risks.crammer_singer import CrammerSinger
+from streamcut.solvers import bundle_dca, cpa, ocas
+from streamcut.solvers.progress import Iteration, Progress, Solution
+
+_DCA_LANE_WORK = 1 << 25  # entries × classes; the number of lanes decides which bits come out, so it is not that of threads
+_DCA_LANES = 4
+_DCA_VECTORS = 4  # dense vectors of a worker of bundle-dca: its running W, two cuts, a lane ahead
+
+
+@dataclass(frozen=True)
+class MulticlassJob:
+    """What is to be computed."""
+
+    options: TrainOptions
+    risk: CrammerSinger
+    solver: str
+    max_cuts: int
+    lanes: Lanes
+    workers: int
+    distributable: ClassVar[bool] = True
+    task: ClassVar[str] = "multiclass"
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        statistics, solver, lanes = manifest.statistics, options.chosen_solver, options.lanes
+        labels = several_labels(statistics)
+        max_cuts = options.max_cuts or bundle_size((statistics.n_features + (options.bias != 0.0)) * len(labels))
+        if solver == "bundle-dca":
+            _refuse_cache(options)
+            max_cuts = options.max_cuts or bundle_dca.MAX_CUTS
+            lanes = lanes or min(_DCA_LANES, max(1, statistics.nnz * len(labels) // _DCA_LANE_WORK))
+        chosen = plan_lanes(statistics, lanes)
+        return cls(options, CrammerSinger(labels), solver, max_cuts, chosen, min(threads_wanted(options), len(chosen)))
+
+    def needs(self, manifest: Manifest) -> Needs:
+        """Row state: class and weight, two scores for each class, and the shares of each in the cuts of bundle-dca."""
+        statistics, K, dual = manifest.statistics, self.risk.classes, self.solver == "bundle-dca"
+        row_bytes, more = 0, []
+        if self.solver == "cpa":
+            block = max(shard.rows for shard in manifest.shards)
+            more.append((f"scores of rows at work, {self.workers} workers × {K} classes", 8 * K * block * self.workers))
+        else:
+            row_bytes = 4 + 16 * K + 8 * (statistics.weight_sum is not None)
+        if dual:
+            row_bytes += 2 * K * self.max_cuts
+            more.append((f"groups of rows at work, {self.workers} workers", room_bytes(statistics, K) * self.workers))
+        return Needs(
+            dimension=(statistics.n_features + (self.options.bias != 0.0)) * K,
+            max_cuts=self.max_cuts,
+            vectors=_DCA_VECTORS if dual else 1,
+            row_bytes=row_bytes,
+            more=tuple(more),
+        )
+
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+        chosen = {name: getattr(self.options, name) for name in ("C", "cut", "bias", "tol", "tol_relative", "strategy")}
+        return {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes), **chosen}
+
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+        return self.trainer(runner, plan).train(self.options.C, progress)
+
+    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
+        """For one C after another."""
+        common = {"C": self.options.C, "bias": self.options.bias}
+        oracle: MulticlassOracle
+        if self.solver == "bundle-dca":
+            oracle = MulticlassDualOracle(runner, self.risk, **common, max_cuts=self.max_cuts)
+            solve = partial(bundle_dca.solve, oracle, max_cuts=self.max_cuts)
+        elif self.solver == "cpa":
+            oracle = MulticlassOracle(runner, self.risk, **common, keep_margins=False)
+            solve = partial(cpa.solve, oracle, max_cuts=self.max_cuts)
+        else:
+            oracle = MulticlassOracle(runner, self.risk, **common, keep_margins=True)
+            solve = partial(ocas.solve, oracle, max_cuts=self.max_cuts, cut=self.options.cut)
+        return Trainer(oracle, solve, partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest))
+
+    def _model(self, solution: Solution, C: float, *, oracle: MulticlassOracle, manifest: Manifest) -> MulticlassModel:
+        options = replace(self.options, C=C, lanes=len(self.lanes))
+        W = solution.w.reshape(-1, self.risk.classes)
+        return multiclass_model(W, options, self.risk.labels, (certificate(solution, oracle.c_bar, options),),
+                                self.solver, solution.history, manifest)  # fmt: skip
+
+    def warm_up(self, manifest: Manifest) -> None:
+        y = np.resize(self.risk.labels, 8)
+        on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4).solve)
+
+
+def several_labels(statistics: Statistics) -> tuple[float, ...]:
+    """The labels, increasing. Raises BadInputError when there are fewer than two, or too many to be classes."""
+    found = statistics.labels
+    if found is None:
+        raise BadInputError("the data has more than 4096 different labels: these are no classes; choose another --task")
+    if len(found) == 1:
+        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; training needs two classes")
+    return tuple(sorted(found))
+
+
+def multiclass_model(
+    W: np.ndarray,
+    options: TrainOptions,
+    labels: tuple[float, ...],
+    certificates: tuple[Certificate, ...],
+    solver: str,
+    history: list[Iteration],
+    manifest: Manifest,
+) -> MulticlassModel:
+    """The model with weights W (D, K)."""
+    d = manifest.statistics.n_features
+    return MulticlassModel(
+        weights=W[:d].copy(),
+        intercepts=W[d] * options.bias if options.bias else np.zeros(len(labels)),
+        bias=float(options.bias),
+        labels=labels,
+        C=float(options.C),
+        strategy=options.strategy,
+        certificates=certificates,
+        task="multiclass",
+        solver=solver,
+        history=[asdict(iteration) for iteration in history],
+        parameters=options.as_dict(),
+        fingerprint=manifest.fingerprint,
+    )
+
+
+def _refuse_cache(options: TrainOptions) -> None:
+    """bundle-dca for several classes keeps no rows."""
+    default = TrainOptions()
+    if options.row_cache not in (default.row_cache, "0"):
+        raise UsageError(f"row_cache: {options.row_cache!r} is for two classes; task multiclass keeps no rows in memory")
+    if options.sweeps != default.sweeps:
+        raise UsageError(f"sweeps: {options.sweeps} is for the cached rows of two classes, which task multiclass does not have")

@@ -1,0 +1,82 @@
+"""Measures of a classifier for several classes, all from the confusion matrix."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.measures.binary import ratio
+from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
+from streamcut.passes import multiclass
+
+
+class MulticlassMeasures:
+    """Measures over rows of weight u_i (1 unless given); None where one is undefined, such as the recall of an absent class.
+
+    Balanced accuracy is the mean recall of the classes that occur; macro F1 the mean F1 of those that occur or are predicted;
+    micro F1 is the accuracy, since every row has one label. The mean loss is that of the model's strategy: Crammer-Singer's, or
+    the sum of the hinge losses of all classes.
+    """
+
+    to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "balanced_accuracy", "macro_f1", "micro_f1")
+
+    def __init__(self, model: MulticlassModel) -> None:
+        self._model = model
+        self._confusion = np.zeros((len(model.labels), len(model.labels)))
+        self._rows, self._loss = 0, 0.0
+
+    def add(self, chunk: Chunk, scores: np.ndarray) -> None:
+        """Take rows and their scores; raises BadInputError for labels that the model does not know."""
+        target = self._model.classes_of(chunk.y, chunk.first_row)
+        u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
+        np.add.at(self._confusion, (target, scores.argmax(axis=1)), u)
+        self._rows += chunk.n_rows
+        self._loss += float(u @ self._losses(target, scores))
+
+    def _losses(self, target: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        if self._model.strategy == CRAMMER_SINGER:
+            losses = np.empty(len(target))
+            multiclass.losses(target, scores, losses)
+            return losses
+        own = np.arange(scores.shape[1]) == target[:, None]
+        return np.maximum(0.0, 1.0 - np.where(own, scores, -scores)).sum(axis=1)
+
+    def measures(self) -> dict[str, Any]:
+        """Every measure by its name: figures of the whole first, then those of each class, and the confusion matrix.
+
+        `confusion_matrix[t][p]` is the weight of rows of the t-th label (of `labels`) that were given the p-th.
+        """
+        confusion = self._confusion
+        total, hits = float(confusion.sum()), np.diag(confusion)
+        truths, claims = confusion.sum(axis=1), confusion.sum(axis=0)
+        classes = [
+            {
+                "label": label,
+                "precision": ratio(float(hit), float(claim)),
+                "recall": ratio(float(hit), float(truth)),
+                "f1": ratio(2 * float(hit), float(truth + claim)),
+                "support": float(truth),
+            }
+            for label, hit, truth, claim in zip(self._model.labels, hits, truths, claims, strict=True)
+        ]
+        accuracy = ratio(float(hits.sum()), total)
+        return {
+            "accuracy": accuracy,
+            "balanced_accuracy": _mean([each["recall"] for each in classes]),
+            "macro_f1": _mean([each["f1"] for each in classes]),
+            "micro_f1": accuracy,
+            "mean_loss": ratio(self._loss, total),
+            "rows": self._rows,
+            "weight": total,
+            "labels": list(self._model.labels),
+            "classes": classes,
+            "confusion_matrix": confusion.tolist(),
+        }
+
+
+def _mean(values: list[float | None]) -> float | None:
+    """Mean of those that are defined."""
+    defined = [value for value in values if value is not None]
+    return ratio(sum(defined), len(defined))

@@ -1,0 +1,140 @@
+"""A linear classifier for K classes: one weight vector for each, the highest score wins."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError
+from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
+from streamcut.passes import multiclass
+
+CRAMMER_SINGER = "crammer-singer"
+
+
+@dataclass(frozen=True, eq=False)
+class MulticlassModel(Model):
+    """scores(x) = weightsᵀ x + intercepts; the label of the highest, the first of equals.
+
+    weights       float64 (n_features, K)
+    intercepts    float64 (K,): weights of the bias feature × `bias`
+    bias          value of the constant feature that training added to every row, 0 = none; its weights are regularised
+    labels        K of them, as the user wrote them, increasing
+    strategy      "crammer-singer": all classes are one problem; "one-against-rest": each its own
+    certificates  of the one problem, or of each class in the order of `labels`
+    """
+
+    weights: np.ndarray
+    intercepts: np.ndarray
+    bias: float
+    labels: tuple[float, ...]
+    C: float
+    strategy: str
+    certificates: tuple[Certificate, ...]
+
+    kind: ClassVar[str] = "multiclass"
+
+    @property
+    def n_features(self) -> int:
+        return len(self.weights)
+
+    @property
+    def scores_per_row(self) -> int:
+        return len(self.labels)
+
+    @property
+    def augmented_weights(self) -> np.ndarray:
+        """float64 (n_features + 1 with a bias feature, K): what training minimises over, the bias feature's weights last."""
+        if not self.bias:
+            return self.weights
+        return np.vstack([self.weights, self.intercepts / self.bias])
+
+    @property
+    def converged(self) -> bool:
+        return all(certificate.converged for certificate in self.certificates)
+
+    @property
+    def stop_reason(self) -> StopReason:
+        """Why training ended, of the first class that did not converge if there is one."""
+        return next((c.stop_reason for c in self.certificates if not c.converged), StopReason.CONVERGED)
+
+    def in_words(self) -> str:
+        if self.strategy == CRAMMER_SINGER:
+            return self.certificates[0].in_words()
+        done = sum(certificate.converged for certificate in self.certificates)
+        worst = int(np.argmax([certificate.gap_per_c_bar for certificate in self.certificates]))
+        return (
+            f"{done} of {len(self.labels)} classes converged. Furthest from its optimum is {self.labels[worst]:g} against "
+            f"the rest. {self.certificates[worst].in_words()}"
+        )
+
+    def result(self) -> dict[str, Any]:
+        if self.strategy == CRAMMER_SINGER:
+            return certificate_result(self.certificates[0])
+        names = [f"{label:.17g}" for label in self.labels]
+        by_label = {name: certificate_result(c) for name, c in zip(names, self.certificates, strict=True)}
+        return {"converged": self.converged, "stop_reason": self.stop_reason, "classes": by_label}
+
+    def score_chunk(self, chunk: Chunk) -> np.ndarray:
+        scores = np.empty((chunk.n_rows, len(self.labels)))
+        W = np.ascontiguousarray(self.augmented_weights)
+        multiclass.scores(chunk.indptr, chunk.indices, chunk.data, W, self.bias, scores)
+        return scores
+
+    def labels_of(self, scores: np.ndarray) -> np.ndarray:
+        """The labels, float64 (n,), that belong to `scores` (n, K)."""
+        return np.asarray(self.labels)[scores.argmax(axis=1)]
+
+    def classes_of(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
+        """The class 0 … K − 1 of each label, int64 (n,). Raises BadInputError for a label unknown here."""
+        labels = np.asarray(self.labels)
+        found = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
+        unknown = labels[found] != y
+        if unknown.any():
+            row = int(np.argmax(unknown))
+            some = ", ".join(f"{label:g}" for label in self.labels[:10])
+            more = f" and {len(labels) - 10} more" if len(labels) > 10 else ""
+            raise BadInputError(f"row {first_row + row} (0-based) has label {y[row]:g}, but the model knows only {some}{more}")
+        return found
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        meta = {
+            "n_features": self.n_features,
+            "labels": list(self.labels),
+            "bias": self.bias,
+            "C": self.C,
+            "strategy": self.strategy,
+            "certificates": [asdict(certificate) for certificate in self.certificates],
+        }
+        return meta, {"weights": self.weights, "intercepts": self.intercepts}
+
+    @classmethod
+    def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        labels = tuple(float(label) for label in meta["labels"])
+        return cls(
+            weights=checked(arrays, "weights", meta["n_features"], len(labels)),
+            intercepts=checked(arrays, "intercepts", len(labels)),
+            bias=float(meta["bias"]),
+            labels=labels,
+            C=float(meta["C"]),
+            strategy=meta["strategy"],
+            certificates=tuple(certificate_from(each) for each in meta["certificates"]),
+            **common_from(meta),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "n_features": self.n_features,
+            "n_nonzero_weights": int(np.count_nonzero(self.weights)),
+            "norm": float(np.linalg.norm(self.augmented_weights)),
+            "bias": self.bias,
+            "classes": len(self.labels),
+            "labels": list(self.labels),
+            "C": self.C,
+            "strategy": self.strategy,
+            "certificate": self.result(),
+        }
