@@ -1,0 +1,51 @@
+"""What one-against-rest training sees of the data: cuts, losses and steps of many classes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamcut.execution import rest_passes
+from streamcut.execution.multiclass_oracle import MulticlassOracle
+from streamcut.execution.oracle import Cut
+from streamcut.execution.runner import PassRunner
+from streamcut.risks.crammer_singer import CrammerSinger
+
+
+class RestOracle(MulticlassOracle):
+    """F_k(w) = ½‖w‖² + C Σ u_i max(0, 1 ∓ ⟨w, x_i⟩) for each class k, w of length `features`, d or d + 1 with a bias feature.
+
+    `active` (A) are the classes at work; it is also their `LossesAlongLines`. `c_bar` is that of each class.
+    """
+
+    def __init__(self, runner: PassRunner, risk: CrammerSinger, *, C: float, bias: float) -> None:
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
+        self.features = self.dimension // risk.classes
+        self.active = np.arange(risk.classes)
+
+    def start_all(self) -> list[Cut]:
+        """One pass at w = 0: the cut of each class there; sets `total_weight`."""
+        zeros = np.zeros(len(self.active))
+        return self._cuts(np.zeros((self.features, len(zeros))), zeros, first=True)
+
+    def score_and_cut_all(self, w: Sequence[np.ndarray], kappa: np.ndarray) -> list[Cut]:
+        """One pass: the margins of each active class's w, and its cut at w_b + κ(w − w_b)."""
+        return self._cuts(np.stack(w, axis=1), kappa)
+
+    def step_all(self, k: np.ndarray) -> np.ndarray:
+        """Make w_b + k(w − w_b) the best points; returns Σ u_i ℓ_i of each there. The data is not read."""
+        return self._runner.run(rest_passes.StepPass(self.active, k))[0].sum(axis=1)
+
+    def slopes_at_zero(self) -> np.ndarray:
+        return self._runner.run(rest_passes.SlopesPass(self.active))[0].sum(axis=1)
+
+    def histograms(self, low: np.ndarray, width: np.ndarray) -> np.ndarray:
+        return self._runner.run(rest_passes.HistogramsPass(self.active, low, width))[0]
+
+    def _cuts(self, W: np.ndarray, kappa: np.ndarray, *, first: bool = False) -> list[Cut]:
+        sums = self._read(rest_passes.RestPass(self._risk, self._grids, W, self.active, kappa, self._bias, first))
+        if first:
+            self.total_weight = sums.weight
+        sums.a /= self.total_weight
+        return [Cut(np.ascontiguousarray(sums.a[:, a]), float(b / self.total_weight)) for a, b in enumerate(sums.b)]
