@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _JOBS = {  # by the task, or the family of solvers
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
     "multiclass": ("streamcut.jobs.multiclass", "MulticlassJob"),
+    "one-against-rest": ("streamcut.jobs.one_against_rest", "RestJob"),
     "multivariate": ("streamcut.jobs.multivariate", "MultivariateJob"),
     "ranking": ("streamcut.jobs.ranking", "RankingJob"),
     "roc-area": ("streamcut.jobs.ranking", "RankingJob"),
@@ -207,6 +208,8 @@ def _job_class(options: TrainOptions) -> type[Job]:
         name = "multivariate"
     if name not in _JOBS:
         raise UsageError(f"task {options.task} with solver {solver} is not offered")
+    if name == "multiclass" and options.strategy == "one-against-rest":
+        name = options.strategy
     module, attribute = _JOBS[name]
     return getattr(import_module(module), attribute)
 
