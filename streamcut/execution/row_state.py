@@ -61,6 +61,8 @@ class RowState:
                 self._maps[name] = mmap.mmap(file.fileno(), size)
         except FileNotFoundError:
             raise NotFoundError(f"--scratch: {folder} is not a folder; create it first") from None
+        except PermissionError:
+            raise NotFoundError(f"--scratch: {folder} cannot be written to; choose another folder") from None
         return np.frombuffer(self._maps[name], dtype).reshape(shape)
 
 
