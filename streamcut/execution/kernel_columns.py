@@ -238,17 +238,16 @@ class Responses:
         slot = self._slots.get(row)
         return 0.0 if slot is None else float(self._alpha[0, slot])
 
-    def gram(self, rows: np.ndarray) -> np.ndarray:
-        """y_i y_j k(x_i, x_j) among `rows`, float64 (b, b); counted as b(b − 1) / 2 evaluations."""
+    def square_of(self, rows: np.ndarray, steps: np.ndarray) -> float:
+        """‖Σ step_i y_i φ(x_i)‖² for the distinct `rows`; more than one are counted as b² evaluations."""
+        squares = self._runner.rows["square"][rows]
+        if len(rows) == 1:
+            return float(steps[0] * steps[0] * self.kernel.diagonal(squares)[0])
         self._take_in(rows)
-        signs = self.signs[rows].astype(np.float64)
-        chunk, squares = self._chunk(rows), self._runner.rows["square"]
-        self.evaluations += len(rows) * (len(rows) - 1) // 2
-        columns = [
-            KernelColumn(self.kernel, chunk.rows(i, i + 1), squares[row], self._dimension).over(chunk, squares[rows])
-            for i, row in enumerate(rows)
-        ]
-        return np.array(columns) * signs * signs[:, None]
+        chunk, coefficients, products = self._chunk(rows), steps * self.signs[rows], np.zeros(len(rows))
+        add_scores(self.kernel, None, chunk, squares, chunk, squares, coefficients, self._dimension, products)
+        self.evaluations += len(rows) ** 2
+        return float(coefficients @ products)
 
     def step(self, rows: np.ndarray, steps: np.ndarray, scale: float = 1.0) -> None:
         """α_i += step for the distinct `rows` (int64), then α and c times `scale`, then both to their sums. One pass."""

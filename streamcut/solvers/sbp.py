@@ -113,8 +113,7 @@ class StochasticBatchPerceptron:
         self._batch = batch
         self._random = random
         self._levels = WaterLevel(responses.signs, bias=bias)
-        self._diagonal = responses.diagonal
-        self._largest = float(self._diagonal.max())
+        self._largest = float(responses.diagonal.max())
         self._square = 0.0  # ‖w‖²
         self._level: Level | None = None
         self._slack = np.inf
@@ -136,8 +135,7 @@ class StochasticBatchPerceptron:
         self.looks += len(rows)
         rate = 1.0 / np.sqrt(self.steps * self._largest)
         steps = np.full(len(rows), rate / len(rows))
-        gram = self.responses.gram(rows) if len(rows) > 1 else self._diagonal[rows].reshape(1, 1)
-        self._square += 2.0 * float(steps @ c[rows]) + float(steps @ gram @ steps)
+        self._square += 2.0 * float(steps @ c[rows]) + self.responses.square_of(rows, steps)
         scale = 1.0
         if self._square > 1.0:
             scale, self._square = 1.0 / np.sqrt(self._square), 1.0
@@ -207,6 +205,8 @@ class StochasticBatchPerceptron:
             (_POSITIVE, level.positive, half + odd * first),
             (_NEGATIVE, level.negative, half + odd * (1 - first)),
         ):
+            if count == 0:
+                continue
             (own,) = np.nonzero(signs == wanted)
             drawn.append(self._some(own, c[own], surface, level.covered, count))
         return np.sort(np.concatenate(drawn))
