@@ -22,6 +22,7 @@ import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.io.memory import MemoryDataset
+from streamcut.measures.global_loss import GlobalLoss
 from streamcut.models.certificate import Certificate
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
@@ -71,10 +72,13 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
     Raises UsageError for other data without `force`, BadInputError for labels or features that the model does not know.
     """
     model = as_model(model)
-    if not isinstance(model, LinearModel) or model.task != "binary":
+    if not isinstance(model, LinearModel):
         raise UsageError(
-            f"a model of task {model.task} by {model.solver} cannot be verified: only linear ones for two classes can"
+            f"a model of task {model.task} by {model.solver} cannot be verified: only linear ones with one weight vector can"
         )
+    sorts = GlobalLoss.trained(model)
+    if sorts and bound:
+        raise UsageError("bound: only the hinge loss of single rows has a bound from the rows alone")
     if isinstance(data, tuple):
         data = MemoryDataset(data[0], data[1], weight=data[2] if len(data) > 2 else None)
     elif isinstance(data, str | os.PathLike):
@@ -82,6 +86,8 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
     same = data.manifest.fingerprint == model.fingerprint
     if not same and not force:
         raise UsageError("these are not the data that the model was trained on (fingerprints differ); use --force to go on")
+    if sorts:
+        return _verified_by_sorting(model, data, same)
     w = np.ascontiguousarray(model.augmented_weights)
     slope = np.zeros(len(w)) if bound else None  # Σ α_i y_i x_i with α_i = C u_i 1[y_i s_i < 1]
     rows, loss, total, offset = 0, 0.0, 0.0, 0.0
@@ -109,6 +115,25 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
         witness_bound=None if model.witness is None else model.witness.bound(model.certificate.c_bar),
         own_bound=own,
         combined_bound=combined,
+    )
+
+
+def _verified_by_sorting(model: LinearModel, data: Any, same: bool) -> Verification:
+    """For losses of pairs and of whole labellings, which C times the number of rows stands before."""
+    collected, rows = GlobalLoss(model), 0
+    for chunk, scores in scored_chunks(model, data):
+        collected.add(chunk, scores)
+        rows += chunk.n_rows
+    w, loss = model.augmented_weights, collected.value()
+    return Verification(
+        rows=rows,
+        same_data=same,
+        primal=0.5 * float(w @ w) + model.C * rows * loss,
+        mean_loss=loss,
+        recorded=model.certificate,
+        witness_bound=None if model.witness is None else model.witness.bound(model.certificate.c_bar),
+        own_bound=None,
+        combined_bound=None,
     )
 
 

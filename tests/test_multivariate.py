@@ -11,9 +11,9 @@ from reference import svm
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.io.memory import MemoryDataset
-from streamcut.jobs.multivariate import rows_of
-from streamcut.risks.multivariate import Multivariate
+from streamcut.risks.multivariate import Multivariate, rows_of
 from streamcut.training import train
+from streamcut.verification import verify
 
 LOSSES = [("error", None), ("f1", None), ("prbep", None), ("prec@k", "7"), ("rec@k", "25%")]
 
@@ -82,6 +82,7 @@ def test_certificate_holds(loss, k, solver):
     risk = slow.risk_by_tables(dense @ w, truth, loss, rows)
     assert certificate.primal == pytest.approx(0.5 * w @ w + c_bar * risk, rel=1e-11)
     assert model.witness.bound(c_bar) == pytest.approx(certificate.lower_bound, rel=1e-9)
+    assert verify(model, (X, y)).consistent
     rng = np.random.default_rng(1)
     for size in (0.0, 0.1, 1.0, 10.0):  # the witness is a cut: R is never below it, so nothing is below the bound
         for other in (w + size * rng.standard_normal(7), size * rng.standard_normal(7)):

@@ -30,6 +30,7 @@ from streamcut.models.certificate import StopReason
 from streamcut.passes import pairs
 from streamcut.risks.pairs import Pairs
 from streamcut.training import train
+from streamcut.verification import verify
 
 
 def problem(n=60, d=6, *, seed=0, queries=None, levels=3, dtype=np.float64):
@@ -163,6 +164,7 @@ def test_certificate_encloses_the_optimum(solver, queries, normalisation):
     loss = slow.risk(X @ model.weights, listed, slow.pair_weights(listed, qid, normalisation))[0]
     assert certificate.primal == pytest.approx(0.5 * model.weights @ model.weights + 30.0 * loss, rel=1e-12)
     assert model.witness.bound(30.0) == pytest.approx(certificate.lower_bound, rel=1e-9)
+    assert verify(model, data).consistent
 
 
 def test_roc_area_is_ranking_with_two_labels():

@@ -16,7 +16,7 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.global_risk import GlobalJob, check_fit
 from streamcut.jobs.linear import bundle_size, on_few_rows, threads_wanted, two_labels
-from streamcut.risks.multivariate import Multivariate
+from streamcut.risks.multivariate import Multivariate, rows_of
 
 
 class MultivariateJob(GlobalJob):
@@ -39,14 +39,3 @@ class MultivariateJob(GlobalJob):
         positive, k = self.risk.positive, min(self.risk.k, 8)  # type: ignore[attr-defined]
         y = np.where(np.arange(8) % 3, positive, positive - 1.0)
         on_few_rows(manifest, y, self.workers, replace(self, risk=replace(self.risk, k=k)).solve)  # type: ignore[type-var]
-
-
-def rows_of(k: str, n_rows: int) -> int:
-    """`k` rows ("100") or a part of `n_rows` ("10%", rounded). Raises UsageError."""
-    try:
-        rows = round(float(k[:-1]) / 100 * n_rows) if k.endswith("%") else int(k)
-    except ValueError:
-        raise UsageError(f"k: {k!r} is neither a number of rows (100) nor a part of them (10%)") from None
-    if not 1 <= rows <= n_rows:
-        raise UsageError(f"k: {k} is {rows:,} of {n_rows:,} rows; it must be 1 at least and all at most")
-    return rows

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from streamcut.errors import UsageError
 from streamcut.passes import multivariate
 
 
@@ -74,3 +75,14 @@ class Multivariate:
         full = float(P if self.loss == "rec@k" else k)
         missed, alarms = multivariate.worst_at_k(positives, negatives, k, full)
         return missed, alarms, 1.0 - (P - missed) / full
+
+
+def rows_of(k: str, n_rows: int) -> int:
+    """`k` rows ("100") or a part of `n_rows` ("10%", rounded). Raises UsageError."""
+    try:
+        rows = round(float(k[:-1]) / 100 * n_rows) if k.endswith("%") else int(k)
+    except ValueError:
+        raise UsageError(f"k: {k!r} is neither a number of rows (100) nor a part of them (10%)") from None
+    if not 1 <= rows <= n_rows:
+        raise UsageError(f"k: {k} is {rows:,} of {n_rows:,} rows; it must be 1 at least and all at most")
+    return rows
