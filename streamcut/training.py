@@ -35,6 +35,7 @@ _JOBS = {  # by the task, or the family of solvers
     "roc-area": ("streamcut.jobs.ranking", "RankingJob"),
     "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
     "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),
+    "sampled": ("streamcut.jobs.sampled", "SampledJob"),
 }
 
 

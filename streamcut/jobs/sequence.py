@@ -82,7 +82,7 @@ class SequenceJob:
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> SequenceModel:
         options, K = self.options, self.risk.classes
-        oracle = SequenceOracle(runner, self.risk, C=options.C, bias=options.bias, keep_margins=self.solver == "ocas")
+        oracle: Any = SequenceOracle(runner, self.risk, C=options.C, bias=options.bias, keep_margins=self.solver == "ocas")
         if self.solver == "cpa":
             solution = cpa.solve(oracle, progress, max_cuts=self.max_cuts)
         else:

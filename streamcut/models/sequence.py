@@ -10,7 +10,8 @@ import numpy as np
 from streamcut.chunk import Chunk, group_starts
 from streamcut.errors import BadInputError
 from streamcut.models.certificate import Certificate, StopReason
-from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
+from streamcut.models.kernel import KernelModel
+from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from, common_parts
 from streamcut.passes import multiclass
 from streamcut.risks.sequence import SequenceRisk
 
@@ -136,3 +137,59 @@ class SequenceModel(ChainModel):
             "C": self.C,
             "certificate": self.result(),
         }
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSequenceModel(ChainModel):
+    """As SequenceModel, with the scores of rows from a kernel model: one for each label.
+
+    emissions  a KernelModel with K scores
+    """
+
+    emissions: KernelModel
+    transitions: np.ndarray
+
+    kind: ClassVar[str] = "kernel-sequence"
+
+    @classmethod
+    def around(cls, emissions: KernelModel, transitions: np.ndarray) -> Self:
+        """The model with these emissions, and what they know of their training."""
+        return cls(emissions=emissions, transitions=transitions, **{**common_parts(emissions), "task": "sequence"})
+
+    @property
+    def labels(self) -> tuple[float, ...]:  # type: ignore[override]
+        return self.emissions.labels
+
+    @property
+    def n_features(self) -> int:
+        return self.emissions.n_features
+
+    @property
+    def converged(self) -> bool:
+        return self.emissions.converged
+
+    @property
+    def stop_reason(self) -> StopReason:
+        return self.emissions.stop_reason
+
+    def in_words(self) -> str:
+        return self.emissions.in_words()
+
+    def result(self) -> dict[str, Any]:
+        return self.emissions.result()
+
+    def score_chunk(self, chunk: Chunk) -> np.ndarray:
+        return self.emissions.score_chunk(chunk)
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        meta, arrays = self.emissions.parts()
+        return meta, {**arrays, "transitions": self.transitions}
+
+    @classmethod
+    def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        emissions = KernelModel.from_parts(meta, arrays)
+        K = len(emissions.labels)
+        return cls(emissions=emissions, transitions=checked(arrays, "transitions", K, K), **common_from(meta))
+
+    def describe(self) -> dict[str, Any]:
+        return self.emissions.describe()

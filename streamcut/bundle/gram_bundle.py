@@ -1,0 +1,84 @@
+"""Cutting planes of which only inner products are known: what remains of a bundle when its cuts live in a kernel's space.
+
+The master problem is that of bundle.bundle: max_β Σ β_t b_t − ½ βᵀGβ over β ≥ 0, Σ β_t ≤ C̄; the zero cut takes the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamcut.bundle.master import solve_master
+
+UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped (Yu & Joachims 2008, section 6.1)
+
+
+@dataclass(frozen=True, slots=True)
+class GramSolution:
+    """‖w‖²; the model's value ξ = max(0, max_t b_t + ⟨a_t, w⟩) there; and the dual value, at most ½‖w‖² + C̄ξ."""
+
+    square: float
+    xi: float
+    dual: float
+
+
+class GramBundle:
+    """At most `max_cuts` cuts; beyond it the one that was unused for longest goes, or the one with the smallest β.
+
+    `slots` are the numbers of the live cuts, `mixture` their β: w = −Σ β_t a_t.
+    """
+
+    def __init__(self, c_bar: float, max_cuts: int) -> None:
+        self.c_bar = c_bar
+        self.max_cuts = max_cuts
+        self._slots = np.array([-1])
+        self._b = np.zeros(1)
+        self._beta = np.array([c_bar])
+        self._gram = np.zeros((1, 1))
+        self._unused = np.zeros(1, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._b) - 1
+
+    @property
+    def slots(self) -> np.ndarray:
+        """int64 (T,)."""
+        return self._slots[1:]
+
+    @property
+    def mixture(self) -> np.ndarray:
+        """β, float64 (T,)."""
+        return self._beta[1:]
+
+    def make_room(self) -> int:
+        """The slot of the next cut; another one may have to go."""
+        if len(self) == self.max_cuts:
+            idle = int(np.argmax(self._unused[1:]))
+            self._keep_all_but([1 + (idle if self._unused[1 + idle] else int(np.argmin(self._beta[1:])))])
+        return int(np.setdiff1d(np.arange(self.max_cuts), self.slots)[0])
+
+    def add(self, slot: int, b: float, products: np.ndarray, square: float) -> None:
+        """Take in a cut: its ⟨a, a_t⟩ (T,) with the live ones, and its ‖a‖²."""
+        row = np.concatenate(([0.0], products, [square]))
+        gram = np.pad(self._gram, ((0, 1), (0, 1)))
+        gram[-1] = gram[:, -1] = row
+        self._gram = gram
+        self._slots, self._b = np.append(self._slots, slot), np.append(self._b, b)
+        self._beta, self._unused = np.append(self._beta, 0.0), np.append(self._unused, 0)
+
+    def solve(self, tolerance: float) -> GramSolution:
+        """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`; drops dead cuts."""
+        solve_master(self._gram, self._b, self.c_bar, self._beta, tolerance)
+        products = self._gram @ self._beta  # −⟨a_t, w⟩
+        square = float(self._beta @ products)
+        xi = float(np.max(self._b - products))
+        self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
+        self._keep_all_but(1 + np.flatnonzero(self._unused[1:] >= UNUSED_ITERATIONS))
+        return GramSolution(square, xi, float(self._beta @ self._b) - 0.5 * square)
+
+    def _keep_all_but(self, gone) -> None:
+        keep = np.setdiff1d(np.arange(len(self._b)), gone)
+        self._beta[0] += self._beta[gone].sum()
+        self._slots, self._b, self._beta, self._unused = (x[keep] for x in (self._slots, self._b, self._beta, self._unused))
+        self._gram = np.ascontiguousarray(self._gram[np.ix_(keep, keep)])

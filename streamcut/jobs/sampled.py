@@ -1,0 +1,166 @@
+"""Kernels by sampled cuts (Yu & Joachims 2008): two classes, several, or sequences with kernelised emissions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamcut.config import TrainOptions
+from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.runner import PassRunner
+from streamcut.execution.sampled_oracle import CANDIDATES, SampledOracle
+from streamcut.io.manifest import Manifest
+from streamcut.jobs.job import Needs
+from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
+from streamcut.jobs.sequence import chain
+from streamcut.kernels.kernel import Kernel
+from streamcut.models.kernel import KernelModel
+from streamcut.models.model import Model
+from streamcut.models.sequence import KernelSequenceModel
+from streamcut.risks.sampled import SampledHinge, SampledMulticlass, SampledSequence, SampledTask
+from streamcut.solvers import sampled_constant, sampled_linear
+from streamcut.solvers.progress import Progress
+from streamcut.solvers.sampled_cuts import SampledRun, SampledSolution
+
+SAMPLES = 400  # the smaller of the paper's two sizes
+MAX_CUTS = 200
+_ENTRY = 12  # bytes of an entry of a row that is kept, at most
+
+
+@dataclass(frozen=True)
+class SampledJob:
+    """What is to be computed. `labels` are (negative, positive) of two classes, or all."""
+
+    options: TrainOptions
+    task: SampledTask
+    kernel: Kernel
+    labels: tuple[float, ...]
+    rest: bool
+    samples: int
+    max_cuts: int
+    lanes: Lanes
+    workers: int
+    distributable: ClassVar[bool] = False
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        statistics = manifest.statistics
+        if options.tol is None:
+            raise UsageError("tol: sampled cuts stop at it; give a number above 0")
+        if statistics.weight_sum is not None or options.positive_weight != 1.0:
+            raise UsageError(f"{options.solver} draws rows uniformly and takes no weights of rows or classes")
+        if not np.isfinite(statistics.max_squared_norm):
+            raise BadInputError("the squared norm of a row is not finite; scale the features")
+        if options.kernel != "linear" and options.gamma == "auto":
+            raise UsageError(f"gamma: kernel {options.kernel} with {options.solver} needs a number")
+        gamma = 1.0 if isinstance(options.gamma, str) else options.gamma
+        kernel = Kernel(options.kernel, gamma, options.degree, options.coef0)
+        rest = False
+        task: SampledTask
+        if options.task in ("auto", "binary"):
+            negative, positive, rest = two_labels(statistics, options.positive_label)
+            labels: tuple[float, ...] = (negative, positive)
+            task = SampledHinge(positive)
+        elif options.task == "sequence":
+            labels = chain(statistics).labels
+            task = SampledSequence(labels)
+        elif options.task == "multiclass":
+            if statistics.labels is None or len(statistics.labels) < 2:
+                raise BadInputError("task multiclass: the data must have 2 to 4096 different labels")
+            labels = tuple(statistics.labels)
+            task = SampledMulticlass(labels)
+        else:
+            raise UsageError(f"solver: {options.solver} does binary, multiclass and sequence, not {options.task}")
+        examples = statistics.groups if options.task == "sequence" and statistics.groups else statistics.n_rows
+        samples = min(options.samples or SAMPLES, examples)
+        lanes = plan_lanes(statistics)
+        workers = min(threads_wanted(options), len(lanes))
+        return cls(options, task, kernel, labels, rest, samples, options.max_cuts or MAX_CUTS, lanes, workers)
+
+    @property
+    def _linear_time(self) -> bool:
+        return self.options.chosen_solver == "sampled-linear"
+
+    def needs(self, manifest: Manifest) -> Needs:
+        """Row state of the linear-time algorithm: the scores by every cut."""
+        statistics, columns = manifest.statistics, self.task.columns
+        per_example = statistics.n_rows / statistics.groups if self.task.groups and statistics.groups else 1.0
+        rows = self.samples * per_example
+        row = 2 * _ENTRY * statistics.nnz / statistics.n_rows + 24 * self.task.terms + 64
+        scores = 4 * self.max_cuts * columns
+        block = 24 * columns * max(shard.rows for shard in manifest.shards)
+        if self._linear_time:
+            looks = ("examples that passes collect", int(3 * self.workers * CANDIDATES * rows * (row + scores)))
+        else:
+            looks = ("samples that are read ahead", int(32 * rows * row + rows * 2 * scores))
+        return Needs(
+            dimension=0,
+            row_bytes=scores * self._linear_time,
+            more=(
+                (f"{self.max_cuts} cuts of {self.samples} examples", int(2 * self.max_cuts * rows * row)),
+                looks,
+                (f"scores of {self.workers} workers", self.workers * block + self.workers * 4 * statistics.n_features),
+            ),
+        )
+
+    def warm_up(self, manifest: Manifest) -> None:
+        y = np.resize(np.asarray(self.labels), 8)
+        few = replace(self, samples=4, max_cuts=4, options=replace(self.options, tol=1e-2))
+        on_few_rows(manifest, y, self.workers, few.solve)
+
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+        names = ("task", "C", "bias", "tol", "seed", "positive_label")
+        fixed: dict[str, Any] = {"data": fingerprint, "solver": self.options.chosen_solver, "kernel": self.kernel.as_dict()}
+        fixed |= {"samples": self.samples, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
+        return {**fixed, **{name: getattr(self.options, name) for name in names}}
+
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+        if progress.checkpoints is not None:
+            raise UsageError(f"checkpoint: {self.options.solver} keeps none; use --max-time or --max-passes for long runs")
+        options = self.options
+        assert options.tol is not None
+        oracle = SampledOracle(
+            runner, self.task, self.kernel, C=options.C, bias=options.bias, samples=self.samples, max_cuts=self.max_cuts,
+            seed=options.seed, keep_scores=self._linear_time,
+        )  # fmt: skip
+        run = SampledRun(progress.rule, progress.observe, progress.stop)
+        algorithm = sampled_linear if self._linear_time else sampled_constant
+        return self._model(algorithm.solve(oracle, run, epsilon=options.tol), oracle, runner.feed.data.manifest)
+
+    def _model(self, solution: SampledSolution, oracle: SampledOracle, manifest: Manifest) -> Model:
+        support, coefficients = oracle.answer(solution.bundle)
+        rows, two = support.rows, self.task.columns == 1
+        data = np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64)
+        shape = rows.n_rows, manifest.statistics.n_features
+        kernel_model = KernelModel(
+            support=sp.csr_array((data, rows.indices, rows.indptr), shape=shape),
+            coefficients=np.ascontiguousarray(coefficients[:, 0]) if two else coefficients,
+            kernel=self.kernel,
+            labels=self.labels,
+            C=float(self.options.C),
+            intercept=float(support.constant[0]) if two else support.constant,
+            rest=self.rest,
+            reason=solution.reason,
+            facts={
+                "objective": solution.primal,
+                "model_value": solution.model_value,
+                "epsilon": self.options.tol,
+                "samples": self.samples,
+                "cuts": len(solution.bundle),
+                "iterations": len(solution.history),
+                "kernel_evaluations": oracle.evaluations,
+            },
+            task="binary" if two else "multiclass",
+            solver=self.options.chosen_solver,
+            history=[asdict(iteration) for iteration in solution.history],
+            parameters={**self.options.as_dict(), "samples": self.samples, "max_cuts": self.max_cuts},
+            fingerprint=manifest.fingerprint,
+        )
+        if not self.task.groups:
+            return kernel_model
+        return KernelSequenceModel.around(kernel_model, support.dense.reshape(self.task.columns, -1))

@@ -1,0 +1,64 @@
+"""Scores of rows as mixtures of cuts that are cached for each row, and the draw of rows without a generator to share."""
+
+import numpy as np
+
+from streamcut.jit import kernel
+
+
+@kernel
+def mix(cached, slots, mixture, out):
+    """out[i] = −Σ_t mixture[t] cached[i, slots[t]], t in order; `cached` (n, cuts, columns) float32, `out` (n, columns)."""
+    for i in range(len(out)):
+        for c in range(out.shape[1]):
+            out[i, c] = 0.0
+        for t in range(len(slots)):
+            s = np.uint64(slots[t])
+            for c in range(out.shape[1]):
+                out[i, c] -= mixture[t] * np.float64(cached[i, s, c])
+
+
+@kernel
+def add_scores(values, columns, factors, out):
+    """out[i, columns[k, e]] += factors[k, e] values[i, k] for all k and e, in place; one column gets sixteen partial sums."""
+    n, terms = values.shape[1], columns.shape[1]
+    if out.shape[1] == 1:
+        whole = n // 16 * 16
+        sums = np.empty(16)
+        for i in range(len(out)):
+            sums[:] = 0.0
+            for k in range(0, whole, 16):
+                for p in range(16):
+                    sums[p] += factors[k + p, 0] * values[i, k + p]
+            total = 0.0
+            for p in range(16):
+                total += sums[p]
+            for k in range(whole, n):
+                total += factors[k, 0] * values[i, k]
+            out[i, 0] += total
+        return
+    for i in range(len(out)):
+        for k in range(n):
+            for e in range(terms):
+                out[i, np.uint64(columns[k, e])] += factors[k, e] * values[i, k]
+
+
+@kernel
+def add_scores_across(values, columns, factors, out):
+    """out[columns[k, e], j] += factors[k, e] values[k, j] for all k and e, in place."""
+    for k in range(len(values)):
+        for e in range(columns.shape[1]):
+            c, factor = columns[k, e], factors[k, e]
+            for j in range(values.shape[1]):
+                out[c, j] += factor * values[k, j]
+
+
+@kernel
+def keys(numbers, seed, out):
+    """out[i] = a pseudo-random uint64 of (numbers[i], seed), the same wherever and whenever it is asked for (SplitMix64)."""
+    for i in range(len(numbers)):
+        x = np.uint64(numbers[i]) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = (x ^ (x >> np.uint64(31))) + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        out[i] = x ^ (x >> np.uint64(31))

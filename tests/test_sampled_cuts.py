@@ -1,0 +1,236 @@
+"""Sampled cuts: exact when the sample is everything, close when it is not, and the same bits whoever computes."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference import sampled as slow
+from reference import viterbi
+
+from streamcut.bundle.gram_bundle import GramBundle
+from streamcut.errors import UsageError
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.runner import Runner
+from streamcut.execution.sampled_oracle import SampledOracle
+from streamcut.execution.sampled_passes import Expansion, Vectors, take
+from streamcut.io.memory import MemoryDataset
+from streamcut.kernels.kernel import Kernel
+from streamcut.models.files import load_model, save_model
+from streamcut.passes import sampled
+from streamcut.prediction import predict
+from streamcut.risks.sampled import SampledHinge
+from streamcut.solvers import sampled_constant, sampled_linear
+from streamcut.solvers.progress import StoppingRule
+from streamcut.solvers.sampled_cuts import SampledRun
+from streamcut.training import train
+
+SOLVERS = ("sampled-linear", "sampled-constant")
+RBF = {"kernel": "rbf", "gamma": 0.5}
+
+
+@cache
+def rings(n=120, seed=0):
+    """(X, y): two classes that no line parts."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, 3)) > 0.2, rng.standard_normal((n, 3)), 0.0)
+    return X, np.where(X[:, 0] ** 2 + np.sin(2 * X[:, 1]) + 0.3 * rng.standard_normal(n) > 0.8, 2.0, 1.0)
+
+
+@cache
+def optimum(kernel, bias):
+    X, y = rings()
+    sign = np.where(y == 2.0, 1.0, -1.0)
+    return slow.hinge_optimum(kernel.matrix(X, X) + bias**2, sign, 0.7, 400)[1]
+
+
+def coefficients_of(model, X):
+    """The model's coefficients by row of X."""
+    rows = {row.tobytes(): i for i, row in enumerate(X)}
+    places = [rows[vector.tobytes()] for vector in model.support.toarray()]
+    found = np.zeros((len(X), *model.coefficients.shape[1:]))
+    found[places] = model.coefficients
+    return found
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("kernel", "bias"), [(Kernel("rbf", 0.5), 0.0), (Kernel("poly", 0.5, 2, 1.0), 0.0), (Kernel("linear"), 1.0)]
+)
+def test_samples_of_all_rows_reach_the_kernel_machines_optimum(solver, kernel, bias):
+    X, y = rings()
+    own = {} if kernel.name == "linear" else {"gamma": kernel.gamma}
+    own |= {"degree": 2, "coef0": 1.0} if kernel.name == "poly" else {}
+    model = train(MemoryDataset(X, y), solver=solver, kernel=kernel.name, C=0.7, bias=bias, samples=len(y), tol=1e-4, **own)
+    K, sign = kernel.matrix(X, X) + bias**2, np.where(y == 2.0, 1.0, -1.0)
+    F = slow.hinge_primal(K, sign, 0.7, coefficients_of(model, X))
+    best = optimum(kernel, bias)
+    assert model.converged
+    assert model.facts["objective"] == pytest.approx(F, rel=1e-5)
+    assert model.facts["model_value"] <= best * (1 + 1e-6)  # exact cuts bound the optimum
+    assert best * (1 - 1e-6) <= F <= best + 1.1e-4 * 0.7 * len(y)
+
+
+def test_samples_of_all_rows_reach_libsvm():
+    from sklearn.svm import SVC
+
+    X, y = rings()
+    K = Kernel("rbf", 0.5).matrix(X, X)
+    machine = SVC(C=0.7, kernel="precomputed", tol=1e-8).fit(K, y)
+    f, coefficients = machine.decision_function(K), np.zeros(len(y))
+    coefficients[machine.support_] = machine.dual_coef_[0]
+    sign = np.where(y == 2.0, 1.0, -1.0)
+    theirs = 0.5 * coefficients @ K @ coefficients + 0.7 * np.maximum(0.0, 1.0 - sign * f).sum()
+    # a large constant term all but frees the bias, which LIBSVM does not regularise
+    model = train(MemoryDataset(X, y), solver="sampled-linear", C=0.7, bias=30, samples=len(y), tol=1e-5, **RBF)
+    assert model.facts["objective"] == pytest.approx(theirs, rel=1e-3)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_samples_of_some_rows_come_close(solver):
+    X, y = rings(600)
+    Xt, yt = rings(2000, seed=1)
+    exact = train(MemoryDataset(X, y), solver=solver, bias=0, samples=600, **RBF)
+    some = train(MemoryDataset(X, y), solver=solver, bias=0, samples=150, **RBF)
+    errors = [np.mean(model.predict(Xt) != yt) for model in (exact, some)]
+    assert some.converged
+    assert errors[1] <= errors[0] + 0.02
+    other = train(MemoryDataset(X, y), solver=solver, bias=0, samples=150, seed=1, **RBF)
+    assert other.coefficients.tobytes() != some.coefficients.tobytes()
+
+
+def test_kernel_values_are_counted():
+    X, y = rings()
+    n, r, common = len(y), 30, {"bias": 0, "tol": 1e-2, **RBF}
+    linear = train(MemoryDataset(X, y), solver="sampled-linear", samples=r, **common)
+    cuts = linear.facts["iterations"] - 1
+    assert linear.facts["kernel_evaluations"] <= cuts * (n * r + r * r)  # O(T m r)
+    assert linear.facts["kernel_evaluations"] > 0.9 * cuts * n * r
+    counts = []
+    for rows in (n, 5 * n):  # O(T² r²), whatever m is
+        X, y = rings(rows)
+        constant = train(MemoryDataset(X, y), solver="sampled-constant", samples=r, max_passes=2, **common).facts
+        T = constant["iterations"]
+        assert constant["kernel_evaluations"] <= r * r * (T * (T - 1) / 2 + T)
+        counts.append(constant["kernel_evaluations"])
+    assert max(counts) <= 3 * min(counts)
+
+
+def test_several_classes_with_all_rows_reach_their_optimum():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((90, 3))
+    y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [-0.5, 0.5]).astype(float)
+    K, target = Kernel("rbf", 0.5).matrix(X, X), y.astype(int)
+    found = [
+        train(MemoryDataset(X, y), task="multiclass", solver=solver, bias=0, samples=90, tol=1e-3, **RBF) for solver in SOLVERS
+    ]
+    F = [slow.multiclass_primal(K, target, 1.0, coefficients_of(model, X)) for model in found]
+    for model, value in zip(found, F, strict=True):
+        assert model.facts["objective"] == pytest.approx(value, rel=1e-5)
+        assert model.facts["model_value"] <= min(F)
+        assert value - model.facts["model_value"] <= 1.05e-3 * 90
+
+
+def words(count=40, seed=0):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 6, count)
+    y = np.concatenate([(rng.integers(3) + np.arange(n)) % 3 for n in lengths])
+    angle = 2 * np.pi * (y + 0.8 * rng.standard_normal(len(y))) / 6
+    return sp.csr_array(np.stack([np.cos(2 * angle), np.sin(2 * angle)], 1)), y + 1.0, np.repeat(np.arange(count), lengths)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_sequences_with_a_linear_kernel_are_linear_sequences(solver):
+    X, y, qid = words()
+    data = MemoryDataset(X, y, qid=qid)
+    linear = train(data, task="sequence", bias=0, C=0.5, tol=1e-4, tol_relative=None)
+    kernel = train(data, task="sequence", bias=0, C=0.5, tol=1e-3, solver=solver, samples=1000)
+    inner = kernel.emissions
+    assert inner.facts["objective"] == pytest.approx(linear.certificate.primal, abs=1.2e-3 * 0.5 * len(y))
+    weights = inner.support.T @ inner.coefficients
+    w = np.concatenate((weights.ravel(), kernel.transitions.ravel()))
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(qid)) + 1, [len(y)]))
+    assert inner.facts["objective"] == pytest.approx(
+        viterbi.primal(w, X.toarray(), (y - 1).astype(int), starts, 0.5, 3), rel=1e-5
+    )
+
+
+def test_sequence_model_comes_back_from_its_file(tmp_path):
+    X, y, qid = words()
+    model = train(MemoryDataset(X, y, qid=qid), task="sequence", solver="sampled-linear", samples=10, tol=1e-2, **RBF)
+    save_model(model, tmp_path / "m.npz")
+    again = load_model(tmp_path / "m.npz")
+    assert np.array_equal(predict(again, MemoryDataset(X, y, qid=qid)), model.predict(X, qid=qid))
+    assert again.transitions.tobytes() == model.transitions.tobytes()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_shards_and_workers_change_no_bit(solver):
+    X, y = rings(400)
+
+    def bits(shard_nnz, workers):
+        data = MemoryDataset(X, y, shard_nnz=shard_nnz)
+        statistics = data.manifest.statistics
+        task, kernel = SampledHinge(2.0), Kernel("rbf", 0.5)
+        with Runner(Feed(data, frozenset()), plan_lanes(statistics, 4), workers) as runner:
+            oracle = SampledOracle(
+                runner, task, kernel, C=1.0, bias=1.0, samples=60, max_cuts=50, seed=3, keep_scores=solver == "sampled-linear"
+            )
+            algorithm = sampled_linear if solver == "sampled-linear" else sampled_constant
+            solution = algorithm.solve(oracle, SampledRun(StoppingRule(), None, lambda: False), epsilon=1e-2)
+        support, coefficients = oracle.answer(solution.bundle)
+        return support.numbers.tobytes(), coefficients.tobytes(), solution.primal
+
+    want = bits(1 << 20, 1)
+    assert bits(100, 1) == want
+    assert bits(300, 3) == want
+
+
+def test_sparse_rows_score_like_dense_ones():
+    rng = np.random.default_rng(5)
+    X = sp.random_array((40, 30), density=0.2, format="csr", rng=rng)
+    chunk = MemoryDataset(X, np.ones(40)).read(0)
+    rows = np.array([3, 7, 7, 20, 39])
+    columns, factors = rng.integers(0, 3, (5, 2)).astype(np.int32), rng.standard_normal((5, 2))
+    some, kernel = take(chunk, rows), Kernel("rbf", 0.3)
+    expansion = Expansion(rows, some, columns, factors, np.array([1.0, 2.0, 3.0]), np.zeros(0))
+    C = np.zeros((5, 3))
+    np.add.at(C, (np.arange(5)[:, None], columns), factors)
+    want = kernel.matrix(X, X[rows]) @ C + [1.0, 2.0, 3.0]
+    assert np.allclose(expansion.scores(kernel, Vectors(some, 30), chunk), want, rtol=1e-12)
+    assert np.allclose(expansion.scores_of(kernel, Vectors(chunk, 30), 40), want, rtol=1e-12)
+
+
+def test_keys_are_spread_evenly():
+    out = np.empty(100_000, np.uint64)
+    sampled.keys(np.arange(100_000), 7, out)
+    shares = np.bincount((out >> np.uint64(60)).astype(int), minlength=16) / len(out)
+    assert np.all(np.abs(shares - 1 / 16) < 0.005)
+    assert len(np.unique(out)) == len(out)
+
+
+def test_a_full_bundle_drops_the_least_cut():
+    bundle = GramBundle(1.0, 2)
+    bundle.add(bundle.make_room(), 1.0, np.zeros(0), 1.0)
+    bundle.add(bundle.make_room(), 0.9, np.zeros(1), 1.0)
+    bundle.solve(1e-12)
+    assert len(bundle) == 2
+    slot = bundle.make_room()
+    assert (slot, bundle.slots.tolist()) == (1, [0])
+    bundle.add(slot, 0.5, np.zeros(1), 1.0)
+    solution = bundle.solve(1e-12)
+    assert solution.dual == pytest.approx(0.5 * solution.square + solution.xi, abs=1e-9)
+
+
+def test_what_sampled_cuts_refuse():
+    X, y = rings()
+    data = MemoryDataset(X, y)
+    with pytest.raises(UsageError, match="gamma"):
+        train(data, solver="sampled-linear", kernel="rbf")
+    with pytest.raises(UsageError, match="weights"):
+        train(data, solver="sampled-linear", positive_weight=2.0, **RBF)
+    with pytest.raises(UsageError, match="tol"):
+        train(data, solver="sampled-constant", tol=None, max_passes=3, **RBF)
+    with pytest.raises(UsageError, match="ranking"):
+        train(data, task="ranking", solver="sampled-constant", **RBF)
