@@ -65,13 +65,30 @@ def evaluate(
     `ignore_extra_features` and `index_base` are those of `predict`. Which measures there are depends on the model's task
     (streamcut.measures). Raises BadInputError for labels or features that the model does not know.
     """
+    return Evaluation(_collected(model, data, ignore_extra_features, index_base).measures())
+
+
+def evaluate_queries(
+    model: Model | str | os.PathLike, data: Any, *, ignore_extra_features: bool = False, index_base: int = 1
+) -> dict[str, np.ndarray]:
+    """Measures of a ranking for each query of `data`: columns by name, a line for each query in the order of the rows.
+
+    Arguments are those of `evaluate`. nan where NDCG is undefined. Raises UsageError for a model that is no ranking.
+    """
+    model = as_model(model)
+    if model.task != "ranking":
+        raise UsageError(f"only models of task ranking are measured by queries, not one of task {model.task}")
+    return _collected(model, data, ignore_extra_features, index_base).per_query()
+
+
+def _collected(model: Model | str | os.PathLike, data: Any, ignore_extra_features: bool, index_base: int) -> Any:
     model = as_model(model)
     if model.task not in _OF_TASK:
         raise UsageError(f"there are no measures for a model of task {model.task}")
     collected: Measures = _OF_TASK[model.task](model)
     for chunk, scores in scored_chunks(model, data, ignore_extra_features=ignore_extra_features, index_base=index_base):
         collected.add(chunk, scores)
-    return Evaluation(collected.measures())
+    return collected
 
 
 def check_measure(task: str, name: str) -> None:

@@ -1,5 +1,6 @@
 """Pairs: the counts against the list of all pairs, the solvers against a QP on differences, and what must not change a bit."""
 
+import json
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import pairs as slow
 from reference import svm
+from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from streamcut.bundle.line_search import minimise_by_tangents
@@ -27,6 +29,7 @@ from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.measures.ranking import RankingMeasures
 from streamcut.models.certificate import StopReason
+from streamcut.models.files import save_model
 from streamcut.passes import pairs
 from streamcut.risks.pairs import Pairs
 from streamcut.training import train
@@ -283,7 +286,8 @@ def test_measures_of_each_query_equal_the_obvious_ones():
     np.testing.assert_array_equal(table["qid"], [7, 3, 9, 4])
     for g, query in enumerate((7, 3, 9, 4)):
         rows = qid == query
-        found = [table[name][g] for name in ("pairs", "swapped", "ndcg_at_1", "ndcg_at_5", "ndcg_at_10", "map")]
+        names = ("pairs", "swapped", "ndcg_at_1", "ndcg_at_5", "ndcg_at_10", "average_precision")
+        found = [table[name][g] for name in names]
         np.testing.assert_allclose(found, slow_measures(y[rows], scores[rows]), rtol=1e-12)
 
 
@@ -322,3 +326,23 @@ def test_a_cluster_gives_the_same_bits(tmp_path):
     options = {"task": "ranking", "C": 0.2, "lanes": 4}
     clustered = train(str(tmp_path / "rows.zarr"), scheduler="local-cluster", workers=2, scratch=str(tmp_path), **options)
     assert bits(clustered) == bits(train(MemoryDataset(X, y, qid=qid), **options))
+
+
+def test_a_line_for_each_query(run, tmp_path):
+    X, y, qid = problem(40, queries=4)
+    model = train(MemoryDataset(X, y, qid=qid), task="ranking")
+    save_model(model, tmp_path / "m.npz")
+    dump_svmlight_file(X, y, str(tmp_path / "rows.svm"), zero_based=False, query_id=qid)
+    arguments = ("evaluate", tmp_path / "m.npz", tmp_path / "rows.svm")
+    code, out, _ = run(*arguments, "--per-query")
+    lines = out.splitlines()
+    assert (code, lines[0]) == (0, "qid,rows,pairs,swapped,average_precision,ndcg_at_1,ndcg_at_5,ndcg_at_10")
+    assert [line.split(",")[0] for line in lines[1:]] == [str(q) for q in np.unique(qid)]
+    assert lines[1].split(",")[5] == ""  # a label is below 0: no NDCG
+    table = json.loads(run(*arguments, "--per-query", "--json")[1])
+    whole = json.loads(run(*arguments, "--json")[1])
+    assert sum(table["swapped"]) / sum(table["pairs"]) == pytest.approx(whole["swapped_pairs"])
+    assert table["ndcg_at_1"] == [None] * 4
+    save_model(train(MemoryDataset(X, y > 0)), tmp_path / "two.npz")
+    code, _, complaint = run("evaluate", tmp_path / "two.npz", tmp_path / "rows.svm", "--per-query")
+    assert (code, "ranking" in complaint) == (2, True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from streamcut.cli.output import print_json, print_table
@@ -13,19 +15,35 @@ from streamcut.cli.parameters import ignore_extra_option, index_base_option, jso
 @click.argument("data")
 @ignore_extra_option
 @index_base_option
+@click.option("--per-query", is_flag=True, help="A line for each query instead, as CSV (with --json: columns).")
 @json_option
-def command(model: str, data: str, ignore_extra_features: bool, index_base: int, as_json: bool) -> None:
+def command(model: str, data: str, ignore_extra_features: bool, index_base: int, per_query: bool, as_json: bool) -> None:
     """Print how well MODEL does on DATA (a store, an svmlight file, or - for svmlight on stdin).
 
     Accuracy, balanced accuracy, ROC AUC (exact), average precision, precision, recall, F1, the four counts and the mean hinge
     loss. Row weights of a store are honoured. A measure that is not defined on this data is a dash (JSON: null).
 
+    Rankings have swapped pairs (ties half), mean average precision and NDCG at 1, 5 and 10 instead, models of task roc-area the
+    ROC AUC and average precision.
+
     \b
     Examples:
       streamcut evaluate m.npz test.zarr
       streamcut evaluate m.npz test.svm --json
+      streamcut evaluate ranking.npz test.svm --per-query > queries.csv
     """
-    from streamcut.evaluation import evaluate
+    from streamcut.evaluation import evaluate, evaluate_queries
+    from streamcut.models.files import plain
 
-    measures = evaluate(model, data, ignore_extra_features=ignore_extra_features, index_base=index_base).measures()
+    reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "index_base": index_base}
+    if per_query:
+        columns = {name: plain(column.tolist()) for name, column in evaluate_queries(model, data, **reading).items()}
+        if as_json:
+            print_json(columns)
+            return
+        click.echo(",".join(columns))
+        for line in zip(*columns.values(), strict=True):
+            click.echo(",".join("" if value is None else f"{value!r}" for value in line))
+        return
+    measures = evaluate(model, data, **reading).measures()
     print_json(measures) if as_json else print_table(measures)

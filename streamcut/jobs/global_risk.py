@@ -82,7 +82,7 @@ class GlobalJob:
         best = self.solver == "ocas"
         oracle: Any = GlobalOracle(runner, self.risk, C=self.options.C, bias=self.bias, keep_best=best, workers=self.workers)
         if best:
-            how = {"cut": "exact", "mu": MU, "line_search": minimise_by_tangents}
+            how: dict[str, Any] = {"cut": "exact", "mu": MU, "line_search": minimise_by_tangents}
             solve = partial(ocas.solve, oracle, max_cuts=self.max_cuts, **how)
         else:
             solve = partial(cpa.solve, oracle, max_cuts=self.max_cuts)

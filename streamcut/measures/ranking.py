@@ -47,7 +47,7 @@ class RankingMeasures:
         wrong = ratio(float(swapped.sum()), float(pairs.sum()))
         with_pairs = pairs > 0
         mean_wrong = float(np.mean(swapped[with_pairs] / pairs[with_pairs])) if with_pairs.any() else None
-        means = {name: table[name].mean() for name in ("map", *(f"ndcg_at_{k}" for k in CUTOFFS))}
+        means = {"map": table["average_precision"].mean(), **{f"ndcg_at_{k}": table[f"ndcg_at_{k}"].mean() for k in CUTOFFS}}
         return {
             "pairwise_accuracy": None if wrong is None else 1.0 - wrong,
             "swapped_pairs": wrong,
@@ -84,7 +84,7 @@ class RankingMeasures:
             "rows": sizes,
             "pairs": _pairs(ideal, new, starts),
             "swapped": swapped,
-            "map": precision,
+            "average_precision": precision,
             **{f"ndcg_at_{k}": ndcg[:, c] for c, k in enumerate(CUTOFFS)},
         }
 
