@@ -43,7 +43,7 @@ class GlobalLoss:
         else:
             k = parameters["k"]
             risk = Multivariate(parameters["loss"], 1.0, 0 if k is None else rows_of(k, len(y)))
-        codes = np.empty(len(y), risk.code_type)
+        codes: np.ndarray = np.empty(len(y), risk.code_type)
         risk.encode(y, starts, codes)
         weights = risk.weights(risk.sizes(codes, starts))
         return float(risk.evaluate(codes, starts, weights, scores, np.empty(len(y)))[0].sum())

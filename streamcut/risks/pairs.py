@@ -49,7 +49,7 @@ class Pairs:
         return sums
 
 
-def _sorting_room(starts: np.ndarray) -> tuple[np.ndarray, ...]:
+def _sorting_room(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     largest = int(np.diff(starts).max())
     return np.empty(largest, np.uint64), np.empty(largest, np.int32), np.empty(largest, np.uint64), np.empty(largest, np.int32)
 
