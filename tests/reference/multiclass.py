@@ -1,0 +1,75 @@
+"""The slow obvious versions for several classes: dense NumPy, one row at a time, and the papers' formulas."""
+
+import numpy as np
+
+
+def losses(target, S):
+    """Crammer & Singer 2001: max_y (1[y ≠ t] + s_y − s_t) of each row of S (n, K)."""
+    rows = np.arange(len(target))
+    return (S - S[rows, target][:, None] + (np.arange(S.shape[1]) != target[:, None])).max(axis=1)
+
+
+def primal(W, X, target, C, u):
+    """½‖W‖² + C Σ u_i ℓ_i, W (D, K)."""
+    return 0.5 * np.sum(W * W) + C * u @ losses(target, X @ W)
+
+
+def cut(W, X, target, u):
+    """(a (D, K), b) of the cutting plane of the mean risk at W; of equal rivals the first, the target before all."""
+    a, b = np.zeros(W.shape), 0.0
+    for x, t, weight in zip(X, target, u, strict=True):
+        values = W.T @ x + (np.arange(W.shape[1]) != t)
+        rival = t if values[t] >= values.max() else int(np.argmax(values))
+        a[:, rival] += weight * x
+        a[:, t] -= weight * x
+        b += weight * (rival != t)
+    return a / u.sum(), b / u.sum()
+
+
+def project_on_simplex(v):
+    """The point of the simplex nearest to v, by sorting (Held, Wolfe & Crowder 1974)."""
+    falling = np.sort(v)[::-1]
+    levels = (np.cumsum(falling) - 1.0) / np.arange(1, len(v) + 1)
+    return np.maximum(v - levels[falling > levels][-1], 0.0)
+
+
+def line_search_by_bisection(A0, B0, C, target, z_b, z, u):
+    """argmin_{k ≥ 0} ½k²A₀ + kB₀ + C Σ u ℓ(z_b + k(z − z_b)) by its derivative from the right."""
+
+    def slope(k):
+        S, D = z_b + k * (z - z_b), z - z_b
+        rows = np.arange(len(target))
+        values = S - S[rows, target][:, None] + (np.arange(S.shape[1]) != target[:, None])
+        slopes = D - D[rows, target][:, None]
+        top = values >= values.max(axis=1, keepdims=True) - 1e-12
+        return k * A0 + B0 + C * u @ np.where(top, slopes, -np.inf).max(axis=1)
+
+    if slope(0.0) >= 0.0:
+        return 0.0
+    low, high = 0.0, -slope(0.0) / A0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if slope(middle) >= 0.0 else (middle, high)
+    return high
+
+
+def optimum(X, target, K, C, u, gap=1e-8):
+    """min F by the sequential dual method (Keerthi et al. 2008), a row at a time, to a relative duality gap: (primal, dual)."""
+    n, D = X.shape
+    P = np.eye(K)[target]  # row i: its shares
+    W = np.zeros((D, K))
+    norms = (X * X).sum(axis=1)
+    rng = np.random.default_rng(0)
+    others = (np.arange(K) != target[:, None]).astype(float)
+    for _ in range(5000):
+        for i in rng.permutation(n):
+            if norms[i] == 0.0 or u[i] == 0.0:
+                new = np.eye(K)[(target[i] + 1) % K]
+            else:
+                new = project_on_simplex(P[i] + (others[i] + X[i] @ W) / (C * u[i] * norms[i]))
+            W += C * u[i] * np.outer(X[i], P[i] - new)
+            P[i] = new
+        value, dual = primal(W, X, target, C, u), C * u @ (others * P).sum(axis=1) - 0.5 * np.sum(W * W)
+        if value - dual <= gap * value:
+            break
+    return value, dual
