@@ -17,6 +17,7 @@ from itertools import count
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.power_loss import WAYS, Recorder, left_over
 
 from streamcut import files
 from streamcut.config import CheckpointOptions
@@ -24,7 +25,7 @@ from streamcut.errors import CorruptError, DiskFullError, LockedError, UsageErro
 from streamcut.files import locked
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.checkpoint import open_checkpoint, write_checkpoint
-from streamcut.models.files import load_model
+from streamcut.models.files import load_model, save_model
 from streamcut.training import train
 
 STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
@@ -134,6 +135,26 @@ def test_killed_anywhere_it_goes_on_to_the_same_bits(tmp_path, point, stride):
         assert not list(folder.glob(".*.tmp"))
         for path in folder.glob("*.checkpoint"):
             path.unlink()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_power_goes_at_any_moment(tmp_path, monkeypatch, way):
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # what is durable is the recorder's to say
+    live = tmp_path / "live"
+    live.mkdir()
+    with Recorder(live) as recorder:
+        model = train(data(), checkpoint=options(live / "run", iterations=2), **LIMITS, **SOLVERS["predicted"])
+        save_model(model, str(live / "m.npz"))
+    resumed = 0
+    for number, moment in enumerate(recorder.moments):
+        disk = tmp_path / f"{number}"
+        left_over(moment, disk, way, seed=number)
+        resumed += any((disk / "run").glob("*.checkpoint"))
+        again = train(data(), checkpoint=options(disk / "run"), **LIMITS, **SOLVERS["predicted"])
+        assert bits(again) == undisturbed("predicted"), f"{way} at {moment.before}"
+        if (disk / "m.npz").exists():
+            assert bits(load_model(disk / "m.npz")) == undisturbed("predicted")
+    assert len(recorder.moments) > resumed > 5
 
 
 def test_killed_at_random_moments_again_and_again_it_comes_to_the_same_bits(tmp_path):

@@ -193,8 +193,9 @@ def on_threads(dataset, tmp_path_factory):
     return model
 
 
-def test_a_cluster_of_ones_own_loses_a_worker_then_its_scheduler(dataset, on_threads, tmp_path):
-    with started(tmp_path, "", "train.shard:50:kill") as (address, processes):
+def test_a_cluster_of_ones_own_has_a_slow_worker_loses_the_other_then_its_scheduler(dataset, on_threads, tmp_path):
+    slow = ",".join(f"train.shard:{k}:sleep=0.1" for k in range(1, 25))
+    with started(tmp_path, slow, "train.shard:50:kill") as (address, processes):
         done = train(dataset, tmp_path / "m.npz", "--scheduler", address)
         assert done.returncode == 0, done.stderr
         assert same(tmp_path / "m.npz", on_threads)

@@ -40,6 +40,7 @@ from streamcut.io.stores.spec import (
     PARTIAL,
     REPLACED,
     SHARD_NNZ,
+    SHARDS,
     shard_rows,
 )
 from streamcut.io.stores.structure import first_problem
@@ -230,6 +231,9 @@ class StoreWriter:
         stack.callback(self._journal.close)
         if not records:
             self._journal.append({"options": self._options})
+        (self._build / SHARDS).mkdir(exist_ok=True)
+        for folder in (self._build, self._partial, self.path.parent):  # from now on what is inside them is safe
+            sync_directory(folder)
         if finished:
             last = records[finished][0]
             self._statistics = StatisticsBuilder.from_state(last["statistics"])

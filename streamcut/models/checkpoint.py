@@ -21,7 +21,7 @@ import numpy as np
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, DiskFullError, UsageError
-from streamcut.files import locked, write_stream_durably
+from streamcut.files import locked, sync_directory, write_stream_durably
 
 log = logging.getLogger(__name__)
 
@@ -132,6 +132,7 @@ class Checkpoints:
 
     def __enter__(self) -> Checkpoints:
         self._folder.mkdir(exist_ok=True)
+        sync_directory(self._folder.parent)  # or a power failure would take the folder with all that is safe inside it
         self._stack.enter_context(locked(self._folder / "lock", str(self._folder)))
         try:
             self._find()
