@@ -106,7 +106,7 @@ def test_passes_are_those_of_the_slow_version():
     X, y, u = problem(400, 10, seed=1, weights=True)
     data = MemoryDataset(X, y, weight=u)
     group = group_rows(data.manifest.statistics)
-    orders = ([i for i in np.random.default_rng(k).permutation(group) if i < len(y)] for k in range(100))
+    orders = ([[i for i in np.random.default_rng(k).permutation(group) if i < len(y)]] for k in range(100))
     F, bound, passes = slow.bundle_dca(dense(X, 1.0), y, 1.0, u, 1e-4, orders)
     run = solve(data, tol=1e-4, max_cuts=200)
     assert passes > 10
@@ -140,6 +140,21 @@ def test_shards_and_workers_do_not_change_a_bit(row_cache, weights):
     base = solve(MemoryDataset(X, y, weight=u), **options)
     for shard_nnz, workers in ((997, 1), (30_000, 2), (50_000, 3)):
         same(base, solve(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), workers=workers, **options))
+
+
+@pytest.mark.parametrize("max_cuts", [4, 6])
+def test_sums_that_follow_changes_are_those_of_all_rows(monkeypatch, max_cuts):
+    X, y, u = problem(500, 20, seed=9, weights=True)
+    data = MemoryDataset(X, y, weight=u)
+    by_changes = solve(data, max_cuts=max_cuts, row_cache="20%", C=10.0)
+    ascend = DualOracle.ascend
+
+    def from_nothing(oracle, *args, **options):
+        oracle._last = None
+        return ascend(oracle, *args, **options)
+
+    monkeypatch.setattr(DualOracle, "ascend", from_nothing)
+    same(by_changes, solve(data, max_cuts=max_cuts, row_cache="20%", C=10.0))
 
 
 def test_values_that_are_all_one_need_no_values():
@@ -211,28 +226,30 @@ def test_one_visit_is_that_of_the_slow_version(seed, bias, dtype):
     mixture = np.array([0.5, 0.0, 0.2, 0.0, 0.25])
     A = dense(X, bias).astype(float)
     w, z_b, base = rng.standard_normal(A.shape[1]), rng.standard_normal(n), (codes / 65535.0) ** 2 @ mixture
-    order = rng.permutation(8)
-    visited = [g + p for g in range(-3, n, 8) for p in order if 0 <= g + p < n]
-    cuts, z, keys, sums = np.zeros((len(w), 2)), np.empty(n), np.empty(n), np.zeros(2)
-    w_run, slots = w.copy(), np.flatnonzero(mixture)
-    rounder = linear.exact_rounder(1e4)
+    order, places = rng.permutation(8), rng.permutation(2)  # row 0 is the fourth of a batch of 16
+    groups = [[g + 8 * p + o for o in order if 0 <= g + 8 * p + o < n] for g in range(-3, n, 16) for p in places]
+    w_run, rounder = w.copy(), linear.exact_rounder(1e4)
     indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
+    parts = np.rint(mixture * dual.MIXED).astype(np.uint64)
+    last = rng.choice([-1, 0])
+    cuts, z, keys, sums = np.zeros((2, len(w))), np.empty(n), np.empty(n), np.zeros(2)
+    known = (codes[:, last] / 65535.0) ** 2 if last >= 0 else np.zeros(n)
     bad = dual.ascend(
-        indptr, indices, data, sign, 1.0, u, z_b, 0.3, slots, mixture[slots], C, bias, 1, 3, rounder, rounder,
-        order, 3, w, w_run, cuts, z, codes, keys, sums,
+        indptr, indices, data, sign, 1.0, u, z_b, 0.3, parts, C, bias, 1, 3, last, last, rounder, rounder,
+        2, order, places, 3, w, w_run, cuts, z, codes, keys, sums, np.empty(8), np.empty(8, np.int64),
     )  # fmt: skip
-    f, running = slow.sweep(A, sign, C, u, w, base, visited)
+    f, running = slow.sweep(A, sign, C, u, w, base, groups)
     assert bad == -1
     np.testing.assert_allclose(z, sign * (A @ w), atol=1e-12)
     active = z_b + 0.3 * (z - z_b) < 1.0
     found = (codes[:, 3] / 65535.0) ** 2
     np.testing.assert_array_equal(codes[:, 1], np.where(active, 65535, 0))
     np.testing.assert_allclose(found, f, atol=2e-3)  # shares are rounded, and later rows see it
-    np.testing.assert_allclose(w_run, w + C * A.T @ (sign * u * (found - base)), atol=1e-9)
+    np.testing.assert_allclose(w_run, w + C * A.T @ (sign * u * (found - base)), atol=1e-6)
     np.testing.assert_allclose(running, w_run, atol=2e-2 * C)
     for column, shares in ((0, active.astype(float)), (1, found)):
-        a, b = slow.cut(A, sign, u, shares)
-        np.testing.assert_allclose(cuts[:, column] / u.sum(), a, atol=1e-9)
+        a, b = slow.cut(A, sign, u, shares - known)
+        np.testing.assert_allclose(cuts[column] / u.sum(), a, atol=1e-9)
         assert sums[column] / u.sum() == pytest.approx(b, abs=1e-9)
     assert ((keys < 1000) == ((codes[:, 3] > 0) & (codes[:, 3] < 65535))).all()
 

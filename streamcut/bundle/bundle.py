@@ -70,11 +70,14 @@ class Bundle:
         mixture[self.slots[1:]] = self._beta[1:] / self.c_bar
         return mixture
 
-    def make_room(self, cuts: int) -> tuple[list[Merge], list[int]]:
-        """Merge or drop until `cuts` more fit; returns the merges in their order and the slots that the next cuts will get."""
+    def make_room(self, cuts: int, keep: int = 0) -> tuple[list[Merge], list[int]]:
+        """Merge or drop until `cuts` more fit; returns the merges in their order and the slots that the next cuts will get.
+
+        The newest `keep` cuts stay as they are as long as two others are left.
+        """
         merges = []
         while len(self) + cuts > self.max_cuts:
-            merge = self._make_room()
+            merge = self._make_room(len(self._b) - (keep if len(self) >= keep + 2 else 0))
             if merge is not None:
                 merges.append(merge)
         return merges, self._free()[:cuts].tolist()
@@ -130,13 +133,13 @@ class Bundle:
         self._drop((self._unused >= _UNUSED_ITERATIONS).nonzero()[0])
         return MasterSolution(w, b - 0.5 * vectors.dot(w, w), b / self.c_bar, gap)
 
-    def _make_room(self) -> Merge | None:
-        """Drop the cut that was unused for longest, or merge the two smallest β into their weighted average."""
-        idle = 1 + int(np.argmax(self._unused[1:]))
+    def _make_room(self, end: int) -> Merge | None:
+        """Of the cuts before `end` drop the one that was unused for longest, or merge the two smallest β into one."""
+        idle = 1 + int(np.argmax(self._unused[1:end]))
         if self._unused[idle] > 0:
             self._drop(np.array([idle]))
             return None
-        s, t = 1 + np.argsort(self._beta[1:], kind="stable")[:2]
+        s, t = 1 + np.argsort(self._beta[1:end], kind="stable")[:2]
         total = self._beta[s] + self._beta[t]
         share = self._beta[t] / total if total > 0.0 else 0.5
         vectors.move(self._vectors[s], self._vectors[t], share)

@@ -12,16 +12,24 @@ from streamcut.execution.dual_passes import Ascent, DualPass, DualSums, MergePas
 from streamcut.execution.oracle import Cut, LinearOracle
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.runner import PassRunner
-from streamcut.io.manifest import Statistics
+from streamcut.io.manifest import Manifest, Statistics
 from streamcut.passes import vectors
 from streamcut.risks.hinge import Hinge
 
 _GROUP_NNZ = 1 << 16  # rows of a group stay in the second cache level while they are visited in random order
+_BATCH = 32  # groups that are visited in random order; their rows are in memory at once
 
 
 def group_rows(statistics: Statistics) -> int:
     """Rows that are visited in random order among themselves; it depends on the whole data, not on shards."""
     return min(max(1, _GROUP_NNZ * statistics.n_rows // max(statistics.nnz, 1)), 8192)
+
+
+def batch_bytes(manifest: Manifest) -> int:
+    """Memory for the rows of a batch that lie in different shards: copies of the parts, and those put together."""
+    statistics = manifest.statistics
+    part = min(1.0, _BATCH * group_rows(statistics) / max(statistics.n_rows, 1))
+    return 2 * int(part * CacheSize.bytes_of_all(manifest))
 
 
 class DualOracle(LinearOracle):
@@ -38,6 +46,8 @@ class DualOracle(LinearOracle):
         runner.row_state.add("codes", np.uint16, (max_cuts,))
         self._group = group_rows(runner.feed.data.manifest.statistics)
         self._sweeps = sweeps
+        self._last: tuple[int, int] | None = None  # slots of the cuts whose sums are known, while rows remember their shares
+        self._sums = DualSums(np.empty(0), np.empty((0, 0)))  # of that pass
         self._caches = {} if size is None or sweeps == 0 else {start: RowCache(size) for start in runner.lanes.bounds[:-1]}
         self._limits = [np.inf] * len(self._caches)  # of the last whole pass: one that is broken off leaves nothing behind
 
@@ -48,19 +58,30 @@ class DualOracle(LinearOracle):
         """
         for cache, limit in zip(self._caches.values(), self._limits, strict=True):
             cache.begin(limit)
-        order = np.random.default_rng(self.passes).permutation(self._group)
-        bounds = self._runner.lanes.bounds
-        work = DualPass(self._risk, self._grids, self.C, self._bias, ascent, order, self._caches, bounds, first)
+        rng = np.random.default_rng(self.passes)
+        order, places = rng.permutation(self._group), rng.permutation(_BATCH)
+        if self._last is not None and {ascent.cut, ascent.dual} & set(self._last):
+            self._last = None
+        work = DualPass(
+            self._risk, self._grids, self.C, self._bias, ascent, order, places, self._last or (-1, -1),
+            self._caches, self._runner.lanes.bounds, first,
+        )  # fmt: skip
         sums = self._read(work)
+        if self._last is not None:
+            vectors.add(sums.cuts.reshape(-1), self._sums.cuts.reshape(-1))
+            sums.b += self._sums.b
         if first:
             self.total_weight = sums.weight
         if self._caches:
             self._sweep(ascent, sums)
         M = self.total_weight
-        return Cut(sums.cuts[:, 0] / M, float(sums.b[0] / M)), Cut(sums.cuts[:, 1] / M, float(sums.b[1] / M))
+        self._last, self._sums = (ascent.cut, ascent.dual), sums
+        return Cut(sums.cuts[0] / M, float(sums.b[0] / M)), Cut(sums.cuts[1] / M, float(sums.b[1] / M))
 
     def follow(self, merges: list[Merge]) -> None:
         """Rows' shares follow the bundle's merges. The data is not read."""
+        if self._last is not None and any(merge.into in self._last for merge in merges):
+            self._last = None
         if merges:
             self._runner.run(MergePass(merges))
 
@@ -70,6 +91,7 @@ class DualOracle(LinearOracle):
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
         super().restore(numbers, fill)
+        self._last = None
         self._limits = numbers["cache_limits"]
 
     def _sweep(self, ascent: Ascent, sums: DualSums) -> None:

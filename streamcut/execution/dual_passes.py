@@ -20,12 +20,15 @@ from streamcut.execution.runner import Rows
 from streamcut.passes import dual, vectors
 from streamcut.risks.hinge import Hinge
 
+_VISITS = 2  # steps for each row of a group while it is in cache
+
 
 @dataclass(frozen=True, slots=True)
 class Ascent:
     """Where a pass starts: `w`, and the mixture (cuts,) of the rows' shares that it is made of; both cuts' slots; κ.
 
     enough  sweeps over cached rows end when one brings no more than this (units of F)
+    start   where the running w′ starts if not at w: what the mixture of shares amounts to
     """
 
     w: np.ndarray
@@ -34,11 +37,17 @@ class Ascent:
     dual: int
     kappa: float
     enough: float
+    start: np.ndarray | None = None
+
+    @property
+    def running(self) -> np.ndarray:
+        """The w′ of the first row."""
+        return self.w if self.start is None else self.start
 
 
 @dataclass(slots=True)
 class DualSums:
-    """The running w′; both cuts (D, 2) and (Σ u 1[z_c < 1], Σ u f), not divided by M; Σ u."""
+    """The running w′; both cuts (2, D) and (Σ u 1[z_c < 1], Σ u f), less those of the last pass, not divided by M; Σ u."""
 
     w: np.ndarray
     cuts: np.ndarray
@@ -50,7 +59,8 @@ class DualSums:
 class DualPass:
     """Margins, predicted cut and a sweep of dual ascent; rows are offered to the lane's cache. `first` also fills `u`, sums it.
 
-    Rows are visited in groups of `len(order)` consecutive ones, counted from row 0 of the data set, each in that order.
+    Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
+    order; both count from row 0 of the data set. `last`: slots of the last pass's cuts, from which sums go on; −1: from nothing.
     """
 
     risk: Hinge
@@ -59,6 +69,8 @@ class DualPass:
     bias: float
     ascent: Ascent
     order: np.ndarray
+    places: np.ndarray
+    last: tuple[int, int]
     caches: dict[int, RowCache]  # by the first row of the lane
     bounds: tuple[int, ...]
     first: bool
@@ -67,11 +79,11 @@ class DualPass:
 
     @property
     def alignment(self) -> int:
-        """Blocks hold whole groups."""
-        return len(self.order)
+        """Blocks hold whole batches."""
+        return len(self.order) * len(self.places)
 
     def begin(self) -> DualSums:
-        return DualSums(self.ascent.w.copy(), np.zeros((len(self.ascent.w), 2)))
+        return DualSums(self.ascent.running.copy(), np.zeros((2, len(self.ascent.w))))
 
     def visit(self, sums: DualSums, rows: Rows, chunk: Chunk | None) -> None:
         assert chunk is not None
@@ -79,13 +91,14 @@ class DualPass:
         if self.first:
             weights = np.empty(chunk.n_rows) if u is None else u
             sums.weight += self.risk.weights(chunk.y, chunk.weight, self.grids.weight, weights)
-        slots = np.flatnonzero(now.mixture)
         keys = np.empty(chunk.n_rows)
+        parts = np.rint(now.mixture * dual.MIXED).astype(np.uint64)
+        room = np.empty(len(self.order)), np.empty(len(self.order), np.int64)
         csr = chunk.indptr, chunk.indices, chunk.data, chunk.y, self.risk.positive, u
         bad = dual.ascend(
-            *csr, rows["z_b"], now.kappa, slots, now.mixture[slots], self.C, self.bias, now.cut, now.dual,
-            self.grids.vector, self.grids.weight, self.order, first_row % len(self.order),
-            now.w, sums.w, sums.cuts, rows["z"], codes, keys, sums.b,
+            *csr, rows["z_b"], now.kappa, parts, self.C, self.bias, now.cut, now.dual, *self.last,
+            self.grids.vector, self.grids.weight, _VISITS, self.order, self.places, first_row % self.alignment,
+            now.w, sums.w, sums.cuts, rows["z"], codes, keys, sums.b, *room,
         )  # fmt: skip
         if bad >= 0:
             raise CorruptError(f"row {first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
@@ -103,7 +116,7 @@ class DualPass:
     def merge(self, total: DualSums, part: DualSums) -> DualSums:
         vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
         vectors.add(total.w, part.w)
-        total.w -= self.ascent.w  # now w and the steps of all lanes
+        total.w -= self.ascent.running  # now w′ and the steps of all lanes
         total.b += part.b
         total.weight += part.weight
         return total

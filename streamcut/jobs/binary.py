@@ -10,7 +10,7 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.execution.dual_oracle import DualOracle
+from streamcut.execution.dual_oracle import DualOracle, batch_bytes
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.oracle import LinearOracle
 from streamcut.execution.plan import MemoryPlan
@@ -27,7 +27,7 @@ from streamcut.solvers.progress import Progress, Solution
 from streamcut.units import parse_size
 
 _DCA_LANE_NNZ = 1 << 25
-_DCA_VECTORS = 6  # dense vectors of a worker of bundle-dca: its w′, two cuts, a lane ahead, and two for sweeps over cached rows
+_DCA_VECTORS = 8  # dense ones of a worker of bundle-dca: w′, two cuts, those known, a lane ahead, two for sweeps over cached rows
 _CACHED = 0.3  # of the rows, when memory is plenty
 
 
@@ -69,6 +69,7 @@ class BinaryJob:
             vectors=_DCA_VECTORS if dual else 1,
             row_bytes=16 * (self.solver != "cpa") + 8 * self.risk.weighted(statistics.weight_sum is not None) + shares,
             row_cache=self._cache_wanted(manifest),
+            more=(("rows put together", self.workers * batch_bytes(manifest)),) if dual else (),
         )
 
     def _cache_wanted(self, manifest: Manifest) -> tuple[int, int]:

@@ -4,9 +4,10 @@ The dual variable of row i is α_i = f_i C u_i with a share 0 ≤ f_i ≤ 1. A r
 16-bit codes q with f = (q / 65535)²: exact at both bounds, where most shares are, and fine near 0, where the shares of a large
 C are. Sweeps end in shares that have a code, so a new cut and the shares that rows remember for it agree.
 
-`cuts` (D, 2) float64 interleaves both cuts, so that one entry of a row touches one cache line of it: Σ −u_i y_i 1[z_c < 1] x_i,
-the predicted cut, and Σ −u_i y_i f_i x_i, that of the ascent. They are sums on the grid of `vector`
-(streamcut.passes.linear.exact_rounder), exact in any order; sums of weights are on the grid of `scalar`.
+`cuts` (2, D) float64 are both cuts: Σ −u_i y_i 1[z_c < 1] x_i, the predicted one, and Σ −u_i y_i f_i x_i, that of the ascent.
+They are sums on the grid of `vector` (streamcut.passes.linear.exact_rounder), exact in any order; sums of weights are on the
+grid of `scalar`. So what a row adds can be taken back exactly: a pass only adds what changed since the last one, and has the
+same bits as one that starts from 0.
 w is scored, w_run is the running w′ of the ascent; D = d, or d + 1 with the bias. Labels, weights `u`, margins as in
 streamcut.passes.hinge.
 
@@ -21,6 +22,12 @@ ONE = 65535  # the code of share 1
 _NOT_FREE = 1e3  # added to the keys of rows whose share is at a bound: free rows come first, whatever their margins
 
 
+MIXED = 1 << 31  # what parts of a mixture are multiples of: then Σ part·q² is exact in 64 bits
+_WHOLE = MIXED * 65535.0 * 65535.0
+_NEARLY = 1.0 - 1e-7  # rounding of parts and merged codes apart, such a share is 1
+_AT_REST = -1.0
+
+
 @inlined
 def _share(code):
     root = np.float64(code) / 65535.0
@@ -30,6 +37,11 @@ def _share(code):
 @inlined
 def _code(share):
     return np.uint16(np.sqrt(share) * 65535.0 + 0.5)
+
+
+@inlined
+def _rounded(value, rounder):
+    return (value + rounder) - rounder
 
 
 @kernel
@@ -42,84 +54,148 @@ def merge_shares(codes, into, gone, weight):
 
 @kernel
 def ascend(
-    indptr, indices, data, y, positive, u, z_b, kappa, slots, mixture, C, bias, cut, dual, vector, scalar,
-    order, offset, w, w_run, cuts, z, codes, keys, sums,
+    indptr, indices, data, y, positive, u, z_b, kappa, parts, C, bias, cut, dual, last_cut, last_dual, vector, scalar,
+    visits, order, places, offset, w, w_run, cuts, z, codes, keys, sums, shares, waiting,
 ):  # fmt: skip
-    """One look at every row: its margin under w, its part of the cut at z_b + κ(z − z_b), one step of dual ascent.
+    """One look at every row: its margin under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
 
-    The step starts from the share Σ_t mixture[t]·share in column slots[t], goes to the maximum of the dual along row i at w′, and
-    takes w′ along. A row without features has share 1. Fills z and keys (n); columns `cut` and `dual` of codes (n, T) get the
-    shares of both cuts; adds to `cuts`, and Σ u 1[z_c < 1], Σ u f to sums. A row's key tells how much it may still move:
-    |1 − y⟨w′, x⟩|, rows at a bound after all others.
-    Rows ascend by groups of len(order), each in that order; row 0 is the one at `offset` of the first group. Scores come first,
-    in the order of memory: that fetches the group, without which a random order takes twice the time.
-    Returns the index of a row whose score is not finite, or −1.
+    Ascent starts from the share Σ_t parts[t]/MIXED · (share in column t of codes (n, T)); a step goes to the maximum of the dual
+    along row i at w′, and takes w′ along. A row at a bound whose margin under w says that it stays there is at rest: no step.
+    A row without features has share 1. Fills z and keys (n); columns `cut` and `dual` of codes get the shares of both cuts. Adds
+    to cuts and sums (Σ u 1[z_c < 1], Σ u f) the difference to columns `last_cut` and `last_dual` (−1: to nothing). A row's
+    key tells how much it may still move: |1 − y⟨w′, x⟩|, rows at a bound after all others.
+
+    Rows come in groups of len(order), groups in batches of len(places), in the order of `places`; row 0 here is the one at
+    `offset` of a batch. In a group scores come first, in the order of memory: that fetches it, without which a random order takes
+    twice the time. Then `visits` times the rows that are not at rest, in `order`; then the cuts. shares and waiting: room for
+    len(order) float64, int64. Returns the index of a row whose score is not finite, or −1.
     """
-    n = len(y)
-    last = len(cuts) - 1
-    bad = -1
-    constant = bias * w[-1] if bias != 0.0 else 0.0
-    for group in range(-offset, n, len(order)):
-        for i in range(max(group, 0), min(group + len(order), n)):
-            score = constant
-            for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-                if data is None:
-                    score += w[np.uint64(indices[t])]
-                else:
-                    score += data[t] * w[np.uint64(indices[t])]
-            if bad < 0 and not np.isfinite(score):
-                bad = i
-            z[i] = score if y[i] == positive else -score
-            codes[i, cut] = ONE if z_b[i] + kappa * (z[i] - z_b[i]) < 1.0 else 0
-            before = 0.0
-            for t in range(len(mixture)):
-                before += mixture[t] * _share(codes[i, slots[t]])
-            keys[i] = before
-        for place in order:
-            i = group + place
-            if i < 0 or i >= n:
+    size, n, bad = len(order), len(y), -1
+    batch = size * len(places)
+    for first in range(-offset, n, batch):
+        for place in places:
+            group = first + size * place
+            if group + size <= 0 or group >= n:
                 continue
-            start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-            running, square = 0.0, 0.0
-            if bias != 0.0:
-                running, square = bias * w_run[last], bias * bias
-            for t in range(start, stop):
-                if data is None:
-                    running += w_run[np.uint64(indices[t])]
-                else:
-                    value = np.float64(data[t])
-                    running += value * w_run[np.uint64(indices[t])]
-                    square += value * value
-            if data is None:
-                square += np.float64(stop - start)
-            sign = 1.0 if y[i] == positive else -1.0
-            weight = 1.0 if u is None else u[i]
-            before = keys[i]
-            ahead = 1.0 - sign * running
-            room = C * weight * square
-            code = _code(min(1.0, max(0.0, before + ahead / room))) if room > 0.0 else np.uint16(ONE)
-            codes[i, dual] = code
-            keys[i] = abs(ahead) + (_NOT_FREE if code == 0 or code == ONE else 0.0)
-            in_cut = codes[i, cut] != 0
-            if not in_cut and code == 0 and before == 0.0:
-                continue
-            after = _share(code)
-            step = (after - before) * C * weight * sign
-            in_first = -weight * sign if in_cut else 0.0
-            in_second = -weight * sign * after
-            sums[0] += (weight + scalar) - scalar if in_cut else 0.0
-            sums[1] += (weight * after + scalar) - scalar
-            if bias != 0.0:
-                w_run[last] += step * bias
-                cuts[last, 0] += (in_first * bias + vector) - vector
-                cuts[last, 1] += (in_second * bias + vector) - vector
-            for t in range(start, stop):
-                j = np.uint64(indices[t])
-                value = 1.0 if data is None else np.float64(data[t])
-                w_run[j] += step * value
-                cuts[j, 0] += (in_first * value + vector) - vector
-                cuts[j, 1] += (in_second * value + vector) - vector
+            found = _score(
+                group, indptr, indices, data, y, positive, z_b, kappa, parts, bias, cut, dual, w, z, codes, keys, shares
+            )  # fmt: skip
+            bad = found if bad < 0 else bad
+            count = 0
+            for i in order:
+                waiting[count] = i
+                count += shares[i] != _AT_REST
+            for _ in range(visits):
+                count = _climb(
+                    group, waiting[:count], indptr, indices, data, y, positive, u, C, bias, dual, w_run, codes, keys, shares
+                )  # fmt: skip
+            _add_changes(
+                group, size, indptr, indices, data, y, positive, u, bias, 0, cut, last_cut, vector, scalar, codes, cuts, sums
+            )  # fmt: skip
+            _add_changes(
+                group, size, indptr, indices, data, y, positive, u, bias, 1, dual, last_dual, vector, scalar, codes, cuts, sums
+            )  # fmt: skip
     return bad
+
+
+@kernel
+def _score(group, indptr, indices, data, y, positive, z_b, kappa, parts, bias, cut, dual, w, z, codes, keys, shares):
+    """Margins and shares at the start of a group; _AT_REST for rows that stay at their bound, and places that are no row."""
+    constant = bias * w[-1] if bias != 0.0 else 0.0
+    bad = -1
+    shares[:] = _AT_REST
+    for place in range(max(-group, 0), min(len(shares), len(y) - group)):
+        i = group + place
+        total = np.uint64(0)  # before codes are written: a wide load right after a narrow store waits for it
+        for t in range(len(parts)):
+            code = np.uint64(codes[i, t])
+            total += parts[t] * (code * code)
+        score = constant
+        for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            if data is None:
+                score += w[np.uint64(indices[t])]
+            else:
+                score += data[t] * w[np.uint64(indices[t])]
+        if bad < 0 and not np.isfinite(score):
+            bad = i
+        margin = score if y[i] == positive else -score
+        z[i] = margin
+        codes[i, cut] = ONE if z_b[i] + kappa * (margin - z_b[i]) < 1.0 else 0
+        share = np.float64(total) / _WHOLE
+        if share > _NEARLY:
+            share = 1.0
+        if (share == 0.0 and margin > 1.0) or (share == 1.0 and margin < 1.0):
+            codes[i, dual] = ONE if share == 1.0 else 0
+            keys[i] = abs(1.0 - margin) + _NOT_FREE
+        else:
+            shares[place] = share
+    return bad
+
+
+@kernel
+def _climb(group, waiting, indptr, indices, data, y, positive, u, C, bias, dual, w_run, codes, keys, shares):
+    """A step of dual ascent for the rows at `waiting` in a group, in that order; those not at a bound then come first there.
+
+    Returns how many they are.
+    """
+    last, free = len(w_run) - 1, 0
+    for place in waiting:
+        i = group + place
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        running, square = 0.0, 0.0
+        if bias != 0.0:
+            running, square = bias * w_run[last], bias * bias
+        for t in range(start, stop):
+            if data is None:
+                running += w_run[np.uint64(indices[t])]
+            else:
+                value = np.float64(data[t])
+                running += value * w_run[np.uint64(indices[t])]
+                square += value * value
+        if data is None:
+            square += np.float64(stop - start)
+        sign = 1.0 if y[i] == positive else -1.0
+        scale = C if u is None else C * u[i]
+        ahead, room = 1.0 - sign * running, scale * square
+        code = _code(min(1.0, max(0.0, shares[place] + ahead / room))) if room > 0.0 else np.uint16(ONE)
+        after = _share(code)
+        step = (after - shares[place]) * scale * sign
+        codes[i, dual] = code
+        bounded = code == 0 or code == ONE
+        keys[i] = abs(ahead) + (_NOT_FREE if bounded else 0.0)
+        waiting[free] = place
+        free += not bounded
+        if step == 0.0:
+            continue
+        shares[place] = after
+        if bias != 0.0:
+            w_run[last] += step * bias
+        for t in range(start, stop):
+            w_run[np.uint64(indices[t])] += step if data is None else step * data[t]
+    return free
+
+
+@kernel
+def _add_changes(
+    group, size, indptr, indices, data, y, positive, u, bias, which, now, last, vector, scalar, codes, cuts, sums
+):  # fmt: skip
+    """Adds a group's shares in column `now`, less those in column `last` (−1: none), to cuts[which] and sums[which]."""
+    for i in range(max(group, 0), min(group + size, len(y))):
+        code, past = codes[i, now], np.uint16(0)
+        if last >= 0:
+            past = codes[i, last]
+        if code == past:
+            continue
+        weight = 1.0 if u is None else u[i]
+        after, before = weight * _share(code), weight * _share(past)
+        sums[which] += _rounded(after, scalar) - _rounded(before, scalar)
+        if y[i] == positive:
+            after, before = -after, -before
+        if bias != 0.0:
+            cuts[which, -1] += _rounded(after * bias, vector) - _rounded(before * bias, vector)
+        for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            value = 1.0 if data is None else np.float64(data[t])
+            cuts[which, np.uint64(indices[t])] += _rounded(after * value, vector) - _rounded(before * value, vector)
 
 
 @kernel
@@ -202,7 +278,6 @@ def sweep(order, cached_indptr, cached_indices, cached_data, weight, square, sha
 @kernel
 def settle(cached_indptr, cached_indices, cached_data, number, weight, share, dual, bias, vector, scalar, codes, cuts, sums):
     """Cached rows take their shares home: to column `dual` of `codes`, and by their difference to the dual cut and its sum."""
-    last = len(cuts) - 1
     for i in range(len(number)):
         row = number[i]
         old, new = codes[row, dual], _code(share[i])
@@ -210,10 +285,9 @@ def settle(cached_indptr, cached_indices, cached_data, number, weight, share, du
             continue
         codes[row, dual] = new
         before, after = -weight[i] * _share(old), -weight[i] * _share(new)
-        sums[1] += ((abs(after) + scalar) - scalar) - ((abs(before) + scalar) - scalar)
+        sums[1] += _rounded(abs(after), scalar) - _rounded(abs(before), scalar)
         if bias != 0.0:
-            cuts[last, 1] += ((after * bias + vector) - vector) - ((before * bias + vector) - vector)
+            cuts[1, -1] += _rounded(after * bias, vector) - _rounded(before * bias, vector)
         for t in range(np.uint64(cached_indptr[i]), np.uint64(cached_indptr[i + 1])):
-            j = np.uint64(cached_indices[t])
             value = 1.0 if cached_data is None else np.float64(cached_data[t])
-            cuts[j, 1] += ((after * value + vector) - vector) - ((before * value + vector) - vector)
+            cuts[1, np.uint64(cached_indices[t])] += _rounded(after * value, vector) - _rounded(before * value, vector)

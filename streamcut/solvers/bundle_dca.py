@@ -50,7 +50,7 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
         while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle)) is None:
             progress.keep(s, oracle)
             mu = 1.0 if progress.still else MU
-            merges, (cut, dual) = s.bundle.make_room(2)
+            merges, (cut, dual) = s.bundle.make_room(2, keep=2)
             oracle.follow(merges)
             kappa = s.k + mu * (1.0 - s.k)
             planes = oracle.ascend(Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, ENOUGH * (s.F_b - s.bound)))

@@ -4,14 +4,22 @@ import numpy as np
 from reference.svm import _simplex_qp, line_search_by_sorting, primal
 
 
-def sweep(X, sign, C, u, w, shares, order):
-    """One sweep of dual coordinate ascent from `shares`, whose primal point is w; returns (shares, w) after it."""
-    f, w = shares.copy(), w.copy()
-    for i in order:
-        room = C * u[i] * (X[i] @ X[i])
-        new = np.clip(f[i] + (1.0 - sign[i] * (X[i] @ w)) / room, 0.0, 1.0) if room > 0.0 else 1.0
-        w += (new - f[i]) * C * u[i] * sign[i] * X[i]
-        f[i] = new
+def sweep(X, sign, C, u, w, shares, groups, visits=2):
+    """Dual coordinate ascent from `shares`, whose primal point is w, by groups of rows in order; returns (shares, w) after it.
+
+    Rows at a bound that w keeps there are at rest; a row takes another step as long as it is at none.
+    """
+    f, start, w = shares.copy(), sign * (X @ w), w.copy()
+    rest = ((f == 0.0) & (start > 1.0)) | ((f == 1.0) & (start < 1.0))
+    for group in groups:
+        waiting = [i for i in group if not rest[i]]
+        for _ in range(visits):
+            for i in waiting:
+                room = C * u[i] * (X[i] @ X[i])
+                new = np.clip(f[i] + (1.0 - sign[i] * (X[i] @ w)) / room, 0.0, 1.0) if room > 0.0 else 1.0
+                w += (new - f[i]) * C * u[i] * sign[i] * X[i]
+                f[i] = new
+            waiting = [i for i in waiting if 0.0 < f[i] < 1.0]
     return f, w
 
 
@@ -21,7 +29,7 @@ def cut(X, sign, u, shares):
 
 
 def bundle_dca(X, sign, C, u, tol, orders, mu=0.1):
-    """`orders` gives the order of rows of each pass; all cuts are kept. Returns (F(w_b), lower bound, passes)."""
+    """`orders` gives the groups of rows of each pass; all cuts are kept. Returns (F(w_b), lower bound, passes)."""
     n, c_bar = len(sign), C * u.sum()
     w = w_b = np.zeros(X.shape[1])
     F, k, base = c_bar, 1.0, np.zeros(n)
@@ -39,6 +47,7 @@ def bundle_dca(X, sign, C, u, tol, orders, mu=0.1):
         A, b = np.array([a for a, _ in cuts]), np.array([b for _, b in cuts])
         beta = _simplex_qp(A @ A.T, b, c_bar, np.append(beta, [0.0, 0.0]))
         w, base = -beta @ A, beta @ np.array(shares) / c_bar
+        base[base > 1.0 - 1e-9] = 1.0
         bound = b @ beta - 0.5 * w @ w
         if F - bound <= tol * c_bar:
             break
