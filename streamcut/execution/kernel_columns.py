@@ -71,6 +71,9 @@ def scores_in_memory(
     def add(part: slice) -> None:
         add_scores(kernel, rows[part], chunk, squares, others, other_squares, coefficients, dimension, out[part])
 
+    if workers == 1:
+        add(slice(None))
+        return out
     bounds = [len(rows) * worker // workers for worker in range(workers + 1)]
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(add, [slice(*bound) for bound in pairwise(bounds)]))

@@ -79,10 +79,13 @@ def run(
     progress: Progress,
     limits: Limits,
     held_out: Callable[[np.ndarray, float], float] | None = None,
+    *,
+    patience: float = _PATIENCE,
 ) -> Fit:
     """Rounds until a limit is reached, the held-out error has not fallen for two epochs, or `progress` says so.
 
     held_out  the error of a predictor on held-out rows: looked at four times an epoch; the predictor with the least is returned.
+    patience  so many looks without a better one are two epochs; infinity: the held-out error ends nothing
     """
     started = time.monotonic()
     history: list[Round] = []
@@ -104,7 +107,7 @@ def run(
                 best, since = (math.inf if error is None else error, alpha, intercept), 0
             else:
                 since += 1
-            if reason is None and since >= _PATIENCE and solver.looks > responses.n_rows:
+            if reason is None and since >= patience and solver.looks > responses.n_rows:
                 reason = StopReason.SETTLED
             due = solver.looks + max(1, min(solver.looks, responses.n_rows // _EPOCH_PART))
         if reason is not None:
