@@ -42,6 +42,7 @@ _OF_SOLVERS = {  # options that only some solvers have; a name that is not here 
     "k": CUTTING_PLANES,
     "normalisation": CUTTING_PLANES,
     "nystroem": LINEAR,
+    "warm_start": LINEAR,
     "gamma": (*_KERNELS, *LINEAR),
     "degree": (*_KERNELS, *LINEAR),
     "coef0": (*_KERNELS, *LINEAR),
@@ -63,6 +64,7 @@ _OF_TASKS = {
     "k": ("binary",),
     "normalisation": ("ranking", "roc-area"),
     "strategy": ("multiclass",),
+    "warm_start": ("binary",),
 }
 
 
@@ -200,6 +202,8 @@ class TrainOptions:
                 raise UsageError(f"{name}: {value!r} is an option of task {', '.join(tasks)}; task {self.task} does not have it")
         if (self.loss in ("prec@k", "rec@k")) != (self.k is not None):
             raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
+        if self.warm_start is not None and (self.loss != "hinge" or self.nystroem is not None):
+            raise UsageError("warm_start: only the hinge loss without nystroem can start from a model")
         if self.kernel == "linear":
             for name in ("gamma", "degree", "coef0", "nystroem"):
                 if getattr(self, name) != _default(name):

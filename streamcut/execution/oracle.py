@@ -71,11 +71,10 @@ class DecomposableOracle:
         """Let go of the row state's pages, if it lives in scratch files."""
         self._runner.row_state.release(0, self._runner.row_state.n_rows)
 
-    def start(self) -> tuple[Cut, float]:
-        """One pass at w = 0: its cut and Σ u_i ℓ_i; sets `total_weight`."""
-        sums = self._read(
-            self._kinds.ScorePass(self._risk, self._grids, np.zeros(self.dimension), self._bias, at_w=True, first=True)
-        )
+    def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
+        """The first pass, at `w` (0 unless given): the cut there and Σ u_i ℓ_i; sets `total_weight`."""
+        w = np.zeros(self.dimension) if w is None else w
+        sums = self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias, at_w=True, first=True))
         self.total_weight = sums.weight
         return self._cut(sums), float(sums.loss.sum())
 

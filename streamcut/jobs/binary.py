@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -12,18 +13,21 @@ from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.dual_oracle import DualOracle, batch_bytes
 from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.oracle import LinearOracle
+from streamcut.execution.oracle import Cut, LinearOracle
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Needs
 from streamcut.jobs.linear import Trainer, bundle_size, certificate, on_few_rows, threads_wanted, two_labels
+from streamcut.models.files import load_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.risks.hinge import Hinge
-from streamcut.solvers import bundle_dca, cpa, ocas
-from streamcut.solvers.progress import Progress, Solution
+from streamcut.solvers import bundle_dca, cpa, ocas, warm_start
+from streamcut.solvers.progress import Progress, Solution, StoppingRule
+from streamcut.solvers.state import BundleState
+from streamcut.solvers.warm_start import Origin
 from streamcut.units import parse_size
 
 _DCA_LANE_NNZ = 1 << 25
@@ -33,7 +37,10 @@ _CACHED = 0.3  # of the rows, when memory is plenty
 
 @dataclass(frozen=True)
 class BinaryJob:
-    """What is to be computed. `labels` are (negative, positive); `rest`: the negative one stands for several."""
+    """What is to be computed. `labels` are (negative, positive); `rest`: the negative one stands for several.
+
+    `origin`: where training begins, None for zero.
+    """
 
     options: TrainOptions
     risk: Hinge
@@ -43,6 +50,7 @@ class BinaryJob:
     max_cuts: int
     lanes: Lanes
     workers: int
+    origin: Origin | None = None
     distributable: ClassVar[bool] = True
     task: ClassVar[str] = "binary"
 
@@ -57,7 +65,8 @@ class BinaryJob:
             max_cuts = options.max_cuts or bundle_dca.MAX_CUTS
             lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
         chosen = plan_lanes(statistics, lanes)
-        return cls(options, risk, (negative, positive), rest, solver, max_cuts, chosen, min(threads, len(chosen)))
+        origin = None if options.warm_start is None else _origin(options, manifest, positive)
+        return cls(options, risk, (negative, positive), rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
@@ -91,6 +100,8 @@ class BinaryJob:
         fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
         if self.solver == "bundle-dca":
             fixed |= {"row_cache": plan.row_cache, "sweeps": chosen.sweeps}
+        if self.origin is not None:
+            fixed["origin"] = self.origin.digest()
         return {**fixed, "positive_label": self.risk.positive, **{name: getattr(chosen, name) for name in names}}
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
@@ -111,7 +122,15 @@ class BinaryJob:
         else:
             oracle = LinearOracle(runner, self.risk, **common, keep_margins=True)
             solve = partial(ocas.solve, oracle, max_cuts=self.max_cuts, cut=chosen.cut)
-        return Trainer(oracle, solve, partial(self._model, oracle=oracle, manifest=manifest, row_cache=plan.row_cache))
+        model = partial(self._model, oracle=oracle, manifest=manifest, row_cache=plan.row_cache)
+        return Trainer(oracle, solve, model, self._begin(oracle))
+
+    def _begin(self, oracle: LinearOracle) -> Callable[[StoppingRule], BundleState] | None:
+        if self.origin is None:
+            return None
+        if isinstance(oracle, DualOracle):
+            return partial(warm_start.dual, self.origin, oracle, self.max_cuts)
+        return partial(warm_start.planes, self.origin, oracle, self.max_cuts, margins=self.solver == "ocas")
 
     def _model(self, solution: Solution, C: float, *, oracle: LinearOracle, manifest: Manifest, row_cache: int) -> LinearModel:
         options, d = self.options, manifest.statistics.n_features
@@ -134,4 +153,34 @@ class BinaryJob:
 
     def warm_up(self, manifest: Manifest) -> None:
         y = np.where(np.arange(8) % 3, self.risk.positive, self.risk.positive - 1.0)
-        on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4).solve)
+        on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4, origin=None).solve)
+
+
+def _origin(options: TrainOptions, manifest: Manifest, positive: float) -> Origin:
+    """The weights of the model in the file `warm_start`, and its witness if that holds for this problem, too.
+
+    Features that the model has not seen get weight 0. Raises UsageError for a model of something else, and what load_model does.
+    """
+    path, statistics = str(options.warm_start), manifest.statistics
+    model = load_model(path)
+    if not isinstance(model, LinearModel) or model.labels is None:
+        raise UsageError(
+            f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for two classes"
+        )
+    if model.labels[1] != positive:
+        raise UsageError(
+            f"warm_start: in {path} the positive label is {model.labels[1]:g}, here it is {positive:g}; see --positive-label"
+        )
+    if model.n_features > statistics.n_features:
+        raise UsageError(
+            f"warm_start: {path} has {model.n_features:,} features, but the data has {statistics.n_features:,}; "
+            "convert the data with --n-features, or start without the model"
+        )
+    w = np.zeros(statistics.n_features + (options.bias != 0.0))
+    w[: model.n_features] = model.weights
+    if options.bias:
+        w[-1] = model.intercept / options.bias
+    theirs = model.fingerprint, model.parameters.get("loss", "hinge"), model.bias, model.positive_weight
+    same = theirs == (manifest.fingerprint, options.loss, options.bias, options.positive_weight)
+    cut = Cut(model.witness.a, model.witness.b) if same and model.witness is not None else None
+    return Origin(w, cut)

@@ -20,6 +20,7 @@ from streamcut.machine import available_cpus
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
+from streamcut.solvers.state import BundleState
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most so many float64 (128 MiB)
 _WARM_UP_CACHE = 1 << 20
@@ -77,15 +78,21 @@ def on_few_rows(manifest: Manifest, y: np.ndarray, workers: int, run: Callable[[
 class Trainer:
     """Trains for one C after another with the same `oracle`: best point, cuts and row state stay from one to the next.
 
-    `solve` runs the solver to the end of a Progress, `model` makes a model of what came out and C.
+    `solve` runs the solver to the end of a Progress, `model` makes a model of what came out and C. `begin` gives the state that
+    the first of them begins with; without it that is zero.
     """
 
     def __init__(
-        self, oracle: LinearOracle, solve: Callable[[Progress], Solution], model: Callable[[Solution, float], Model]
+        self,
+        oracle: LinearOracle,
+        solve: Callable[[Progress], Solution],
+        model: Callable[[Solution, float], Model],
+        begin: Callable[[StoppingRule], BundleState] | None = None,
     ) -> None:
         self._oracle = oracle
         self._solve = solve
         self._model = model
+        self._begin = begin
         self._last: Solution | None = None
 
     def train(self, C: float, progress: Progress, *, keep: bool = False) -> Model:
@@ -95,6 +102,8 @@ class Trainer:
             oracle.passes, oracle.traffic = 0, Traffic()
             self._last.state.move_to(C, oracle, progress.rule)
             progress.start = self._last.state
+        elif self._begin is not None and (progress.checkpoints is None or progress.checkpoints.found is None):
+            progress.start = self._begin(progress.rule)
         self._last = self._solve(progress)
         if keep and self._last.reason is StopReason.CONVERGED:
             progress.save(self._last.state, oracle)

@@ -1,0 +1,85 @@
+"""Warm start: a bundle method that begins with the weights of a model instead of zero.
+
+Given     weights, and for the same data and risk a cutting plane that training ended with (its witness), for any C.
+Returns   the state of a solver after one pass: w_b = the weights, the cut there in the bundle.
+
+A cutting plane bounds the mean risk, which knows nothing of C: the given one is a bound at once. ocas and cpa also take it into
+the bundle. bundle-dca does not: rows don't remember their shares in it, and sweeps that start from guesses (1 inside the margin,
+0 outside) took up to three times the passes. Its first sweep is that of a cold start, from no shares and w′ = 0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamcut.bundle.bundle import Bundle
+from streamcut.errors import UsageError
+from streamcut.execution.dual_oracle import DualOracle
+from streamcut.execution.dual_passes import Ascent
+from streamcut.execution.oracle import Cut, LinearOracle
+from streamcut.models.certificate import Witness
+from streamcut.passes import vectors
+from streamcut.solvers.bundle_dca import ENOUGH
+from streamcut.solvers.progress import StoppingRule
+from streamcut.solvers.state import BundleState
+
+_ROUNDING = 1e-9  # of a mean loss: what a true cut may seem to violate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """Where to begin: weights `w` (D,), and a cut R(w) ≥ ⟨a, w⟩ + b of the mean risk, if one is known."""
+
+    w: np.ndarray
+    cut: Cut | None = None
+
+    def digest(self) -> str:
+        """SHA-256 of all of it: runs that begin at the same place have it in common."""
+        found = hashlib.sha256(self.w.tobytes())
+        if self.cut is not None:
+            found.update(self.cut.a.tobytes() + struct.pack("<d", self.cut.b))
+        return found.hexdigest()
+
+
+def planes(origin: Origin, oracle: LinearOracle, max_cuts: int, rule: StoppingRule, *, margins: bool) -> BundleState:
+    """The state of ocas (which keeps `margins`) or cpa at `origin`, after one pass."""
+    cut, loss = oracle.start(origin.w)
+    state = _at(origin, oracle, max_cuts, loss)
+    if margins:
+        oracle.step(1.0)
+    if origin.cut is not None:
+        state.bundle.add(origin.cut.a, origin.cut.b)
+    state.improve(cut, rule)
+    return state
+
+
+def dual(origin: Origin, oracle: DualOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
+    """The state of bundle-dca at `origin`, after one pass: the cut there, and that of a first sweep."""
+    nothing = np.zeros(max_cuts)
+    ascent = Ascent(origin.w, nothing, 0, 1, 1.0, ENOUGH * oracle.C, start=np.zeros_like(origin.w))
+    cut, swept = oracle.ascend(ascent, first=True)
+    state = _at(origin, oracle, max_cuts, oracle.step(1.0))
+    state.bundle.add(cut.a, cut.b)
+    state.improve(swept, rule)
+    return state
+
+
+def _at(origin: Origin, oracle: LinearOracle, max_cuts: int, loss: float) -> BundleState:
+    """w_b at `origin`, where the loss is known, and what its cut proves; nothing in the bundle."""
+    w, zero = origin.w, np.zeros_like(origin.w)
+    bundle = Bundle(oracle.dimension, oracle.c_bar, max_cuts)
+    F = 0.5 * vectors.dot(w, w) + oracle.C * loss
+    state = BundleState(bundle, w.copy(), F, zero, 0.0, Witness(zero, 0.0))
+    if origin.cut is not None:
+        risk, claimed = loss / oracle.total_weight, vectors.dot(origin.cut.a, w) + origin.cut.b
+        if claimed > risk + _ROUNDING * max(1.0, risk):
+            raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
+        witness = Witness(origin.cut.a, origin.cut.b)
+        state.bound = max(0.0, witness.bound(oracle.c_bar))
+        if state.bound > 0.0:
+            state.witness = witness
+    return state
