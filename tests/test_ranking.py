@@ -1,6 +1,7 @@
 """Pairs: the counts against the list of all pairs, the solvers against a QP on differences, and what must not change a bit."""
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.chunk import Chunk
 from streamcut.config import CheckpointOptions
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError, CorruptError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.execution import global_oracle
 from streamcut.execution.feed import Feed
@@ -247,6 +248,14 @@ def test_what_makes_no_sense_is_refused(change, error, message):
     options = {"task": "ranking", **{k: v for k, v in change.items() if k not in data}}
     with pytest.raises(error, match=message):
         train(MemoryDataset(X, **data), **options)
+
+
+def test_a_manifest_that_counts_other_queries_is_refused():
+    X, y, qid = problem(queries=5)
+    data = MemoryDataset(X, y, qid=qid)
+    data.manifest = replace(data.manifest, statistics=replace(data.manifest.statistics, groups=4))
+    with pytest.raises(CorruptError, match="5 queries, but the manifest has 4"):
+        train(data, task="ranking")
 
 
 def test_a9a_takes_few_passes_and_ranks_better_than_the_hinge(load):

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from streamcut.errors import BadInputError
+from streamcut.errors import BadInputError, CorruptError
 from streamcut.execution.feed import Traffic
 from streamcut.execution.global_passes import LabelPass, ScoresPass, SumPass
 from streamcut.execution.oracle import Cut
@@ -96,7 +96,7 @@ class GlobalOracle:
         self._starts = np.zeros((statistics.groups or 1) + 1, np.int64)
         self._starts[-1] = self._n
         self._weights = np.empty(0)
-        self._known: tuple[float, float] | None = None  # a step and the risk there
+        self._looked: dict[float, float] = {}  # the risk at steps of this line
         for name in ("z", "c") + ("z_b",) * keep_best:
             runner.row_state.add(name)
         runner.row_state.add("code", risk.code_type)
@@ -128,7 +128,12 @@ class GlobalOracle:
         runs = self._read(LabelPass())
         if runs:
             rows, qid = (np.concatenate(arrays) for arrays in zip(*runs, strict=True))
-            self._starts[:-1] = rows[np.append(True, qid[1:] != qid[:-1])]
+            starts = rows[np.append(True, qid[1:] != qid[:-1])]
+            if len(starts) != len(self._starts) - 1:
+                raise CorruptError(
+                    f"{len(starts):,} queries, but the manifest has {len(self._starts) - 1:,}; see `streamcut check`"
+                )
+            self._starts[:-1] = starts
         for _ in self._map(self._encode):
             pass
         self._weigh()
@@ -144,7 +149,7 @@ class GlobalOracle:
     def score(self, w: np.ndarray) -> None:
         """One pass: the scores of w, for the line search."""
         self._read(ScoresPass(w, self._bias))
-        self._known = None
+        self._looked.clear()
 
     def cut_between(self, mu: float) -> Cut:
         """One pass: the cut at w_b + μ(w − w_b) by scores that are known."""
@@ -153,12 +158,12 @@ class GlobalOracle:
     def at(self, k: float) -> tuple[float, float]:
         """m·R at w_b + k(w − w_b) and its slope in k. The data is not read."""
         value = self._value(k)
-        self._known = k, value.risk
+        self._looked[k] = value.risk
         return self._n * value.risk, self._n * value.slope
 
     def step(self, k: float) -> float:
         """Make w_b + k(w − w_b) the best point; returns m·R there. The data is not read."""
-        risk = self._known[1] if self._known is not None and self._known[0] == k else self._value(k).risk
+        risk = self._looked[k] if k in self._looked else self._value(k).risk
 
         def move(groups: tuple[int, int]) -> None:
             rows, _ = self._rows_of(groups)
@@ -166,7 +171,7 @@ class GlobalOracle:
 
         for _ in self._map(move):
             pass
-        self._known = None
+        self._looked.clear()
         self.guess = k
         return self._n * risk
 

@@ -21,7 +21,10 @@ from streamcut.models.model import Model
 from streamcut.solvers import cpa, ocas
 from streamcut.solvers.progress import Progress, Solution
 
-MU = 0.01  # where OCAS takes its cuts: closer to the best point than for sums over rows, measured in passes
+# Where OCAS takes its cuts: closer to the best point than for sums over rows. Passes to 1e-3 for the ROC area of a9a and ijcnn1,
+# C = 1: 130 and 77 with 0.1, 70 and 42 with 0.01. Cuts that come a pass late, in one pass with the scores of the next point,
+# save none: 76 and 42 at their best, with twice the arithmetic in each.
+MU = 0.01
 
 
 @dataclass(frozen=True)

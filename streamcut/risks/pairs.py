@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from streamcut.errors import BadInputError
 from streamcut.passes import pairs
 
 
@@ -51,6 +52,8 @@ class Pairs:
 
 def _sorting_room(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     largest = int(np.diff(starts).max())
+    if largest > np.iinfo(np.int32).max:
+        raise BadInputError(f"a query of {largest:,} rows is too long: 2,147,483,647 at most are compared with each other")
     return np.empty(largest, np.uint64), np.empty(largest, np.int32), np.empty(largest, np.uint64), np.empty(largest, np.int32)
 
 
