@@ -80,7 +80,7 @@ def test_it_comes_to_the_pareto_front_of_smo(bias):
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("C", [0.1, 1.0])
-def test_nu_from_C_comes_near_the_optimum_for_it(C, bias):
+def test_nu_from_c_comes_near_the_optimum_for_it(C, bias):
     X, signs = problem(noise=1.0)
     m, K = len(signs), RBF.matrix(X, X)
     best = exact.objective(K, signs, exact.solve(K, signs, np.full(m, C), bias=bias))

@@ -197,6 +197,8 @@ class ExactKernelJob:
 
     def _round_solver(self, responses: Responses) -> RoundSolver:
         options, batch = self.options, self.options.batch or 1
+        if not responses.diagonal.max() > 0.0:
+            raise BadInputError("k(x, x) is 0 for every row: there is nothing to learn from")
         random = np.random.default_rng(options.seed)
         solver = options.chosen_solver
         if solver == "sbp":

@@ -7,7 +7,7 @@ from reference import water_level
 
 
 def levels(c, signs, volume, bias):
-    """(γ₊, γ₋, rows covered): without a bias both γ. With one, of all splits of their sum that cover as many of each the middle."""
+    """(γ₊, γ₋, rows covered): without bias both γ; with one, of all splits of their sum that cover as many of each the middle."""
     if not bias:
         gamma, k = water_level.level(c, volume)
         return gamma, gamma, k
