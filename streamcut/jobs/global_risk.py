@@ -65,8 +65,9 @@ class GlobalJob:
         more = [(f"sorting {threads} × {at_work:,} rows", threads * at_work * (16 + self.risk.room_bytes))]
         if groups > 1:
             more += [(f"{groups:,} queries", 64 * groups), ("row state of the queries at work", threads * at_work * row_bytes)]
-        elif not self.options.distributed:  # in scratch files, all of it would be mapped all the same
-            more, row_bytes = [*more, (f"row state, {row_bytes} bytes × {n:,} rows", row_bytes * n)], 0
+        else:  # in scratch files, all of it would be mapped all the same
+            more.append((f"row state, {row_bytes} bytes × {n:,} rows", row_bytes * n))
+            row_bytes *= self.options.distributed
         return Needs(
             dimension=statistics.n_features + (self.bias != 0.0), max_cuts=self.max_cuts, row_bytes=row_bytes, more=tuple(more)
         )
