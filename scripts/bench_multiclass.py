@@ -1,0 +1,111 @@
+"""Several classes: passes, processor time and test accuracy of Crammer-Singer and one-against-rest, next to LIBLINEAR's -s 4.
+
+Everything in memory, one lane, one thread; rows are shuffled first: some sets are sorted by class. "gap" is that of the mean
+loss (LIBLINEAR: its primal against our lower bound); runs end at 1e-3, or at --max-passes or --budget seconds. LIBLINEAR's own
+tolerance is -e. `--separate` also trains every class of one-against-rest on its own, and counts the passes.
+Usage: python scripts/bench_multiclass.py [NAME:C …]   (data from STREAMCUT_DATA, default ../shared/data)
+"""
+
+import argparse
+import lzma
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import scipy.sparse as sp
+from liblinear import liblinearutil
+from sklearn.datasets import load_svmlight_file
+
+import streamcut
+from streamcut.io.memory import MemoryDataset
+from streamcut.passes import multiclass
+from streamcut.training import train
+
+DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
+SCALES = {"mnist": 1 / 255}
+RUNS = {
+    "ocas": {"solver": "ocas"},
+    "bundle-dca": {"solver": "bundle-dca"},
+    "one-against-rest": {"strategy": "one-against-rest"},
+}
+
+
+def load(name: str, split: str, features: int | None = None) -> tuple[sp.csr_array, np.ndarray]:
+    """Rows and labels of a set, shuffled."""
+    with lzma.open(DATA / name / f"{split}.svm.xz") as file:
+        X, y = load_svmlight_file(file, zero_based=False, dtype=np.float32, n_features=features)
+    order = np.random.default_rng(0).permutation(len(y))
+    return sp.csr_array(X * np.float32(SCALES.get(name, 1.0)))[order], y[order]
+
+
+def liblinear(X, y, C: float, tolerance: float) -> tuple[np.ndarray, float]:
+    """(W (d + 1, K), seconds) of LIBLINEAR -s 4 with a bias feature."""
+    problem = liblinearutil.problem(y, sp.csr_matrix(X, dtype=np.float64))
+    started = time.thread_time()
+    model = liblinearutil.train(problem, liblinearutil.parameter(f"-s 4 -c {C} -B 1 -e {tolerance} -q"))
+    seconds = time.thread_time() - started
+    W = np.ctypeslib.as_array(model.w, ((X.shape[1] + 1) * model.nr_class,)).reshape(-1, model.nr_class)
+    return np.ascontiguousarray(W[:, np.argsort(model.get_labels())]), seconds
+
+
+def objective(W, X, target, C: float) -> float:
+    """½‖W‖² + C Σ ℓ of Crammer-Singer."""
+    losses = np.empty(len(target))
+    multiclass.losses(target, X @ W[:-1] + W[-1], losses)
+    return 0.5 * float(np.sum(W * W)) + C * float(losses.sum())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("problems", nargs="*", default=["dna:1", "usps:1", "letter:1", "news20_bydate:1"], metavar="NAME:C")
+    parser.add_argument("--max-passes", type=int, default=100)
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds for one run")
+    parser.add_argument("--runs", default=",".join(RUNS))
+    parser.add_argument("--separate", action="store_true")
+    parser.add_argument("-e", type=float, default=0.01, help="LIBLINEAR's tolerance")
+    options = parser.parse_args()
+    limits = {"max_passes": options.max_passes, "max_time": options.budget, "lanes": 1, "scheduler": "sync"}
+    print(f"{'set':16} {'C':>5}  {'':18} {'passes':>7} {'seconds':>8} {'objective':>12} {'bound':>12} {'gap':>8} {'accuracy':>9}")
+    for problem in options.problems:
+        name, C = problem.split(":")[0], float(problem.split(":")[1])
+        X, y = load(name, "train")
+        test, truth = load(name, "test", X.shape[1])
+        data, labels, bound = MemoryDataset(X, y), np.unique(y), 0.0
+
+        def line(what, passes, seconds, found, accuracy, name=name, C=C):
+            primal, low, gap = found
+            print(
+                f"{name:16} {C:>5g}  {what:18} {passes:>7} {seconds:>8.1f} {primal:>12.6g} {low:>12.6g} {gap:>8.1e} "
+                f"{100 * accuracy:>8.2f}%",
+                flush=True,
+            )
+
+        for what in options.runs.split(","):
+            started = time.thread_time()
+            model = train(data, task="multiclass", C=C, tol_relative=None, **limits, **RUNS[what])
+            seconds = time.thread_time() - started
+            worst = max(model.certificates, key=lambda certificate: certificate.gap)
+            if len(model.certificates) == 1:
+                bound = max(bound, worst.lower_bound)
+            found = worst.primal, worst.lower_bound, worst.gap_per_c_bar
+            line(what, model.history[-1]["passes"], seconds, found, streamcut.evaluate(model, (test, truth)).accuracy)
+        if options.separate:
+            started = time.thread_time()
+            alone = [train(data, positive_label=label, solver="ocas", C=C, tol_relative=None, **limits) for label in labels]
+            total = sum(model.history[-1]["passes"] for model in alone)
+            said = labels[np.stack([model.decision_function(test) for model in alone], axis=1).argmax(axis=1)]
+            worst = max((model.certificate for model in alone), key=lambda certificate: certificate.gap)
+            found = worst.primal, worst.lower_bound, worst.gap_per_c_bar
+            line("separate trainings", total, time.thread_time() - started, found, np.mean(said == truth))
+        W, seconds = liblinear(X, y, C, options.e)
+        primal = objective(W, X, np.searchsorted(labels, y), C)
+        accuracy = np.mean(labels[(test @ W[:-1] + W[-1]).argmax(axis=1)] == truth)
+        line(f"liblinear -e {options.e:g}", "", seconds, (primal, bound, (primal - bound) / (C * len(y))), accuracy)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
