@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -22,9 +23,12 @@ from streamcut.machine import memory_limit, resident_bytes
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer, Progress, StoppingRule
+from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
     from streamcut.execution.dask_runner import DaskRunner
+
+log = logging.getLogger(__name__)
 
 _JOBS = {  # by the task, or the family of solvers
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
@@ -152,11 +156,17 @@ class Session:
             model = solve()
         except Interrupted:
             raise KeyboardInterrupt("training was stopped before it had a model") from None
-        peak = resident_bytes("VmHWM") + (0 if self._cluster is None else self._cluster.peak())
+        own, workers = resident_bytes("VmHWM"), 0 if self._cluster is None else self._cluster.peak()
+        peak = own + workers
+        counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
+        if counted > self.plan.budget and (own > self._peak_before or counted > own):
+            used, budget = format_bytes(counted), format_bytes(self.plan.budget)
+            log.warning("peak memory was %s, more than --memory %s; where that is a hard limit, ask for less", used, budget)
         return replace(model, resources={"budget": self.plan.budget, "planned": self.plan.total, "peak": peak})
 
     def _prepare(self) -> None:
         chosen, job, manifest = self.options, self.job, self.dataset.manifest
+        self._peak_before = resident_bytes("VmHWM")  # not ours to answer for
         job.warm_up(manifest)
         needs = job.needs(manifest)
         more = (*needs.more, *self._more)

@@ -220,3 +220,20 @@ def test_the_default_bundle_does_not_depend_on_memory():
     np.testing.assert_array_equal(one.weights, other.weights)
     assert one.resources["budget"] == 10**9
     assert one.resources["peak"] > 0
+
+
+def test_a_peak_above_the_budget_is_told(stores, monkeypatch, caplog):
+    from streamcut import training
+
+    limits = {"max_cuts": 20, "max_passes": 2, "memory": "2GB"}
+    assert train(str(stores[1]), **limits).resources["peak"] <= 2 * 10**9
+    assert caplog.messages == []
+    told = iter([10**9, 3 * 10**9])  # before the run, and after it
+    real = training.resident_bytes
+    monkeypatch.setattr(training, "resident_bytes", lambda field="VmRSS": next(told) if field == "VmHWM" else real(field))
+    train(str(stores[1]), **limits)
+    assert caplog.messages == ["peak memory was 3.00 GB, more than --memory 2.00 GB; where that is a hard limit, ask for less"]
+    caplog.clear()
+    told = iter([3 * 10**9, 3 * 10**9])  # whoever calls us has used more before: that is not ours to answer for
+    train(str(stores[1]), **limits)
+    assert caplog.messages == []
