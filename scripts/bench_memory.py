@@ -4,7 +4,11 @@ For each budget and solver it trains on stores of text-like rows (made once in -
 that multiple of the budget, each run a process of its own, and prints the peak (VmHWM), the plan, the bytes read and the time.
 Ends with code 1 when a peak is above its budget, or when peaks for the larger stores differ by more than 5 %.
 
-Usage: python scripts/bench_memory.py [--folder DIR] [--budgets 400MB 600MB 1GB] [--times 1 4 16] [--passes 4]
+With --shares it shows instead what less memory costs: training to a loose tolerance with --memory so many percent of the decoded
+size of one store (--size), for ocas and bundle-dca: passes, bytes read (decoded), minutes.
+
+Usage: python scripts/bench_memory.py [--folder DIR] [--budgets 400MB 600MB 1GB] [--times 1 4 16] [--passes 4] [--solvers …]
+       python scripts/bench_memory.py --shares 60 30 10 [--size 4GB] [--folder DIR]
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from streamcut.units import parse_size
 BYTES_A_ROW = 396  # decoded, with 10,000 features
 SOLVERS = {"predicted": ["--cut", "predicted"], "exact": ["--cut", "exact"], "cpa": ["--solver", "cpa"]}
 SOLVERS["bundle-dca"] = ["--solver", "bundle-dca", "--max-cuts", "16"]
+LOOSE = ["--C", "0.001", "--tol", "0.01", "--tol-relative", "0.02"]  # for --shares
 STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
 
 
@@ -34,22 +39,58 @@ def store(folder: Path, size: int) -> Path:
     return path
 
 
-def measure(path: Path, budget: str, solver: str, passes: int, model: Path) -> tuple[int, float]:
-    """Train once and print what it took; (peak in bytes, seconds)."""
-    options = ["--model", str(model), "--force", "--json", "--memory", budget, "--max-cuts", "200", "--max-passes", str(passes)]
+def trained(path: Path, budget: str, model: Path, *options: str) -> tuple[dict, dict]:
+    """Train once: (the last iteration, the result with the seconds of the whole command)."""
+    fixed = ["--model", str(model), "--force", "--json", "--memory", budget]
     started = time.perf_counter()
-    done = subprocess.run([*STREAMCUT, "train", str(path), *options, *SOLVERS[solver]], capture_output=True, text=True)
+    done = subprocess.run([*STREAMCUT, "train", str(path), *fixed, *options], capture_output=True, text=True)
     seconds = time.perf_counter() - started
     if done.returncode:
         sys.exit(done.stderr)
     *_, last, result = map(json.loads, done.stdout.splitlines())
-    peak, planned = result["peak"] / 1e6, result["planned"] / 1e6
-    print(
-        f"{budget:>6} {solver:>10} {path.stem:>13}: peak {peak:6.1f} MB, planned {planned:6.1f} MB, "
-        f"read {last['bytes_read'] / 1e9:6.2f} GB decoded in {last['seconds']:5.1f} s, {seconds:5.1f} s in all",
-        flush=True,
-    )
-    return result["peak"], seconds
+    return last, {**result, "seconds": seconds}
+
+
+def promise(budgets: list[str], times: list[int], passes: int, solvers: list[str], folder: Path) -> bool:
+    """Print the peak for each budget, solver and size; whether all promises are kept."""
+    kept = True
+    for budget in budgets:
+        size = parse_size(budget)
+        for solver in solvers:
+            peaks = {}
+            for factor in times:
+                path = store(folder, factor * size)
+                limits = ["--max-cuts", "200", "--max-passes", str(passes)]
+                last, result = trained(path, budget, folder / "m.npz", *limits, *SOLVERS[solver])
+                peaks[factor] = result["peak"]
+                print(
+                    f"{budget:>6} {solver:>10} {path.stem:>13}: peak {result['peak'] / 1e6:6.1f} MB, "
+                    f"planned {result['planned'] / 1e6:6.1f} MB, read {last['bytes_read'] / 1e9:6.2f} GB decoded in "
+                    f"{last['seconds']:5.1f} s, {result['seconds']:5.1f} s in all",
+                    flush=True,
+                )
+            # data as large as the budget may fit with what is around it; beyond, the peak is the same
+            larger = [peak for factor, peak in peaks.items() if factor > 1] or list(peaks.values())
+            kept &= max(peaks.values()) <= size and max(larger) <= 1.05 * min(larger)
+    return kept
+
+
+def costs(shares: list[float], size: int, folder: Path) -> bool:
+    """Print what training takes with less and less memory; whether every peak was within its budget."""
+    path = store(folder, size)
+    print(f"{path.stem}: {' '.join(LOOSE)}\n{'memory':>12} {'solver':>10} passes   read GB  minutes   peak MB  gap to optimum")
+    kept = True
+    for share in shares:
+        budget = int(size * share / 100)
+        for solver, chosen in (("ocas", []), ("bundle-dca", ["--solver", "bundle-dca"])):
+            last, result = trained(path, f"{budget}B", folder / "m.npz", *LOOSE, *chosen)
+            kept &= result["peak"] <= budget
+            print(
+                f"{share:4.0f} % {budget / 1e6:6.0f}MB {solver:>9} {last['passes']:6} {last['bytes_read'] / 1e9:9.1f} "
+                f"{last['seconds'] / 60:8.2f} {result['peak'] / 1e6:9.0f} {last['gap'] / last['primal']:10.4f}",
+                flush=True,
+            )
+    return kept
 
 
 def main() -> None:
@@ -58,20 +99,14 @@ def main() -> None:
     parser.add_argument("--budgets", nargs="+", default=["400MB", "600MB", "1GB"])
     parser.add_argument("--times", nargs="+", type=int, default=[1, 4, 16])
     parser.add_argument("--passes", type=int, default=4)
-    arguments = parser.parse_args()
-    kept = True
-    for budget in arguments.budgets:
-        size = parse_size(budget)
-        for solver in SOLVERS:
-            peaks = {
-                times: measure(
-                    store(arguments.folder, times * size), budget, solver, arguments.passes, arguments.folder / "m.npz"
-                )[0]
-                for times in arguments.times
-            }
-            # data as large as the budget may fit with what is around it; beyond, the peak is the same
-            larger = [peak for times, peak in peaks.items() if times > 1] or list(peaks.values())
-            kept &= max(peaks.values()) <= size and max(larger) <= 1.05 * min(larger)
+    parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=list(SOLVERS))
+    parser.add_argument("--shares", nargs="+", type=float)
+    parser.add_argument("--size", default="4GB")
+    options = parser.parse_args()
+    if options.shares:
+        kept = costs(options.shares, parse_size(options.size), options.folder)
+    else:
+        kept = promise(options.budgets, options.times, options.passes, options.solvers, options.folder)
     sys.exit(0 if kept else 1)
 
 
