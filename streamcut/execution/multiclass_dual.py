@@ -118,7 +118,7 @@ class DualPass:
             self.C, self.bias, now.cut, now.dual, self.grids.vector, self.grids.weight,
             self.order, chunk.first_row % len(self.order), SWEEPS,
             now.w.reshape(-1, K), sums.w.reshape(-1, K), sums.cuts, rows["z"], rows["codes"], sums.b,
-            np.empty((len(self.order), K)), np.empty(len(self.order), np.int64), *np.empty((2, K)), np.empty(K, np.int64),
+            np.empty((len(self.order), K)), np.empty(len(self.order), np.int64), np.empty(K), np.empty(K), np.empty(K, np.int64),
         )  # fmt: skip
         if bad >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")

@@ -47,6 +47,7 @@ class _DataPass:
     def _cut(self, sums: CutSums, chunk: Chunk, target, u, z_b, z, kappa: float, bias: float) -> None:
         rival = np.empty_like(target)
         multiclass.rivals(target, z_b, z, kappa, rival)
+        assert sums.a is not None
         a = sums.a.reshape(-1, self.risk.classes)
         multiclass.scatter(chunk.indptr, chunk.indices, chunk.data, target, rival, u, bias, self.grids.vector, a)
         wrong = target != rival

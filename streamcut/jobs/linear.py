@@ -10,7 +10,7 @@ from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.oracle import LinearOracle
+from streamcut.execution.oracle import DecomposableOracle
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest, Statistics
@@ -84,7 +84,7 @@ class Trainer:
 
     def __init__(
         self,
-        oracle: LinearOracle,
+        oracle: DecomposableOracle,
         solve: Callable[[Progress], Solution],
         model: Callable[[Solution, float], Model],
         begin: Callable[[StoppingRule], BundleState] | None = None,

@@ -85,7 +85,7 @@ class MulticlassJob:
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         """For one C after another."""
         common = {"C": self.options.C, "bias": self.options.bias}
-        oracle: MulticlassOracle
+        oracle: Any  # what bundle-dca takes for its DualOracle has the same methods
         if self.solver == "bundle-dca":
             oracle = MulticlassDualOracle(runner, self.risk, **common, max_cuts=self.max_cuts)
             solve = partial(bundle_dca.solve, oracle, max_cuts=self.max_cuts)

@@ -15,7 +15,7 @@ Stops     when F(w_b) − bound is small enough. The paper stops on R(w) ≤ ξ 
 
 from __future__ import annotations
 
-from streamcut.execution.oracle import LinearOracle
+from streamcut.execution.oracle import DecomposableOracle
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.passes import vectors
@@ -23,7 +23,7 @@ from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.state import BundleState
 
 
-def solve(oracle: LinearOracle, progress: Progress, *, max_cuts: int) -> Solution:
+def solve(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int) -> Solution:
     """Run CPA to the stopping rule of `progress`. One pass an iteration. Raises Interrupted before there is a solution."""
     rule = progress.rule
     found = progress.resume(oracle)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from streamcut.execution.feed import Traffic
-from streamcut.execution.oracle import LinearOracle
+from streamcut.execution.oracle import DecomposableOracle
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import Checkpoints, StoredCheckpoint
 from streamcut.units import format_bytes
@@ -146,7 +146,7 @@ class Progress:
     _started: float = field(default_factory=time.monotonic)
     _resumed: bool = False
 
-    def resume(self, oracle: LinearOracle) -> Any:
+    def resume(self, oracle: DecomposableOracle) -> Any:
         """Take history, clock and the oracle's state from the checkpoint that was found, if any; the solver takes its own.
 
         Returns the StoredCheckpoint, or else `start`.
@@ -177,12 +177,12 @@ class Progress:
             reason = StopReason.STALLED
         return StopReason.INTERRUPTED if reason is None and self.stop() else reason
 
-    def keep(self, state: Saved, oracle: LinearOracle) -> None:
+    def keep(self, state: Saved, oracle: DecomposableOracle) -> None:
         """Write a checkpoint if it is time for one."""
         if self.checkpoints is not None and self.checkpoints.due(len(self.history) - 1):
             self.save(state, oracle)
 
-    def save(self, state: Saved, oracle: LinearOracle) -> None:
+    def save(self, state: Saved, oracle: DecomposableOracle) -> None:
         """Write a checkpoint, if they are wanted at all."""
         if self.checkpoints is None:
             return

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.bundle import Bundle
-from streamcut.execution.oracle import Cut, LinearOracle
+from streamcut.execution.oracle import Cut, DecomposableOracle
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.passes import vectors
@@ -40,7 +40,7 @@ class BundleState:
     stepped: bool = False
 
     @classmethod
-    def at_zero(cls, oracle: LinearOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
+    def at_zero(cls, oracle: DecomposableOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
         """One pass: w_b = 0 and the cut there in the bundle."""
         cut, loss = oracle.start()
         zero = np.zeros(oracle.dimension)
@@ -63,7 +63,7 @@ class BundleState:
         if master.lower_bound > self.bound:
             self.bound, self.witness = master.lower_bound, Witness(-self.w / c_bar, master.b)
 
-    def move_to(self, C: float, oracle: LinearOracle, rule: StoppingRule) -> None:
+    def move_to(self, C: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         """Go on with another C: the best point and the cuts stay, F and the bound are computed anew. No pass."""
         square = vectors.dot(self.w_b, self.w_b)
         loss = (self.F_b - 0.5 * square) / oracle.C
