@@ -25,7 +25,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"cli", "estimators", "reports"},
 ]
 FOUNDATION = {"", "chunk", "config", "errors", "files", "jit", "machine", "units"}  # "" is streamcut itself
-WIRING = {"training", "prediction", "evaluation", "verification", "flags", "selection"}
+WIRING = {"structured", "training", "prediction", "evaluation", "verification", "flags", "selection"}
 BLIND = {"passes", "bundle", "risks", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "math", "numba", "numpy", "streamcut.jit", "typing"}
 

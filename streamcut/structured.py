@@ -1,0 +1,95 @@
+"""Structured tasks of your own, written in Python: `train` them with a certificate, and `predict`.
+
+streamcut.risks.structured.StructuredTask says what a task is. Data are streamed as for every other task; the arithmetic of an
+example is the task's, so a pass takes as long as Python does. It runs CPA: OCAS would want scores between two w, which only the
+task could tell, at the price of a pass each. Sequence labelling is built in: streamcut.train(data, task="sequence").
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamcut.errors import BadInputError
+from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.runner import Interrupted, Runner
+from streamcut.execution.structured_oracle import StructuredOracle, examples
+from streamcut.io.dataset import Dataset
+from streamcut.io.memory import MemoryDataset
+from streamcut.models.certificate import Certificate, StopReason
+from streamcut.prediction import open_store
+from streamcut.risks.structured import StructuredTask
+from streamcut.solvers import cpa
+from streamcut.solvers.progress import Iteration, Observer, Progress, StoppingRule
+
+__all__ = ["StructuredModel", "StructuredTask", "train"]
+
+
+@dataclass(frozen=True, eq=False)
+class StructuredModel:
+    """weights float64 (D,) of `task`, their certificate, and one record an iteration. Keep the weights with numpy.save."""
+
+    task: StructuredTask
+    weights: np.ndarray
+    n_features: int
+    certificate: Certificate
+    history: list[Iteration]
+
+    def predict(self, data: str | os.PathLike | Dataset) -> list[Any]:
+        """The answer to every example of a store or an opened data set, in order. Raises BadInputError for other features."""
+        dataset = _opened(data)
+        statistics = dataset.manifest.statistics
+        if statistics.n_features > self.n_features:
+            raise BadInputError(f"the data has {statistics.n_features:,} features, but the model has {self.n_features:,}")
+        feed = Feed(dataset)
+        blocks = feed.groups(0, statistics.n_rows, feed.buffers(), Traffic())
+        return [self.task.argmax(self.weights, x) for chunk in blocks for x, _ in examples(chunk, self.n_features)]
+
+
+def train(
+    data: str | os.PathLike | Dataset,
+    task: StructuredTask,
+    *,
+    C: float = 1.0,
+    tol: float | None = 1e-3,
+    tol_relative: float | None = 1e-2,
+    max_passes: int | None = None,
+    max_time: float | None = None,
+    max_cuts: int = 500,
+    on_iteration: Observer | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> StructuredModel:
+    """Train `task` on a store or an opened data set, as streamcut.train does with the options of the same names.
+
+    C is the price of the loss of an example, and gaps are told in mean loss over examples. Raises UsageError when the task's
+    argmax gives less than y itself, KeyboardInterrupt when `stop` says so before there is an answer.
+    """
+    dataset = _opened(data)
+    statistics = dataset.manifest.statistics
+    progress = Progress(StoppingRule(tol, tol_relative, None, max_passes, max_time), on_iteration, stop=stop)
+    pinned = frozenset(range(len(dataset.manifest.shards))) if isinstance(dataset, MemoryDataset) else frozenset[int]()
+    with Runner(Feed(dataset, pinned), plan_lanes(statistics), stop=progress.stop) as runner:
+        oracle: Any = StructuredOracle(runner, task, C=C)
+        try:
+            solution = cpa.solve(oracle, progress, max_cuts=max_cuts)
+        except Interrupted:
+            raise KeyboardInterrupt("training was stopped before it had an answer") from None
+    certificate = Certificate(
+        primal=solution.primal,
+        lower_bound=solution.lower_bound,
+        c_bar=oracle.c_bar,
+        tol=tol,
+        tol_relative=tol_relative,
+        converged=solution.reason is StopReason.CONVERGED,
+        stop_reason=solution.reason,
+    )
+    return StructuredModel(task, solution.w, statistics.n_features, certificate, solution.history)
+
+
+def _opened(data: str | os.PathLike | Dataset) -> Dataset:
+    return open_store(data) if isinstance(data, str | os.PathLike) else data
