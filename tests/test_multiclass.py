@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import multiclass as slow
+from sklearn.datasets import dump_svmlight_file
 
 import streamcut
 from streamcut.bundle.line_search import minimise_along_line
@@ -291,3 +292,22 @@ class TestRefusals:
 
         with pytest.raises(MemoryBudgetError, match=r"bundle of 16 cuts × 36 features"):
             train(MemoryDataset(X, y), task="multiclass", memory="50MB")
+
+
+def test_command_line(run, tmp_path):
+    X, y, _ = problem()
+    with open(tmp_path / "rows.svm", "w") as file:
+        dump_svmlight_file(X, y, file.name, zero_based=False)
+    assert run("convert", tmp_path / "rows.svm", tmp_path / "rows.zarr")[0] == 0
+    code, _, told = run("train", tmp_path / "rows.zarr", "--task", "multiclass", "--model", tmp_path / "m.npz")
+    assert code == 0
+    assert "Converged" in told
+    code, shown, _ = run("evaluate", tmp_path / "m.npz", tmp_path / "rows.svm")
+    assert code == 0
+    assert [line.split()[0] for line in shown.splitlines()[-4:]] == ["-2", "1", "3.5", "7"]
+    assert "confusion" not in shown
+    code, shown, _ = run("evaluate", tmp_path / "m.npz", tmp_path / "rows.svm", "--json")
+    assert np.trace(json.loads(shown)["confusion_matrix"]) == pytest.approx(json.loads(shown)["accuracy"] * len(y))
+    code, _, told = run("verify", tmp_path / "m.npz", tmp_path / "rows.zarr")
+    assert code == 2
+    assert "multiclass" in told

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from streamcut.cli.output import print_json, print_table
+from streamcut.cli.output import print_json, print_rows, print_table
 from streamcut.cli.parameters import ignore_extra_option, index_base_option, json_option
 
 
@@ -22,6 +22,9 @@ def command(model: str, data: str, ignore_extra_features: bool, index_base: int,
 
     Accuracy, balanced accuracy, ROC AUC (exact), average precision, precision, recall, F1, the four counts and the mean hinge
     loss. Row weights of a store are honoured. A measure that is not defined on this data is a dash (JSON: null).
+
+    Several classes have macro and micro F1 and the mean loss instead, then precision, recall and F1 of each class; --json adds
+    the confusion matrix.
 
     Rankings have swapped pairs (ties half), mean average precision and NDCG at 1, 5 and 10 instead, models of task roc-area the
     ROC AUC and average precision.
@@ -46,4 +49,8 @@ def command(model: str, data: str, ignore_extra_features: bool, index_base: int,
             click.echo(",".join("" if value is None else f"{value!r}" for value in line))
         return
     measures = evaluate(model, data, **reading).measures()
-    print_json(measures) if as_json else print_table(measures)
+    if as_json:
+        print_json(measures)
+        return
+    print_table({name: value for name, value in measures.items() if not isinstance(value, list)})
+    print_rows(measures.get("classes", []))

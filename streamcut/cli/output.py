@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -38,6 +38,21 @@ def print_table(rows: Mapping[str, Any], *, err: bool = False) -> None:
     for name, value in rows.items():
         table.add_row(name.replace("_", " "), number(value))
     Console(file=sys.stderr if err else sys.stdout, markup=False, highlight=False, soft_wrap=True).print(table)
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Records with the same names as a table with a head on stdout; nothing when there are none."""
+    from rich.console import Console
+    from rich.table import Table
+
+    if not rows:
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in rows[0]:
+        table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(number(value) for value in row.values()))
+    Console(markup=False, highlight=False, soft_wrap=True).print(table)
 
 
 def number(value: Any) -> str:
