@@ -15,14 +15,17 @@ VOLUMES = st.one_of(st.just(0.0), st.floats(1e-9, 1e3))
 EVERY = 0
 
 
-def level(c, volume):
+GUESSES = st.integers(0, 50)
+
+
+def level(c, volume, guess=1):
     work = np.array(c, np.float64)
-    return water_level.level(work, len(work), float(volume))
+    return water_level.level(work, len(work), float(volume), guess)
 
 
-def level_of_two(positive, negative, volume):
+def level_of_two(positive, negative, volume, guess=1):
     positive, negative = np.array(positive, np.float64), np.array(negative, np.float64)
-    return water_level.level_of_two(positive, len(positive), negative, len(negative), float(volume))
+    return water_level.level_of_two(positive, len(positive), negative, len(negative), float(volume), guess)
 
 
 def poured(c, surface):
@@ -30,9 +33,9 @@ def poured(c, surface):
 
 
 @settings(max_examples=200, deadline=None)
-@given(HEIGHTS, VOLUMES)
-def test_as_by_sorting(c, volume):
-    gamma, covered = level(c, volume)
+@given(HEIGHTS, VOLUMES, GUESSES)
+def test_as_by_sorting(c, volume, guess):
+    gamma, covered = level(c, volume, guess)
     expected, _ = reference.level(c, volume)
     assert gamma == pytest.approx(expected, rel=1e-12, abs=1e-12)
     assert poured(c, gamma) == pytest.approx(volume, rel=1e-9, abs=1e-10)
@@ -40,9 +43,9 @@ def test_as_by_sorting(c, volume):
 
 
 @settings(max_examples=200, deadline=None)
-@given(HEIGHTS, HEIGHTS, VOLUMES)
-def test_two_basins_as_by_sorting(positive, negative, volume):
-    up, down, covered = level_of_two(positive, negative, volume)
+@given(HEIGHTS, HEIGHTS, VOLUMES, GUESSES)
+def test_two_basins_as_by_sorting(positive, negative, volume, guess):
+    up, down, covered = level_of_two(positive, negative, volume, guess)
     assert (up + down) / 2 == pytest.approx(reference.level_with_bias(positive, negative, volume), rel=1e-12, abs=1e-11)
     assert poured(positive, up) + poured(negative, down) == pytest.approx(volume, rel=1e-9, abs=1e-10)
     for c, surface in ((positive, up), (negative, down)):
@@ -101,7 +104,7 @@ def test_time_is_linear_in_any_usual_order(order):
         for _ in range(5):
             work = c.copy()
             before = time.thread_time()
-            water_level.level(work, n, 0.01 * n)
+            water_level.level(work, n, 0.01 * n, 1)
             times.append(time.thread_time() - before)
         return min(times)
 

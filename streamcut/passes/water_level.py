@@ -5,8 +5,9 @@ there are two basins, one of each class, whose heights the bias shifts against e
 many rows in both, and what counts is the sum of both levels.
 
 Cotter, Shalev-Shwartz & Srebro 2012, Appendix B, Algorithms 2 and 3. Followed but for the order of the search: there both ends of
-each basin's range move by turns, here one range of ranks, common to both basins, is halved (the k-th smallest of one class always
-goes with the k-th smallest of the other). Linear time on average; `work` arrays are reordered in place.
+each basin's range move by turns, here one range of ranks, common to both basins, is narrowed (the k-th smallest of one class
+always goes with the k-th smallest of the other), from the rank of the last level on. Linear time on average; `work` arrays are
+reordered in place.
 """
 
 from streamcut.jit import kernel
@@ -16,7 +17,7 @@ from streamcut.jit import kernel
 def _select(work, low, high, k):
     """Reorders work[low:high] so that work[k] is what sorting would put there, nothing larger before, nothing smaller behind.
 
-    Hoare's algorithm; the pivot is what lies at k, which the calls before have brought near to its place.
+    Hoare's algorithm; the pivot is what lies at k.
     """
     left, right = low, high - 1
     while left < right:
@@ -43,54 +44,69 @@ def keep_below(c, sign, wanted, limit, work):
     n = 0
     for i in range(len(c)):
         work[n] = c[i]
-        n += c[i] <= limit and (wanted == 0 or sign[i] == wanted)
+        n += (c[i] <= limit) & ((wanted == 0) | (sign[i] == wanted))  # not `and`: a branch here is mispredicted
     return n
 
 
 @kernel
-def level(work, n, volume):
-    """(γ, k): the level of `volume` ≥ 0 over work[:n], n ≥ 1, and how many numbers it covers (at least the smallest)."""
-    _select(work, 0, n, 0)
-    lower, upper = 1, n  # so many are covered for certain, and no more than so many can be
-    lower_sum = work[0]
+def _next_rank(lower, upper, went_up, reach):
+    """The rank to look at next: halfway between the bounds, but no further than `reach` from the one that moved last."""
+    middle = (lower + upper + 1) // 2
+    return min(middle, lower + reach) if went_up else max(middle, upper - reach)
+
+
+@kernel
+def level(work, n, volume, guess):
+    """(γ, k): the level of `volume` ≥ 0 over work[:n], n ≥ 1, and how many numbers it covers (at least the smallest).
+
+    The nearer `guess` is to k, the fewer numbers are moved.
+    """
+    lower, upper = 0, n  # so many are covered for certain, and no more than so many can be
+    lower_sum = 0.0
+    high, reach, middle = n, max(guess // 16, 1), min(max(guess, 1), n)
     while lower < upper:
-        middle = (lower + upper + 1) // 2
-        _select(work, lower, upper, middle - 1)
+        _select(work, lower, high, middle - 1)
         middle_sum = lower_sum
         for i in range(lower, middle):
             middle_sum += work[i]
-        if middle * work[middle - 1] - middle_sum >= volume:
-            upper = middle - 1
+        uncovered = middle * work[middle - 1] - middle_sum >= volume
+        if uncovered:
+            upper = high = middle - 1
         else:
             lower, lower_sum = middle, middle_sum
+        reach *= 2
+        middle = _next_rank(lower, upper, not uncovered, reach)
+    if lower == 0:  # no volume
+        return work[0], 1
     return (volume + lower_sum) / lower, lower
 
 
 @kernel
-def level_of_two(positive, n_positive, negative, n_negative, volume):
+def level_of_two(positive, n_positive, negative, n_negative, volume, guess):
     """(γ₊, γ₋, k): levels over positive[:n₊] and negative[:n₋] that `volume` ≥ 0 fills together, k covered in each.
 
     Neither class may be empty. The water level is (γ₊ + γ₋) / 2 and the bias (γ₋ − γ₊) / 2. Where only their sum is determined,
-    the middle of what is allowed is taken. A class that is covered whole takes all further water.
+    the middle of what is allowed is taken. A class that is covered whole takes all further water. `guess`: as for `level`.
     """
     n = min(n_positive, n_negative)
-    _select(positive, 0, n_positive, n - 1)
-    _select(negative, 0, n_negative, n - 1)
-    _select(positive, 0, n, 0)
-    _select(negative, 0, n, 0)
-    lower, upper = 1, n
-    lower_sum = positive[0] + negative[0]
+    lower, upper = 0, n
+    lower_sum = 0.0
+    high_positive, high_negative, reach, middle = n_positive, n_negative, max(guess // 16, 1), min(max(guess, 1), n)
     while lower < upper:
-        middle = (lower + upper + 1) // 2
-        _select(positive, lower, upper, middle - 1)
-        _select(negative, lower, upper, middle - 1)
+        _select(positive, lower, high_positive, middle - 1)
+        _select(negative, lower, high_negative, middle - 1)
         middle_sum = lower_sum
         for i in range(lower, middle):
             middle_sum += positive[i] + negative[i]
-        if middle * (positive[middle - 1] + negative[middle - 1]) - middle_sum >= volume:
-            upper = middle - 1
+        uncovered = middle * (positive[middle - 1] + negative[middle - 1]) - middle_sum >= volume
+        if uncovered:
+            upper = high_positive = high_negative = middle - 1
         else:
             lower, lower_sum = middle, middle_sum
+        reach *= 2
+        middle = _next_rank(lower, upper, not uncovered, reach)
+    if lower == 0:  # no volume
+        lower, lower_sum = 1, positive[0] + negative[0]
     top_positive, top_negative = positive[lower - 1], negative[lower - 1]
     rise = (volume + lower_sum) / lower - top_positive - top_negative  # of both levels together, above what is covered last
     rise_positive, rise_negative = rise, rise

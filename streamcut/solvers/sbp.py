@@ -69,13 +69,16 @@ class WaterLevel:
 
     def find(self, c: np.ndarray, volume: float, near: Level | None = None, slack: float = 0.0) -> Level:
         """The level of `volume`; rows above those of `near` by more than `slack` are looked at only when there is need to."""
-        if near is not None and (found := self._within(c, volume, (near.positive + slack, near.negative + slack))) is not None:
-            return found
-        level = self._within(c, volume, (np.inf, np.inf))
+        guess = 1 if near is None else near.covered
+        if near is not None:
+            found = self._within(c, volume, (near.positive + slack, near.negative + slack), guess)
+            if found is not None:
+                return found
+        level = self._within(c, volume, (np.inf, np.inf), guess)
         assert level is not None
         return level
 
-    def _within(self, c: np.ndarray, volume: float, limits: tuple[float, float]) -> Level | None:
+    def _within(self, c: np.ndarray, volume: float, limits: tuple[float, float], guess: int) -> Level | None:
         """The level, if it can be told from the rows below `limits`: not all of them are under water."""
         counts = [
             water_level.keep_below(c, self._signs, wanted, limit, work)
@@ -84,10 +87,10 @@ class WaterLevel:
         if min(counts) == 0:
             return None
         if len(counts) == 1:
-            gamma, covered = water_level.level(self._work[0], counts[0], volume)
+            gamma, covered = water_level.level(self._work[0], counts[0], volume, guess)
             up = down = gamma
         else:
-            up, down, covered = water_level.level_of_two(self._work[0], counts[0], self._work[1], counts[1], volume)
+            up, down, covered = water_level.level_of_two(self._work[0], counts[0], self._work[1], counts[1], volume, guess)
         if any(covered == count < size for count, size in zip(counts, self._sizes, strict=True)):
             return None
         return Level(up, down, covered, float(sum(work[:covered].sum() for work in self._work)))
@@ -120,11 +123,6 @@ class StochasticBatchPerceptron:
         self._next = 1  # the step after which ν is looked at again
         self._ocean = _OCEAN * responses.n_rows * np.sqrt(self._largest)
         self._volume = responses.n_rows * (np.sqrt(self._largest) if nu is None else nu)
-
-    @property
-    def nu(self) -> float:
-        """Mean slack of a row."""
-        return self._volume / self.responses.n_rows
 
     def round(self) -> None:
         """One step."""
