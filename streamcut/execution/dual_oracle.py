@@ -101,7 +101,7 @@ class DualOracle(LinearOracle):
         """
         w = sums.w
         for number in range(self._sweeps):
-            step, _ = self._runner.run(SweepPass(self._caches, w, self.C, self._bias, (self.passes, number)))
+            step, _ = self._runner.run(SweepPass(self._caches, w, self.C, self._bias, self.passes, number))
             slope, curvature = step.gain - vectors.dot(w, step.delta), vectors.dot(step.delta, step.delta)
             theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
             vectors.move(w, w + step.delta, theta)

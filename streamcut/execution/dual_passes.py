@@ -132,13 +132,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class SweepPass:
-    """Every lane sweeps its cached rows once, all from the same w; the data is not read."""
+    """Every lane sweeps its cached rows once, all from the same w; the data is not read. `number` counts from 0 after a pass."""
 
     caches: dict[int, RowCache]
     w: np.ndarray
     C: float
     bias: float
-    seed: tuple[int, ...]
+    seed: int
+    number: int
     needs_data: ClassVar[bool] = False
     alignment: ClassVar[int] = 1
 
@@ -150,8 +151,8 @@ class SweepPass:
 
     def finish(self, step: Step, rows: Rows, first_row: int) -> None:
         cache = self.caches[first_row]
-        order = np.random.default_rng((*self.seed, first_row)).permutation(cache.n)
-        step.gain = cache.sweep(order, self.C, self.bias, step.delta)
+        rng = np.random.default_rng((self.seed, self.number, first_row))
+        step.gain = cache.sweep(rng, self.C, self.bias, step.delta, first=self.number == 0)
         step.delta -= self.w
 
     def merge(self, total: Step, part: Step) -> Step:

@@ -61,6 +61,7 @@ class RowCache:
         self._indices = np.empty(size.entries, size.index)
         self._data = None if size.value is None else np.empty(size.entries, size.value)
         self._number = np.empty(size.rows, np.int64)
+        self._order, self._slack = np.arange(0), np.inf  # rows that sweeps still visit, and how far from its bound one is not
         self._key, self._weight, self._square, self._share, self._before = (np.empty(size.rows) for _ in range(5))
 
     def begin(self, last_limit: float) -> None:
@@ -76,13 +77,19 @@ class RowCache:
             if first < rows:
                 self._shrink()
 
-    def sweep(self, order: np.ndarray, C: float, bias: float, w: np.ndarray) -> float:
-        """One sweep in place on w, which can be taken back; returns C Σ u Δf."""
+    def sweep(self, rng: np.random.Generator, C: float, bias: float, w: np.ndarray, *, first: bool) -> float:
+        """One sweep in place on w, which can be taken back; returns C Σ u Δf. `first`: of a pass, over all rows."""
         n = self.n
+        if first:
+            self._order, self._slack = np.arange(n), np.inf
+        rng.shuffle(self._order)
         self._before[:n] = self._share[:n]
-        return dual.sweep(
-            order, self._indptr, self._indices, self._data, self._weight[:n], self._square[:n], self._share[:n], C, bias, w
-        )
+        gain, left, largest = dual.sweep(
+            self._order, self._indptr, self._indices, self._data, self._weight[:n], self._square[:n], self._share[:n],
+            C, bias, self._slack, w,
+        )  # fmt: skip
+        self._order, self._slack = self._order[:left], largest
+        return gain
 
     def step_back(self, theta: float) -> None:
         """Of the last sweep's step only the part `theta`."""

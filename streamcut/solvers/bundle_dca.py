@@ -35,7 +35,7 @@ from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 
 MAX_CUTS = 16
-ENOUGH = 0.002  # sweeps over cached rows end when one brings no more than this part of the gap
+ENOUGH = 0.0005  # sweeps over cached rows end when one brings no more than this part of the gap
 
 
 def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
