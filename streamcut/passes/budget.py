@@ -386,8 +386,11 @@ def _enter(i, change, squared, rows, parameters, mode, m):
 
 
 @fused
-def ascend(order, rows, alpha, parameters, mode, m):
-    """Steps of coordinate ascent (BSCA, Algorithm 2) on the rows `order`, in place on their α (n,) and the model."""
+def ascend(order, rows, alpha, damping, parameters, mode, m):
+    """Steps of coordinate ascent (BSCA, Algorithm 2) on the rows `order`, in place on their α (n,) and the model.
+
+    `damping` (first, last): from step number `first` on steps are only a part of what is best, falling to 0 at step `last`.
+    """
     counts, sums = m.counts, m.sums
     for i in order:
         y, C = rows.signs[i], rows.costs[i]
@@ -399,6 +402,8 @@ def ascend(order, rows, alpha, parameters, mode, m):
         diagonal = _value(squared, squared, squared, parameters)
         # φ(x) = 0 (an empty row under the linear kernel): its best α is C, and moves nothing
         target = C if diagonal <= 0.0 else min(max(alpha[i] + (1.0 - margin) / diagonal, 0.0), C)
+        if counts[STEPS] > damping[0]:
+            target = alpha[i] + (damping[1] - counts[STEPS] + 1) / (damping[1] - damping[0]) * (target - alpha[i])
         change = target - alpha[i]
         if change == 0.0:
             continue

@@ -1,0 +1,16 @@
+"""Sums over the values of rows that come in blocks, to the same bits wherever the blocks end."""
+
+import numpy as np
+
+from streamcut.jit import kernel
+
+
+@kernel
+def add_moments(values, sums):
+    """sums[0] += Σ v, sums[1] += Σ v², one after the other."""
+    total, square = sums[0], sums[1]
+    for t in range(len(values)):
+        value = np.float64(values[t])
+        total += value
+        square += value * value
+    sums[0], sums[1] = total, square

@@ -1,0 +1,47 @@
+"""Budgeted stochastic gradient descent (Wang, Crammer & Vucetic 2012), the primal twin of BSCA; equation 4 of its paper.
+
+Problem   min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, φ(x_i)⟩); the paper's λ is 1 / (C n).
+Given     rows in random order, a kernel, a budget B of vectors for the model.
+Returns   the model of the last step.
+Stops     after so many epochs.
+
+    M = ∅
+    for every row i, in random order, t = 1, 2, …
+        all coefficients shrink by 1 − 1/t
+        if y_i f̃(x_i) < 1, with f̃ from before that
+            add (n C u_i y_i / t, x_i) to M, or to the coefficient of x_i if it is in M
+            if |M| > B: maintain the budget, as in streamcut.solvers.bsca
+
+Without a budget this is kernelised Pegasos without its projection (SGD).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from streamcut.passes import budget as passes
+from streamcut.passes.budget import Slots, SparseRows
+from streamcut.solvers.budget import Damping, Problem
+
+
+class Bsgd:
+    """A streamcut.solvers.budget.Method."""
+
+    has_alpha: ClassVar[bool] = False
+
+    def steps(
+        self,
+        order: np.ndarray,
+        rows: SparseRows,
+        alpha: np.ndarray | None,
+        damping: Damping,
+        problem: Problem,
+        mode: int,
+        model: Slots,
+    ) -> None:
+        passes.descend(order, rows, problem.n_rows, problem.kernel.compiled, mode, model)
+
+    def scale(self, model: Slots) -> float:
+        return 1.0 / max(int(model.counts[passes.STEPS]), 1)

@@ -1,0 +1,331 @@
+"""What BSCA and BSGD share: the model on a budget, epochs over shuffled rows, what is reported, kept and returned.
+
+One model for two classes; for K classes K of them, each against the rest, which see the rows together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.execution.epochs import Epochs
+from streamcut.execution.runner import RowKeeper, Rows
+from streamcut.kernels.kernel import Kernel
+from streamcut.models.certificate import StopReason
+from streamcut.models.checkpoint import StoredCheckpoint
+from streamcut.passes import budget as passes
+from streamcut.passes.budget import Slots, SparseRows
+from streamcut.passes.merging import merging_tables
+from streamcut.solvers.progress import Progress
+
+MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}
+_STEPS = 8192  # rows between two looks at the clock and at who wants to stop
+DAMPED = 0.5  # the last part of an epoch
+Damping = tuple[int, int]  # steps get smaller from that number on, and are nothing at this one
+_AT_ONCE = 256  # vectors whose kernel values with all others are held at once
+_KEPT = ("beta", "square", "source", "K", "counts", "sums")  # of Slots: what a checkpoint keeps beside the vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What is known after an epoch; counts are totals of all classes' models so far, losses those of the last epoch.
+
+    accuracy_met, primal_met   share of rows classified rightly, and F, from scores of rows as they were met, before they were
+                               learnt from: in the first epoch every row is held out (of K classes: mean and sum over the models)
+    dual          Σ α − ½‖w‖² with the w of the budgeted model; None for BSGD
+    maintained    share of the steps that were followed by budget maintenance
+    degradation   Σ of the squared distances that maintenance moved w
+    validation    accuracy on validation rows, None without any
+    """
+
+    epoch: float
+    rows: int
+    seconds: float
+    accuracy_met: float
+    primal_met: float
+    dual: float | None
+    support_vectors: int
+    updates: int
+    maintained: float
+    removed: int
+    degradation: float
+    kernel_evaluations: int
+    bytes_read: int
+    validation: float | None
+
+    def columns(self) -> dict[str, str]:
+        """Short texts for people, by what they tell."""
+        shown = {
+            "epoch": f"{self.epoch:g}",
+            "rows": f"{self.rows:,}",
+            "accuracy": f"{100 * self.accuracy_met:.2f} %",
+            "primal": f"{self.primal_met:.6g}",
+        }
+        if self.dual is not None:
+            shown["dual"] = f"{self.dual:.6g}"
+        if self.validation is not None:
+            shown["validation"] = f"{100 * self.validation:.2f} %"
+        return {**shown, "vectors": f"{self.support_vectors:,}", "maintained": f"{100 * self.maintained:.1f} %"}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, φ(x_i)⟩), once for each of `targets`: rows with that label against all others.
+
+    n_rows, n_features, total_weight   of the data: m, d, Σ u_i
+    positive_weight                    factor on u_i of the rows with the target label
+    """
+
+    kernel: Kernel
+    C: float
+    targets: tuple[float, ...]
+    n_rows: int
+    n_features: int
+    positive_weight: float = 1.0
+
+    def rows(self, chunk: Chunk, target: float) -> SparseRows:
+        """`chunk` as compiled code takes it."""
+        positive = chunk.y == target
+        costs = np.where(positive, self.C * self.positive_weight, self.C)
+        if chunk.weight is not None:
+            costs *= chunk.weight
+        return SparseRows(chunk.indptr, chunk.indices, chunk.data, np.where(positive, 1.0, -1.0), costs, chunk.first_row)
+
+
+class Method(Protocol):
+    """How a model learns from rows: BSCA or BSGD."""
+
+    has_alpha: ClassVar[bool]  # one dual variable a row and target, `alpha` in the row state
+
+    def steps(
+        self,
+        order: np.ndarray,
+        rows: SparseRows,
+        alpha: np.ndarray | None,
+        damping: Damping,
+        problem: Problem,
+        mode: int,
+        model: Slots,
+    ) -> None:
+        """Learn from the rows `order`, in place on the model and their α; `damping` is for steps without a rate of their own."""
+
+    def scale(self, model: Slots) -> float:
+        """β of the model are model.beta times this."""
+
+
+def new_slots(problem: Problem, budget: int | None, mode: int) -> Slots:
+    """An empty model with room for `budget` vectors and the one that is too many; without a budget for every row."""
+    d, slots = problem.n_features, problem.n_rows if budget is None else budget + 1
+    counts = np.zeros(passes.COUNTS, np.int64)
+    counts[passes.HOLE] = -1
+    matrix = slots if mode == passes.PROJECT else 0
+    return Slots(
+        np.zeros((d, -(-slots // 8) * 8)), np.zeros((0 if mode == passes.KEEP else slots, d)), np.zeros(slots), np.zeros(slots),
+        np.full(slots, -1, np.int64), np.zeros((matrix, matrix)), counts, np.zeros(passes.SUMS), np.empty(slots), np.empty(slots),
+        np.empty(d, np.int32), np.empty(d), np.empty(slots, np.int32), merging_tables(),
+    )  # fmt: skip
+
+
+def slots_bytes(problem: Problem, budget: int | None, mode: int) -> int:
+    """Bytes of one such model."""
+    d, slots = problem.n_features, problem.n_rows if budget is None else budget + 1
+    vectors = 2 if mode == passes.KEEP else 3  # with a copy for whoever asks for it
+    tables = 3 * 8 * 260**2
+    return 8 * (vectors * d * (slots + 8) + 6 * slots + 2 * d + (slots**2 if mode == passes.PROJECT else 0)) + tables
+
+
+def exported(model: Slots, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (n,) and vectors (n, d), copied, of the slots that count."""
+    kept = np.flatnonzero(model.beta[: model.counts[passes.USED]])
+    return model.beta[kept] * scale, model.R[kept] if len(model.R) else model.V[:, kept].T
+
+
+def filled(model: Slots, coefficients: np.ndarray, vectors: np.ndarray, kernel: Kernel) -> None:
+    """Put `coefficients` (n,) and `vectors` (n, d) into an empty model with room for them."""
+    n = len(coefficients)
+    model.V[:, :n], model.beta[:n], model.square[:n] = vectors.T, coefficients, np.einsum("ij,ij->i", vectors, vectors)
+    if len(model.R):
+        model.R[:n] = vectors
+    if len(model.K):
+        model.K[:n, :n] = kernel.matrix(vectors, vectors)
+    model.counts[passes.USED] = n
+
+
+def squared_norm(model: Slots, scale: float, kernel: Kernel) -> float:
+    """‖w‖² of the model as it is now, a few hundred vectors at a time."""
+    used, total = int(model.counts[passes.USED]), 0.0
+    coefficients, vectors = model.beta[:used] * scale, model.R[:used] if len(model.R) else model.V[:, :used].T
+    for start in range(0, len(coefficients), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        total += float(coefficients[some] @ (kernel.matrix(vectors[some], vectors) @ coefficients))
+    return total
+
+
+@dataclass(slots=True)
+class BudgetState:
+    """Everything that training knows between two blocks of steps, beside the rows' α: so it is also the checkpoint.
+
+    All models have made the same number of steps, which tells how far the epoch has got.
+    """
+
+    models: list[Slots]
+    seconds: float = 0.0
+
+    @property
+    def steps(self) -> int:
+        return int(self.models[0].counts[passes.STEPS])
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        arrays = {}
+        for number, m in enumerate(self.models):
+            names = (*_KEPT, "R") if len(m.R) else (*_KEPT, "V")  # one is the other transposed
+            arrays |= {f"{number}.{name}": array for name in names if (array := getattr(m, name)).size}
+        return {"seconds": self.seconds}, arrays
+
+    def restore(self, found: StoredCheckpoint) -> None:
+        """Become the state that was saved, to the last bit."""
+        self.seconds = found.record["state"]["solver"]["seconds"]
+        for number, m in enumerate(self.models):
+            for name in (*_KEPT, "R", "V"):
+                if f"{number}.{name}" in found.arrays:
+                    found.read_into(f"{number}.{name}", getattr(m, name))
+            if len(m.R):
+                m.V[:, : len(m.R)] = m.R.T
+
+
+@dataclass(frozen=True, slots=True)
+class Budgeted:
+    """What training leaves: for each target coefficients (n,) and vectors (n, d); why it ended; its epochs."""
+
+    models: list[tuple[np.ndarray, np.ndarray]]
+    reason: StopReason
+    history: list[Epoch]
+
+
+@dataclass(slots=True)
+class Training:
+    """One run of `method` on `problem`, from `state` on or from the checkpoint that `progress` found.
+
+    row_state, rows   hold `alpha` (n, targets) if the method has it
+    measure           gives the accuracy of (coefficients, vectors) of every target on validation rows; asked after every epoch
+    pool              works on several targets at once
+    damped            the last part of an epoch, in which the steps of BSCA fall to nothing; 0: they never do
+    """
+
+    method: Method
+    problem: Problem
+    mode: int
+    state: BudgetState
+    epochs: Epochs
+    progress: Progress
+    row_state: RowKeeper
+    rows: Rows
+    measure: Callable[[list[tuple[np.ndarray, np.ndarray]]], float] | None = None
+    pool: Executor | None = None
+    damped: float = DAMPED
+    _started: float = 0.0
+    _damping: Damping = (0, 1)
+
+    def run(self, epochs: float) -> Budgeted:
+        """So many epochs, the last of which may be a part of one."""
+        found = None if self.progress.checkpoints is None else self.progress.checkpoints.found
+        if found is not None:
+            self._resume(found)
+        self._started = time.monotonic() - self.state.seconds
+        n, goal = self.problem.n_rows, round(epochs * self.problem.n_rows)
+        self._damping = goal - round(self.damped * min(n, goal)), goal + (self.damped == 0.0)
+        history: list[Any] = self.progress.history
+        reason = None
+        while reason is None and self.state.steps < goal:
+            epoch, done = divmod(self.state.steps, n)
+            if done == 0:
+                for m in self.state.models:
+                    m.counts[passes.CORRECT] = m.sums[passes.LOSS] = 0
+            reason = self._epoch(epoch, done, min(n, goal - epoch * n))
+            if reason is not None:
+                self.progress.save(self.state, self)  # before the history gets a part of an epoch
+            if self.state.steps > epoch * n:
+                history.append(self._record(epoch))
+                if self.progress.observe is not None:
+                    self.progress.observe(history[-1])
+        return Budgeted(self._exported(), reason or StopReason.EPOCHS, history)
+
+    def _epoch(self, epoch: int, done: int, goal: int) -> StopReason | None:
+        """Steps `done` to `goal` of an epoch; returns why to stop before that, or None."""
+        for group in self.epochs.groups(epoch, done):
+            for start in range(0, len(group.order), _STEPS):
+                reason = self._reason()
+                if reason is not None or done == goal:
+                    return reason
+                order = group.order[start : start + min(_STEPS, goal - done)]
+                self._learn(order, group.rows)
+                done += len(order)
+                self.state.seconds = time.monotonic() - self._started
+                if self.progress.checkpoints is not None and self.progress.checkpoints.due(self.state.steps // _STEPS):
+                    self.progress.save(self.state, self)
+            self.row_state.release(group.rows.first_row, group.rows.first_row + group.rows.n_rows)
+        return None
+
+    def _learn(self, order: np.ndarray, chunk: Chunk) -> None:
+        first = chunk.first_row
+
+        def learn(number: int) -> None:
+            alpha = self.rows["alpha"][first : first + chunk.n_rows, number] if self.method.has_alpha else None
+            rows = self.problem.rows(chunk, self.problem.targets[number])
+            self.method.steps(order, rows, alpha, self._damping, self.problem, self.mode, self.state.models[number])
+
+        numbers = range(len(self.state.models))
+        for _ in map(learn, numbers) if self.pool is None else self.pool.map(learn, numbers):
+            pass
+
+    def _reason(self) -> StopReason | None:
+        most = self.progress.rule.max_time
+        if most is not None and time.monotonic() - self._started >= most:
+            return StopReason.TIME
+        return StopReason.INTERRUPTED if self.progress.stop() else None
+
+    def _exported(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [exported(m, self.method.scale(m)) for m in self.state.models]
+
+    def _record(self, epoch: int) -> Epoch:
+        models, n = self.state.models, self.problem.n_rows
+        counts, sums = sum(m.counts for m in models), sum(m.sums for m in models)
+        steps, inside = self.state.steps, self.state.steps - epoch * n
+        square = sum(squared_norm(m, self.method.scale(m), self.problem.kernel) for m in models)
+        now = self._exported()
+        return Epoch(
+            epoch=steps / n,
+            rows=steps,
+            seconds=time.monotonic() - self._started,
+            accuracy_met=int(counts[passes.CORRECT]) / (inside * len(models)),
+            primal_met=0.5 * square + float(sums[passes.LOSS]) * n / inside,
+            dual=float(sums[passes.ALPHA]) - 0.5 * square if self.method.has_alpha else None,
+            support_vectors=sum(len(coefficients) for coefficients, _ in now),
+            updates=int(counts[passes.UPDATES]),
+            maintained=int(counts[passes.MAINTAINED]) / (steps * len(models)),
+            removed=int(counts[passes.REMOVED]),
+            degradation=float(sums[passes.DEGRADATION]),
+            kernel_evaluations=int(counts[passes.EVALUATIONS]),
+            bytes_read=self.epochs.traffic.bytes_read,
+            validation=None if self.measure is None else self.measure(now),
+        )
+
+    def _resume(self, found: StoredCheckpoint) -> None:
+        self.state.restore(found)
+        if self.method.has_alpha:
+            found.read_into("alpha", self.rows["alpha"], self.release)
+        self.progress.history = [Epoch(*line) for line in found.record["state"]["history"]]  # type: ignore[misc]
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What a checkpoint keeps beside the state: α."""
+        return {}, {"alpha": self.rows["alpha"]} if self.method.has_alpha else {}
+
+    def release(self) -> None:
+        """Nobody looks at α for a while."""
+        self.row_state.release(0, self.problem.n_rows)

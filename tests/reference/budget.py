@@ -1,0 +1,106 @@
+"""BSCA and BSGD the slow and obvious way: Gaussian kernel, dense rows, merging by brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.interpolate import interpn
+
+from streamcut.passes.merging import GRID, merging_tables
+
+TABLES = merging_tables()
+
+
+def rbf(x, z, gamma: float) -> float:
+    return float(np.exp(-gamma * np.sum((x - z) ** 2)))
+
+
+def best_merge(a: float, b: float, kappa: float) -> tuple[float, float]:
+    """(h, β_z) for |a|, |b| of one sign: a fine grid over [0, 1], then smaller and smaller ones around its best point."""
+    low, high = 0.0, 1.0
+    for _ in range(7):
+        h = np.linspace(low, high, 201)
+        value = a * kappa ** ((1 - h) ** 2) + b * kappa ** (h**2)
+        best = int(np.argmax(value))
+        low, high = h[max(best - 2, 0)], h[min(best + 2, 200)]
+    return float(h[best]), float(value[best])
+
+
+def table_value(a: float, b: float, kappa: float) -> float:
+    """β_z for |a| ≤ |b| as the table's bilinear interpolation gives it: where two partners are nearly as good, it decides."""
+    s = TABLES[1, :-1].reshape(GRID + 2, GRID + 2)[: GRID + 1, : GRID + 1]
+    axes = np.linspace(0.5, 1.0, GRID + 1), np.linspace(0.0, 1.0, GRID + 1)
+    return (a + b) * float(interpn(axes, s, [b / (a + b), min(kappa, 1.0)])[0])
+
+
+class Model:
+    """Σ β_j φ(x̃_j) with at most `budget` vectors, maintained by "merge" or "remove"; the paper's Algorithm 1."""
+
+    def __init__(self, gamma: float, budget: int, maintenance: str) -> None:
+        self.gamma, self.budget, self.maintenance = gamma, budget, maintenance
+        self.vectors: list[tuple[float, np.ndarray, int | None]] = []  # β, x̃, number of the row that it is
+
+    def score(self, x) -> float:
+        return sum(beta * rbf(x, z, self.gamma) for beta, z, _ in self.vectors)
+
+    def add(self, change: float, x, row: int) -> None:
+        for place, (beta, z, source) in enumerate(self.vectors):
+            if source == row:
+                self.vectors[place] = (beta + change, z, source)
+                return
+        self.vectors.append((change, x, row))
+        if len(self.vectors) > self.budget:
+            self.maintain()
+
+    def maintain(self) -> None:
+        least, z_least, _ = self.vectors.pop(int(np.argmin([abs(beta) for beta, _, _ in self.vectors])))
+        if self.maintenance == "remove":
+            return
+        choices = []
+        for place, (beta, z, _) in enumerate(self.vectors):
+            if beta * least > 0:
+                kappa = rbf(z, z_least, self.gamma)
+                beta_z = table_value(abs(least), abs(beta), kappa)
+                choices.append((least**2 + beta**2 + 2 * least * beta * kappa - beta_z**2, place, kappa))
+        if choices:
+            _, place, kappa = min(choices)
+            h, beta_z = best_merge(abs(least), abs(self.vectors[place][0]), kappa)
+            self.vectors[place] = (beta_z * np.sign(least), h * z_least + (1 - h) * self.vectors[place][1], None)
+
+
+def bsca(X, y, C, gamma, budget, order, maintenance="merge") -> tuple[Model, np.ndarray]:
+    """Algorithm 2 over the rows `order`."""
+    model, alpha = Model(gamma, budget, maintenance), np.zeros(len(y))
+    for i in order:
+        target = np.clip(alpha[i] + 1 - y[i] * model.score(X[i]), 0.0, C[i])
+        if target != alpha[i]:
+            model.add((target - alpha[i]) * y[i], X[i], i)
+            alpha[i] = target
+    return model, alpha
+
+
+def bsgd(X, y, C, gamma, budget, order, maintenance="merge") -> Model:
+    """Equation 4 over the rows `order`."""
+    model = Model(gamma, budget, maintenance)
+    for t, i in enumerate(order, 1):
+        margin = y[i] * model.score(X[i])
+        model.vectors = [(beta * (1 - 1 / t), z, source) for beta, z, source in model.vectors]
+        if margin < 1:
+            model.add(len(y) * C[i] / t * y[i], X[i], i)
+    return model
+
+
+def sca_optimum(K, y, C: float, sweeps: int = 20000) -> tuple[float, np.ndarray]:
+    """(max of Σα − ½ αᵀQα over 0 ≤ α ≤ C, α), by coordinate ascent until nothing moves."""
+    Q = K * np.outer(y, y)
+    alpha, gradient = np.zeros(len(y)), np.ones(len(y))
+    for _ in range(sweeps):
+        moved = 0.0
+        for i in range(len(y)):
+            target = min(max(alpha[i] + gradient[i] / Q[i, i], 0.0), C)
+            if target != alpha[i]:
+                gradient -= Q[i] * (target - alpha[i])
+                moved = max(moved, abs(target - alpha[i]))
+                alpha[i] = target
+        if moved < 1e-10 * C:
+            break
+    return float(alpha.sum() - 0.5 * alpha @ Q @ alpha), alpha

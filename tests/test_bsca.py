@@ -1,0 +1,179 @@
+"""BSCA and BSGD: against a slow version, against the optimum, on real data, in files, stopped and gone on with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference.budget import bsca, bsgd, sca_optimum
+
+import streamcut
+from streamcut.config import CheckpointOptions
+from streamcut.errors import UsageError
+from streamcut.io.memory import MemoryDataset
+from streamcut.kernels.kernel import Kernel
+from streamcut.models.certificate import StopReason
+from streamcut.passes import budget as passes
+from streamcut.passes.budget import SparseRows
+from streamcut.solvers.budget import MODES, Problem, exported, new_slots
+
+NEVER = (1 << 61, 1 << 62)
+GAMMA = 0.4
+
+
+def _rows(n=60, d=6, seed=0):
+    generator = np.random.default_rng(seed)
+    X = sp.csr_array(generator.normal(size=(n, d)) * (generator.random((n, d)) < 0.7))
+    y = np.where(X.sum(axis=1) + 0.5 * generator.normal(size=n) > 0, 1.0, -1.0)
+    C = generator.uniform(0.5, 3.0, n)
+    return X, y, C, SparseRows(X.indptr.astype(np.int64), X.indices, X.data, y, C, 0)
+
+
+def _slots(n, d, budget, maintenance, kernel=None):
+    kernel = kernel or Kernel("rbf", gamma=GAMMA)
+    return new_slots(Problem(kernel, 1.0, (1.0,), n, d), budget, MODES[maintenance]), kernel.compiled, MODES[maintenance]
+
+
+@pytest.mark.parametrize("maintenance", ["merge", "remove"])
+def test_a_thousand_steps_are_those_of_the_slow_version(maintenance):
+    X, y, C, rows = _rows()
+    order = np.random.default_rng(1).integers(0, 60, 1000)
+    model, parameters, mode = _slots(60, 6, 20, maintenance)
+    alpha = np.zeros(60)
+    passes.ascend(order, rows, alpha, NEVER, parameters, mode, model)
+    slow, slow_alpha = bsca(X.toarray(), y, C, GAMMA, 20, order, maintenance)
+    np.testing.assert_allclose(alpha, slow_alpha, atol=1e-8)
+    _assert_same(exported(model, 1.0), slow)
+    assert model.counts[passes.MAINTAINED] > 100
+    assert model.sums[passes.ALPHA] == pytest.approx(alpha.sum())
+
+
+@pytest.mark.parametrize("maintenance", ["merge", "remove"])
+def test_gradient_steps_are_those_of_the_slow_version(maintenance):
+    X, y, C, rows = _rows(seed=2)
+    order = np.random.default_rng(3).integers(0, 60, 400)
+    model, parameters, mode = _slots(60, 6, 15, maintenance)
+    passes.descend(order, rows, 60, parameters, mode, model)
+    _assert_same(exported(model, 1.0 / 400), bsgd(X.toarray(), y, C, GAMMA, 15, order, maintenance))
+
+
+def _assert_same(found, slow):
+    """The same vectors with the same coefficients, in any order."""
+    coefficients, vectors = found
+    expected = np.array([(beta, *z) for beta, z, _ in slow.vectors if beta != 0.0])
+    both = np.column_stack([coefficients, vectors])
+    assert both.shape == expected.shape
+    np.testing.assert_allclose(both[np.lexsort(both.T)], expected[np.lexsort(expected.T)], atol=1e-7)
+
+
+def test_projection_moves_the_model_less_than_removal():
+    _, _, _, rows = _rows(seed=4)
+    order = np.random.default_rng(5).permutation(60)
+    lost = {}
+    for maintenance in ("remove", "project"):
+        model, parameters, mode = _slots(60, 6, 30, maintenance)
+        passes.ascend(order[:30], rows, np.zeros(60), NEVER, parameters, mode, model)
+        while model.counts[passes.MAINTAINED] == 0:
+            before = exported(model, 1.0)
+            passes.ascend(order[30:], replace_costs(rows), np.zeros(60), NEVER, parameters, mode, model)
+        lost[maintenance] = model.sums[passes.DEGRADATION] / model.counts[passes.MAINTAINED]
+        assert len(before[0]) <= 30
+    assert lost["project"] < 0.9 * lost["remove"]
+
+
+def replace_costs(rows):
+    return rows._replace(costs=np.full(len(rows.costs), 2.0))
+
+
+@pytest.mark.parametrize("kernel", [Kernel("rbf", gamma=GAMMA), Kernel("poly", gamma=0.5, degree=2, coef0=1.0), Kernel("linear")])
+def test_without_a_budget_the_dual_reaches_its_optimum(kernel):
+    X, y, _, rows = _rows(n=150, seed=6)
+    rows = rows._replace(costs=np.full(150, 1.5))
+    best, _ = sca_optimum(kernel.matrix(X, X), y, 1.5)
+    model, parameters, mode = _slots(150, 6, None, "none", kernel)
+    alpha, generator = np.zeros(150), np.random.default_rng(7)
+    for _ in range(400):
+        passes.ascend(generator.permutation(150), rows, alpha, NEVER, parameters, mode, model)
+    Q = kernel.matrix(X, X) * np.outer(y, y)
+    assert best - (alpha.sum() - 0.5 * alpha @ Q @ alpha) <= 1e-4 * best
+    coefficients, vectors = exported(model, 1.0)
+    np.testing.assert_allclose(kernel.matrix(X, vectors) @ coefficients, kernel.matrix(X, X) @ (alpha * y), atol=1e-8)
+
+
+def test_bits_depend_on_nothing_but_data_options_and_seed():
+    X, y, _, _ = _rows(n=300, seed=8)
+    options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 1.5, "C": 2.0}
+    whole = streamcut.train(MemoryDataset(X, y), **options)
+    for other in ({"scheduler": "sync"}, {"workers": 2}, {"memory": "2GB"}):
+        again = streamcut.train(MemoryDataset(X, y, shard_nnz=200), **options, **other)
+        np.testing.assert_array_equal(again.coefficients, whole.coefficients)
+        np.testing.assert_array_equal(again.support.toarray(), whole.support.toarray())
+    assert not np.array_equal(streamcut.train(MemoryDataset(X, y), **options, seed=1).coefficients, whole.coefficients)
+
+
+@pytest.mark.parametrize("solver", ["bsca", "bsgd"])
+def test_stopped_and_gone_on_with_is_the_same(tmp_path, monkeypatch, solver):
+    monkeypatch.setattr("streamcut.solvers.budget._STEPS", 50)
+    X, y, _, _ = _rows(n=300, seed=9)
+    options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 3.0, "solver": solver}
+    whole = streamcut.train(MemoryDataset(X, y), **options)
+    asked = iter(range(100))
+    first = CheckpointOptions(str(tmp_path / "c"))
+    part = streamcut.train(MemoryDataset(X, y), **options, checkpoint=first, stop=lambda: next(asked) == 9)
+    assert part.stop_reason is StopReason.INTERRUPTED
+    assert not part.converged
+    again = streamcut.train(MemoryDataset(X, y), **options, checkpoint=replace(first, resume=True))
+    np.testing.assert_array_equal(again.coefficients, whole.coefficients)
+    np.testing.assert_array_equal(again.support.toarray(), whole.support.toarray())
+    skip = ("seconds", "bytes_read")
+    history = [[{k: v for k, v in line.items() if k not in skip} for line in m.history] for m in (again, whole)]
+    assert history[0] == history[1]
+
+
+def test_several_classes_and_a_warm_start(tmp_path, load):
+    X, y = load("dna")
+    Xt, yt = load("dna", "test")
+    model = streamcut.train(MemoryDataset(X, y), kernel="rbf", task="multiclass", gamma=0.01, C=10.0, budget=150, epochs=3.0)
+    assert np.mean(model.predict(Xt) == yt) > 0.93
+    streamcut.save_model(model, tmp_path / "m.npz")
+    options = {"kernel": "rbf", "task": "multiclass", "gamma": 0.01, "C": 10.0, "budget": 150}
+    again = streamcut.train(MemoryDataset(X, y), **options, warm_start=str(tmp_path / "m.npz"))
+    cold = streamcut.train(MemoryDataset(X, y), **options)
+    assert again.history[0]["accuracy_met"] > cold.history[0]["accuracy_met"] + 0.01
+
+
+def test_automatic_gamma_is_that_of_scikit_learn():
+    X, y, _, _ = _rows(n=100, seed=10)
+    model = streamcut.train(MemoryDataset(X, y, shard_nnz=50), kernel="rbf", budget=10)
+    assert model.kernel.gamma == pytest.approx(1.0 / (6 * X.toarray().var()))
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"kernel": "poly", "gamma": 1.0}, "merging is for kernel rbf"),
+        ({"kernel": "rbf", "tol": 1e-5}, "tol: 1e-05 means nothing to bsca"),
+        ({"kernel": "rbf", "bias": 2.0}, "bias"),
+        ({"kernel": "rbf", "task": "ranking"}, "bsca does binary and multiclass"),
+        ({"kernel": "rbf", "solver": "bsgd", "warm_start": "m.npz"}, "bsgd"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options, complaint):
+    X, y, _, _ = _rows()
+    with pytest.raises(UsageError, match=complaint):
+        streamcut.train(MemoryDataset(X, y), **options)
+
+
+def test_one_epoch_of_adult_is_as_good_as_the_paper(load):
+    (X, y), test = load("a9a"), load("a9a", "test")
+    found = {}
+    for solver in ("bsca", "bsgd"):
+        models = [
+            streamcut.train(MemoryDataset(X, y), kernel="rbf", gamma=2**-7, C=32.0, solver=solver, seed=s) for s in range(3)
+        ]
+        found[solver] = [streamcut.evaluate(model, test).accuracy for model in models]
+    assert np.mean(found["bsca"]) >= 0.83
+    assert np.mean(found["bsca"]) > np.mean(found["bsgd"])
+    assert np.std(found["bsca"]) < np.std(found["bsgd"])
