@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from streamcut.execution.feed import Feed
-from streamcut.execution.kernel_columns import Responses, add_scores, squared_norms
+from streamcut.execution.kernel_columns import Responses, add_scores, squared_norms, take
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
@@ -98,8 +98,6 @@ class Problem:
 
     def error(self, kernel: Kernel, rows: np.ndarray, coefficients: np.ndarray, intercept: float) -> float:
         """Test error of Σ coefficients_i k(x_i, ·) + intercept over training rows `rows`."""
-        from streamcut.execution.kernel_columns import take
-
         scores = np.full(len(self.test_y), intercept)
         (kept,) = np.nonzero(coefficients)
         others, squares = take(self.chunk, rows[kept]), self._squares[rows[kept]]

@@ -13,7 +13,7 @@ from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.kernel_columns import Responses
 from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.runner import Runner
+from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
@@ -172,7 +172,10 @@ def test_it_stops_on_epochs_evaluations_held_out_error_and_when_asked():
     assert (fit.reason, fit.history[-1].looks) == (StopReason.EPOCHS, 2 * m)
     fit = run(Limits(evaluations=10.5 * m))
     assert (fit.reason, fit.history[-1].looks) == (StopReason.EVALUATIONS, 11)
-    assert run(Limits(), stop=lambda: True).reason is StopReason.INTERRUPTED
+    asked = iter([False] * 5 + [True] * 2)
+    assert run(Limits(), stop=lambda: next(asked)).reason is StopReason.INTERRUPTED
+    with pytest.raises(Interrupted):
+        run(Limits(), stop=lambda: True)
 
     errors = iter([0.5, 0.2, 0.3] + [0.2] * 100)
     seen = []

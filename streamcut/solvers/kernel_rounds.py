@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamcut.execution.kernel_columns import Responses
+from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.solvers.progress import Progress
 
@@ -86,21 +87,24 @@ def run(
 
     held_out  the error of a predictor on held-out rows: looked at four times an epoch; the predictor with the least is returned.
     patience  so many looks without a better one are two epochs; infinity: the held-out error ends nothing
+    Raises Interrupted before the first round.
     """
     started = time.monotonic()
     history: list[Round] = []
     best, since = (math.inf, np.zeros(0), 0.0), 0
     responses, due = solver.responses, 1
+    if progress.stop():
+        raise Interrupted
     while True:
+        solver.round()
         seconds = time.monotonic() - started
         reason = _reason(solver, progress, limits, seconds)
         if reason is not None or solver.looks >= due:
-            alpha, intercept = solver.predictor() if solver.looks else (np.zeros(0), 0.0)
+            alpha, intercept = solver.predictor()
             error = None if held_out is None else held_out(alpha, intercept)
             traffic = responses.traffic
             counts = (responses.evaluations, responses.passes, int(np.count_nonzero(alpha)))
-            figures = solver.figures() if solver.looks else {}
-            history.append(Round(len(history), solver.looks, *counts, seconds, traffic.bytes_read, error, figures))
+            history.append(Round(len(history), solver.looks, *counts, seconds, traffic.bytes_read, error, solver.figures()))
             if progress.observe is not None:
                 progress.observe(history[-1])
             if error is None or error < best[0]:
@@ -112,7 +116,6 @@ def run(
             due = solver.looks + max(1, min(solver.looks, responses.n_rows // _EPOCH_PART))
         if reason is not None:
             return Fit(best[1], best[2], reason, history)
-        solver.round()
 
 
 def _reason(solver: RoundSolver, progress: Progress, limits: Limits, seconds: float) -> StopReason | None:
