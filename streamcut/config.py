@@ -42,7 +42,7 @@ _OF_SOLVERS = {  # options that only some solvers have; a name that is not here 
     "k": CUTTING_PLANES,
     "normalisation": CUTTING_PLANES,
     "nystroem": LINEAR,
-    "warm_start": LINEAR,
+    "warm_start": (*LINEAR, "bsca"),
     "gamma": (*_KERNELS, *LINEAR),
     "degree": (*_KERNELS, *LINEAR),
     "coef0": (*_KERNELS, *LINEAR),

@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 from streamcut.config import BUDGETED, EXACT_KERNEL, SAMPLED, CheckpointOptions, TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
+from streamcut.execution.nystroem import NystroemDataset
 from streamcut.execution.plan import MemoryPlan, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
+from streamcut.jobs import nystroem
 from streamcut.jobs.job import Job
 from streamcut.machine import memory_limit, resident_bytes
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.model import Model
+from streamcut.models.nystroem import NystroemModel
 from streamcut.solvers.progress import Observer, Progress, StoppingRule
 from streamcut.units import format_bytes
 
@@ -38,6 +41,7 @@ _JOBS = {  # by the task, or the family of solvers
     "ranking": ("streamcut.jobs.ranking", "RankingJob"),
     "roc-area": ("streamcut.jobs.ranking", "RankingJob"),
     "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
+    "budgeted": ("streamcut.jobs.budgeted", "BudgetedJob"),
     "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),
     "sampled": ("streamcut.jobs.sampled", "SampledJob"),
 }
@@ -121,6 +125,8 @@ class Session:
         self.options = options
         self.stop = stop or (lambda: False)
         self.dataset = opened(data)
+        if options.nystroem is not None:
+            self.dataset = nystroem.with_features(self.dataset, options)
         self.job = _job_class(options).planned(options, self.dataset.manifest)
         self._scheduler = scheduler
         self._on_plan = on_plan
@@ -156,6 +162,8 @@ class Session:
             model = solve()
         except Interrupted:
             raise KeyboardInterrupt("training was stopped before it had a model") from None
+        if isinstance(self.dataset, NystroemDataset):
+            model = NystroemModel.around(model, self.dataset.map)
         own, workers = resident_bytes("VmHWM"), 0 if self._cluster is None else self._cluster.peak()
         peak = own + workers
         counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
@@ -170,6 +178,8 @@ class Session:
         job.warm_up(manifest)
         needs = job.needs(manifest)
         more = (*needs.more, *self._more)
+        if isinstance(self.dataset, NystroemDataset):
+            more += nystroem.memory(self.dataset, job.workers)
         budget, scratch = memory_limit(chosen.memory), scratch_folder(chosen.scratch)
         self.runner: Runner | DaskRunner
         if chosen.distributed:
@@ -217,10 +227,10 @@ def _job_class(options: TrainOptions) -> type[Job]:
             name = family
     if name == "binary" and options.loss != "hinge":
         name = "multivariate"
-    if name not in _JOBS:
-        raise UsageError(f"task {options.task} with solver {solver} is not offered")
     if name == "multiclass" and options.strategy == "one-against-rest":
         name = options.strategy
+    if name not in _JOBS:
+        raise UsageError(f"task {options.task} with solver {solver} is not offered")
     module, attribute = _JOBS[name]
     return getattr(import_module(module), attribute)
 
