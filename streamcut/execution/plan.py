@@ -77,7 +77,7 @@ def plan_memory(
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
     n_rows = manifest.statistics.n_rows
-    block = max(ROW_BLOCK, *(shard.rows for shard in manifest.shards))
+    block = min(n_rows, max(ROW_BLOCK, *(shard.rows for shard in manifest.shards)))
     vector = 8 * dimension
     lines = [
         ("interpreter, libraries, kernels", base),
