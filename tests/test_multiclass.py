@@ -166,7 +166,7 @@ class TestCertificate:
 
 class TestInvariance:
     @pytest.mark.parametrize("solver", SOLVERS)
-    def test_workers_shards_and_spilled_rows_change_no_bit(self, solver, tmp_path):
+    def test_workers_and_shards_change_no_bit(self, solver):
         X, y, u = problem(2000, 30, weights=True, seed=1)
         options = {"task": "multiclass", "solver": solver, "lanes": 3, "max_passes": 12, "max_cuts": 6}
         expected = train(MemoryDataset(X, y, weight=u), **options, scheduler="sync")

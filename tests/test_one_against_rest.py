@@ -15,6 +15,7 @@ from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.passes import rest
@@ -124,7 +125,7 @@ class _Sent(Runner):
 
 
 @pytest.mark.parametrize("options", [REST, {"task": "multiclass"}], ids=["rest", "crammer-singer"])
-def test_passes_travel_to_other_processes(options):
+def test_passes_travel_to_other_processes_and_rows_to_scratch_files(options, tmp_path):
     from streamcut.config import TrainOptions
     from streamcut.execution.plan import MemoryPlan
     from streamcut.jobs.multiclass import MulticlassJob
@@ -136,7 +137,7 @@ def test_passes_travel_to_other_processes(options):
     chosen = TrainOptions(**options, max_passes=8)
     job = (RestJob if "strategy" in options else MulticlassJob).planned(chosen, data.manifest)
     models = []
-    for kind in (Runner, _Sent):
-        with kind(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
+    for kind, row_state in ((Runner, None), (_Sent, RowState(len(y), tmp_path))):
+        with kind(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2), row_state=row_state) as runner:
             models.append(job.solve(runner, Progress(StoppingRule(max_passes=8)), MemoryPlan(0, (), frozenset([0]), 0)))
     np.testing.assert_array_equal(models[0].weights, models[1].weights)
