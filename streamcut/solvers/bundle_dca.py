@@ -12,7 +12,8 @@ such cuts is the SVM's dual over their mixtures: its β tells from which mixture
     w = 0, all shares 0
     repeat
         one pass: margins of w; the cut at w_b + κ(w − w_b), κ the step that OCAS predicts;
-                  a sweep from the mixed shares on a running w′, row by row; then sweeps over the rows in the cache: a cut
+                  from the mixed shares a sweep on a running w′ over the rows that w does not hold at a bound,
+                  then sweeps over the rows in the cache: a cut
         k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
         add both cuts, solve the master problem: its value is the bound, its solution w, its β the mixture
 
