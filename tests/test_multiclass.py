@@ -78,7 +78,7 @@ class TestKernels:
     def test_projection_on_the_simplex(self, values):
         point = np.array(values)
         expected = slow.project_on_simplex(point)
-        multiclass_dual._project(point, np.empty(len(point)))
+        multiclass_dual._project(point)
         np.testing.assert_allclose(point, expected, atol=1e-9)
         assert point.sum() == pytest.approx(1.0)
 

@@ -70,9 +70,9 @@ class MulticlassDualOracle(MulticlassOracle):
 
 @dataclass(slots=True)
 class DualSums:
-    """The running W flat; both cuts (D, 2, K) and their Σ π, not divided by M; Σ u."""
+    """The running W flat, until the lane is at its end; both cuts (D, 2, K) and their Σ π, not divided by M; Σ u."""
 
-    w: np.ndarray
+    w: np.ndarray | None
     cuts: np.ndarray
     b: np.ndarray = field(default_factory=lambda: np.zeros(2))
     weight: float = 0.0
@@ -106,6 +106,7 @@ class DualPass:
 
     def visit(self, sums: DualSums, rows: Rows, chunk: Chunk | None) -> None:
         assert chunk is not None
+        assert sums.w is not None
         now, u, K = self.ascent, chunk.weight, self.risk.classes
         if self.first:
             sums.weight += float(chunk.n_rows) if u is None else self.grids.weight_sum(u)
@@ -124,7 +125,8 @@ class DualPass:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
 
     def finish(self, sums: DualSums, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
+        """The running W of a lane is of no use to others: cuts come from shares alone."""
+        sums.w = None
 
     def merge(self, total: DualSums, part: DualSums) -> DualSums:
         vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))

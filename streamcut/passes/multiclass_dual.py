@@ -34,23 +34,19 @@ def merge_shares(codes, into, gone, weight):
 
 
 @kernel
-def _project(point, sorted_point):
-    """`point` becomes the nearest one of the simplex, in place (Held, Wolfe & Crowder 1974); `sorted_point` is room for it."""
-    n = len(point)
-    for k in range(n):  # insertion sort, decreasing
-        value, place = point[k], k
-        while place > 0 and sorted_point[place - 1] < value:
-            sorted_point[place] = sorted_point[place - 1]
-            place -= 1
-        sorted_point[place] = value
-    total, level = 0.0, 0.0
-    for k in range(n):
-        total += sorted_point[k]
-        candidate = (total - 1.0) / (k + 1)
-        if k > 0 and sorted_point[k] <= candidate:
+def _project(point):
+    """`point` becomes the nearest one of the simplex, in place (Michelot 1986: the water level rises until it moves no more)."""
+    level = -np.inf
+    while True:
+        total, count = -1.0, 0
+        for value in point:
+            if value > level:
+                total += value
+                count += 1
+        if count == 0 or total / count <= level:
             break
-        level = candidate
-    for k in range(n):
+        level = total / count
+    for k in range(len(point)):
         point[k] = max(0.0, point[k] - level)
 
 
@@ -78,7 +74,7 @@ def _climb(indptr, indices, data, t, weight, C, bias, i, W, share, new, room, mo
     if size > _TINY:
         for k in range(len(new)):
             new[k] = share[k] + (new[k] + (0.0 if k == t else 1.0)) / size
-        _project(new, room)
+        _project(new)
     else:
         new[:] = 0.0
         new[0 if t != 0 else 1] = 1.0
