@@ -63,6 +63,8 @@ class BudgetedJob:
             raise UsageError(f"maintenance: merging is for kernel rbf; with {options.kernel} take project or remove")
         if options.warm_start is not None and solver != "bsca":
             raise UsageError(f"warm_start: {solver} forgets its first steps as it goes, and what it starts from with them")
+        labels: tuple[float, ...]
+        targets: tuple[float, ...]
         if options.task in ("auto", "binary"):
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels, targets = (negative, positive), (positive,)

@@ -268,10 +268,10 @@ def _partner(least, beta, k, used, tables, cells):
     """The slot whose merging with `least` degrades the weights least, or −1 when no other has its sign; k = k(x̃_least, ·).
 
     First every slot's cell of the tables, which are vector instructions; then one number of each cell tells whether it can hold
-    the best. (Gathering four numbers of each for bilinear interpolation took three times as long.)
+    the best, and those few are looked at exactly. (Bilinear interpolation for all took three times as long.)
     """
     a, sign = abs(beta[least]), (1.0 if beta[least] > 0.0 else -1.0)
-    s_of, least_of, nowhere = tables[1], tables[2], np.int32(tables.shape[1] - 1)
+    least_of, nowhere = tables[2], np.int32(tables.shape[1] - 1)
     width = np.int32(math.sqrt(nowhere))
     grid = np.float64(width - np.int32(2))
     for j in range(np.uint64(used)):
@@ -284,7 +284,7 @@ def _partner(least, beta, k, used, tables, cells):
     for j in range(np.uint64(used)):
         if least_of[np.uint64(cells[j])] < bound:
             b = abs(beta[j])
-            s = (a + b) * _lookup(s_of, width, b / (a + b), k[j])
+            s = (a + b) * best_h(tables, b / (a + b), k[j])[1]
             degradation = a * a + b * b + 2.0 * a * b * k[j] - s * s
             if degradation < lowest:
                 found, lowest, bound = np.int64(j), degradation, degradation / (a * a)

@@ -182,7 +182,7 @@ class BudgetState:
         return int(self.models[0].counts[passes.STEPS])
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        arrays = {}
+        arrays: dict[str, np.ndarray] = {}
         for number, m in enumerate(self.models):
             names = (*_KEPT, "R") if len(m.R) else (*_KEPT, "V")  # one is the other transposed
             arrays |= {f"{number}.{name}": array for name in names if (array := getattr(m, name)).size}
@@ -249,7 +249,7 @@ class Training:
                     m.counts[passes.CORRECT] = m.sums[passes.LOSS] = 0
             reason = self._epoch(epoch, done, min(n, goal - epoch * n))
             if reason is not None:
-                self.progress.save(self.state, self)  # before the history gets a part of an epoch
+                self.progress.save(self.state, self)  # type: ignore[arg-type]  # before the history gets a part of an epoch
             if self.state.steps > epoch * n:
                 history.append(self._record(epoch))
                 if self.progress.observe is not None:
@@ -268,7 +268,7 @@ class Training:
                 done += len(order)
                 self.state.seconds = time.monotonic() - self._started
                 if self.progress.checkpoints is not None and self.progress.checkpoints.due(self.state.steps // _STEPS):
-                    self.progress.save(self.state, self)
+                    self.progress.save(self.state, self)  # type: ignore[arg-type]
             self.row_state.release(group.rows.first_row, group.rows.first_row + group.rows.n_rows)
         return None
 
@@ -295,7 +295,7 @@ class Training:
 
     def _record(self, epoch: int) -> Epoch:
         models, n = self.state.models, self.problem.n_rows
-        counts, sums = sum(m.counts for m in models), sum(m.sums for m in models)
+        counts, sums = np.sum([m.counts for m in models], axis=0), np.sum([m.sums for m in models], axis=0)
         steps, inside = self.state.steps, self.state.steps - epoch * n
         square = sum(squared_norm(m, self.method.scale(m), self.problem.kernel) for m in models)
         now = self._exported()

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.interpolate import interpn
-
-from streamcut.passes.merging import GRID, merging_tables
-
-TABLES = merging_tables()
+from scipy.optimize import brentq
 
 
 def rbf(x, z, gamma: float) -> float:
@@ -15,21 +11,16 @@ def rbf(x, z, gamma: float) -> float:
 
 
 def best_merge(a: float, b: float, kappa: float) -> tuple[float, float]:
-    """(h, β_z) for |a|, |b| of one sign: a fine grid over [0, 1], then smaller and smaller ones around its best point."""
-    low, high = 0.0, 1.0
-    for _ in range(7):
-        h = np.linspace(low, high, 201)
-        value = a * kappa ** ((1 - h) ** 2) + b * kappa ** (h**2)
-        best = int(np.argmax(value))
-        low, high = h[max(best - 2, 0)], h[min(best + 2, 200)]
-    return float(h[best]), float(value[best])
+    """(h, β_z) for a, b > 0: the best point of a fine grid over [0, 1], then where the derivative is 0 beside it."""
+    h = np.linspace(0.0, 1.0, 2001)
+    best = int(np.argmax(a * kappa ** ((1 - h) ** 2) + b * kappa ** (h**2)))
 
+    def slope(h: float) -> float:
+        return a * (1 - h) * kappa ** ((1 - h) ** 2) - b * h * kappa ** (h**2)
 
-def table_value(a: float, b: float, kappa: float) -> float:
-    """β_z for |a| ≤ |b| as the table's bilinear interpolation gives it: where two partners are nearly as good, it decides."""
-    s = TABLES[1, :-1].reshape(GRID + 2, GRID + 2)[: GRID + 1, : GRID + 1]
-    axes = np.linspace(0.5, 1.0, GRID + 1), np.linspace(0.0, 1.0, GRID + 1)
-    return (a + b) * float(interpn(axes, s, [b / (a + b), min(kappa, 1.0)])[0])
+    low, high = h[max(best - 1, 0)], h[min(best + 1, 2000)]
+    exact = brentq(slope, low, high, xtol=1e-15) if slope(low) * slope(high) < 0 else h[best]
+    return float(exact), float(a * kappa ** ((1 - exact) ** 2) + b * kappa ** (exact**2))
 
 
 class Model:
@@ -59,11 +50,10 @@ class Model:
         for place, (beta, z, _) in enumerate(self.vectors):
             if beta * least > 0:
                 kappa = rbf(z, z_least, self.gamma)
-                beta_z = table_value(abs(least), abs(beta), kappa)
-                choices.append((least**2 + beta**2 + 2 * least * beta * kappa - beta_z**2, place, kappa))
+                h, beta_z = best_merge(abs(least), abs(beta), kappa)
+                choices.append((least**2 + beta**2 + 2 * least * beta * kappa - beta_z**2, place, h, beta_z))
         if choices:
-            _, place, kappa = min(choices)
-            h, beta_z = best_merge(abs(least), abs(self.vectors[place][0]), kappa)
+            _, place, h, beta_z = min(choices)
             self.vectors[place] = (beta_z * np.sign(least), h * z_least + (1 - h) * self.vectors[place][1], None)
 
 
