@@ -50,7 +50,7 @@ def _sizes(shards: Iterable[ShardInfo], with_ones: bool) -> tuple[int, dict[str,
     raw = 0
     room: dict[str, int] = {}
     for shard in shards:
-        raw = max(raw, *(length for length, _ in shard.files.values()))
+        raw = max([raw, *(length for length, _ in shard.files.values())])
         for name, info in shard.arrays.items():
             if name == "data" and shard.ones and not with_ones:
                 continue

@@ -9,10 +9,11 @@ import numpy as np
 from streamcut.bundle.gram_bundle import GramBundle
 from streamcut.chunk import concatenate
 from streamcut.execution.feed import Traffic
-from streamcut.execution.kernel_columns import fetch
+from streamcut.execution.kernel_columns import fetch, take
 from streamcut.execution.runner import Pass, PassRunner
-from streamcut.execution.sampled_passes import Examples, Expansion, Look, LookPass, StartsPass, Vectors, take
+from streamcut.execution.sampled_passes import Examples, Expansion, Look, LookPass, StartsPass
 from streamcut.kernels.kernel import Kernel
+from streamcut.kernels.vectors import Vectors
 from streamcut.passes import sampled
 from streamcut.risks.sampled import SampledTask
 

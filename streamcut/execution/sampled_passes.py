@@ -5,7 +5,6 @@ Row state: `cached` (cuts, columns) float32, the scores ⟨a_t, φ(x)⟩ of a ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -13,56 +12,12 @@ import numpy as np
 
 from streamcut.chunk import Chunk, concatenate, group_starts
 from streamcut.errors import CorruptError
+from streamcut.execution.kernel_columns import take
 from streamcut.execution.row_state import Rows
-from streamcut.io.conversion.gather import gather_rows
 from streamcut.kernels.kernel import Kernel
+from streamcut.kernels.vectors import Vectors
 from streamcut.passes import hinge, sampled
-from streamcut.passes.budget import kernel_rows
 from streamcut.risks.sampled import SampledTask
-
-TILE = 8 << 20  # numbers of a tile (64 MiB)
-_VALUES = 1 << 16  # kernel values at once: they stay in the second cache level
-
-
-def take(chunk: Chunk, rows: np.ndarray) -> Chunk:
-    """These rows (int64) of a chunk, in memory of their own."""
-    lengths = np.diff(chunk.indptr)[rows]
-    indptr = np.append(0, np.cumsum(lengths))
-    indices = np.empty(indptr[-1], chunk.indices.dtype)
-    gather_rows(chunk.indptr[rows], lengths, chunk.indices, indices)
-    data = None
-    if chunk.data is not None:
-        data = np.empty(indptr[-1], chunk.data.dtype)
-        gather_rows(chunk.indptr[rows], lengths, chunk.data, data)
-    return Chunk(indptr, indices, data, chunk.y[rows], None if chunk.qid is None else chunk.qid[rows])
-
-
-class Vectors:
-    """Rows s_j that others are compared with, dense and feature-major, in tiles that bound memory."""
-
-    def __init__(self, rows: Chunk, dimension: int) -> None:
-        self._tiles = []
-        entries = np.diff(rows.indptr)
-        data = np.ones(rows.nnz) if rows.data is None else rows.data
-        width = min(max(TILE // max(dimension, 1), 8), max(rows.n_rows, 1))
-        for start in range(0, rows.n_rows, width):
-            stop = min(start + width, rows.n_rows)
-            V = np.zeros((dimension, stop - start))
-            part = slice(rows.indptr[start], rows.indptr[stop])
-            V[rows.indices[part], np.repeat(np.arange(stop - start), entries[start:stop])] = data[part]
-            self._tiles.append((start, V, np.einsum("ij,ij->j", V, V)))
-
-    def values(self, kernel: Kernel, chunk: Chunk) -> Iterator[tuple[int, int, np.ndarray]]:
-        """(i, j, k(x_i…, s_j…) float64) in blocks that together are all values of the chunk's rows; valid until the next."""
-        for start, V, squares in self._tiles:
-            width = len(squares)
-            at_once = max(1, _VALUES // width)
-            scratch, room = np.empty(width), np.empty((min(at_once, chunk.n_rows), width))
-            for first in range(0, chunk.n_rows, at_once):
-                some = chunk.rows(first, min(first + at_once, chunk.n_rows))
-                block = room[: some.n_rows]
-                kernel_rows(some.indptr, some.indices, some.data, V, squares, kernel.compiled, scratch, block)
-                yield first, start, block
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
 from streamcut.execution.sampled_oracle import CANDIDATES, SampledOracle
 from streamcut.io.manifest import Manifest
+from streamcut.jobs.budgeted import chosen_kernel
 from streamcut.jobs.job import Needs
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.jobs.sequence import chain
@@ -38,7 +39,6 @@ class SampledJob:
 
     options: TrainOptions
     task: SampledTask
-    kernel: Kernel
     labels: tuple[float, ...]
     rest: bool
     samples: int
@@ -56,10 +56,6 @@ class SampledJob:
             raise UsageError(f"{options.solver} draws rows uniformly and takes no weights of rows or classes")
         if not np.isfinite(statistics.max_squared_norm):
             raise BadInputError("the squared norm of a row is not finite; scale the features")
-        if options.kernel != "linear" and options.gamma == "auto":
-            raise UsageError(f"gamma: kernel {options.kernel} with {options.solver} needs a number")
-        gamma = 1.0 if isinstance(options.gamma, str) else options.gamma
-        kernel = Kernel(options.kernel, gamma, options.degree, options.coef0)
         rest = False
         task: SampledTask
         if options.task in ("auto", "binary"):
@@ -80,7 +76,7 @@ class SampledJob:
         samples = min(options.samples or SAMPLES, examples)
         lanes = plan_lanes(statistics)
         workers = min(threads_wanted(options), len(lanes))
-        return cls(options, task, kernel, labels, rest, samples, options.max_cuts or MAX_CUTS, lanes, workers)
+        return cls(options, task, labels, rest, samples, options.max_cuts or MAX_CUTS, lanes, workers)
 
     @property
     def _linear_time(self) -> bool:
@@ -114,8 +110,8 @@ class SampledJob:
         on_few_rows(manifest, y, self.workers, few.solve)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        names = ("task", "C", "bias", "tol", "seed", "positive_label")
-        fixed: dict[str, Any] = {"data": fingerprint, "solver": self.options.chosen_solver, "kernel": self.kernel.as_dict()}
+        names = ("task", "C", "bias", "tol", "seed", "positive_label", "kernel", "gamma", "degree", "coef0")
+        fixed: dict[str, Any] = {"data": fingerprint, "solver": self.options.chosen_solver}
         fixed |= {"samples": self.samples, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
         return {**fixed, **{name: getattr(self.options, name) for name in names}}
 
@@ -124,15 +120,16 @@ class SampledJob:
             raise UsageError(f"checkpoint: {self.options.solver} keeps none; use --max-time or --max-passes for long runs")
         options = self.options
         assert options.tol is not None
+        kernel = chosen_kernel(options, runner.feed)
         oracle = SampledOracle(
-            runner, self.task, self.kernel, C=options.C, bias=options.bias, samples=self.samples, max_cuts=self.max_cuts,
+            runner, self.task, kernel, C=options.C, bias=options.bias, samples=self.samples, max_cuts=self.max_cuts,
             seed=options.seed, keep_scores=self._linear_time,
         )  # fmt: skip
         run = SampledRun(progress.rule, progress.observe, progress.stop)
         algorithm = sampled_linear if self._linear_time else sampled_constant
-        return self._model(algorithm.solve(oracle, run, epsilon=options.tol), oracle, runner.feed.data.manifest)
+        return self._model(algorithm.solve(oracle, run, epsilon=options.tol), oracle, kernel, runner.feed.data.manifest)
 
-    def _model(self, solution: SampledSolution, oracle: SampledOracle, manifest: Manifest) -> Model:
+    def _model(self, solution: SampledSolution, oracle: SampledOracle, kernel: Kernel, manifest: Manifest) -> Model:
         support, coefficients = oracle.answer(solution.bundle)
         rows, two = support.rows, self.task.columns == 1
         data = np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64)
@@ -140,7 +137,7 @@ class SampledJob:
         kernel_model = KernelModel(
             support=sp.csr_array((data, rows.indices, rows.indptr), shape=shape),
             coefficients=np.ascontiguousarray(coefficients[:, 0]) if two else coefficients,
-            kernel=self.kernel,
+            kernel=kernel,
             labels=self.labels,
             C=float(self.options.C),
             intercept=float(support.constant[0]) if two else support.constant,
@@ -158,7 +155,7 @@ class SampledJob:
             task="binary" if two else "multiclass",
             solver=self.options.chosen_solver,
             history=[asdict(iteration) for iteration in solution.history],
-            parameters={**self.options.as_dict(), "samples": self.samples, "max_cuts": self.max_cuts},
+            parameters={**self.options.as_dict(), "gamma": kernel.gamma, "samples": self.samples, "max_cuts": self.max_cuts},
             fingerprint=manifest.fingerprint,
         )
         if not self.task.groups:
