@@ -29,7 +29,8 @@ from streamcut.solvers.progress import Progress
 from streamcut.solvers.sampled_cuts import SampledRun, SampledSolution
 
 SAMPLES = 400  # the smaller of the paper's two sizes
-MAX_CUTS = 200
+_MOST_CUTS, _FEWEST_CUTS = 1000, 100  # unless asked for; a full bundle drops cuts that still count, and training goes on longer
+_ROW_SCORES, _CUT_BYTES = 1 << 30, 1 << 28  # bytes of rows' scores, and of cuts, that more than the fewest may fill
 _ENTRY = 12  # bytes of an entry of a row that is kept, at most
 
 
@@ -76,29 +77,43 @@ class SampledJob:
         samples = min(options.samples or SAMPLES, examples)
         lanes = plan_lanes(statistics)
         workers = min(threads_wanted(options), len(lanes))
-        return cls(options, task, labels, rest, samples, options.max_cuts or MAX_CUTS, lanes, workers)
+        job = cls(options, task, labels, rest, samples, options.max_cuts or _MOST_CUTS, lanes, workers)
+        if options.max_cuts is not None:
+            return job
+        room = _CUT_BYTES / job._cut_bytes(manifest)
+        if job._linear_time:
+            room = min(room, _ROW_SCORES / (4 * statistics.n_rows * task.columns))
+        return replace(job, max_cuts=int(min(max(room, _FEWEST_CUTS), _MOST_CUTS)))
 
     @property
     def _linear_time(self) -> bool:
         return self.options.chosen_solver == "sampled-linear"
 
+    def _cut_rows(self, manifest: Manifest) -> float:
+        """Rows of a sample, on average."""
+        statistics = manifest.statistics
+        return self.samples * (statistics.n_rows / statistics.groups if self.task.groups and statistics.groups else 1.0)
+
+    def _cut_bytes(self, manifest: Manifest) -> float:
+        """What a cut takes whose rows are half as long again as others."""
+        entries = 1.5 * manifest.statistics.nnz / manifest.statistics.n_rows
+        return self._cut_rows(manifest) * (_ENTRY * entries + 24 * self.task.terms + 64)
+
     def needs(self, manifest: Manifest) -> Needs:
         """Row state of the linear-time algorithm: the scores by every cut."""
         statistics, columns = manifest.statistics, self.task.columns
-        per_example = statistics.n_rows / statistics.groups if self.task.groups and statistics.groups else 1.0
-        rows = self.samples * per_example
-        row = 2 * _ENTRY * statistics.nnz / statistics.n_rows + 24 * self.task.terms + 64
+        rows, cut = self._cut_rows(manifest), self._cut_bytes(manifest)
         scores = 4 * self.max_cuts * columns
         block = 24 * columns * max(shard.rows for shard in manifest.shards)
         if self._linear_time:
-            looks = ("examples that passes collect", int(3 * self.workers * CANDIDATES * rows * (row + scores)))
+            looks = ("examples that passes collect", int(3 * self.workers * CANDIDATES * (cut + rows * scores)))
         else:
-            looks = ("samples that are read ahead", int(32 * rows * row + rows * 2 * scores))
+            looks = ("samples that are read ahead", int(32 * cut + rows * 2 * scores))
         return Needs(
             dimension=0,
             row_bytes=scores * self._linear_time,
             more=(
-                (f"{self.max_cuts} cuts of {self.samples} examples", int(2 * self.max_cuts * rows * row)),
+                (f"{self.max_cuts} cuts of {self.samples} examples", int(self.max_cuts * cut)),
                 looks,
                 (f"scores of {self.workers} workers", self.workers * block + self.workers * 4 * statistics.n_features),
             ),
