@@ -28,7 +28,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import scipy.sparse as sp
-from bench_linear_tools import SOLVERS, Liblinear, Point, Problem, VowpalWabbit, sgd, streamcut, vw_lines
+from bench_linear_tools import SOLVERS, VW_KINDS, Liblinear, Point, Problem, VowpalWabbit, sgd, streamcut, vw_lines
 from make_data import Recipe, Source
 from sklearn.datasets import load_svmlight_file
 
@@ -40,7 +40,7 @@ SETS = ("a9a", "ijcnn1", "celegans_splice", "flights3m", "news20_bydate", "text-
 IN_ORDER = {"celegans_splice", "flights3m"}  # of time or place: shuffled first
 ONE_AGAINST_REST = {"news20_bydate": 1.0}
 TEXT_LIKE = Recipe("text", 1_000_000, 1_000_000, 60, 0.1, 0)
-OTHERS = ("liblinear", "sgd", "vw")
+OTHERS = ("liblinear", "sgd", *VW_KINDS)
 LEVELS = (1e-1, 1e-2, 1e-3)  # of suboptimality, in the table
 _BLOCK = 1 << 14  # rows
 
@@ -74,7 +74,7 @@ def curves(name: str, Cs: list[float], tools: list[str], seconds: float, repeat:
     wide = first.with_bias() if "sgd" in tools else None
     liblinear = Liblinear(first) if "liblinear" in tools else None
     with tempfile.TemporaryDirectory() as folder:
-        wabbit = VowpalWabbit(Path(folder), *X.shape) if "vw" in tools else None
+        wabbit = VowpalWabbit(Path(folder), *X.shape) if set(tools) & set(VW_KINDS) else None
         if wabbit is not None:
             wabbit.convert(vw_lines(chunks(X, y), X.shape[1]))
         for C in Cs:
@@ -85,8 +85,8 @@ def curves(name: str, Cs: list[float], tools: list[str], seconds: float, repeat:
                         found = streamcut(problem, data, tool, seconds)
                     elif liblinear is not None and tool == "liblinear":
                         found = liblinear.points(problem, seconds)
-                    elif wabbit is not None and tool == "vw":
-                        found = wabbit.points(problem, seconds)
+                    elif wabbit is not None and tool in VW_KINDS:
+                        found = wabbit.points(tool, problem, seconds)
                     else:
                         found = sgd(problem, wide, seconds)
                     runs[tool].append(found)
@@ -175,7 +175,7 @@ def main() -> None:
             parser.error(f"{', '.join(unknown)} is not known; there are {', '.join(allowed)}")
     if not options.no_plot:
         import matplotlib  # noqa: F401  (missing? then before the first run)
-    if "vw" in tools:
+    if set(tools) & set(VW_KINDS):
         import vowpalwabbit  # noqa: F401
     options.out.mkdir(parents=True, exist_ok=True)
     results = []
