@@ -232,5 +232,7 @@ def test_what_sampled_cuts_refuse():
         train(data, solver="sampled-linear", positive_weight=2.0, **RBF)
     with pytest.raises(UsageError, match="tol"):
         train(data, solver="sampled-constant", tol=None, max_passes=3, **RBF)
+    with pytest.raises(UsageError, match="tol_relative"):
+        train(data, solver="sampled-constant", tol_relative=0.1, **RBF)
     with pytest.raises(UsageError, match="ranking"):
         train(data, task="ranking", solver="sampled-constant", **RBF)

@@ -6,15 +6,20 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import viterbi as slow
+from sklearn.datasets import dump_svmlight_file
 
+from streamcut.bundle.line_search import minimise_by_tangents
+from streamcut.config import CheckpointOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.multiclass_oracle import MulticlassOracle
+from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Runner
 from streamcut.execution.sequence_oracle import SequenceOracle
 from streamcut.io.memory import MemoryDataset
+from streamcut.io.opening import open_dataset
 from streamcut.jobs.sequence import chain
 from streamcut.measures.sequence import SequenceMeasures
 from streamcut.models.files import load_model, save_model
@@ -138,7 +143,7 @@ def _bits(model):
     return model.weights.tobytes(), model.intercepts.tobytes(), model.transitions.tobytes(), model.certificate.primal
 
 
-def test_shards_workers_and_scratch_files_change_no_bit(tmp_path):
+def test_shards_and_workers_change_no_bit():
     X, y, qid = sequences(150)
     common = {"task": "sequence", "C": 0.4, "lanes": 4, "tol_relative": 1e-3}
     want = _bits(train(MemoryDataset(X, y, qid=qid), workers=1, **common))
@@ -153,8 +158,6 @@ def test_stopped_and_resumed_is_uninterrupted(tmp_path):
     whole = train(data, **common)
     folder = str(tmp_path / "run")
     train(data, **common, max_passes=6, checkpoint=folder)
-    from streamcut.config import CheckpointOptions
-
     resumed = train(data, **common, checkpoint=CheckpointOptions(folder, resume=True))
     assert _bits(resumed) == _bits(whole)
 
@@ -171,8 +174,6 @@ def test_model_file_and_streamed_prediction(tmp_path, monkeypatch):
 
 
 def test_groups_that_go_on_in_the_next_block_of_text_are_labelled_whole(tmp_path, monkeypatch):
-    from sklearn.datasets import dump_svmlight_file
-
     X, y, qid = sequences(300)
     model = train(MemoryDataset(X, y, qid=qid), task="sequence", max_passes=8)
     dump_svmlight_file(sp.csr_matrix(X), y, str(tmp_path / "t.svm"), query_id=qid, zero_based=False)
@@ -218,3 +219,26 @@ def test_what_sequences_refuse():
         predict(model, MemoryDataset(X, y))
     with pytest.raises(BadInputError, match="qid has shape"):
         model.predict(X, qid=qid[1:])
+
+
+def test_stores_and_scratch_files_change_no_bit(tmp_path, run):
+    X, y, qid = sequences(60)
+    X = X.astype(np.float32)
+    dump_svmlight_file(sp.csr_matrix(X), y, str(tmp_path / "t.svm"), query_id=qid, zero_based=False)
+    data = MemoryDataset(X, y, qid=qid)
+    risk = chain(data.manifest.statistics)
+
+    def bits(dataset, scratch):
+        statistics = dataset.manifest.statistics
+        row_state = RowState(statistics.n_rows, scratch)
+        with Runner(Feed(dataset), plan_lanes(statistics, 3), 2, row_state=row_state) as runner:
+            oracle = SequenceOracle(runner, risk, C=0.4, bias=1.0, keep_margins=True)
+            progress = Progress(StoppingRule(1e-3, 1e-3))
+            solution = ocas.solve(oracle, progress, max_cuts=100, line_search=minimise_by_tangents)
+        return solution.w.tobytes(), solution.primal, solution.lower_bound
+
+    want = bits(data, None)
+    assert bits(data, tmp_path) == want
+    for name in ("t.zarr", "t.h5"):
+        assert run("convert", tmp_path / "t.svm", tmp_path / name)[0] == 0
+        assert bits(open_dataset(str(tmp_path / name)), None) == want

@@ -53,6 +53,8 @@ class SampledJob:
         statistics = manifest.statistics
         if options.tol is None:
             raise UsageError("tol: sampled cuts stop at it; give a number above 0")
+        if options.tol_relative not in (None, TrainOptions.__dataclass_fields__["tol_relative"].default):
+            raise UsageError(f"tol_relative: {options.chosen_solver} stops at tol alone")
         if statistics.weight_sum is not None or options.positive_weight != 1.0:
             raise UsageError(f"{options.solver} draws rows uniformly and takes no weights of rows or classes")
         if not np.isfinite(statistics.max_squared_norm):

@@ -81,7 +81,7 @@ class NystroemModel(Model):
         module, name = _KINDS[meta["inner_kind"]]
         common = common_from(meta)
         inner = getattr(import_module(module), name).from_parts(
-            {**common, **meta["inner"]},
+            {**meta, **meta["inner"]},
             {key.removeprefix("inner."): array for key, array in arrays.items() if key.startswith("inner.")},
         )
         indptr, indices, d = arrays["landmarks_indptr"], arrays["landmarks_indices"], int(meta["n_features"])
@@ -92,3 +92,7 @@ class NystroemModel(Model):
             raise ValueError("landmarks_indices do not fit the landmarks")
         rows = Chunk(indptr, indices, checked(arrays, "landmarks_data", len(indices)), np.zeros(r))
         return cls(inner=inner, map=FeatureMap(Kernel(**meta["kernel"]), rows, d, checked(arrays, "projection", r, r)), **common)
+
+    def describe(self) -> dict[str, Any]:
+        own = {"n_features": self.n_features, "kernel": self.map.kernel.as_dict(), "landmarks": self.map.n_features}
+        return {**self.inner.describe(), **own}
