@@ -96,6 +96,8 @@ class Feed:
         while start < stop:
             before = traffic.bytes_read
             chunk = replace(self._shard(shard, buffers, traffic), first_row=self._first[shard])
+            if self._first[shard + 1] < stop and shard + 1 not in self._kept:
+                self.data.expect(shard + 1)
             starts = group_starts(chunk) + chunk.first_row
             first, last = np.searchsorted(starts, [start, min(stop, self._first[shard + 1])])
             bounds = starts[first : last + 1] - chunk.first_row
@@ -103,6 +105,7 @@ class Feed:
                 rows = chunk.rows(bounds[0], bounds[-1])
                 traffic.rows += rows.n_rows
                 traffic.nnz += rows.nnz
+                traffic.bytes_computed += self._sizes[shard] * rows.n_rows // max(chunk.n_rows, 1)
                 traffic.rows_pinned += rows.n_rows if traffic.bytes_read == before else 0
                 yield from whole_groups(rows, bounds - bounds[0])
             start, shard = self._first[shard + 1], shard + 1
