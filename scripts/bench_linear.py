@@ -110,7 +110,7 @@ def table(name: str, C: float, found: dict[str, list[Point]]) -> list[str]:
     best = max((point.bound for points in found.values() for point in points if point.bound is not None), default=0.0)
     primal = min(point.primal for points in found.values() for point in points)
     lines = [f"## {name}, C = {C:g}", "", f"The optimum lies between {best:.8g} and {primal:.8g}.", ""]
-    goal = found["liblinear"][2] if len(found.get("liblinear", [])) > 2 else None
+    goal = found["liblinear"][0] if "liblinear" in found else None  # of its default -e
     head = [*(f"{100 * level:g} % above" for level in LEVELS), "best F", "its gap"]
     if goal is not None:
         lines += [
@@ -119,8 +119,8 @@ def table(name: str, C: float, found: dict[str, list[Point]]) -> list[str]:
         ]
         head.append("time to LIBLINEAR's F / LIBLINEAR's")
     lines += ["| tool | " + " | ".join(head) + " |", "|---" * (len(head) + 1) + "|"]
-    for tool, points in found.items():
-        cells = []
+    for tool, listed in found.items():
+        points, cells = sorted(listed, key=lambda point: point.passes), []
         for level in LEVELS:
             point = next((point for point in points if point.primal <= (1.0 + level) * best), None)
             cells.append("—" if point is None else f"{point.passes:g} passes, {point.seconds:.3f} s")
@@ -144,7 +144,8 @@ def plot(results: list[tuple[str, float, dict[str, list[Point]]]], path: Path) -
     figure, axes = pyplot.subplots(len(results), 2, figsize=(13, 4.2 * len(results)), squeeze=False)
     for (name, C, found), row in zip(results, axes, strict=True):
         best = max((point.bound for points in found.values() for point in points if point.bound is not None), default=0.0)
-        for tool, points in found.items():
+        for tool, listed in found.items():
+            points = sorted(listed, key=lambda point: point.passes)
             above = [point.primal / best - 1.0 for point in points]
             marker = "" if tool in SOLVERS else "o"
             for axis, what in zip(row, ("passes", "seconds"), strict=True):
