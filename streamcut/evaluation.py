@@ -91,8 +91,9 @@ def _collected(model: Model | str | os.PathLike, data: Any, ignore_extra_feature
     return collected
 
 
-def check_measure(task: str, name: str) -> None:
-    """Raise UsageError unless models of `task` can be chosen by the measure `name`."""
+def measure_to_choose(task: str, name: str | None) -> str:
+    """`name`, None standing for the first measure of models of `task`. Raises UsageError when no model can be chosen by it."""
     names = _OF_TASK[task].to_choose if task in _OF_TASK else ()
-    if name not in names:
+    if not names or (name is not None and name not in names):
         raise UsageError(f"measure: {name!r} is none to choose a model of task {task} by; there are {', '.join(names) or 'none'}")
+    return names[0] if name is None else name

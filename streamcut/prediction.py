@@ -27,7 +27,8 @@ def predict(
     ignore_extra_features: bool = False,
     index_base: int = 1,
 ) -> np.ndarray:
-    """Labels (`output="labels"`), float64 (n,), or scores (`"scores"`), float64 (n,) or (n, classes), of all rows of `data`.
+    """Labels (`output="labels"`), float64 (n,), or scores (`"scores"`), float64 (n,) or (n, classes), of all rows of `data`, or
+    probabilities of the positive label (`"probabilities"`), float64 (n,), of a model that was calibrated.
 
     data   an opened data set, the path of a store or of an svmlight file, or X (n × d, NumPy or SciPy sparse)
     ignore_extra_features   leave out features that the model does not have, instead of raising BadInputError
@@ -35,9 +36,12 @@ def predict(
 
     A store or file may have fewer features than the model (the others are 0); an array says its width, so it must be equal.
     """
-    if output not in ("labels", "scores"):
-        raise UsageError(f"output: {output!r} is not offered; use 'labels' or 'scores'")
+    if output not in ("labels", "scores", "probabilities"):
+        raise UsageError(f"output: {output!r} is not offered; use 'labels', 'scores' or 'probabilities'")
     model = as_model(model)
+    if output == "probabilities":
+        reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "index_base": index_base}
+        return model.probabilities_of(predict(model, data, output="scores", **reading))
     if hasattr(data, "shape") or isinstance(data, list):
         if ignore_extra_features and not isinstance(data, list) and data.shape[1] > model.n_features:
             data = data[:, : model.n_features]

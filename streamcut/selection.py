@@ -11,7 +11,7 @@ from typing import Any
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
-from streamcut.evaluation import check_measure, evaluate
+from streamcut.evaluation import evaluate, measure_to_choose
 from streamcut.execution.plan import MemoryPlan
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
@@ -25,13 +25,18 @@ _VALIDATION_ROW = 64  # bytes: scores kept and sorted, weights
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came out for one C. `measures` are those of streamcut.evaluate on the validation data, None without any."""
+    """What came out for one C. `measures` are those of streamcut.evaluate on the validation data, None without any.
+
+    measure, value  the one that models are chosen by
+    """
 
     C: float
     passes: int
     seconds: float
     result: dict[str, Any]
     measures: dict[str, Any] | None
+    measure: str | None = None
+    value: float | None = None
 
 
 def train_path(
@@ -39,7 +44,7 @@ def train_path(
     Cs: Sequence[float],
     *,
     validation: str | os.PathLike | Dataset | None = None,
-    measure: str = "accuracy",
+    measure: str | None = None,
     on_model: Callable[[Model, Tried], None] | None = None,
     on_iteration: Observer | None = None,
     on_plan: Callable[[MemoryPlan], None] | None = None,
@@ -52,7 +57,8 @@ def train_path(
     Cutting planes bound the mean loss, which knows nothing of C, so they all go on; dual variables scale with C.
 
     validation   data that every model is measured on; without it the last model is returned
-    measure      the best is the one with the greatest such measure of streamcut.evaluate (the smaller C of equals)
+    measure      the best is the one with the greatest such measure of streamcut.evaluate (the smaller C of equals); None: the
+                 first that models of the task have, "accuracy" where there is one
     on_model     called with every model as it comes
     checkpoint   each C has a folder of its own in it, which is for the caller to remove once all is done
 
@@ -73,10 +79,10 @@ def train_path(
         checkpoint = CheckpointOptions(checkpoint)
     more = () if held_out is None else (("validation", _evaluation_bytes(held_out)),)
     with Session(data, chosen, scheduler=scheduler, on_plan=on_plan, stop=stop, more=more) as run:
-        if held_out is not None:
-            check_measure(run.job.task, measure)
         if not hasattr(run.job, "trainer"):
-            raise UsageError(f"{chosen.chosen_solver} cannot go from one C to the next; train each on its own")
+            raise UsageError(f"{chosen.chosen_solver} cannot go from one C to the next here; `streamcut tune` trains each anew")
+        if held_out is not None:
+            measure = measure_to_choose(run.job.task, measure)
         trainer = run.job.trainer(run.runner, run.plan)
         for C in values:
             progress = run.progress(on_iteration)
@@ -86,19 +92,21 @@ def train_path(
                 progress.checkpoints = run.checkpoints(folder, C=C, path=values)
             model = run.finished(partial(trainer.train, C, progress, keep=checkpoint is not None))
             measures = None if held_out is None else evaluate(model, held_out).measures()
+            value = None if measures is None or measure is None else measured(measures, measure)
             last = progress.history[-1]
-            tried.append(Tried(C, last.passes, last.seconds, model.result(), measures))
+            tried.append(Tried(C, last.passes, last.seconds, model.result(), measures, measure if measures else None, value))
             if on_model is not None:
                 on_model(model, tried[-1])
-            if best is None or measures is None or _value(measures, measure) > best[0]:
-                best = (0.0 if measures is None else _value(measures, measure)), model
+            if best is None or value is None or value > best[0]:
+                best = (0.0 if value is None else value), model
             if run.stop():
                 break
     assert best is not None
     return best[1], tried
 
 
-def _value(measures: dict[str, Any], name: str) -> float:
+def measured(measures: dict[str, Any], name: str) -> float:
+    """The measure `name`. Raises UsageError where it is undefined."""
     if measures[name] is None:
         raise UsageError(
             f"measure: {name} is not defined on the validation data (are all its labels the same?); choose another one"

@@ -127,7 +127,7 @@ class Session:
         self.dataset = opened(data)
         if options.nystroem is not None:
             self.dataset = nystroem.with_features(self.dataset, options)
-        self.job = _job_class(options).planned(options, self.dataset.manifest)
+        self.job = job_class(options).planned(options, self.dataset.manifest)
         self._scheduler = scheduler
         self._on_plan = on_plan
         self._more = more
@@ -218,7 +218,7 @@ class Session:
             self._on_plan(self.plan)
 
 
-def _job_class(options: TrainOptions) -> type[Job]:
+def job_class(options: TrainOptions) -> type[Job]:
     """Who does it: kernel solvers by their family, linear ones by the task."""
     solver = options.chosen_solver
     name = "binary" if options.task == "auto" else options.task

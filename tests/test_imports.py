@@ -22,10 +22,11 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"measures", "solvers"},  # solvers stand above execution, which has the oracle they ask
     {"jobs"},
     {"wiring"},
-    {"cli", "estimators", "reports"},
+    {"reports"},
+    {"cli", "estimators"},
 ]
 FOUNDATION = {"", "chunk", "config", "errors", "files", "jit", "machine", "units"}  # "" is streamcut itself
-WIRING = {"structured", "training", "prediction", "evaluation", "verification", "flags", "selection"}
+WIRING = {"structured", "training", "prediction", "evaluation", "verification", "flags", "selection", "tuning", "calibration"}
 BLIND = {"passes", "bundle", "risks", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "math", "numba", "numpy", "streamcut.jit", "typing"}
 

@@ -40,8 +40,8 @@ def print_table(rows: Mapping[str, Any], *, err: bool = False) -> None:
     Console(file=sys.stderr if err else sys.stdout, markup=False, highlight=False, soft_wrap=True).print(table)
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Records with the same names as a table with a head on stdout; nothing when there are none."""
+def print_rows(rows: Sequence[Mapping[str, Any]], *, err: bool = False) -> None:
+    """Records with the same names as a table with a head on stdout, or on stderr; nothing when there are none."""
     from rich.console import Console
     from rich.table import Table
 
@@ -52,7 +52,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
         table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*(number(value) for value in row.values()))
-    Console(markup=False, highlight=False, soft_wrap=True).print(table)
+    Console(file=sys.stderr if err else sys.stdout, markup=False, highlight=False, soft_wrap=True).print(table)
 
 
 def number(value: Any) -> str:

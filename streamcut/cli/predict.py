@@ -19,6 +19,7 @@ ROWS_PER_WRITE = 1 << 14  # text of so many rows is in memory at once
 @click.argument("model")
 @click.argument("data")
 @click.option("--scores", "what", flag_value="scores", help="Print scores instead of labels.")
+@click.option("--probability", "what", flag_value="probability", help="Print probabilities of the positive label (`calibrate`).")
 @click.option("--both", "what", flag_value="both", help="Print label and score, separated by a blank.")
 @click.option(
     "--output", "-o", "path", metavar="FILE", help="Write there instead of stdout; the file appears when it is complete."
@@ -42,17 +43,23 @@ def command(
     if path is not None:
         refuse_existing(path, "--output", force)
 
+    import numpy as np
+
     from streamcut.models.files import load_model
     from streamcut.prediction import scored_chunks
 
     fitted = load_model(model)
+    if what == "probability":
+        fitted.probabilities_of(np.empty(0))  # complains before any work
     with output_file(path) as file:
         for chunk, scores in scored_chunks(fitted, data, ignore_extra_features=ignore_extra_features, index_base=index_base):
             labels = fitted.labels_of_chunk(chunk, scores)
             for start in range(0, len(scores), ROWS_PER_WRITE):
                 part = slice(start, start + ROWS_PER_WRITE)
-                columns = [] if what == "scores" else [_texts(labels[part])]
-                if what is not None:
+                columns = [] if what in ("scores", "probability") else [_texts(labels[part])]
+                if what == "probability":
+                    columns.append(_texts(fitted.probabilities_of(scores[part])))
+                elif what is not None:
                     columns.append(_texts(scores[part]))
                 lines = columns[0] if len(columns) == 1 else [f"{label} {score}" for label, score in zip(*columns, strict=True)]
                 file.write("".join([f"{line}\n" for line in lines]).encode())

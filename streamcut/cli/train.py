@@ -14,7 +14,7 @@ from streamcut.cli.output import note, number, print_json, print_table, refuse_e
 from streamcut.cli.parameters import force_option, json_option, quiet_option
 from streamcut.cli.progress import Progress
 from streamcut.cli.train_options import GroupedCommand, train_options
-from streamcut.config import CheckpointOptions
+from streamcut.config import LINEAR, CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
 from streamcut.units import format_bytes
 
@@ -50,7 +50,7 @@ def command(
     resume: bool,
     C: tuple[float, ...],
     validation: str | None,
-    choose_by: str,
+    choose_by: str | None,
     **options: Any,
 ) -> None:
     """Train a support vector machine on the store DATA and write it to the --model file.
@@ -81,11 +81,13 @@ def command(
         checkpoint = CheckpointOptions(folder, every, iterations, checkpoint_required, resume)
     if len(C) > 1 and validation is None:
         raise click.UsageError("Several values of --C need --validation DATA, on which the best one is chosen.")
+    by_C = validation is not None and TrainOptions(**options).chosen_solver in LINEAR
+    if not by_C and (len(C) > 1 or choose_by is not None):
+        raise click.UsageError("Several --C and --choose-by are for linear solvers with --validation; see `streamcut tune`.")
     if verbose:
         logging.basicConfig(format="%(message)s", level=logging.INFO)
 
     with signals.deferred() as stop:
-        from streamcut.config import LINEAR, TrainOptions
         from streamcut.io.opening import open_dataset
         from streamcut.models.checkpoint import remove_checkpoints
         from streamcut.models.files import plain, save_model
@@ -106,8 +108,8 @@ def command(
         try:
             with Progress.chosen(json=as_json, quiet=quiet) as progress:
                 common: dict[str, Any] = {"on_iteration": progress, "on_plan": show_plan, "checkpoint": checkpoint, "stop": stop}
-                if validation is not None and TrainOptions(**options).chosen_solver in LINEAR:
-                    show = _Path(as_json, quiet, choose_by)
+                if by_C:
+                    show = _Path(as_json, quiet)
                     model, _ = train_path(
                         dataset, C, validation=validation, measure=choose_by, on_model=show, **common, **options
                     )
@@ -139,8 +141,8 @@ def command(
 class _Path:
     """Shows each model of a path over C as it comes."""
 
-    def __init__(self, as_json: bool, quiet: bool, measure: str) -> None:
-        self._as_json, self._quiet, self._measure = as_json, quiet, measure
+    def __init__(self, as_json: bool, quiet: bool) -> None:
+        self._as_json, self._quiet = as_json, quiet
 
     def __call__(self, model: Model, tried: Tried) -> None:
         from streamcut.models.files import plain
@@ -148,9 +150,8 @@ class _Path:
         if self._as_json:
             print_json({"event": "model", **plain(asdict(tried))})
         elif not self._quiet:
-            value = (tried.measures or {})[self._measure]
             note(
-                f"C {tried.C:<8g} {self._measure} {number(value)}  passes {tried.passes}  {tried.seconds:.1f} s  "
+                f"C {tried.C:<8g} {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s  "
                 f"objective {tried.result['primal']:.6g}  gap {tried.result['gap']:.3g}"
             )
 

@@ -55,7 +55,11 @@ GROUPS: dict[str, list[Callable]] = {
         ),
         _option("--warm-start", "Start from this model instead of zero.", metavar="FILE"),
         _option("--validation", "Store that models are measured on; kernel solvers do so while they run.", metavar="DATA"),
-        _option("--choose-by", "The measure of `evaluate` whose greatest value on --validation is the best.", default="accuracy"),
+        _option(
+            "--choose-by",
+            "The measure of `evaluate` whose greatest value on --validation is the best; unless given, the task's first.",
+            metavar="MEASURE",
+        ),
     ],
     "Solver": [
         _option("--solver", "The algorithm; bundle-dca needs the fewest passes of the linear ones.", default="auto"),

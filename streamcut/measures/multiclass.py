@@ -8,6 +8,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.measures.binary import ratio
+from streamcut.models.kernel import KernelModel
 from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
 from streamcut.passes import multiclass
 
@@ -22,7 +23,7 @@ class MulticlassMeasures:
 
     to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "balanced_accuracy", "macro_f1", "micro_f1")
 
-    def __init__(self, model: MulticlassModel) -> None:
+    def __init__(self, model: MulticlassModel | KernelModel) -> None:
         self._model = model
         self._confusion = np.zeros((len(model.labels), len(model.labels)))
         self._rows, self._loss = 0, 0.0

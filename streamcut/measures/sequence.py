@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ class SequenceMeasures:
 
     names  of labels: {1.0: "B-NP", …}; with them precision, recall and F₁ of chunks are measured, as CoNLL-2000 does
     """
+
+    to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "sequence_accuracy")
 
     def __init__(self, model: ChainModel, names: dict[float, str] | None = None) -> None:
         self._model = model

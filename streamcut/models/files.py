@@ -17,6 +17,7 @@ import json
 import math
 import os
 import zipfile
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ import numpy as np
 from streamcut import __version__
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.files import write_durably
-from streamcut.models.model import Model, common_parts
+from streamcut.models.model import Model, common_meta
 
 FORMAT = "streamcut model"
 FORMAT_VERSION = 1
@@ -96,6 +97,7 @@ def describe_model(path: str | os.PathLike) -> dict[str, Any]:
             "task": model.task,
             "solver": model.solver,
             **model.describe(),
+            **({} if model.sigmoid is None else {"sigmoid": asdict(model.sigmoid)}),
             "iterations": len(model.history),
             "parameters": model.parameters,
             "fingerprint": model.fingerprint,
@@ -111,7 +113,7 @@ def _meta(model: Model, own: dict[str, Any], arrays: dict[str, np.ndarray]) -> d
             "version": FORMAT_VERSION,
             "streamcut_version": __version__,
             "kind": model.kind,
-            **common_parts(model),
+            **common_meta(model),
             **own,
             "sha256": {name: hashlib.sha256(array.data).hexdigest() for name, array in arrays.items()},
         }

@@ -11,9 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamcut.chunk import Chunk
+from streamcut.config import SAMPLED
 from streamcut.kernels.kernel import Kernel, squared_norms
 from streamcut.models.certificate import Certificate, StopReason
-from streamcut.models.labels import positive_rows
+from streamcut.models.labels import class_numbers, positive_rows
 from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
 from streamcut.passes.budget import kernel_rows
 
@@ -126,6 +127,15 @@ class KernelModel(Model):
         """Which of the labels `y` are the positive one of two, bool (n,). Raises BadInputError for a label unknown here."""
         negative, positive = self.labels
         return positive_rows(y, (negative, positive), self.rest, first_row)
+
+    @property
+    def strategy(self) -> str:
+        """Several classes: sampled cuts train all in one problem, other solvers each against the rest."""
+        return "crammer-singer" if self.solver in SAMPLED else "one-against-rest"
+
+    def classes_of(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
+        """The class 0 … K − 1 of each label, int64 (n,). Raises BadInputError for a label unknown here."""
+        return class_numbers(y, self.labels, first_row)
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         meta = {

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamcut.chunk import Chunk
-from streamcut.errors import BadInputError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.sigmoid import Sigmoid
 
 COMMON = ("task", "solver", "history", "parameters", "fingerprint", "resources")
 
@@ -24,6 +25,7 @@ class Model(ABC):
     history      one dict an iteration; parameters: what training was called with (JSON types)
     fingerprint  of the training data (Manifest.fingerprint)
     resources    bytes of memory: budget, planned, peak (of the process that trained)
+    sigmoid      probabilities from scores, None unless they were fitted (streamcut.calibration)
     """
 
     task: str = "binary"
@@ -32,6 +34,7 @@ class Model(ABC):
     parameters: dict[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
     resources: dict[str, int] = field(default_factory=dict)
+    sigmoid: Sigmoid | None = None
 
     kind: ClassVar[str]  # what a model file calls the class
     whole_groups: ClassVar[bool] = False  # rows of one qid are scored and labelled together
@@ -106,6 +109,12 @@ class Model(ABC):
         """Labels, float64 (n,), of the rows of `X`; raises as `decision_function` does."""
         return self.labels_of(self.decision_function(X))
 
+    def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
+        """Probabilities of the positive label, float64 (n,), for scores (n,). Raises UsageError when they were never fitted."""
+        if self.sigmoid is None:
+            raise UsageError("the model has no probabilities; fit them with `streamcut calibrate MODEL DATA`")
+        return self.sigmoid(scores)
+
     def _rows(self, X) -> Chunk:
         if not sp.issparse(X):
             X = np.atleast_2d(np.asarray(X, dtype=np.float64))
@@ -118,13 +127,20 @@ class Model(ABC):
 
 
 def common_parts(model: Model) -> dict[str, Any]:
-    """What all models have in common, for a file."""
-    return {name: getattr(model, name) for name in COMMON}
+    """What all models have in common, by field."""
+    return {name: getattr(model, name) for name in (*COMMON, "sigmoid")}
+
+
+def common_meta(model: Model) -> dict[str, Any]:
+    """The same in JSON types; a sigmoid only where there is one."""
+    sigmoid = {} if model.sigmoid is None else {"sigmoid": asdict(model.sigmoid)}
+    return {name: getattr(model, name) for name in COMMON} | sigmoid
 
 
 def common_from(meta: dict[str, Any]) -> dict[str, Any]:
-    """`common_parts` as they came back from a file: keyword arguments of the model."""
-    return {name: meta[name] if name != "resources" else meta.get(name, {}) for name in COMMON}
+    """`common_meta` as it came back from a file: keyword arguments of the model."""
+    sigmoid = Sigmoid(**meta["sigmoid"]) if meta.get("sigmoid") else None
+    return {name: meta[name] if name != "resources" else meta.get(name, {}) for name in COMMON} | {"sigmoid": sigmoid}
 
 
 def certificate_from(meta: dict[str, Any]) -> Certificate:

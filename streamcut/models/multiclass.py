@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.errors import BadInputError
 from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.labels import class_numbers
 from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
 from streamcut.passes import multiclass
 
@@ -91,15 +91,7 @@ class MulticlassModel(Model):
 
     def classes_of(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
         """The class 0 … K − 1 of each label, int64 (n,). Raises BadInputError for a label unknown here."""
-        labels = np.asarray(self.labels)
-        found = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
-        unknown = labels[found] != y
-        if unknown.any():
-            row = int(np.argmax(unknown))
-            some = ", ".join(f"{label:g}" for label in self.labels[:10])
-            more = f" and {len(labels) - 10} more" if len(labels) > 10 else ""
-            raise BadInputError(f"row {first_row + row} (0-based) has label {y[row]:g}, but the model knows only {some}{more}")
-        return found
+        return class_numbers(y, self.labels, first_row)
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         meta = {

@@ -1,0 +1,125 @@
+"""streamcut tune"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamcut.cli import signals
+from streamcut.cli.output import note, number, print_json, print_rows, refuse_existing
+from streamcut.cli.parameters import Numbers, force_option, json_option, quiet_option
+from streamcut.cli.train_options import train_options
+
+if TYPE_CHECKING:
+    from streamcut.selection import Tried
+    from streamcut.tuning import Cell
+
+_OWN = ("C", "gamma", "budget", "validation", "choose_by", "target")
+_CHECKPOINTS = ("folder", "every", "iterations", "checkpoint_required", "resume")
+
+
+def _training_options(command: Callable) -> Callable:
+    """Those of `train` that are the same for every model."""
+
+    def every() -> None: ...
+
+    parameters = train_options(every).__click_params__  # type: ignore[attr-defined]
+    kept = [parameter for parameter in parameters if parameter.name not in (*_OWN, *_CHECKPOINTS)]
+    command.__click_params__ = [*kept, *getattr(command, "__click_params__", [])]  # type: ignore[attr-defined]
+    return command
+
+
+@click.command()
+@click.argument("data")
+@click.option("--model", "model_path", required=True, metavar="FILE", help="Where to write the best model (.npz).")
+@click.option("--C", "C", type=Numbers(), default="1", show_default=True, metavar="NUMBER[,…]", help="Values of C.")
+@click.option("--gamma", type=Numbers(), metavar="NUMBER[,…]", help="Kernels: values of γ.")
+@click.option("--budget", type=Numbers(), metavar="VECTORS[,…]", help="bsca, bsgd: numbers of support vectors.")
+@click.option("--validation", metavar="DATA", help="Store that every model is measured on.")
+@click.option("--folds", type=click.IntRange(2), help="Instead: hold out each of so many parts of the shards once.")
+@click.option("--choose-by", metavar="MEASURE", help="Of `evaluate`; the first that the task has unless given.")
+@click.option("--plot", metavar="FILE", help="Draw the measure over C (.svg or .png; needs streamcut[plots]).")
+@_training_options
+@force_option
+@json_option
+@quiet_option
+def command(
+    data: str,
+    model_path: str,
+    C: tuple[float, ...],
+    gamma: tuple[float, ...] | None,
+    budget: tuple[float, ...] | None,
+    validation: str | None,
+    folds: int | None,
+    choose_by: str | None,
+    plot: str | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Train on the store DATA for every combination of --C, --gamma and --budget, and write the best model.
+
+    With --validation all models are measured on that store. With --folds they are measured on shards that were left out, and the
+    best combination is trained with once more, on everything; the rows should be in random order (`convert --shuffle`).
+
+    Linear solvers go from each C to the next greater one, which saves passes; kernel models are trained anew. Options of `train`
+    are the same for all models; limits such as --max-passes are for each.
+
+    \b
+    Examples:
+      streamcut tune train.zarr --model best.npz --C 0.01,0.1,1,10 --validation test.zarr
+      streamcut tune train.zarr --model best.npz --C 0.01,0.1,1,10 --folds 5 --choose-by roc_auc
+      streamcut tune train.zarr --model best.npz --C 1,10 --kernel rbf --gamma 0.01,0.1 --budget 200,500 --folds 3
+    """
+    refuse_existing(model_path, "--model", force)
+    if plot is not None:
+        refuse_existing(plot, "--plot", force)
+    if (validation is None) == (folds is None):
+        raise click.UsageError("Give either --validation DATA or --folds NUMBER.")
+
+    from streamcut.models.files import plain, save_model
+    from streamcut.reports.drawing import needs_matplotlib
+    from streamcut.tuning import tune
+
+    if plot is not None:
+        needs_matplotlib()
+
+    def show(point: dict[str, float], fold: int, tried: Tried) -> None:
+        if as_json:
+            print_json({"event": "model", "fold": None if folds is None else fold, **point, **plain(asdict(tried))})
+        elif not quiet:
+            where = "" if folds is None else f"fold {fold + 1}  "
+            options = "  ".join(f"{name} {value:g}" for name, value in point.items())
+            note(f"{where}{options}  {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s")
+
+    grid = {name: values for name, values in (("C", C), ("gamma", gamma), ("budget", budget)) if values is not None}
+    with signals.deferred() as stop:
+        try:
+            found = tune(data, grid, validation=validation, folds=folds, measure=choose_by, on_model=show, stop=stop, **options)
+        except KeyboardInterrupt:
+            signals.raise_received()
+            raise
+        save_model(found.model, model_path)
+    if plot is not None:
+        _draw(plot, found.cells)
+    if as_json:
+        for cell in found.cells:
+            print_json({"event": "cell", **cell.as_dict()})
+        print_json({"event": "result", "model": model_path, **found.best.options, found.best.measure: found.best.mean})
+    elif not quiet:
+        if len(found.cells) > 1:
+            print_rows([cell.as_dict() for cell in found.cells], err=True)
+        chosen = ", ".join(f"{name} {value:g}" for name, value in found.best.options.items())
+        note(f"Best: {chosen}, with {found.best.measure} {number(found.best.mean)}. Model written to {model_path}.")
+    signals.raise_received()
+
+
+def _draw(path: str, cells: list[Cell]) -> None:
+    from streamcut.reports.drawing import save
+    from streamcut.reports.grids import grid_plot
+
+    save(grid_plot(cells), path)

@@ -1,0 +1,92 @@
+"""Figures: how they look, as SVG inside a page that may be light or dark, and as files."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from streamcut.errors import UsageError
+from streamcut.files import write_durably
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREY = "#3d8bd4", "#d9822b", "#8a8f98"  # readable on white and on black
+FORMATS = (".svg", ".png")
+_INK = "#010203"  # stands for the page's own text colour
+_STYLE = {
+    "figure.figsize": (6.0, 3.4),
+    "figure.constrained_layout.use": True,
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "svg.fonttype": "none",  # text stays text
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color"), _INK),
+}
+
+
+def needs_matplotlib() -> None:
+    """Raise UsageError when there is no matplotlib."""
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        raise UsageError("plots need matplotlib: pip install 'streamcut[plots]'") from None
+
+
+def new_figure(xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
+    """A figure without display, in our style."""
+    needs_matplotlib()
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_STYLE):
+        figure = Figure()
+        axes = figure.subplots()
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    return figure, axes
+
+
+def legend(axes: Axes) -> None:
+    """The names of the curves, in our style."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_STYLE):
+        axes.legend()
+
+
+def inline_svg(figure: Figure, name: str) -> str:
+    """The figure for a page: no background, text and axes in the page's colour. `name` keeps ids of two figures apart."""
+    svg = _rendered(figure, "svg", name, transparent=True).decode()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg)
+    return svg.replace(_INK, "currentColor")
+
+
+def save(figure: Figure, path: str | os.PathLike) -> None:
+    """Write the figure, black on white, as the ending of `path` says. Raises UsageError for an ending that is not offered."""
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in FORMATS:
+        raise UsageError(f"{path}: plots are written as {' or '.join(FORMATS)}")
+    content = _rendered(figure, ending[1:], os.path.basename(path), facecolor="white", dpi=150)
+    write_durably(path, content, prefix="plot")
+
+
+def _rendered(figure: Figure, form: str, name: str, **options: Any) -> bytes:
+    import matplotlib as mpl
+
+    target = io.BytesIO()
+    dates = {"metadata": {"Date": None}} if form == "svg" else {}  # the same figure gives the same bytes
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
+        figure.savefig(target, format=form, **dates, **options)
+    return target.getvalue()

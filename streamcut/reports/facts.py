@@ -1,0 +1,92 @@
+"""What a report says of a model, as data: the command that trains it again, traffic, the weights that count most."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamcut.config import TrainOptions
+from streamcut.errors import BadInputError, NotFoundError
+from streamcut.models.linear import LinearModel
+from streamcut.models.model import Model
+from streamcut.models.multiclass import MulticlassModel
+
+_SECONDS = ("max_time", "deadline")
+MOST_CLASSES = 20
+
+
+def command(model: Model, data: str | None = None, path: str | os.PathLike | None = None) -> str:
+    """The command line that trains `model` again; DATA stands for a data set that is not known."""
+    words = ["streamcut", "train", data or "DATA", "--model", os.fspath(path or "m.npz")]
+    for name, field in TrainOptions.__dataclass_fields__.items():
+        value = model.parameters.get(name, field.default)
+        if value == field.default:
+            continue
+        if value is None:
+            value = 0  # switched off
+        text = f"{value:g}s" if name in _SECONDS else repr(value) if isinstance(value, float) else str(value)
+        words += [f"--{name.replace('_', '-')}", text]
+    return shlex.join(words)
+
+
+def traffic(model: Model) -> dict[str, float]:
+    """Totals of training, and what they are for a pass and for a second; empty when the solver does not record them."""
+    last = model.history[-1] if model.history else {}
+    if "bytes_computed" not in last:
+        return {}
+    passes, seconds = max(last["passes"], 1), max(last["seconds"], 1e-9)
+    return {
+        "passes": last["passes"],
+        "seconds": last["seconds"],
+        "rows": last["rows"],
+        "bytes_read": last["bytes_read"],
+        "bytes_computed": last["bytes_computed"],
+        "bytes_read_per_pass": last["bytes_read"] / passes,
+        "bytes_computed_per_pass": last["bytes_computed"] / passes,
+        "seconds_per_pass": last["seconds"] / passes,
+        "GB_per_second_read": last["bytes_read"] / seconds / 1e9,
+        "GB_per_second_computed": last["bytes_computed"] / seconds / 1e9,
+    }
+
+
+def top_features(model: Model, names: list[str] | None, count: int = 20) -> dict[str, list[tuple[str, float]]]:
+    """For each side or class: the features with the greatest weights for it, (name, weight), at most `count`.
+
+    Two classes: towards the positive and the negative label. Several: the first MOST_CLASSES. Kernel models have no weights.
+    """
+    if isinstance(model, LinearModel):
+        ends = ("higher scores", "lower scores") if model.labels is None else tuple(f"{label:g}" for label in model.labels[::-1])
+        return {ends[0]: _greatest(model.weights, names, count), ends[1]: _greatest(-model.weights, names, count, sign=-1.0)}
+    if isinstance(model, MulticlassModel):
+        columns = list(zip(model.labels, model.weights.T, strict=True))[:MOST_CLASSES]
+        return {f"{label:g}": _greatest(np.ascontiguousarray(w), names, min(count, 10)) for label, w in columns}
+    return {}
+
+
+def vocabulary(path: str | os.PathLike, n_features: int) -> list[str]:
+    """Names of the features, one a line. Raises NotFoundError, and BadInputError for another number of lines than features."""
+    try:
+        names = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise NotFoundError(f"{path}: cannot read the vocabulary: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{path}: the vocabulary is not UTF-8 ({error})") from error
+    if len(names) != n_features:
+        raise BadInputError(f"{path}: {len(names):,} names, but the model has {n_features:,} features; write one name a line")
+    return names
+
+
+def shown_options(model: Model) -> dict[str, Any]:
+    """Parameters of the training that are not defaults."""
+    fields = TrainOptions.__dataclass_fields__
+    return {name: v for name, v in model.parameters.items() if name not in fields or v != fields[name].default}
+
+
+def _greatest(weights: np.ndarray, names: list[str] | None, count: int, sign: float = 1.0) -> list[tuple[str, float]]:
+    """Features with the greatest positive `weights`; the first of equals first."""
+    order = np.argsort(-weights, kind="stable")[:count]
+    return [(names[j] if names else f"{j + 1}", sign * float(weights[j])) for j in order.tolist() if weights[j] > 0]
