@@ -225,6 +225,16 @@ def test_a_full_bundle_drops_the_least_cut():
     assert solution.dual == pytest.approx(0.5 * solution.square + solution.xi, abs=1e-9)
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_limits_leave_a_model(solver):
+    X, y = rings(600)
+    model = train(MemoryDataset(X, y), solver=solver, samples=20, max_passes=1, tol=1e-9, **RBF)
+    assert (model.stop_reason, model.converged) == ("max_passes", False)
+    assert model.n_support > 0
+    with pytest.raises(KeyboardInterrupt):
+        train(MemoryDataset(X, y), solver=solver, samples=20, stop=lambda: True, **RBF)
+
+
 def test_what_sampled_cuts_refuse():
     X, y = rings()
     data = MemoryDataset(X, y)

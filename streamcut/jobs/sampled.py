@@ -51,8 +51,8 @@ class SampledJob:
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         statistics = manifest.statistics
-        if options.tol is None:
-            raise UsageError("tol: sampled cuts stop at it; give a number above 0")
+        if options.tol is None or options.tol >= 1.0:
+            raise UsageError("tol: sampled cuts stop at it; give a number above 0 and below 1, the mean loss at 0")
         if options.tol_relative not in (None, TrainOptions.__dataclass_fields__["tol_relative"].default):
             raise UsageError(f"tol_relative: {options.chosen_solver} stops at tol alone")
         if statistics.weight_sum is not None or options.positive_weight != 1.0:

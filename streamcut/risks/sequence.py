@@ -15,8 +15,6 @@ import numpy as np
 from streamcut.passes import hinge, viterbi
 from streamcut.risks.crammer_singer import CrammerSinger
 
-MOST_CLASSES = 1 << 15  # the places that paths go back to are int16
-
 
 @dataclass(frozen=True, slots=True)
 class SequenceRisk(CrammerSinger):

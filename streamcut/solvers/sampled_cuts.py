@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from streamcut.bundle.gram_bundle import GramBundle, GramSolution
+from streamcut.execution.runner import Interrupted
 from streamcut.execution.sampled_oracle import SampledCut, SampledOracle
 from streamcut.models.certificate import StopReason
 from streamcut.solvers.progress import Observer, StoppingRule
@@ -80,7 +81,7 @@ class SampledRun:
     def note(
         self, oracle: SampledOracle, primal: float, model_value: float, violation: float, cuts: int, redraws: int
     ) -> StopReason | None:
-        """Record an iteration; returns why to stop now, or None."""
+        """Record an iteration; returns why to stop now, or None. Limits wait for the first cut; before it, `stop` interrupts."""
         seconds = time.monotonic() - self._started
         now = SampledIteration(
             len(self.history), oracle.passes, primal, model_value, violation, cuts, oracle.evaluations, redraws, seconds
@@ -90,4 +91,9 @@ class SampledRun:
             self.observe(now)
         limits = StoppingRule(None, None, self.rule.target, self.rule.max_passes, self.rule.max_time)
         reason = limits.reason(primal, model_value, oracle.c_bar, oracle.passes, seconds)
-        return StopReason.INTERRUPTED if reason is None and self.stop() else reason
+        stopped = self.stop()
+        if cuts == 0:
+            if stopped:
+                raise Interrupted
+            return None
+        return StopReason.INTERRUPTED if reason is None and stopped else reason
