@@ -186,7 +186,7 @@ def test_what_no_training_starts_from(saved, tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        {"solver": "bsca", "kernel": "rbf"},
+        {"solver": "smo", "kernel": "rbf"},
         {"task": "multiclass"},
         {"loss": "f1"},
         {"nystroem": 5, "kernel": "rbf", "solver": "ocas"},
