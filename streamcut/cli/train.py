@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.argument("data")
 @click.option("--model", "model_path", metavar="FILE", help="Where to write the model (.npz). Required, except with --dry-run.")
 @train_options
+@click.option("--report", metavar="FILE", help="Also write a page (.html) about the model; see `streamcut report`.")
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 when the tolerance was not reached.")
 @click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
 @click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and what goes on behind.")
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 def command(
     data: str,
     model_path: str | None,
+    report: str | None,
     require_convergence: bool,
     dry_run: bool,
     verbose: bool,
@@ -74,6 +76,11 @@ def command(
         refuse_existing(model_path, "--model", force or (resume and _is_unfinished(model_path)))
     elif not dry_run:
         raise click.UsageError("Missing option '--model'.")
+    if report is not None:
+        refuse_existing(report, "--report", force)
+        from streamcut.reports.drawing import needs_matplotlib
+
+        needs_matplotlib()
     if folder is None and (resume or checkpoint_required or iterations is not None):
         raise click.UsageError("--resume and the other options of checkpoints need --checkpoint DIR.")
     checkpoint = None
@@ -125,6 +132,8 @@ def command(
                 remove_checkpoints(place)
             if Path(folder).exists() and not any(Path(folder).iterdir()):
                 Path(folder).rmdir()
+    if report is not None:
+        _report(model, report, validation, data, model_path)
     if as_json:
         print_json({"event": "result", "model": model_path, **plain({**model.result(), **model.resources})})
     elif not quiet:
@@ -136,6 +145,12 @@ def command(
     signals.raise_received()
     if require_convergence and not model.converged:
         raise NotConvergedError(f"not converged ({model.stop_reason}); the model in {model_path} is the best so far")
+
+
+def _report(model: Model, path: str, validation: str | None, data: str, model_path: str) -> None:
+    from streamcut.reports.page import Report
+
+    Report(model, data=validation, trained_on=data, path=model_path).write(path)
 
 
 class _Path:

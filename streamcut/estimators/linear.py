@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
-from streamcut.estimators.base import StreamedClassifier
+from streamcut.estimators.base import ScoringClassifier
 from streamcut.training import train
 
 
-class LinearSVM(ClassifierMixin, StreamedClassifier):
+class LinearSVM(ScoringClassifier):
     """Linear support vector machine (hinge loss) for two or more classes, on arrays or on stores larger than memory.
 
     C              loss of a row, as in LinearSVC(loss="hinge")
@@ -22,9 +21,18 @@ class LinearSVM(ClassifierMixin, StreamedClassifier):
 
     coef_ (1 or classes, features), intercept_ (1 or classes), classes_, n_iter_, primal_objective_, lower_bound_, gap_,
     converged_, history_, model_ (what `streamcut.save_model` writes).
+
+    >>> import numpy as np
+    >>> from streamcut.estimators import LinearSVM
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 2.0], [2.0, 0.0]]), np.array(["up", "down", "up", "down"])
+    >>> svm = LinearSVM(C=10.0).fit(X, y)
+    >>> svm.predict([[0.0, 3.0]]).tolist(), bool(svm.lower_bound_ <= svm.primal_objective_)
+    (['up'], True)
     """
 
     _own = ("class_weight", "strategy")
+    coef_: np.ndarray
+    intercept_: np.ndarray
 
     def __init__(
         self,
@@ -62,6 +70,6 @@ class LinearSVM(ClassifierMixin, StreamedClassifier):
         data, several = self._classification(X, y, sample_weight)
         task = {"task": "multiclass", "strategy": self.strategy} if several else {"task": "binary"}
         model: Any = train(data, **self._options(), **task)
-        weights, intercept = np.atleast_2d(model.weights), np.atleast_1d(model.intercept)
-        self.coef_, self.intercept_ = weights, intercept
+        self.coef_ = np.atleast_2d(model.weights.T)
+        self.intercept_ = model.intercepts if several else np.array([model.intercept])
         return self._keep(model)

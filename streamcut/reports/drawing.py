@@ -59,7 +59,7 @@ def legend(axes: Axes) -> None:
     import matplotlib as mpl
 
     with mpl.rc_context(_STYLE):
-        axes.legend()
+        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.0)  # above: never on a curve
 
 
 def inline_svg(figure: Figure, name: str) -> str:

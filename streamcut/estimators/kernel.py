@@ -1,0 +1,160 @@
+"""Kernel classifiers as scikit-learn estimators: on a budget of support vectors from a stream, and exact."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from streamcut.config import SAMPLED
+from streamcut.errors import UsageError
+from streamcut.estimators.base import ScoringClassifier
+from streamcut.models.kernel import KernelModel
+from streamcut.models.model import Model
+from streamcut.training import train
+
+
+class _KernelClassifier(ScoringClassifier):
+    def _keep(self, model: Model) -> Self:
+        assert isinstance(model, KernelModel)
+        self.support_vectors_, self.dual_coef_ = model.support, np.atleast_2d(model.coefficients.T)
+        self.intercept_ = np.atleast_1d(np.asarray(model.intercept, dtype=np.float64))
+        self.gamma_ = model.kernel.gamma
+        return super()._keep(model)
+
+
+class BudgetedKernelSVM(_KernelClassifier):
+    """Kernel machine with at most `budget` support vectors a class, in passes over shuffled shards: BSCA or BSGD.
+
+    C              loss of a row
+    kernel         "rbf", "poly" or "linear"; gamma "auto" is 1 / (features × variance of all values), scikit-learn's "scale"
+    budget         support vectors at most, for each of more than two classes
+    maintenance    what is done to keep it: "merge" (rbf only), "remove", "project"; "none" keeps no budget
+    solver         "bsca" (dual coordinate ascent) or "bsgd" (Pegasos)
+    epochs         looks at every row
+    class_weight   None, "balanced" or {class: factor}, for arrays
+    random_state   seed
+    max_time, memory, workers, scratch   as in `streamcut.train`
+
+    support_vectors_, dual_coef_ (1 or classes, vectors), intercept_, gamma_, classes_, n_iter_, converged_, history_, model_.
+    Nothing is proved about the objective.
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 0.0,
+        budget: int | None = None,
+        maintenance: str = "merge",
+        solver: str = "bsca",
+        epochs: float = 5.0,
+        class_weight: Any = None,
+        random_state: Any = 0,
+        max_time: float | None = None,
+        memory: str = "auto",
+        workers: int | None = None,
+        scratch: str | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.budget = budget
+        self.maintenance = maintenance
+        self.solver = solver
+        self.epochs = epochs
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.max_time = max_time
+        self.memory = memory
+        self.workers = workers
+        self.scratch = scratch
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
+        data, several = self._classification(X, y, sample_weight)
+        return self._keep(train(data, **self._options(), task="multiclass" if several else "binary"))
+
+
+class KernelSVM(_KernelClassifier):
+    """Kernel machine without a budget: SMO with a certificate, the stochastic batch perceptron, or sampled cutting planes.
+
+    C              loss of a row
+    kernel         "rbf", "poly" or "linear"; gamma "auto" is 1 / (features × variance of all values), scikit-learn's "scale"
+    bias           0 = no intercept; smo and sbp do not regularise it, sampled cuts have a constant feature of this value
+    solver         "smo"; "sbp", which stops after `epochs`; "sampled-constant" or "sampled-linear", also for several classes
+    samples        sampled cuts: rows that a cut is made of
+    batch          sbp: rows that are drawn at once
+    class_weight, sample_weight   smo only
+    tol, tol_relative, max_time, max_passes, memory, workers, random_state   as in `streamcut.train` (random_state: seed)
+
+    support_vectors_, dual_coef_ (1 or classes, vectors), intercept_, gamma_, classes_, n_iter_, converged_, history_, model_, and
+    primal_objective_, lower_bound_, gap_ of smo; sampled cuts have primal_objective_.
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: str = "rbf",
+        gamma: float | str = "auto",
+        degree: int = 3,
+        coef0: float = 0.0,
+        bias: float = 1.0,
+        solver: str = "smo",
+        epochs: float | None = None,
+        batch: int | None = None,
+        samples: int | None = None,
+        tol: float | None = 1e-3,
+        tol_relative: float | None = 1e-2,
+        class_weight: Any = None,
+        random_state: Any = 0,
+        max_passes: int | None = None,
+        max_time: float | None = None,
+        memory: str = "auto",
+        workers: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.bias = bias
+        self.solver = solver
+        self.epochs = epochs
+        self.batch = batch
+        self.samples = samples
+        self.tol = tol
+        self.tol_relative = tol_relative
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.max_passes = max_passes
+        self.max_time = max_time
+        self.memory = memory
+        self.workers = workers
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.solver in SAMPLED
+        return tags
+
+    def _options(self) -> dict[str, Any]:
+        options = super()._options()
+        if self.solver == "smo":
+            del options["seed"]  # draws nothing
+        return options
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
+        data, several = self._classification(X, y, sample_weight)
+        if several and self.solver not in SAMPLED:
+            raise UsageError(
+                f"Only binary classification is supported by solver {self.solver!r}; for {len(self.classes_)} classes take "
+                "'sampled-linear', OneVsRestClassifier or BudgetedKernelSVM"
+            )
+        return self._keep(train(data, **self._options(), task="multiclass" if several else "binary"))

@@ -1,0 +1,257 @@
+"""The scikit-learn estimators: scikit-learn's own checks and tools, stores instead of arrays, what fit leaves behind."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from streamcut import convert, load_model, save_model, train
+from streamcut import open as open_store
+from streamcut.errors import UsageError
+from streamcut.estimators import BudgetedKernelSVM, KernelSVM, LinearSVM, RankingSVM, SequenceSVM
+from streamcut.io.memory import MemoryDataset
+
+STOPS_EARLIER = {  # they compare to 7 digits what is trained to a tolerance, from other rows in another order
+    "check_sample_weight_equivalence_on_dense_data": "training stops within its tolerance, which is not 1e-7",
+    "check_sample_weight_equivalence_on_sparse_data": "training stops within its tolerance, which is not 1e-7",
+}
+CHECKED = {
+    "linear": LinearSVM(),
+    "rest": LinearSVM(strategy="one-against-rest"),
+    "budget": BudgetedKernelSVM(epochs=1.0, budget=20, workers=1),
+    "smo": KernelSVM(),
+    "ranking": RankingSVM(),
+    "sequence": SequenceSVM(),
+}
+
+
+def _checks():
+    for name, estimator in CHECKED.items():
+        for number, (bound, check) in enumerate(estimator_checks_generator(estimator)):
+            title = getattr(check, "func", check).__name__
+            yield pytest.param(bound, check, title, id=f"{name}-{number}-{title}")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize(("estimator", "check", "title"), list(_checks()))
+def test_scikit_learns_checks(estimator, check, title):
+    if title in STOPS_EARLIER:
+        pytest.skip(STOPS_EARLIER[title])
+    check(estimator)
+
+
+def rows(classes: int = 2, n: int = 400, d: int = 12, seed: int = 0):
+    """X (csr) and y: the class of the greatest of so many linear scores, with some noise."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.5, rng=rng, format="csr", data_sampler=rng.standard_normal)
+    y = np.argmax(X @ np.random.default_rng(1).standard_normal((d, classes)) + 0.1 * rng.standard_normal((n, classes)), axis=1)
+    return X, y
+
+
+def stored(folder, X, y, qid=None) -> str:
+    """A store of the rows: the labels as they are."""
+    names = [f"{label:g}" for label in y]
+    groups = [""] * len(y) if qid is None else [f" qid:{q}" for q in qid]
+    lines = []
+    for i in range(X.shape[0]):
+        row = X[[i]]
+        pairs = " ".join(f"{j + 1}:{float(v)!r}" for j, v in sorted(zip(row.indices.tolist(), row.data, strict=True)))
+        lines.append(f"{names[i]}{groups[i]} {pairs}\n")
+    (folder / "rows.svm").write_text("".join(lines))
+    convert(str(folder / "rows.svm"), str(folder / "rows.zarr"), dtype="float64", n_features=X.shape[1])
+    return str(folder / "rows.zarr")
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LinearSVM(),
+        LinearSVM(solver="bundle-dca"),
+        BudgetedKernelSVM(gamma=0.1, budget=30, epochs=2.0),
+        KernelSVM(gamma=0.1),
+        KernelSVM(gamma=0.1, solver="sbp"),
+        KernelSVM(gamma=0.1, solver="sampled-linear"),
+    ],
+    ids=repr,
+)
+def test_a_store_gives_the_same_bits_as_its_arrays(estimator, tmp_path):
+    X, y = rows()
+    store = stored(tmp_path, X, y)
+    by_array = clone(estimator).fit(X, y)
+    for given in (store, open_store(store)):
+        by_store = clone(estimator).fit(given)
+        np.testing.assert_array_equal(by_store.decision_function(X), by_array.decision_function(X))
+        np.testing.assert_array_equal(by_store.decision_function(store), by_array.decision_function(X))
+        np.testing.assert_array_equal(by_store.predict(store), by_array.predict(X))
+        assert by_store.score(store) == by_array.score(X, y)
+    np.testing.assert_array_equal(clone(estimator).fit(X.toarray(), y).predict(X.toarray()), by_array.predict(X))
+
+
+@pytest.mark.parametrize("strategy", ["crammer-singer", "one-against-rest"])
+def test_several_classes_from_a_store(strategy, tmp_path):
+    X, y = rows(4)
+    store = stored(tmp_path, X, y)
+    by_array, by_store = LinearSVM(strategy=strategy).fit(X, y), LinearSVM(strategy=strategy).fit(store)
+    np.testing.assert_array_equal(by_array.coef_, by_store.coef_)
+    assert by_array.coef_.shape == (4, 12)
+    assert by_array.intercept_.shape == (4,)
+    np.testing.assert_allclose(X @ by_array.coef_.T + by_array.intercept_, by_array.decision_function(X), atol=1e-12)
+    assert by_store.score(store) == by_array.score(X, y) > 0.8
+
+
+def test_what_fit_leaves_behind(tmp_path):
+    X, y = rows()
+    svm = LinearSVM(C=0.5).fit(X, np.array(["no", "yes"])[y])
+    assert svm.classes_.tolist() == ["no", "yes"]
+    assert svm.lower_bound_ <= svm.primal_objective_
+    assert svm.gap_ == svm.primal_objective_ - svm.lower_bound_
+    assert svm.converged_
+    assert len(svm.history_) == svm.n_iter_ + 1
+    margins = np.where(y, 1, -1) * (X @ svm.coef_[0] + svm.intercept_[0])
+    primal = 0.5 * (svm.coef_[0] @ svm.coef_[0] + svm.intercept_[0] ** 2) + 0.5 * np.maximum(0, 1 - margins).sum()
+    assert svm.primal_objective_ == pytest.approx(primal, rel=1e-12)
+    save_model(svm.model_, tmp_path / "m.npz")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.npz").decision_function(X), svm.decision_function(X))
+    again = pickle.loads(pickle.dumps(svm))
+    np.testing.assert_array_equal(again.predict(X), svm.predict(X))
+
+
+def test_a_tight_tolerance_not_reached_warns():
+    X, y = rows()
+    with pytest.warns(ConvergenceWarning, match="max_passes"):
+        svm = LinearSVM(max_passes=2).fit(X, y)
+    assert not svm.converged_
+
+
+def test_smo_has_a_certificate_and_its_parts_are_the_scores():
+    X, y = rows()
+    svm = KernelSVM(gamma=0.2, C=2.0).fit(X, y)
+    assert svm.lower_bound_ <= svm.primal_objective_
+    squares = (svm.support_vectors_.power(2).sum(axis=1))[None, :] + np.asarray(X.power(2).sum(axis=1))[:, None]
+    kernel = np.exp(-svm.gamma_ * (squares - 2 * (X @ svm.support_vectors_.T).toarray()))
+    np.testing.assert_allclose(kernel @ svm.dual_coef_[0] + svm.intercept_[0], svm.decision_function(X), atol=1e-9)
+
+
+def test_several_classes_with_kernels():
+    X, y = rows(3)
+    for svm in (BudgetedKernelSVM(gamma=0.1, budget=60), KernelSVM(gamma=0.1, solver="sampled-linear", C=10.0)):
+        fitted = svm.fit(X, np.array(["a", "b", "c"])[y])
+        assert fitted.decision_function(X).shape == (400, 3)
+        assert fitted.score(X, np.array(["a", "b", "c"])[y]) > 0.75
+    with pytest.raises(UsageError, match="Only binary classification"):
+        KernelSVM().fit(X, y)
+
+
+def test_weights_that_a_solver_does_not_know_are_refused():
+    X, y = rows()
+    with pytest.raises(UsageError, match="weights"):
+        KernelSVM(solver="sbp").fit(X, y, np.ones(400))
+
+
+def test_rankings_of_queries(tmp_path):
+    X, _ = rows()
+    y = np.clip(np.round(X @ np.random.default_rng(3).standard_normal(12)), -2, 2)
+    queries = np.repeat(np.arange(40), 10)
+    svm = RankingSVM().fit(X, y, queries)
+    assert svm.score(X, y, queries) > 0.9
+    assert svm.coef_.shape == (12,)
+    np.testing.assert_allclose(svm.predict(X), X @ svm.coef_, atol=1e-12)
+    names = np.array([f"q{q:02d}" for q in queries])
+    shuffled = np.random.default_rng(0).permutation(400)
+    assert svm.score(X[shuffled], y[shuffled], names[shuffled]) == pytest.approx(svm.score(X, y, queries), rel=1e-12)
+    store = stored(tmp_path, X, y, queries)
+    by_store = RankingSVM().fit(store)
+    np.testing.assert_array_equal(by_store.coef_, svm.coef_)
+    assert by_store.score(store) == svm.score(X, y, queries)
+    with pytest.raises(NotFittedError):
+        RankingSVM().score(X, y)
+    with pytest.raises(UsageError, match="groups"):
+        RankingSVM().fit(store, groups=queries)
+
+
+def test_sequences(tmp_path):
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(60), 6)
+    y = np.tile([0, 1, 2, 0, 1, 2], 60)  # the label before tells the label
+    X = np.eye(3)[y] * (rng.random(360) < 0.5)[:, None] + 0.3 * rng.standard_normal((360, 3))
+    names = np.array(["a", "b", "c"])[y]
+    svm = SequenceSVM(C=1.0).fit(X, names, groups)
+    assert svm.transitions_.shape == (3, 3)
+    assert svm.score(X, names, groups=groups) > 0.95 > svm.score(X, names)
+    mixed = np.argsort(np.tile(np.arange(6), 60), kind="stable")
+    np.testing.assert_array_equal(svm.predict(X[mixed], groups[mixed]), svm.predict(X, groups)[mixed])
+    store = stored(tmp_path, sp.csr_array(X), y, groups)
+    by_store = SequenceSVM(C=1.0).fit(store)
+    np.testing.assert_array_equal(by_store.coef_, svm.coef_)
+    assert by_store.score(store) == svm.score(X, names, groups=groups)
+
+
+def test_probabilities_after_calibrate():
+    X, y = rows(n=900)
+    svm = LinearSVM().fit(X[:400], y[:400])
+    assert not hasattr(svm, "predict_proba")
+    svm.calibrate(X[400:], y[400:])
+    probabilities = svm.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert np.all(np.diff(probabilities[np.argsort(svm.decision_function(X)), 1]) >= 0)
+    assert hasattr(clone(svm).fit(X, y), "calibrate")
+    assert not hasattr(clone(svm).fit(X, y), "predict_proba")
+    with pytest.raises(ValueError, match="did not see"):
+        svm.calibrate(X, np.full(900, 7))
+    svm.fit(X, y)
+    assert not hasattr(svm, "predict_proba"), "of a model that is no more"
+
+
+def test_scikit_learns_calibration_around_it():
+    X, y = rows()
+    fitted = CalibratedClassifierCV(LinearSVM(), cv=2).fit(X, y)
+    assert fitted.predict_proba(X).shape == (400, 2)
+
+
+def test_text_in_a_pipeline():
+    texts = ["sun and sea", "sand and sun", "snow and ice", "ice on ice", "sea of sand", "cold snow"] * 5
+    labels = ["warm", "warm", "cold", "cold", "warm", "cold"] * 5
+    fitted = make_pipeline(TfidfVectorizer(), LinearSVM()).fit(texts, labels)
+    assert fitted.predict(["sun", "snow"]).tolist() == ["warm", "cold"]
+
+
+def test_a_grid_search_on_news(load):
+    X, y = load("news20_bydate")
+    chosen = np.flatnonzero(y <= 3)[:900]
+    columns = np.flatnonzero(np.diff(X[chosen].tocsc().indptr))  # those that occur
+    search = GridSearchCV(LinearSVM(max_passes=200), {"C": [1e-4, 0.01, 1.0]}, cv=2).fit(X[chosen][:, columns], y[chosen])
+    scores = search.cv_results_["mean_test_score"]
+    assert search.best_params_["C"] == [1e-4, 0.01, 1.0][int(np.argmax(scores))]
+    assert scores.max() > 0.8
+
+
+def test_class_weights_are_those_of_rows():
+    X, y = rows()
+    weighted = LinearSVM(class_weight={0: 1.0, 1: 3.0}).fit(X, y)
+    by_row = LinearSVM().fit(X, y, np.where(y == 1, 3.0, 1.0))
+    np.testing.assert_array_equal(weighted.coef_, by_row.coef_)
+    assert train(MemoryDataset(X, y), positive_weight=3.0, tol=1e-6, tol_relative=None).certificate.primal == pytest.approx(
+        by_row.primal_objective_, rel=1e-2
+    )
+    with pytest.raises(UsageError, match="class_weight"):
+        LinearSVM(class_weight="balanced").fit(MemoryDataset(X, y))
+
+
+def test_labels_of_any_kind():
+    X, y = rows()
+    for labels in (np.array([False, True]), np.array([7, -2])):
+        fitted = LinearSVM().fit(X, labels[y])
+        assert fitted.score(X, labels[y]) > 0.8
+        assert set(fitted.predict(X)) <= set(labels.tolist())
+    with pytest.raises(ValueError, match="continuous"):
+        LinearSVM().fit(X, np.linspace(0, 1, 400))
