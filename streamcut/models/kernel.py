@@ -16,7 +16,7 @@ from streamcut.kernels.kernel import Kernel, squared_norms
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.labels import class_numbers, positive_rows
 from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
-from streamcut.passes.budget import kernel_rows
+from streamcut.passes.kernel_rows import kernel_rows
 
 _TILE = 8 << 20  # numbers: support vectors are scored with as many at once as fill that much, features by vectors (64 MiB)
 _VALUES = 1 << 18  # kernel values held at once (2 MiB)

@@ -12,13 +12,13 @@ def rbf(x, z, gamma: float) -> float:
 
 def best_merge(a: float, b: float, kappa: float) -> tuple[float, float]:
     """(h, β_z) for a, b > 0: the best point of a fine grid over [0, 1], then where the derivative is 0 beside it."""
-    h = np.linspace(0.0, 1.0, 2001)
+    h = np.linspace(0.0, 1.0, 201)
     best = int(np.argmax(a * kappa ** ((1 - h) ** 2) + b * kappa ** (h**2)))
 
     def slope(h: float) -> float:
         return a * (1 - h) * kappa ** ((1 - h) ** 2) - b * h * kappa ** (h**2)
 
-    low, high = h[max(best - 1, 0)], h[min(best + 1, 2000)]
+    low, high = h[max(best - 1, 0)], h[min(best + 1, 200)]
     exact = brentq(slope, low, high, xtol=1e-15) if slope(low) * slope(high) < 0 else h[best]
     return float(exact), float(a * kappa ** ((1 - exact) ** 2) + b * kappa ** (exact**2))
 

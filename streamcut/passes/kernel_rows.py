@@ -1,0 +1,113 @@
+"""Rows against the vectors of a model: kernel values, one sparse row with all vectors at a time.
+
+Vectors are feature-major, so that an entry of a row meets all of them in one contiguous sweep. Kernels are (code, γ, degree,
+coef0) of streamcut.kernels.kernel; `data` of rows is None when every value is 1.
+"""
+
+import numpy as np
+
+from streamcut.jit import fused, fused_inlined, inlined, reordered
+
+_LINEAR, _RBF = 0, 1
+EXP_ERROR = 1e-15  # relative, of `exponential` for arguments from −708 to 0
+
+
+@fused_inlined
+def exponential(x):
+    """exp of x ≤ 0 without branches or calls, so that loops over it become vector instructions; e⁻⁷⁰⁸ below −708.
+
+    x = n ln 2 + r; a polynomial through e^r at the Chebyshev points of |r| ≤ ln 2 / 2, then n is added to the exponent's bits.
+    """
+    x = max(x, -708.0)
+    shifted = x * 1.4426950408889634 + 6755399441055744.0  # 1.5 · 2⁵²: the lowest bits are n
+    n = shifted - 6755399441055744.0
+    r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10  # ln 2 in two parts
+    e = 2.762635725527078e-07
+    e = e * r + 2.7640180812804505e-06
+    e = e * r + 2.480150434696448e-05
+    e = e * r + 0.00019841170270400204
+    e = e * r + 0.0013888888932488625
+    e = e * r + 0.008333333385667814
+    e = e * r + 0.04166666666657314
+    e = e * r + 0.16666666666554406
+    e = e * r + 0.5000000000000006
+    e = e * r + 1.0000000000000067
+    e = e * r + 1.0
+    return np.int64(np.float64(e).view(np.int64) + (np.float64(shifted).view(np.int64) << np.int64(52))).view(np.float64)
+
+
+@fused
+def exponentials(x, out):
+    """out = exp(x) for x ≤ 0, to EXP_ERROR."""
+    for j in range(np.uint64(len(x))):
+        out[j] = exponential(x[j])
+
+
+@inlined
+def entry(data, t):
+    """Value t of a chunk's entries; None: all are 1."""
+    if data is None:
+        return 1.0
+    return np.float64(data[t])
+
+
+@fused
+def inner_products(first, stop, indices, data, V, n, p):
+    """p[j] = ⟨x, x̃_j⟩ for j < n; returns ‖x‖². Four entries at a time: p is read and written once for them."""
+    square = 0.0
+    for j in range(n):
+        p[j] = 0.0
+    four = np.uint64(4)
+    whole = first + (stop - first) // four * four
+    for t in range(first, whole, four):
+        t1, t2, t3 = t + np.uint64(1), t + np.uint64(2), t + np.uint64(3)
+        a0, a1, a2, a3 = entry(data, t), entry(data, t1), entry(data, t2), entry(data, t3)
+        f0, f1, f2, f3 = np.uint64(indices[t]), np.uint64(indices[t1]), np.uint64(indices[t2]), np.uint64(indices[t3])
+        square += (a0 * a0 + a1 * a1) + (a2 * a2 + a3 * a3)
+        for j in range(n):
+            p[j] += (a0 * V[f0, j] + a1 * V[f1, j]) + (a2 * V[f2, j] + a3 * V[f3, j])
+    for t in range(whole, stop):
+        a, f = entry(data, t), np.uint64(indices[t])
+        square += a * a
+        for j in range(n):
+            p[j] += a * V[f, j]
+    return square
+
+
+@fused_inlined
+def kernel_value(product, square, other, parameters):
+    """k(x, x′) from ⟨x, x′⟩, ‖x‖², ‖x′‖²."""
+    code, gamma, degree, coef0 = parameters
+    if code == _RBF:
+        return exponential(-gamma * max(square + other - 2.0 * product, 0.0))
+    return product if code == _LINEAR else (gamma * product + coef0) ** degree
+
+
+@fused
+def kernel_values(p, square, squares, n, parameters, k):
+    """k[j] = k(x, x̃_j) for j < n from the products of x and ‖x‖² = `square`."""
+    code, gamma = parameters[0], parameters[1]
+    if code == _RBF:
+        for j in range(n):
+            k[j] = exponential(-gamma * max(square + squares[j] - 2.0 * p[j], 0.0))
+    else:
+        for j in range(n):
+            k[j] = kernel_value(p[j], square, squares[j], parameters)
+
+
+@reordered
+def dot(a, b, n):
+    """Σ_{j < n} a[j] b[j]."""
+    total = 0.0
+    for j in range(np.uint64(n)):
+        total += a[j] * b[j]
+    return total
+
+
+@fused
+def kernel_rows(indptr, indices, data, V, squares, parameters, p, out):
+    """out[i, j] = k(x_i, x̃_j); `V` (d, vectors) feature-major, `squares` their norms, p (vectors,) scratch."""
+    n = np.uint64(len(squares))
+    for i in range(len(out)):
+        square = inner_products(np.uint64(indptr[i]), np.uint64(indptr[i + 1]), indices, data, V, n, p)
+        kernel_values(p, square, squares, n, parameters, out[i])
