@@ -76,7 +76,7 @@ def describe(manifest: Any, path: str) -> dict[str, Any]:
 
 def _model_for_people(record: dict[str, Any]) -> dict[str, Any]:
     nested = ("certificate", "parameters", "resources")
-    shown = {name: value for name, value in record.items() if name not in nested} | record["certificate"]
+    shown = {name: value for name, value in record.items() if name not in nested} | (record["certificate"] or {})
     if record["labels"] is None:  # a ranking
         del shown["labels"]
     else:
