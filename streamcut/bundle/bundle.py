@@ -97,6 +97,12 @@ class Bundle:
         self._gram = np.pad(self._gram, ((0, 1), (0, 1)))
         self._refresh_gram(t)
 
+    def solved_for(self, c_bar: float, tolerance: float) -> MasterSolution:
+        """The solution for another C̄, whose bound is one for that; the bundle stays as it is."""
+        beta = self._beta * (c_bar / self.c_bar)
+        gap = solve_master(self._gram, self._b, c_bar, beta, tolerance)
+        return self._solution(beta, c_bar, gap)
+
     def scale(self, c_bar: float) -> None:
         """The same cuts for another C̄: they bound the mean risk, which knows nothing of it. β keeps its proportions."""
         self._beta *= c_bar / self.c_bar
@@ -123,15 +129,20 @@ class Bundle:
     def solve(self, tolerance: float) -> MasterSolution:
         """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`."""
         gap = solve_master(self._gram, self._b, self.c_bar, self._beta, tolerance)
-        used = float(self._beta[1:].sum())
-        if used > self.c_bar:  # rounding only; the bound must come from a feasible point
-            self._beta[1:] *= self.c_bar / used
-        w = np.empty(self._vectors.shape[1])
-        vectors.combine(self._vectors[: len(self._b)], -self._beta, w)
-        b = float(self._beta @ self._b)
+        solution = self._solution(self._beta, self.c_bar, gap)
         self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
         self._drop((self._unused >= _UNUSED_ITERATIONS).nonzero()[0])
-        return MasterSolution(w, b - 0.5 * vectors.dot(w, w), b / self.c_bar, gap)
+        return solution
+
+    def _solution(self, beta: np.ndarray, c_bar: float, gap: float) -> MasterSolution:
+        """What `beta` gives; made feasible in place, if rounding has left it otherwise."""
+        used = float(beta[1:].sum())
+        if used > c_bar:  # rounding only; the bound must come from a feasible point
+            beta[1:] *= c_bar / used
+        w = np.empty(self._vectors.shape[1])
+        vectors.combine(self._vectors[: len(self._b)], -beta, w)
+        b = float(beta @ self._b)
+        return MasterSolution(w, b - 0.5 * vectors.dot(w, w), b / c_bar, gap)
 
     def _make_room(self, end: int) -> Merge | None:
         """Of the cuts before `end` drop the one that was unused for longest, or merge the two smallest β into one."""

@@ -16,6 +16,7 @@ such cuts is the SVM's dual over their mixtures: its β tells from which mixture
                   then sweeps over the rows in the cache: a cut
         k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
         add both cuts, solve the master problem: its value is the bound, its solution w, its β the mixture
+        if the bound is far behind: go on with a smaller C, and come back (streamcut.solvers.continuation)
 
 What was tried and measured stands in bundle_dca.md.
 """
@@ -31,6 +32,7 @@ from streamcut.execution.dual_passes import Ascent
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.passes import vectors
+from streamcut.solvers.continuation import Continuation
 from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
@@ -46,10 +48,14 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
     """
     rule = progress.rule
     found = progress.resume(oracle)
-    s = _at_zero(oracle, max_cuts, rule) if found is None else BundleState.restored(found)
+    if found is None:
+        way = Continuation.at(_at_zero(oracle, max_cuts, rule), oracle.C)
+    else:
+        way = Continuation.restored(found, oracle)
+    s = way.state
     try:
-        while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle)) is None:
-            progress.keep(s, oracle)
+        while (reason := progress.note(way.F, way.bound, s.k, len(s.bundle), oracle, C=way.C)) is None:
+            progress.keep(way, oracle)
             mu = 1.0 if progress.still else MU
             merges, (cut, dual) = s.bundle.make_room(2, keep=2)
             oracle.follow(merges)
@@ -57,14 +63,19 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
             planes = oracle.ascend(Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, ENOUGH * (s.F_b - s.bound)))
             A0, B0 = vectors.line(s.w_b, s.w)
             s.k = minimise_along_line(A0, B0, oracle.C, oracle)
+            before = s.F_b
             s.F_b = 0.5 * vectors.move(s.w_b, s.w, s.k) + oracle.C * oracle.step(s.k)
             s.bundle.add(planes[0].a, planes[0].b)
             s.improve(planes[1], rule)
+            way.advance(before - s.F_b, oracle, rule)
+            if way.stage != way.C:
+                progress.still = 0  # what is known of C itself may rest meanwhile
     except Interrupted:
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:
-        progress.save(s, oracle)
-    return s.solution(reason, progress.history)
+        progress.save(way, oracle)
+    oracle.C = way.C
+    return Solution(way.w, way.F, way.bound, way.witness, reason, progress.history, way)
 
 
 def _at_zero(oracle: DualOracle, max_cuts: int, rule: StoppingRule) -> BundleState:

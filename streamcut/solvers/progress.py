@@ -12,7 +12,7 @@ import numpy as np
 from streamcut.execution.feed import Traffic
 from streamcut.execution.oracle import DecomposableOracle
 from streamcut.models.certificate import StopReason, Witness
-from streamcut.models.checkpoint import Checkpoints, StoredCheckpoint
+from streamcut.models.checkpoint import Checkpoints
 from streamcut.units import format_bytes
 
 
@@ -161,18 +161,22 @@ class Progress:
             self._resumed = True
         return self.start if found is None else found
 
-    def note(self, primal: float, lower_bound: float, step: float, cuts: int, oracle) -> StopReason | None:
+    def note(
+        self, primal: float, lower_bound: float, step: float, cuts: int, oracle, *, C: float | None = None
+    ) -> StopReason | None:
         """Record an iteration of a solver that works with `oracle`; returns why to stop, or None.
 
+        `C` is what primal and bound speak of, if that is not the oracle's.
         The first call of a resumed run records nothing: this iteration is in the history already.
         """
         seconds = time.monotonic() - self._started
+        c_bar = oracle.c_bar if C is None else C * oracle.total_weight
         if self._resumed:
             self._resumed = False
         else:
-            self._record(primal, lower_bound, step, cuts, seconds, oracle)
+            self._record(primal, lower_bound, step, cuts, seconds, oracle, c_bar)
         now = self.history[-1]
-        reason = self.rule.reason(now.primal, now.lower_bound, oracle.c_bar, now.passes, seconds)
+        reason = self.rule.reason(now.primal, now.lower_bound, c_bar, now.passes, seconds)
         if reason is None and self.still >= self.patience:
             reason = StopReason.STALLED
         return StopReason.INTERRUPTED if reason is None and self.stop() else reason
@@ -197,7 +201,7 @@ class Progress:
         }
         self.checkpoints.save(record, {**arrays, **rows}, oracle.release)
 
-    def _record(self, primal: float, lower_bound: float, step: float, cuts: int, seconds: float, oracle) -> None:
+    def _record(self, primal: float, lower_bound: float, step: float, cuts: int, seconds: float, oracle, c_bar: float) -> None:
         traffic: Traffic = oracle.traffic
         share = traffic.rows_pinned / traffic.rows if traffic.rows else 0.0
         now = Iteration(
@@ -214,7 +218,7 @@ class Progress:
             traffic.bytes_read,
             share,
             traffic.bytes_computed,
-            self.rule.allowed_gap(primal, oracle.c_bar),
+            self.rule.allowed_gap(primal, c_bar),
         )
         if self.history:
             last = self.history[-1]

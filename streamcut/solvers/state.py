@@ -63,12 +63,15 @@ class BundleState:
         if master.lower_bound > self.bound:
             self.bound, self.witness = master.lower_bound, Witness(-self.w / c_bar, master.b)
 
+    def objective(self, c_bar: float) -> float:
+        """F(w_b) for another C̄."""
+        square = 0.5 * vectors.dot(self.w_b, self.w_b)
+        return square + c_bar * ((self.F_b - square) / self.bundle.c_bar)
+
     def move_to(self, C: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         """Go on with another C: the best point and the cuts stay, F and the bound are computed anew. No pass."""
-        square = vectors.dot(self.w_b, self.w_b)
-        loss = (self.F_b - 0.5 * square) / oracle.C
         oracle.C = C
-        self.F_b = 0.5 * square + C * loss
+        self.F_b = self.objective(oracle.c_bar)
         self.bundle.scale(oracle.c_bar)
         self.bound = 0.0
         self.witness = Witness(np.zeros_like(self.w_b), 0.0)

@@ -1,0 +1,150 @@
+"""Continuation in C: when the bound is what is late, go on with a smaller C and come back decade by decade.
+
+With a large C the weights of few features are nearly right after a few passes, while the shares of the rows, and with them the
+bound, take tens of passes: every row pulls w about. With a small C few passes do, and each decade after it starts with shares,
+cuts and a point that are nearly right. Nothing is lost on the way: a cut bounds the mean risk, which knows nothing of C, so
+every bundle bounds F for the C that was asked for, and every w_b has its F there.
+
+a9a, C = 10: 29 passes instead of 88. Where the smaller C is another problem (text with as many features as rows) F itself is
+late, and nothing is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamcut.execution.oracle import DecomposableOracle
+from streamcut.models.certificate import Witness
+from streamcut.models.checkpoint import StoredCheckpoint
+from streamcut.passes import vectors
+from streamcut.solvers.progress import StoppingRule
+from streamcut.solvers.state import BundleState, qp_tolerance
+
+_PASSES = 4  # before it is known what is late
+_LATE = 0.05  # of C̄: a smaller gap closes soon enough by itself
+_NEAR = 0.1  # of C̄: the smaller C is the largest, by decades, that begins with no larger a gap
+_STILL = 0.08  # of the gap: when F falls by less in a pass, the gap is that of the bound
+_DECADES = 6
+_CLOSE = 1e-3  # of C̄: the gap at which the next decade begins, at the least
+_LONG = 60  # passes at one C after which the next one begins anyway
+
+
+@dataclass(slots=True)
+class Continuation:
+    """`state` works for `stage` on the way to `C`; what is known of F for C itself: the best point `w`, F there, bound, witness.
+
+    stayed  passes at this stage; tried: C was left for a smaller one already
+    """
+
+    state: BundleState
+    C: float
+    stage: float
+    w: np.ndarray
+    F: float
+    bound: float
+    witness: Witness
+    stayed: int = 0
+    tried: bool = False
+
+    @classmethod
+    def at(cls, state: BundleState, C: float) -> Continuation:
+        """Begin at C itself."""
+        return cls(state, C, C, state.w_b, state.F_b, state.bound, state.witness)
+
+    def advance(self, fell: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
+        """After an iteration, in which F fell by `fell`: what it brought for C, and with which C to go on."""
+        s = self.state
+        self.stayed += 1
+        if self.stage == self.C:
+            if s.F_b <= self.F:
+                self.w, self.F = s.w_b, s.F_b
+            if s.bound > self.bound:
+                self.bound, self.witness = s.bound, s.witness
+            gap = s.F_b - s.bound
+            if not self.tried and self.stayed >= _PASSES and gap > _LATE * oracle.c_bar and fell < _STILL * gap:
+                self.tried = True
+                self.w = s.w_b.copy()
+                self._move(self._smaller(oracle, rule), oracle, rule)
+            return
+        self._note(oracle, rule)
+        close = max(rule.allowed_gap(s.F_b, oracle.c_bar), _CLOSE * oracle.c_bar)
+        if s.F_b - s.bound <= close or self.stayed >= _LONG:
+            self._move(min(10.0 * self.stage, self.C), oracle, rule)
+            if self.stage == self.C:
+                self._arrive(oracle, rule)
+
+    def move_to(self, C: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
+        """Go on with another C, from whatever stage."""
+        self._move(C, oracle, rule)
+        self.__init__(self.state, C, C, self.state.w_b, self.state.F_b, self.state.bound, self.state.witness)  # type: ignore[misc]
+
+    def _move(self, C: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
+        self.state.move_to(C, oracle, rule)
+        self.stage, self.stayed = C, 0
+
+    def _arrive(self, oracle: DecomposableOracle, rule: StoppingRule) -> None:
+        """Back at C: the point of the last stage goes on, the better bound of all stages stays."""
+        s = self.state
+        if s.bound < self.bound:
+            s.bound, s.witness = self.bound, self.witness
+        self._note(oracle, rule)
+
+    def _note(self, oracle: DecomposableOracle, rule: StoppingRule) -> None:
+        """What the present point and bundle say of C."""
+        s, c_bar = self.state, self.C * oracle.total_weight
+        F = s.objective(c_bar)
+        if self.F > F:
+            self.w, self.F = s.w_b.copy(), F
+        master = s.bundle.solved_for(c_bar, qp_tolerance(rule, self.F, c_bar))
+        if master.lower_bound > self.bound:
+            self.bound, self.witness = master.lower_bound, Witness(-master.w / c_bar, master.b)
+
+    def _smaller(self, oracle: DecomposableOracle, rule: StoppingRule) -> float:
+        """The largest C, by decades, at which the present bundle leaves a small gap below t·w_b, 0 ≤ t ≤ 1.
+
+        F is convex and the mean risk 1 at 0: F(t w_b) ≤ ½t²‖w_b‖² + C̄(1 − t + t R(w_b)).
+        """
+        s = self.state
+        square = vectors.dot(s.w_b, s.w_b)
+        risk = (s.F_b - 0.5 * square) / s.bundle.c_bar
+        C = self.C
+        for _ in range(_DECADES):
+            C /= 10.0
+            c_bar = C * oracle.total_weight
+            t = min(1.0, c_bar * (1.0 - risk) / square) if square > 0.0 else 0.0
+            F = 0.5 * t * t * square + c_bar * (1.0 - t + t * risk)
+            if F - s.bundle.solved_for(c_bar, qp_tolerance(rule, F, c_bar)).lower_bound <= _NEAR * c_bar:
+                break
+        return C
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(numbers, arrays) of a checkpoint; the arrays are views."""
+        numbers, arrays = self.state.saved()
+        own = {
+            "C": self.C,
+            "stage": self.stage,
+            "F": self.F,
+            "bound": self.bound,
+            "witness_b": self.witness.b,
+            "stayed": self.stayed,
+            "tried": self.tried,
+        }
+        return {**numbers, "continuation": own}, {**arrays, "continuation.w": self.w, "continuation.witness_a": self.witness.a}
+
+    @classmethod
+    def restored(cls, found: StoredCheckpoint | Continuation | BundleState, oracle: DecomposableOracle) -> Continuation:
+        """What was saved, to the last bit; a state of this run goes on as it is."""
+        if isinstance(found, Continuation):
+            return found
+        state = BundleState.restored(found)
+        if isinstance(found, BundleState):
+            return cls.at(state, oracle.C)
+        own = found.record["state"]["solver"]["continuation"]
+        oracle.C = own["stage"]
+        witness = Witness(found.read("continuation.witness_a"), own["witness_b"])
+        same = own["stage"] == own["C"] and own["F"] == state.F_b
+        w = state.w_b if same else found.read("continuation.w")
+        return cls(state, own["C"], own["stage"], w, own["F"], own["bound"], witness, own["stayed"], own["tried"])

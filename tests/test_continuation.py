@@ -1,0 +1,95 @@
+"""Leaving C for a smaller one and coming back: fewer passes, the same certificate, and resumable anywhere on the way."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from streamcut.config import CheckpointOptions
+from streamcut.io.memory import MemoryDataset
+from streamcut.models.certificate import StopReason
+from streamcut.solvers import continuation
+from streamcut.training import train
+
+OPTIONS = {"solver": "bundle-dca", "C": 30.0, "tol": 1e-3, "tol_relative": None, "max_passes": 300, "lanes": 1}
+
+
+@cache
+def data() -> MemoryDataset:
+    """Many rows, few features, labels that no weights can learn: the bound is late for a large C."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((4000, 40)) < 0.3).astype(np.int8)
+    y = np.where(X @ rng.standard_normal(40) + 2.0 * rng.standard_normal(4000) > 0.0, 1.0, -1.0)
+    return MemoryDataset(X, y)
+
+
+def stages(monkeypatch) -> list[float]:
+    """The C of every stage that is entered from now on."""
+    seen = []
+    move = continuation.Continuation._move
+
+    def watched(self, C, oracle, rule):
+        seen.append(C)
+        move(self, C, oracle, rule)
+
+    monkeypatch.setattr(continuation.Continuation, "_move", watched)
+    return seen
+
+
+@pytest.mark.parametrize("row_cache", ["0", "10%"])
+def test_fewer_passes_to_a_certificate_that_holds(row_cache, monkeypatch):
+    seen = stages(monkeypatch)
+    model = train(data(), row_cache=row_cache, **OPTIONS)
+    assert seen
+    assert seen[0] < 30.0
+    assert seen[-1] == 30.0
+    monkeypatch.setattr(continuation, "_PASSES", 10**9)
+    straight = train(data(), row_cache=row_cache, **OPTIONS)
+    assert straight.history[-1]["passes"] > 1.3 * model.history[-1]["passes"]
+    exact = train(data(), row_cache="30%", **{**OPTIONS, "tol": 1e-5, "max_passes": 2000}).certificate
+    assert exact.converged
+    for found in (model.certificate, straight.certificate):
+        assert found.converged
+        assert found.lower_bound <= exact.primal
+        assert found.primal >= exact.lower_bound
+        assert found.c_bar == 30.0 * 4000
+    rows = data().read(0)
+    w = model.augmented_weights
+    primal = 0.5 * w @ w + 30.0 * np.maximum(0.0, 1.0 - rows.y * model.score_chunk(rows)).sum()
+    assert model.certificate.primal == pytest.approx(primal, rel=1e-12)
+    assert model.witness.bound(model.certificate.c_bar) == pytest.approx(model.certificate.lower_bound, rel=1e-12)
+
+
+def test_what_is_reported_only_gets_better():
+    history = train(data(), row_cache="0", **OPTIONS).history
+    primal, bound = ([line[name] for line in history] for name in ("primal", "lower_bound"))
+    assert primal == sorted(primal, reverse=True)
+    assert bound == sorted(bound)
+
+
+def test_resumed_at_every_stage_with_the_same_bits(tmp_path, monkeypatch):
+    seen = stages(monkeypatch)
+    undisturbed = train(data(), row_cache="10%", **OPTIONS)
+    assert len(seen) > 2
+    folder = str(tmp_path / "run")
+    for passes in [*range(2, undisturbed.history[-1]["passes"], 2), 300]:
+        options = {**OPTIONS, "max_passes": passes}
+        model = train(data(), row_cache="10%", checkpoint=CheckpointOptions(folder, resume=True), **options)
+    assert model.certificate.stop_reason is StopReason.CONVERGED
+    assert model.weights.tobytes() == undisturbed.weights.tobytes()
+    assert model.certificate == undisturbed.certificate
+    assert model.witness.a.tobytes() == undisturbed.witness.a.tobytes()
+    names = ("passes", "primal", "lower_bound", "step", "cuts", "nnz")
+    lines = [[[line[name] for name in names] for line in found.history] for found in (model, undisturbed)]
+    assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize("passes", range(5, 20, 3))
+def test_a_run_that_ends_on_the_way_speaks_of_its_own_C(passes):
+    certificate = train(data(), row_cache="0", **{**OPTIONS, "max_passes": passes}).certificate
+    exact = train(data(), row_cache="30%", **{**OPTIONS, "max_passes": 100}).certificate
+    assert certificate.c_bar == 30.0 * 4000
+    assert certificate.lower_bound <= exact.primal
+    assert certificate.primal >= exact.lower_bound
