@@ -48,6 +48,7 @@ _OF_SOLVERS = {  # options that only some solvers have; a name that is not here 
     "coef0": (*_KERNELS, *LINEAR),
     "budget": BUDGETED,
     "maintenance": BUDGETED,
+    "damping": ("bsca",),
     "epochs": _STOCHASTIC,
     "nu": ("sbp",),
     "batch": ("sbp", "pegasos", "sdca", "perceptron"),
@@ -119,6 +120,7 @@ class TrainOptions:
     nystroem: int | None = None
     budget: int | None = None
     maintenance: str = "merge"
+    damping: float = 0.5
     epochs: float | None = None
     seed: int = 0
     nu: float | None = None
@@ -150,7 +152,10 @@ class TrainOptions:
             return self.solver
         if self.kernel != "linear" and self.nystroem is None:
             return "bsca"
-        return "bundle-dca" if (self.task, self.strategy) == ("multiclass", "crammer-singer") else "ocas"
+        if self.task == "multiclass":
+            return "bundle-dca" if self.strategy == "crammer-singer" else "ocas"
+        rows = self.task in ("auto", "binary") and self.loss == "hinge"  # a loss of each row by itself
+        return "bundle-dca" if rows and self.cut == "predicted" else "ocas"
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -178,6 +183,7 @@ class TrainOptions:
             self._check(name, "a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
             if getattr(self, name) == 0.0:
                 object.__setattr__(self, name, None)
+        self._check("damping", "a number from 0 to 1", lambda value: 0.0 <= value <= 1.0)
         self._check("target", "a finite number", math.isfinite)
         for name in ("max_time", "deadline"):
             self._check(name, "seconds above 0", lambda value: value > 0.0)

@@ -68,6 +68,17 @@ def _assert_same(found, slow):
     np.testing.assert_allclose(both[np.lexsort(both.T)], expected[np.lexsort(expected.T)], rtol=1e-10, atol=1e-10)
 
 
+def test_without_damping_training_is_the_algorithm_of_the_paper(monkeypatch):
+    X, y, _, _ = _rows(n=80, seed=12)
+    orders = []
+    steps = passes.ascend
+    monkeypatch.setattr(passes, "ascend", lambda order, *rest: (orders.append(order), steps(order, *rest)))
+    model = streamcut.train(MemoryDataset(X, y), kernel="rbf", gamma=GAMMA, budget=15, C=2.0, epochs=2.0, damping=0.0)
+    order = np.concatenate(orders[-2:])
+    assert np.array_equal(np.sort(order), np.repeat(np.arange(80), 2))
+    _assert_same((model.coefficients, model.support.toarray()), bsca(X.toarray(), y, np.full(80, 2.0), GAMMA, 15, order)[0])
+
+
 def test_projection_moves_the_model_less_than_removal():
     _, _, _, rows = _rows(seed=4)
     order = np.random.default_rng(5).permutation(60)
@@ -164,6 +175,8 @@ def test_automatic_gamma_is_that_of_scikit_learn():
         ({"kernel": "rbf", "bias": 2.0}, "bias"),
         ({"kernel": "rbf", "task": "ranking"}, "bsca does binary and multiclass"),
         ({"kernel": "rbf", "solver": "bsgd", "warm_start": "m.npz"}, "bsgd"),
+        ({"kernel": "rbf", "solver": "bsgd", "damping": 0.2}, "damping: 0.2 is an option of bsca"),
+        ({"kernel": "rbf", "damping": 1.5}, "damping: 1.5 is not a number from 0 to 1"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options, complaint):

@@ -84,6 +84,9 @@ GROUPS: dict[str, list[Callable]] = {
         ),
         _option("--budget", "bsca, bsgd: support vectors at most (500 unless given).", type=int, metavar="VECTORS"),
         _option("--maintenance", "bsca, bsgd: what is done to keep the budget.", default="merge"),
+        _option(
+            "--damping", "bsca: the last part of an epoch, in which steps fall to nothing; 0: the paper.", type=float, default=0.5
+        ),
         _option("--epochs", "Stochastic solvers: so many looks at every row (1 unless given).", type=float),
         _option("--nu", "sbp: mean slack per row, in place of C.", type=float),
         _option("--batch", "sbp and its rivals: rows that are drawn at once.", type=int, metavar="ROWS"),

@@ -35,6 +35,9 @@ from streamcut.solvers.progress import Progress
 
 BUDGET = 500
 EPOCHS = 1.0
+_DECIDING = (  # options that decide which bits come out
+    "C", "kernel", "gamma", "degree", "coef0", "maintenance", "damping", "seed", "epochs", "positive_weight", "warm_start",
+)  # fmt: skip
 _METHODS: dict[str, type[Method]] = {"bsca": Bsca, "bsgd": Bsgd}
 _MEANINGLESS = {"bias": "has no bias", "tol": "proves no gap", "tol_relative": "proves no gap"}
 
@@ -101,9 +104,8 @@ class BudgetedJob:
         return self.options.scheduler != "sync"
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        names = ("C", "kernel", "gamma", "degree", "coef0", "maintenance", "seed", "epochs", "positive_weight", "warm_start")
         fixed = {"data": fingerprint, "solver": self.options.chosen_solver, "targets": self.targets, "budget": self.budget}
-        return {**fixed, **{name: getattr(self.options, name) for name in names}}
+        return {**fixed, **{name: getattr(self.options, name) for name in _DECIDING}}
 
     def warm_up(self, manifest: Manifest) -> None:
         y = np.resize(np.asarray(self.labels), 8)
@@ -125,8 +127,9 @@ class BudgetedJob:
             epochs = Epochs(feed, options.seed, ahead=self._ahead)
             measure = self._measure(problem) if options.validation is not None else None
             training = Training(
-                method, problem, mode, BudgetState(models), epochs, progress, runner.row_state, runner.rows, measure, pool
-            )
+                method, problem, mode, BudgetState(models), epochs, progress, runner.row_state, runner.rows,
+                measure=measure, pool=pool, damped=options.damping,
+            )  # fmt: skip
             found = training.run(options.epochs or EPOCHS)
         if found.reason is StopReason.INTERRUPTED and not found.history:
             raise Interrupted
@@ -184,7 +187,8 @@ class BudgetedJob:
         """Fill `models` with the vectors of a model file; α stay 0. Raises UsageError when it is none for this problem."""
         model = load_model(path)
         if not isinstance(model, KernelModel) or model.kernel != problem.kernel or model.labels != self.labels:
-            raise UsageError(f"warm_start: {path} is no model with this kernel ({problem.kernel}) and these labels")
+            wanted = ", ".join(f"{name} {value}" for name, value in problem.kernel.as_dict().items())
+            raise UsageError(f"warm_start: {path} is no model of labels {self.labels} with kernel {wanted}")
         if model.n_features > problem.n_features:
             raise UsageError(f"warm_start: {path} has more features than the data")
         coefficients = model.coefficients.reshape(model.n_support, -1)

@@ -12,9 +12,10 @@ Stops     after so many epochs.
             add (δ y_i, x_i) to M, or δ y_i to the coefficient of x_i if it is in M
             if |M| > B: maintain the budget, by merging (Algorithm 1), removal or projection
 
-In the second half of the last epoch α_i moves by a falling part of δ only, which the paper doesn't have: a whole step puts one
-row right whatever that does to others, and without a bias all scores move with it, so the model of a single step is a matter of
-luck (one epoch of a9a, 10 seeds: 81.4 ± 3.4 % without damping, 84.8 ± 0.1 % with it). α stays feasible, every step an ascent.
+In the last part of the last epoch (`damping`, half of it unless given; 0: the paper's algorithm) α_i moves by a falling part of δ
+only, which the paper doesn't have: a whole step puts one row right whatever that does to others, and without a bias all scores go
+with it, so the model of a single step is a matter of luck (one epoch of a9a, 10 seeds: 81.4 ± 3.4 % without damping, 84.8 ± 0.1 %
+with it). α stays feasible, every step an ascent.
 
 Other differences: the paper draws rows uniformly, here they come in shuffled epochs (streamcut.execution.epochs). A vector
 without another of its sign to merge with is removed. Without a budget this is plain stochastic coordinate ascent (SCA).

@@ -26,7 +26,6 @@ from streamcut.solvers.progress import Progress
 
 MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}
 _STEPS = 8192  # rows between two looks at the clock and at who wants to stop
-DAMPED = 0.5  # the last part of an epoch
 Damping = tuple[int, int]  # steps get smaller from that number on, and are nothing at this one
 _AT_ONCE = 256  # vectors whose kernel values with all others are held at once
 _KEPT = ("beta", "square", "source", "K", "counts", "sums")  # of Slots: what a checkpoint keeps beside the vectors
@@ -134,7 +133,7 @@ def new_slots(problem: Problem, budget: int | None, mode: int) -> Slots:
 
 
 def aligned_zeros(*shape: int) -> np.ndarray:
-    """float64 zeros that begin with a cache line, as what is read across two costs twice: a quarter of the inner products' time."""
+    """float64 zeros that begin with a cache line: what is read across two costs twice, a quarter of an evaluation."""
     size = int(np.prod(shape))
     room = np.zeros(size + 7)
     start = -room.ctypes.data // 8 % 8
@@ -237,7 +236,7 @@ class Training:
     rows: Rows
     measure: Callable[[list[tuple[np.ndarray, np.ndarray]]], float] | None = None
     pool: Executor | None = None
-    damped: float = DAMPED
+    damped: float = 0.5
     _started: float = 0.0
     _damping: Damping = (0, 1)
 

@@ -1,0 +1,119 @@
+"""Kernel models on a budget from the command line: trained, measured, shown, stopped by a signal and gone on with."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+from streamcut.errors import ExitCode
+from streamcut.models.files import load_model
+
+RBF = ("--kernel", "rbf", "--gamma", 0.5, "--C", 4, "--budget", 30, "--quiet")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """two.svm: inside a circle or not (600 rows); three.svm: three rings of them."""
+    folder = tmp_path_factory.mktemp("budgeted")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    square = np.square(X).sum(axis=1)
+    dump_svmlight_file(sp.csr_matrix(X), np.where(square < 2.4, 1, -1), str(folder / "two.svm"), zero_based=False)
+    dump_svmlight_file(sp.csr_matrix(X), np.digitize(square, [1.5, 3.5]), str(folder / "three.svm"), zero_based=False)
+    return folder
+
+
+@pytest.fixture
+def stores(folder, run):
+    for name in ("two", "three"):
+        if not (folder / f"{name}.zarr").exists():
+            assert run("convert", folder / f"{name}.svm", folder / f"{name}.zarr")[0] == 0
+    return folder / "two.zarr", folder / "three.zarr"
+
+
+@pytest.mark.parametrize(
+    ("options", "accuracy"),
+    [
+        ((*RBF, "--epochs", 3), 0.93),
+        ((*RBF, "--epochs", 3, "--solver", "bsgd"), 0.85),
+        ((*RBF, "--epochs", 3, "--maintenance", "project"), 0.93),
+        (
+            (
+                "--kernel",
+                "poly",
+                "--degree",
+                2,
+                "--coef0",
+                1,
+                "--maintenance",
+                "project",
+                "--budget",
+                30,
+                "--epochs",
+                3,
+                "--quiet",
+            ),
+            0.93,
+        ),
+    ],
+)
+def test_two_classes(run, stores, tmp_path, options, accuracy):
+    two, model = stores[0], tmp_path / "m.npz"
+    assert run("train", two, "--model", model, *options) == (0, "", "")
+    measures = json.loads(run("evaluate", model, two, "--json")[1])
+    assert measures["accuracy"] > accuracy
+    assert len(run("predict", model, two)[1].split()) == 600
+
+
+def test_several_classes_with_validation(run, stores, tmp_path):
+    three, model = stores[1], tmp_path / "m.npz"
+    options = (*RBF[:-1], "--gamma", "auto", "--task", "multiclass", "--epochs", 3, "--validation", three, "--json")
+    code, out, _ = run("train", three, "--model", model, *options)
+    assert code == 0
+    epochs = [line for line in map(json.loads, out.splitlines()) if line["event"] == "iteration"]
+    assert [line["epoch"] for line in epochs] == [1.0, 2.0, 3.0]
+    assert epochs[-1]["validation"] == pytest.approx(json.loads(run("evaluate", model, three, "--json")[1])["accuracy"])
+    assert epochs[-1]["validation"] > 0.85
+
+
+def test_info_of_a_model_without_a_certificate(run, stores, tmp_path):
+    assert run("train", stores[0], "--model", tmp_path / "m.npz", *RBF)[0] == 0
+    code, out, _ = run("info", tmp_path / "m.npz")
+    assert code == 0
+    assert "rbf" in out
+
+
+def test_a_warm_start_from_another_kernel_is_refused(run, stores, tmp_path):
+    assert run("train", stores[0], "--model", tmp_path / "m.npz", *RBF)[0] == 0
+    other = ("--warm-start", tmp_path / "m.npz", "--model", tmp_path / "n.npz", "--kernel", "rbf", "--gamma", 1)
+    code, _, err = run("train", stores[0], *other)
+    assert code == ExitCode.USAGE
+    assert "is no model of labels (-1.0, 1.0) with kernel name rbf, gamma 1.0" in err
+
+
+def test_a_signal_ends_training_and_resume_goes_on(run, stores, tmp_path):
+    options = [*RBF[:-1], "--epochs", 800, "--checkpoint", tmp_path / "c", "--json"]
+    command = ["train", stores[0], "--model", tmp_path / "m.npz", *options]
+    start = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+    with subprocess.Popen([*start, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while json.loads(process.stdout.readline())["event"] != "iteration":
+            pass
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    part = load_model(tmp_path / "m.npz")
+    assert part.stop_reason == "interrupted"
+    assert run(*command, "--resume", "--force")[0] == 0
+    whole = load_model(tmp_path / "m.npz")
+    assert len(whole.history) == 800
+    assert whole.history[: len(part.history) - 1] == part.history[:-1]
+    assert run("train", stores[0], "--model", tmp_path / "n.npz", *RBF, "--epochs", 800)[0] == 0
+    np.testing.assert_array_equal(whole.coefficients, load_model(tmp_path / "n.npz").coefficients)
