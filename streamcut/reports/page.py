@@ -37,9 +37,9 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 td, th { padding: .22rem .9rem .22rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 td + td, th + th { text-align: right; overflow-wrap: anywhere; }
 pre { background: var(--soft); padding: .8rem 1rem; border-radius: 4px; white-space: pre-wrap; overflow-wrap: anywhere; }
-.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.5rem 2rem; }
+.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 26rem), 1fr)); gap: 1.5rem 2rem; }
 .few { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 15rem), 1fr)); gap: 1.5rem 2rem; }
-figure { margin: 0; } figure svg { width: 100%; height: auto; } .wide { overflow-x: auto; }
+figure { margin: 0; } figure svg { width: 100%; height: auto; } .wide { overflow-x: auto; } .wide + .wide { margin-top: 1rem; }
 .bar { background: var(--soft); height: .8rem; border-radius: 3px; overflow: hidden; min-width: 10rem; }
 .bar i { display: block; height: 100%; background: var(--accent); }
 .memory { display: grid; grid-template-columns: max-content 1fr max-content; gap: .4rem 1rem; max-width: 40rem; }

@@ -126,9 +126,9 @@ def _series(history: Sequence[dict[str, Any]], x: str, y: str) -> tuple[np.ndarr
 
 
 def _sensible(*curves: np.ndarray) -> tuple[float, float]:
-    """Limits that show where the curves meet: first bounds may lie anywhere below."""
-    top, end = float(curves[0].max()), float(curves[0][-1])
-    bottom = max(min(float(curve.min()) for curve in curves), end - (top - end) - 0.1 * abs(end))
+    """Limits that show how all curves end: first bounds may lie anywhere below."""
+    top, end = max(float(curve.max()) for curve in curves), min(float(curve[-1]) for curve in curves)
+    bottom = max(min(float(curve.min()) for curve in curves), end - 0.5 * (top - end))
     space = 0.05 * (top - bottom) or 1.0
     return bottom - space, top + space
 

@@ -1,0 +1,274 @@
+"""Reports: the page says what the model's JSON says, asks for nothing from outside, and its command trains the same model."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+from sklearn.metrics import auc
+
+import streamcut
+from streamcut.errors import BadInputError, UsageError
+from streamcut.evaluation import evaluate
+from streamcut.io.memory import MemoryDataset
+from streamcut.models.files import load_model, plain
+from streamcut.reports import facts
+from streamcut.reports.drawing import save
+from streamcut.reports.page import Report
+from streamcut.reports.plots import convergence_plots, separation_plots
+from streamcut.training import train
+
+
+def arrays(classes: int = 2, seed: int = 0, n: int = 500):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, 15), density=0.4, rng=rng, format="csr", data_sampler=rng.standard_normal)
+    scores = X @ np.random.default_rng(9).standard_normal((15, classes)) + 0.5 * rng.standard_normal((n, classes))
+    return X, np.argmax(scores, axis=1).astype(float)
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reports")
+    for name, seed in (("train", 0), ("test", 1)):
+        X, y = arrays(seed=seed)
+        dump_svmlight_file(sp.csr_matrix(X), y, str(folder / f"{name}.svm"), zero_based=False)
+        streamcut.convert(str(folder / f"{name}.svm"), str(folder / f"{name}.zarr"), n_features=15)
+    return str(folder / "train.zarr"), str(folder / "test.zarr")
+
+
+class _Page(HTMLParser):
+    """Tags that are open, what links out, ids, table cells, and the JSON."""
+
+    VOID = ("meta", "link", "img", "br")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.outside: list[str] = []
+        self.cells: list[str] = []
+        self.numbers = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in self.VOID:
+            self.open.append(tag)
+        for name, value in attributes:
+            if name == "id":
+                self.ids.append(value)
+            if name in ("src", "href", "xlink:href", "action") and not value.startswith(("#", "data:")):
+                self.outside.append(value)
+        if tag == "td":
+            self.cells.append("")
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "td":
+            self.cells[-1] += data
+        if self.open and self.open[-1] == "script":
+            self.numbers += data
+
+
+def trained(kind: str):
+    """(a model, data to measure it on)"""
+    X, y = arrays(3 if kind in ("multiclass", "rest", "sequence") else 2)
+    qid = np.repeat(np.arange(50), 10) if kind in ("ranking", "sequence") else None
+    options = {
+        "linear": {},
+        "bundle-dca": {"solver": "bundle-dca"},
+        "multiclass": {"task": "multiclass", "solver": "ocas"},
+        "rest": {"task": "multiclass", "strategy": "one-against-rest"},
+        "ranking": {"task": "ranking"},
+        "sequence": {"task": "sequence", "max_passes": 60},
+        "bsca": {"kernel": "rbf", "budget": 20, "epochs": 3.0, "gamma": 0.1},
+        "smo": {"kernel": "rbf", "solver": "smo", "gamma": 0.1},
+        "sbp": {"kernel": "rbf", "solver": "sbp", "gamma": 0.1},
+        "sampled": {"kernel": "rbf", "solver": "sampled-linear", "gamma": 0.1, "tol": 0.01},
+        "nystroem": {"kernel": "rbf", "nystroem": 20, "gamma": 0.1},
+    }[kind]
+    data = MemoryDataset(X, y, qid=qid)
+    return train(data, **options), data
+
+
+KINDS = ("linear", "bundle-dca", "multiclass", "rest", "ranking", "sequence", "bsca", "smo", "sbp", "sampled", "nystroem")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_is_whole_and_says_what_the_json_says(kind):
+    model, data = trained(kind)
+    page = _Page(Report(model, data=data).html())
+    assert page.open == []
+    assert page.outside == []
+    assert len(page.ids) == len(set(page.ids)), "two things of one name"
+    numbers = json.loads(page.numbers)
+    assert numbers["result"] == plain(model.result())
+    assert numbers["measures"] == plain(evaluate(model, data).measures())
+    assert numbers["resources"] == plain(model.resources)
+    floats = [v for v in {**numbers["result"], **numbers["measures"]}.values() if isinstance(v, float)]
+    assert floats
+    assert {repr(v) for v in floats} <= set(page.cells)
+
+
+def test_nothing_is_fetched_and_every_plot_is_well_formed():
+    model, data = trained("linear")
+    html = Report(model, data=data).html()
+    assert not re.findall(r"@import|url\((?!#)|<link|<img|<iframe", html)
+    addresses = set(re.findall(r"https?://[^\"'< ]+", html))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}, "names of formats, not addresses"
+    svgs = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
+    assert len(svgs) == 7
+    for svg in svgs:
+        ElementTree.fromstring(svg)
+        assert "currentColor" in svg
+        used = set(re.findall(r'xlink:href="#([^"]+)"|url\(#([^)]+)\)', svg))
+        assert {a or b for a, b in used} <= set(re.findall(r' id="([^"]+)"', svg))
+
+
+def test_names_are_escaped(tmp_path):
+    model, _ = trained("linear")
+    names = [f"<b>{j}&" for j in range(15)]
+    (tmp_path / "names.txt").write_text("\n".join(names) + "\n")
+    report = Report(model, vocabulary=tmp_path / "names.txt")
+    assert "<b>" not in report.html()
+    assert "&lt;b&gt;" in report.html()
+    assert _Page(report.html()).open == []
+    (tmp_path / "names.txt").write_text("one\ntwo\n")
+    with pytest.raises(BadInputError, match="2 names, but the model has 15"):
+        Report(model, vocabulary=tmp_path / "names.txt")
+
+
+def test_the_greatest_weights():
+    model, _ = trained("linear")
+    sides = facts.top_features(model, None, 4)
+    w = model.weights
+    for side, sign in (("1", 1.0), ("0", -1.0)):
+        order = [j for j in np.argsort(-sign * w)[:4] if sign * w[j] > 0]
+        assert sides[side] == [(f"{j + 1}", w[j]) for j in order]
+    several, _ = trained("multiclass")
+    name, weight = facts.top_features(several, [f"f{j}" for j in range(15)])["2"][0]
+    assert weight == several.weights[:, 2].max()
+    assert name == f"f{np.argmax(several.weights[:, 2])}"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"solver": "bundle-dca", "C": 0.3, "workers": 1, "row_cache": "30%"},
+        {"cut": "exact", "tol": 0.0, "tol_relative": 1e-5, "bias": 0.0, "solver": "ocas"},
+        {"positive_label": 0.0, "positive_weight": 2.5, "max_time": 100.0},
+        {"solver": "bsca", "kernel": "rbf", "gamma": 0.125, "budget": 20, "epochs": 2.0, "seed": 3},
+    ],
+    ids=str,
+)
+def test_the_command_trains_the_same_model(options, stores, tmp_path, run):
+    model = train(stores[0], **options)
+    words = shlex.split(facts.command(model, stores[0], tmp_path / "again.npz"))
+    assert words[:2] == ["streamcut", "train"]
+    assert run(*words[1:], "--quiet")[0] == 0
+    again = load_model(tmp_path / "again.npz")
+    X, _ = arrays(seed=1)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+def test_traffic_is_that_of_the_history():
+    model, _ = trained("linear")
+    last, found = model.history[-1], facts.traffic(model)
+    assert found["bytes_computed_per_pass"] * found["passes"] == pytest.approx(last["bytes_computed"])
+    assert found["GB_per_second_read"] * 1e9 * last["seconds"] == pytest.approx(last["bytes_read"])
+
+
+def test_convergence_is_drawn_from_the_history():
+    model, _ = trained("linear")
+    plots = convergence_plots(model.history)
+    assert set(plots) == {"objective_by_passes", "objective_by_seconds", "gap_by_passes", "gap_by_seconds"}
+    (axes,) = plots["objective_by_passes"].axes
+    primal, bound = axes.lines
+    np.testing.assert_array_equal(primal.get_ydata(), [line["primal"] for line in model.history])
+    np.testing.assert_array_equal(bound.get_ydata(), [line["lower_bound"] for line in model.history])
+    np.testing.assert_array_equal(primal.get_xdata(), [line["passes"] for line in model.history])
+    low, high = axes.get_ylim()
+    assert low < model.result()["lower_bound"] < model.result()["primal"] < high
+    (axes,) = plots["gap_by_seconds"].axes
+    assert axes.get_yscale() == "log"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_area_under_the_curve_is_the_measure(weighted):
+    X, y = arrays(n=3000)
+    data = MemoryDataset(X, y, weight=np.random.default_rng(0).uniform(0.1, 3, 3000) if weighted else None)
+    model = train(data, max_passes=3)
+    (axes,) = separation_plots(model, data)["roc"].axes
+    x, height = axes.lines[-1].get_data()
+    assert auc(x, height) == pytest.approx(evaluate(model, data).roc_auc, abs=1e-3)
+    (axes,) = separation_plots(model, data)["precision_recall"].axes
+    recall, precision = axes.lines[-1].get_data()
+    assert -np.sum(np.diff(recall) * precision[:-1]) == pytest.approx(evaluate(model, data).average_precision, abs=1e-2)
+    assert separation_plots(model, MemoryDataset(X[y == 1], y[y == 1])) == {}, "one class has no curves"
+
+
+def test_a_model_without_history():
+    model, _ = trained("linear")
+    html = Report(replace(model, history=[], resources={})).html()
+    assert "Training</h2>" not in html
+    assert "Memory</h2>" not in html
+
+
+def test_the_commands(stores, tmp_path, run):
+    data, validation = stores
+    model, page = tmp_path / "m.npz", tmp_path / "m.html"
+    assert run("train", data, "--model", model, "--quiet", "--report", page)[0] == 0
+    assert shlex.quote(data) in page.read_text()
+    assert run("report", model, "-o", page)[0] == 2, "it exists"
+    code, _, err = run("report", model, "-o", page, "--force", "--data", validation, "--plots", tmp_path / "plots")
+    assert code == 0
+    assert "plots written" in err
+    files = sorted(path.name for path in (tmp_path / "plots").iterdir())
+    assert {"roc.svg", "roc.png", "gap_by_passes.svg", "traffic.png"} <= set(files)
+    assert (tmp_path / "plots" / "roc.png").read_bytes().startswith(b"\x89PNG")
+    assert run("report", model, "--plots", tmp_path / "plots")[0] == 2, "not empty"
+    assert run("report", model)[0] == 2
+    numbers = json.loads(_Page(page.read_text()).numbers)
+    code, out, _ = run("evaluate", model, validation, "--json")
+    assert numbers["measures"] == json.loads(out)
+
+
+def test_the_same_plot_gives_the_same_bytes(tmp_path):
+    model, _ = trained("smo")
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for ending in (".svg", ".png"):
+            save(convergence_plots(model.history)["gap_by_seconds"], tmp_path / name / f"p{ending}")
+    for ending in (".svg", ".png"):
+        assert (tmp_path / "a" / f"p{ending}").read_bytes() == (tmp_path / "b" / f"p{ending}").read_bytes()
+    with pytest.raises(UsageError, match=r"\.svg or \.png"):
+        save(convergence_plots(model.history)["gap_by_seconds"], tmp_path / "p.bmp")
+
+
+def test_without_matplotlib_it_says_what_to_install(stores, tmp_path):
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from streamcut.cli import main\n"
+        f"main(['train', {stores[0]!r}, '--model', {str(tmp_path / 'm.npz')!r}, '--report', {str(tmp_path / 'm.html')!r}])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pip install 'streamcut[plots]'" in done.stderr
+    assert not (tmp_path / "m.npz").exists(), "nothing was trained in vain"
