@@ -64,6 +64,10 @@ def evaluate(
 
     `ignore_extra_features` and `index_base` are those of `predict`. Which measures there are depends on the model's task
     (streamcut.measures). Raises BadInputError for labels or features that the model does not know.
+
+    >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
+    >>> streamcut.evaluate(model, "rows.zarr").accuracy
+    1.0
     """
     return Evaluation(_collected(model, data, ignore_extra_features, index_base).measures())
 

@@ -35,6 +35,10 @@ def predict(
     index_base              number of the first feature in svmlight text
 
     A store or file may have fewer features than the model (the others are 0); an array says its width, so it must be equal.
+
+    >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
+    >>> streamcut.predict(model, "rows.svm").tolist()
+    [1.0, -1.0, 1.0, -1.0]
     """
     if output not in ("labels", "scores", "probabilities"):
         raise UsageError(f"output: {output!r} is not offered; use 'labels', 'scores' or 'probabilities'")

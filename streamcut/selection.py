@@ -63,6 +63,10 @@ def train_path(
     checkpoint   each C has a folder of its own in it, which is for the caller to remove once all is done
 
     The other arguments, and what is raised, are those of `train`; limits such as max_passes are for each C.
+
+    >>> best, tried = train_path("rows.zarr", [0.1, 10.0], validation="rows.zarr")  # made in the example of `convert`
+    >>> [line.C for line in tried]
+    [0.1, 10.0]
     """
     if "C" in options or not Cs:
         raise UsageError("Cs: give one value of C or more, and no option C")

@@ -87,6 +87,10 @@ def train(
     MemoryBudgetError when `memory` cannot be kept, CorruptError for damaged data, DiskFullError when `scratch` is too small,
     ClusterLostError when a Dask cluster is gone, KeyboardInterrupt when `stop` says so before there is a model.
     Ctrl-C raises KeyboardInterrupt as ever, without a checkpoint.
+
+    >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
+    >>> model.converged, model.certificate.lower_bound <= model.certificate.primal
+    (True, True)
     """
     chosen, scheduler = checked(options)
     with Session(data, chosen, scheduler=scheduler, on_plan=on_plan, stop=stop) as run:

@@ -26,7 +26,7 @@ GRID = ("C", "gamma", "budget")
 class Cell:
     """A point of the grid: its options, the values of `measure` (one for each fold), and what it took to get them."""
 
-    options: dict[str, float]
+    options: dict[str, Any]
     measure: str
     values: list[float]
     passes: int
@@ -58,7 +58,7 @@ def tune(
     validation: str | os.PathLike | Dataset | None = None,
     folds: int | None = None,
     measure: str | None = None,
-    on_model: Callable[[dict[str, float], int, Tried], None] | None = None,
+    on_model: Callable[[dict[str, Any], int, Tried], None] | None = None,
     on_iteration: Observer | None = None,
     stop: Callable[[], bool] | None = None,
     **options: Any,
@@ -74,6 +74,10 @@ def tune(
 
     Linear solvers go from one C to the next where they can (`train_path`); all else is trained anew. The other arguments, and
     what is raised, are those of `train`; UsageError also for fewer shards than folds, KeyboardInterrupt when `stop` says so.
+
+    >>> found = tune("rows.zarr", {"C": [0.1, 10.0]}, validation="rows.zarr")  # made in the example of `convert`
+    >>> len(found.cells), found.best.measure
+    (2, 'accuracy')
     """
     if (validation is None) == (folds is None):
         raise UsageError("tune: give validation data or a number of folds, one of them")
@@ -108,7 +112,7 @@ class _Search:
         self._measure, self._on_model, self._stop = measure, on_model, stop
 
     def run(
-        self, data: Dataset, held_out: Dataset, Cs: list[float], others: dict[str, float], options: dict[str, Any], fold: int
+        self, data: Dataset, held_out: Dataset, Cs: list[float], others: dict[str, Any], options: dict[str, Any], fold: int
     ) -> None:
         """All values of C with these other options."""
 
@@ -129,7 +133,7 @@ class _Search:
             passes, seconds = int(last.get("passes", last.get("epoch", 0))), float(last.get("seconds", 0.0))
             take(model, Tried(C, passes, seconds, model.result(), measures, measure, measured(measures, measure)))
 
-    def _keep(self, point: dict[str, float], fold: int, model: Model, tried: Tried) -> None:
+    def _keep(self, point: dict[str, Any], fold: int, model: Model, tried: Tried) -> None:
         assert tried.value is not None
         assert tried.measure is not None
         place = tuple(point.values())

@@ -71,6 +71,11 @@ def convert(
     `options` are the fields of ConvertOptions; `streamcut convert --help` explains them. `progress` is called a few times a
     second. Raises UsageError, NotFoundError, BadInputError, MemoryBudgetError, DiskFullError, LockedError, and CorruptError for
     an input store that is damaged.
+
+    >>> with open("rows.svm", "w") as file:
+    ...     _ = file.write("+1 1:0.5 3:2\\n-1 2:1\\n+1 3:1.5\\n-1 1:-1 2:0.5\\n")
+    >>> streamcut.convert("rows.svm", "rows.zarr").rows
+    4
     """
     began = time.monotonic()
     settings = ConvertOptions(**options)

@@ -88,7 +88,7 @@ def command(
     if plot is not None:
         needs_matplotlib()
 
-    def show(point: dict[str, float], fold: int, tried: Tried) -> None:
+    def show(point: dict[str, Any], fold: int, tried: Tried) -> None:
         if as_json:
             print_json({"event": "model", "fold": None if folds is None else fold, **point, **plain(asdict(tried))})
         elif not quiet:

@@ -105,7 +105,7 @@ class StreamedEstimator(BaseEstimator):
 class StreamedClassifier(ClassifierMixin, StreamedEstimator):
     """A classifier: labels of any kind, `class_weight` for arrays."""
 
-    _own = ("class_weight",)
+    _own: ClassVar[tuple[str, ...]] = ("class_weight",)
 
     def _classification(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Dataset, bool]:
         """(the data, with labels 0, 1, … when they come as an array; whether there are more than two classes); sets classes_."""

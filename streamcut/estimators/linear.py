@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class LinearSVM(ScoringClassifier):
     (['up'], True)
     """
 
-    _own = ("class_weight", "strategy")
+    _own: ClassVar[tuple[str, ...]] = ("class_weight", "strategy")
     coef_: np.ndarray
     intercept_: np.ndarray
 
@@ -68,7 +68,7 @@ class LinearSVM(ScoringClassifier):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
         data, several = self._classification(X, y, sample_weight)
-        task = {"task": "multiclass", "strategy": self.strategy} if several else {"task": "binary"}
+        task: dict[str, Any] = {"task": "multiclass", "strategy": self.strategy} if several else {"task": "binary"}
         model: Any = train(data, **self._options(), **task)
         self.coef_ = np.atleast_2d(model.weights.T)
         self.intercept_ = model.intercepts if several else np.array([model.intercept])

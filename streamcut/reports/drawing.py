@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREY = "#3d8bd4", "#d9822b", "#8a8f98"  # readable on white and on black
 FORMATS = (".svg", ".png")
 _INK = "#010203"  # stands for the page's own text colour
-_STYLE = {
+_STYLE: Any = {  # one of matplotlib's own literal types for every key
     "figure.figsize": (6.0, 3.4),
     "figure.constrained_layout.use": True,
     "font.family": "sans-serif",
@@ -86,7 +86,7 @@ def _rendered(figure: Figure, form: str, name: str, **options: Any) -> bytes:
     import matplotlib as mpl
 
     target = io.BytesIO()
-    dates = {"metadata": {"Date": None}} if form == "svg" else {}  # the same figure gives the same bytes
+    dates: dict[str, Any] = {"metadata": {"Date": None}} if form == "svg" else {}  # the same figure gives the same bytes
     with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
         figure.savefig(target, format=form, **dates, **options)
     return target.getvalue()

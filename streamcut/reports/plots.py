@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _X = (("passes", "passes over the data"), ("epoch", "epochs"), ("looks", "rows drawn"), ("seconds", "seconds"))
-_Y = {  # curves of one figure: (ylabel, (field of the history, its name, colour), …)
-    "objective": ("objective", ("primal", "objective", BLUE), ("lower_bound", "lower bound", ORANGE),
-                  ("model_value", "value of the sampled cuts", ORANGE)),
-    "averages": ("objective", ("primal_met", "objective over rows met", BLUE), ("dual", "dual objective", ORANGE)),
-    "accuracy": ("part of rows", ("accuracy_met", "right before the step", BLUE), ("validation", "right in validation", ORANGE),
-                 ("error", "wrong in validation", ORANGE)),
-    "loss": ("mean hinge loss", ("mean_hinge", "mean hinge loss", BLUE)),
-    "support": ("support vectors", ("support_vectors", "support vectors", BLUE), ("support", "support vectors", BLUE)),
+_Y: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # figures: ylabel, curves of (field of the history, name, colour)
+    "objective": ("objective", (("primal", "objective", BLUE), ("lower_bound", "lower bound", ORANGE),
+                                ("model_value", "value of the sampled cuts", ORANGE))),
+    "averages": ("objective", (("primal_met", "objective over rows met", BLUE), ("dual", "dual objective", ORANGE))),
+    "accuracy": ("part of rows", (("accuracy_met", "right before the step", BLUE),
+                                  ("validation", "right in validation", ORANGE), ("error", "wrong in validation", ORANGE))),
+    "loss": ("mean hinge loss", (("mean_hinge", "mean hinge loss", BLUE),)),
+    "support": ("support vectors", (("support_vectors", "support vectors", BLUE), ("support", "support vectors", BLUE))),
 }  # fmt: skip
 _POINTS = 2000  # of a curve that is drawn
 
@@ -39,7 +39,7 @@ def convergence_plots(history: Sequence[dict[str, Any]]) -> dict[str, Figure]:
         return found
     own = next((each for each in _X if each[0] in history[-1]), _X[-1])
     for field, label in dict.fromkeys((own, _X[-1])):
-        for name, (ylabel, *curves) in _Y.items():
+        for name, (ylabel, curves) in _Y.items():
             drawn = [(curve, *_series(history, field, curve[0])) for curve in curves]
             drawn = [each for each in drawn if len(each[1]) > 1]
             if not drawn:
