@@ -49,7 +49,7 @@ def test_edges():
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from([0.01, 1.0, 20.0, 400.0]), st.sampled_from([0.1, 3.0]))
+@given(st.integers(0, 2**32), st.sampled_from([0.01, 1.0, 20.0, 400.0]), st.sampled_from([0.1, 3.0, 30.0]))
 def test_the_partner_is_the_best_of_all(seed, distance, spread):
     generator = np.random.default_rng(seed)
     n = int(generator.integers(2, 40))

@@ -25,8 +25,8 @@ from streamcut.passes.kernel_rows import exponential
 GRID = 256  # cells of the table of h in each direction: m in [1/2, 1] and κ in [0, 1]
 _BITS, _OCTAVES = 6, 24  # the table of least degradations: cells of κ between powers of 2, and powers of 2 (below, one cell) …
 _LOWEST = np.int32((127 - _OCTAVES) << _BITS)
-_MS, _KAPPAS = 32, (_OCTAVES << _BITS) + 1  # … and cells of m
-_NOWHERE = _MS * _KAPPAS  # the cell of a slot that is no partner
+_MS, _KAPPAS = 32, (_OCTAVES << _BITS) + 1  # … and cells of m, but for m = 1 (a coefficient that is nothing beside the other)
+_NOWHERE = (_MS + 1) * _KAPPAS  # the cell of a slot that is no partner
 _NOISE = 1e-12  # relative: what rounding makes of a degradation
 _NEWTON = 4  # steps from the table's h to rounding, from anywhere in the table, at most
 _GOLDEN = 0.6180339887498949
@@ -201,6 +201,8 @@ def _fill_h(h):
 @kernel
 def _fill_least(edges, tables):
     """WD / a², a the smaller coefficient, grows with m to 1 − κ² and falls with κ: its least value in a cell is at a corner."""
+    for j in range(_KAPPAS):
+        tables.least[_MS * _KAPPAS + j] = 1.0 - edges[j] * edges[j]
     for i in range(_MS):
         m = 0.5 + 0.5 * i / _MS
         for j in range(_KAPPAS):
