@@ -13,6 +13,8 @@ _HOMES = {  # the module, and the name there
     "train": ("streamcut.training", "train"),
     "predict": ("streamcut.prediction", "predict"),
     "evaluate": ("streamcut.evaluation", "evaluate"),
+    "tune": ("streamcut.tuning", "tune"),
+    "calibrate": ("streamcut.calibration", "calibrate"),
     "verify": ("streamcut.verification", "verify"),
     "save_model": ("streamcut.models.files", "save_model"),
     "load_model": ("streamcut.models.files", "load_model"),

@@ -97,7 +97,7 @@ def describe_model(path: str | os.PathLike) -> dict[str, Any]:
             "task": model.task,
             "solver": model.solver,
             **model.describe(),
-            **({} if model.sigmoid is None else {"sigmoid": asdict(model.sigmoid)}),
+            **({} if model.sigmoid is None else {f"sigmoid_{name}": v for name, v in asdict(model.sigmoid).items()}),
             "iterations": len(model.history),
             "parameters": model.parameters,
             "fingerprint": model.fingerprint,
