@@ -167,7 +167,7 @@ class TrainOptions:
         self._check_fit()
         if self.distributed and self.row_cache not in ("auto", "0"):
             raise UsageError(f"row_cache: {self.row_cache!r} is of no use on Dask, where no rows are cached; leave it out")
-        if self.solver == "bundle-dca" and self.max_cuts is not None and self.max_cuts < 4:
+        if self.chosen_solver == "bundle-dca" and self.max_cuts is not None and self.max_cuts < 4:
             raise UsageError(f"max_cuts: bundle-dca adds two cuts a pass and needs room for 4, not {self.max_cuts}")
         if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
             raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, or training never ends")

@@ -61,7 +61,8 @@ def train(
     data             path of a store, an opened one, or a MemoryDataset
     task             "auto" or "binary"
     C                loss of a row, as in LIBLINEAR and scikit-learn
-    solver, cut      "auto" (= "ocas"), "ocas" with "predicted" or "exact" cuts, "cpa", "bundle-dca"
+    solver, cut      "auto" (see config.TrainOptions.chosen_solver), "bundle-dca", "ocas" with "predicted" or "exact" cuts,
+                     "cpa", and those of kernels
     bias             value of a constant, regularised feature; 0 = none
     tol              stop when gap ≤ tol·C·Σu_i (units of mean loss); 0 or None = off
     tol_relative     and when gap ≤ tol_relative·F(w); 0 or None = off

@@ -87,7 +87,7 @@ def test_resumed_at_every_stage_with_the_same_bits(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("passes", range(5, 20, 3))
-def test_a_run_that_ends_on_the_way_speaks_of_its_own_C(passes):
+def test_a_run_that_ends_on_the_way_speaks_of_what_was_asked_for(passes):
     certificate = train(data(), row_cache="0", **{**OPTIONS, "max_passes": passes}).certificate
     exact = train(data(), row_cache="30%", **{**OPTIONS, "max_passes": 100}).certificate
     assert certificate.c_bar == 30.0 * 4000

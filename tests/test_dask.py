@@ -170,7 +170,7 @@ def started(folder, *failpoints):
 
 
 def command(dataset, model, *options):
-    fixed = [dataset.path, "--model", model, "--lanes", 5, "--C", 0.01, "--quiet", *options]
+    fixed = [dataset.path, "--model", model, "--solver", "ocas", "--lanes", 5, "--C", 0.01, "--quiet", *options]
     return [sys.executable, "-c", "from streamcut.cli import main; main()", "train", *map(str, fixed)]
 
 
@@ -233,7 +233,7 @@ def test_when_all_workers_die_the_checkpoint_is_good(dataset, on_threads, tmp_pa
 def test_a_local_cluster_and_a_client_in_python(client, dataset, on_threads, tmp_path):
     for scheduler in ("local-cluster", client):
         plans = []
-        options = {"scheduler": scheduler, "workers": 2, "lanes": 5, "C": 0.01, "scratch": str(tmp_path)}
+        options = {"scheduler": scheduler, "solver": "ocas", "workers": 2, "lanes": 5, "C": 0.01, "scratch": str(tmp_path)}
         save_model(streamcut.train(dataset, on_plan=plans.append, **options), str(tmp_path / "m.npz"))
         assert same(tmp_path / "m.npz", on_threads)
         assert len(plans[0].pinned) == len(dataset.manifest.shards)

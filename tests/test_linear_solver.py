@@ -165,7 +165,7 @@ def test_master_problem_with_more_cuts_than_dimensions_is_finished():
 def test_merged_cuts_keep_the_bound_valid(max_cuts):
     X, y, _ = problem()
     best, bound = svm.optimum(dense(X, 1.0), np.where(y == 3, 1.0, -1.0), 1.0, np.ones(len(y)))
-    model = train(MemoryDataset(X, y), max_cuts=max_cuts, tol=1e-2, max_passes=2000)
+    model = train(MemoryDataset(X, y), solver="ocas", max_cuts=max_cuts, tol=1e-2, max_passes=2000)
     assert model.history[-1]["cuts"] <= max_cuts
     for line in model.history:
         assert line["lower_bound"] <= best * (1 + 1e-12)

@@ -48,10 +48,8 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
     """
     rule = progress.rule
     found = progress.resume(oracle)
-    if found is None:
-        way = Continuation.at(_at_zero(oracle, max_cuts, rule), oracle.C)
-    else:
-        way = Continuation.restored(found, oracle)
+    begin = _at_zero(oracle, max_cuts, rule) if found is None else found
+    way = Continuation.restored(begin, oracle)
     s = way.state
     try:
         while (reason := progress.note(way.F, way.bound, s.k, len(s.bundle), oracle, C=way.C)) is None:
