@@ -15,11 +15,18 @@ import streamcut
 from streamcut.bundle.line_search import minimise_along_line
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.dual_passes import Ascent
+from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.multiclass_cache import row_bytes
+from streamcut.execution.multiclass_dual import MulticlassDualOracle
+from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, save_model
 from streamcut.models.liblinear import save_liblinear
 from streamcut.passes import multiclass, multiclass_dual
+from streamcut.risks.crammer_singer import CrammerSinger
 from streamcut.training import train
 
 SOLVERS = ["cpa", "ocas", "bundle-dca"]
@@ -165,10 +172,10 @@ class TestCertificate:
 
 
 class TestInvariance:
-    @pytest.mark.parametrize("solver", SOLVERS)
-    def test_workers_and_shards_change_no_bit(self, solver):
+    @pytest.mark.parametrize(("solver", "more"), [*((solver, {}) for solver in SOLVERS), ("bundle-dca", {"row_cache": "0"})])
+    def test_workers_and_shards_change_no_bit(self, solver, more):
         X, y, u = problem(2000, 30, weights=True, seed=1)
-        options = {"task": "multiclass", "solver": solver, "lanes": 3, "max_passes": 12, "max_cuts": 6}
+        options = {"task": "multiclass", "solver": solver, "lanes": 3, "max_passes": 12, "max_cuts": 6, **more}
         expected = train(MemoryDataset(X, y, weight=u), **options, scheduler="sync")
         for shard_nnz, workers in ((1 << 20, 3), (4000, 2)):
             model = train(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), **options, workers=workers)
@@ -183,16 +190,48 @@ class TestInvariance:
         weighted = train(MemoryDataset(X, y, weight=np.full(60, 2.0)), **options)
         assert weighted.certificates[0].primal == pytest.approx(twice.certificates[0].primal, rel=1e-6)
 
-    @pytest.mark.parametrize("solver", ["ocas", "bundle-dca"])
-    def test_stopped_and_resumed_is_uninterrupted(self, solver, tmp_path):
+    @pytest.mark.parametrize(("solver", "more"), [("ocas", {}), ("bundle-dca", {}), ("bundle-dca", {"row_cache": "0"})])
+    def test_stopped_and_resumed_is_uninterrupted(self, solver, more, tmp_path):
         from streamcut.config import CheckpointOptions
 
         X, y, _ = problem(300, 20, seed=2)
-        options = {"task": "multiclass", "solver": solver, "max_cuts": 6, "tol": 1e-5}
+        options = {"task": "multiclass", "solver": solver, "max_cuts": 6, "tol": 1e-7, "tol_relative": None, "C": 10.0, **more}
         whole = train(MemoryDataset(X, y), **options, max_passes=20)
         train(MemoryDataset(X, y), **options, max_passes=9, checkpoint=str(tmp_path))
         resumed = train(MemoryDataset(X, y), **options, max_passes=20, checkpoint=CheckpointOptions(str(tmp_path), resume=True))
         np.testing.assert_array_equal(resumed.weights, whole.weights)
+
+    @pytest.mark.parametrize("ones", [False, True])
+    @pytest.mark.parametrize("row_cache", ["0", "20%"])
+    def test_sums_that_follow_changes_are_those_of_all_rows(self, row_cache, ones, monkeypatch):
+        """Many classes: some rows change few of them, and they are added one by one."""
+        rng = np.random.default_rng(4)
+        X, u = sp.random_array((600, 30), density=0.2, format="csr", rng=rng), rng.uniform(0.2, 3.0, 600)
+        if ones:
+            X.data[:] = 1.0
+        data = MemoryDataset(X, rng.integers(0, 40, 600).astype(float), weight=u)
+        options = {"task": "multiclass", "solver": "bundle-dca", "row_cache": row_cache, "max_passes": 12, "max_cuts": 6}
+        by_changes = train(data, **options)
+        ascend = MulticlassDualOracle.ascend
+
+        def from_nothing(oracle, *args, **options):
+            oracle._last = None
+            return ascend(oracle, *args, **options)
+
+        monkeypatch.setattr(MulticlassDualOracle, "ascend", from_nothing)
+        again = train(data, **options)
+        np.testing.assert_array_equal(again.weights, by_changes.weights)
+        assert again.certificates == by_changes.certificates
+
+    def test_cached_rows_save_passes(self):
+        X, y, _ = problem(1500, 20, seed=7)
+        options = {"task": "multiclass", "solver": "bundle-dca", "tol": 1e-4, "tol_relative": None, "C": 10.0}
+        without, some = (train(MemoryDataset(X, y), row_cache=size, **options) for size in ("0", "30%"))
+        assert without.converged
+        assert some.converged
+        assert some.certificates[0].lower_bound <= without.certificates[0].primal
+        assert without.certificates[0].lower_bound <= some.certificates[0].primal
+        assert some.history[-1]["passes"] < 0.7 * without.history[-1]["passes"]
 
     def test_an_order_of_lanes_is_one_of_rows(self):
         """The number of lanes is that of the data, never of threads."""
@@ -208,6 +247,34 @@ def trained():
     """(model, rows, labels of which some are not those that it was trained on)."""
     X, y, _ = problem()
     return train(MemoryDataset(X, y), task="multiclass"), X, np.where(np.arange(len(y)) % 9, y, LABELS[0])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_both_cuts_are_what_rows_remember(seed, ones):
+    """Whatever w and the mixture: each cut is Σ π (e_k − e_t) xᵀ of the shares in its slot, and those are feasible."""
+    X, y, u = problem(60, seed=seed % 7, weights=True)
+    if ones:
+        X.data[:] = 1.0
+    data, target, rng = MemoryDataset(X, y, weight=u), np.searchsorted(LABELS, y), np.random.default_rng(seed)
+    size = CacheSize.planned(data.manifest, 20_000, 2, row_bytes(4))
+    with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
+        oracle = MulticlassDualOracle(runner, CrammerSinger(LABELS), C=1.0, bias=1.0, max_cuts=6, size=size, sweeps=3)
+        for number in range(3):
+            w, mixture = rng.standard_normal(oracle.dimension), np.zeros(6)
+            mixture[: 2 * number] = rng.dirichlet(np.ones(2 * number)) if number else 0.0
+            slots = 2 * number, 2 * number + 1
+            cuts = oracle.ascend(Ascent(w, mixture, *slots, 1.0, 0.0), first=number == 0)
+            for cut, slot in zip(cuts, slots, strict=True):
+                share = (runner.rows["codes"][:, slot] / 65535.0) ** 2
+                assert (share[np.arange(60), target] == 0.0).all()
+                assert (share.sum(axis=1) <= 1.0 + 1e-15).all()
+                share[np.arange(60), target] = -share.sum(axis=1)
+                expected = dense(X).T @ (share * u[:, None]) / u.sum()
+                np.testing.assert_allclose(cut.a.reshape(-1, 4), expected, atol=1e-12)
+                assert cut.b == pytest.approx(-(share[np.arange(60), target] @ u) / u.sum())
+            expected, _ = slow.cut(w.reshape(-1, 4), dense(X), target, u)
+            np.testing.assert_allclose(cuts[0].a.reshape(-1, 4), expected, atol=1e-12)
 
 
 class TestModel:
@@ -274,8 +341,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"row_cache": "1MB"}, "row_cache: .* task multiclass keeps no rows"),
-            ({"sweeps": 3}, "sweeps: .* task multiclass does not have"),
+            ({"solver": "bundle-dca", "row_cache": "100B"}, "row_cache: 100B is too little for a row in each of 1 lanes"),
             ({"positive_label": 1.0}, "positive_label"),
             ({"strategy": "one-against-rest", "solver": "cpa"}, "one-against-rest has solver ocas"),
             ({"strategy": "one-against-rest", "target": 1.0}, "target: "),

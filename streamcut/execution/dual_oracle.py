@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -95,22 +95,35 @@ class DualOracle(LinearOracle):
         self._limits = numbers["cache_limits"]
 
     def _sweep(self, ascent: Ascent, sums: DualSums) -> None:
-        """Sweeps over the cached rows of all lanes at once, each followed by an exact step between before and after.
-
-        Lanes that sweep without seeing each other go too far together; along the sum of their steps the dual is a parabola.
-        """
-        w = sums.w
-        for number in range(self._sweeps):
-            step, _ = self._runner.run(SweepPass(self._caches, w, self.C, self._bias, self.passes, number))
-            slope, curvature = step.gain - vectors.dot(w, step.delta), vectors.dot(step.delta, step.delta)
-            theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
-            vectors.move(w, w + step.delta, theta)
-            if theta < 1.0:
-                for cache in self._caches.values():
-                    cache.step_back(theta)
-            if theta * (slope - 0.5 * theta * curvature) <= ascent.enough:
-                break
+        sweep_caches(self._runner, self._caches, sums.w, self.C, self._bias, self.passes, self._sweeps, ascent.enough)
         self._limits = [cache.limit for cache in self._caches.values()]
         codes, grids = self._runner.rows["codes"], (self._grids.vector, self._grids.weight)
         for cache in self._caches.values():
             cache.settle(ascent.dual, self._bias, grids, codes, sums.cuts, sums.b, self.release)
+
+
+def sweep_caches(
+    runner: PassRunner,
+    caches: Mapping[int, RowCache],
+    w: np.ndarray,
+    C: float,
+    bias: float,
+    seed: int,
+    sweeps: int,
+    enough: float,
+) -> None:
+    """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step between before and after.
+
+    w moves in place. Lanes that sweep without seeing each other go too far together; along the sum of their steps the dual is a
+    parabola. Ends when a sweep brings no more than `enough`.
+    """
+    for number in range(sweeps):
+        step, _ = runner.run(SweepPass(caches, w, C, bias, seed, number))
+        slope, curvature = step.gain - vectors.dot(w, step.delta), vectors.dot(step.delta, step.delta)
+        theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
+        vectors.move(w, w + step.delta, theta)
+        if theta < 1.0:
+            for cache in caches.values():
+                cache.step_back(theta)
+        if theta * (slope - 0.5 * theta * curvature) <= enough:
+            break

@@ -6,6 +6,7 @@ a row in each cut, by the cut's slot in the bundle (streamcut.passes.dual).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -134,7 +135,7 @@ class Step:
 class SweepPass:
     """Every lane sweeps its cached rows once, all from the same w; the data is not read. `number` counts from 0 after a pass."""
 
-    caches: dict[int, RowCache]
+    caches: Mapping[int, RowCache]
     w: np.ndarray
     C: float
     bias: float

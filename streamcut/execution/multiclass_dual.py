@@ -6,28 +6,34 @@ cut's slot in the bundle (streamcut.passes.multiclass_dual).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from streamcut.bundle.bundle import Merge
 from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
+from streamcut.execution.dual_oracle import sweep_caches
 from streamcut.execution.dual_passes import Ascent
 from streamcut.execution.linear_passes import Grids, RowPass
+from streamcut.execution.multiclass_cache import ClassesCache
 from streamcut.execution.multiclass_oracle import MulticlassOracle
 from streamcut.execution.multiclass_passes import targets
 from streamcut.execution.oracle import Cut
+from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
-from streamcut.io.manifest import Statistics
+from streamcut.io.manifest import Manifest, Statistics
 from streamcut.passes import multiclass_dual, vectors
 from streamcut.risks.crammer_singer import CrammerSinger
 
-SWEEPS = 5  # over a group of rows; twenty take a third of the passes where rows are few, but twice the time everywhere
-_GROUP_NNZ = 1 << 19  # rows of a group stay in the last cache level; groups of an eighth need up to twice the passes
+_VISITS = 5  # steps for each row of a group while it is in cache, as long as its share is divided
+_VISITS_CACHED = 2  # where sweeps over cached rows follow
+_GROUP_NNZ = 1 << 19  # rows of a group stay in the last cache level
 _GROUP_ROWS = 8192
+_BATCH = 4  # groups that are visited in random order; their rows are in memory at once
 
 
 def group_rows(statistics: Statistics) -> int:
@@ -35,18 +41,42 @@ def group_rows(statistics: Statistics) -> int:
     return min(max(1, _GROUP_NNZ * statistics.n_rows // max(statistics.nnz, 1)), _GROUP_ROWS, statistics.n_rows)
 
 
-def room_bytes(statistics: Statistics, classes: int) -> int:
-    """Memory that a worker needs for the group at work."""
-    return 8 * group_rows(statistics) * (classes + 2)
+def room_bytes(manifest: Manifest, classes: int) -> int:
+    """Memory that a worker needs for the group at work, and for the rows of a batch that lie in different shards."""
+    statistics = manifest.statistics
+    group = group_rows(statistics)
+    part = min(1.0, _BATCH * group / max(statistics.n_rows, 1))
+    return 8 * group * (classes + 2) + 2 * int(part * CacheSize.bytes_of_all(manifest))
 
 
 class MulticlassDualOracle(MulticlassOracle):
-    """A multiclass oracle that also does dual coordinate ascent. Rows remember their shares in `max_cuts` cuts."""
+    """A multiclass oracle that also does dual coordinate ascent.
 
-    def __init__(self, runner: PassRunner, risk: CrammerSinger, *, C: float, bias: float, max_cuts: int) -> None:
+    Rows remember their shares in `max_cuts` cuts. Every lane has a cache of `size` (None: none), which is swept at most `sweeps`
+    times after each pass.
+    """
+
+    def __init__(
+        self,
+        runner: PassRunner,
+        risk: CrammerSinger,
+        *,
+        C: float,
+        bias: float,
+        max_cuts: int,
+        size: CacheSize | None,
+        sweeps: int,
+    ) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
         runner.row_state.add("codes", np.uint16, (max_cuts, risk.classes))
         self._group = group_rows(runner.feed.data.manifest.statistics)
+        self._sweeps = sweeps
+        self._last: tuple[int, int] | None = None  # slots of the cuts whose sums are known, while rows remember their shares
+        self._sums = DualSums(None, np.empty((0, 0, 0)))  # of that pass
+        self._caches: dict[int, ClassesCache] = {}
+        if size is not None and sweeps > 0:
+            self._caches = {start: ClassesCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
+        self._limits = [np.inf] * len(self._caches)  # of the last whole pass: one that is broken off leaves nothing behind
 
     def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
         """One pass: the scores of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
@@ -54,23 +84,59 @@ class MulticlassDualOracle(MulticlassOracle):
         Each is Σ_i Σ_k π_ik ((e_k − e_{y_i}) x_iᵀ, 1) over k ≠ y_i, π_ik ≥ 0, Σ_k π_ik ≤ u_i / M, summed from its shares alone:
         valid whatever rows remembered.
         """
-        order = np.random.default_rng(self.passes).permutation(self._group)
-        sums = self._read(DualPass(self._risk, self._grids, self.C, self._bias, ascent, order, first))
+        for cache, limit in zip(self._caches.values(), self._limits, strict=True):
+            cache.begin(limit)
+        rng = np.random.default_rng(self.passes)
+        order, places = rng.permutation(self._group), rng.permutation(_BATCH)
+        if self._last is not None and {ascent.cut, ascent.dual} & set(self._last):
+            self._last = None
+        work = DualPass(
+            self._risk, self._grids, self.C, self._bias, ascent, order, places, self._last or (-1, -1),
+            self._caches, self._runner.lanes.bounds, first,
+        )  # fmt: skip
+        sums = self._read(work)
+        if self._last is not None:
+            vectors.add(sums.cuts.reshape(-1), self._sums.cuts.reshape(-1))
+            sums.b += self._sums.b
         if first:
             self.total_weight = sums.weight
-        sums.cuts /= self.total_weight
-        b = sums.b / self.total_weight
-        return Cut(sums.cuts[:, 0].reshape(-1), float(b[0])), Cut(sums.cuts[:, 1].reshape(-1), float(b[1]))
+        if self._caches:
+            self._sweep(ascent, sums)
+        sums.w = None
+        M = self.total_weight
+        self._last, self._sums = (ascent.cut, ascent.dual), sums
+        return Cut(sums.cuts[0].reshape(-1) / M, float(sums.b[0] / M)), Cut(sums.cuts[1].reshape(-1) / M, float(sums.b[1] / M))
 
     def follow(self, merges: list[Merge]) -> None:
         """Rows' shares follow the bundle's merges. The data is not read."""
+        if self._last is not None and any(merge.into in self._last for merge in merges):
+            self._last = None
         if merges:
             self._runner.run(MergePass(merges))
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        numbers, arrays = super().saved()
+        return {**numbers, "cache_limits": self._limits}, arrays
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        super().restore(numbers, fill)
+        self._last = None
+        self._limits = numbers["cache_limits"]
+
+    def _sweep(self, ascent: Ascent, sums: DualSums) -> None:
+        assert sums.w is not None
+        sweep_caches(self._runner, self._caches, sums.w, self.C, self._bias, self.passes, self._sweeps, ascent.enough)
+        self._limits = [cache.limit for cache in self._caches.values()]
+        codes, grids = self._runner.rows["codes"], (self._grids.vector, self._grids.weight)
+        for cache in self._caches.values():
+            cache.settle(ascent.dual, self._bias, grids, codes, sums.cuts, sums.b, self.release)
 
 
 @dataclass(slots=True)
 class DualSums:
-    """The running W flat, until the lane is at its end; both cuts (D, 2, K) and their Σ π, not divided by M; Σ u."""
+    """The running W flat, None when it is of no more use; both cuts (2, D, K) and their Σ u (1 − p_t), less those of the last
+    pass, not divided by M; Σ u.
+    """
 
     w: np.ndarray | None
     cuts: np.ndarray
@@ -80,9 +146,10 @@ class DualSums:
 
 @dataclass(frozen=True, slots=True)
 class DualPass:
-    """Scores, predicted cut and a sweep of dual ascent. `first` also fills `t` and `u`, and sums u.
+    """Scores, predicted cut and a sweep of dual ascent; rows are offered to the lane's cache. `first` fills `t`, `u`, and sums u.
 
-    Rows are visited in groups of `len(order)` consecutive ones, counted from row 0 of the data set, each in that order.
+    Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
+    order; both count from row 0 of the data set. `last`: slots of the last pass's cuts, from which sums go on; −1: from nothing.
     """
 
     risk: CrammerSinger
@@ -91,45 +158,62 @@ class DualPass:
     bias: float
     ascent: Ascent
     order: np.ndarray
+    places: np.ndarray
+    last: tuple[int, int]
+    caches: dict[int, ClassesCache]  # by the first row of the lane
+    bounds: tuple[int, ...]
     first: bool
     needs_data: ClassVar[bool] = True
     can_be_broken_off: ClassVar[bool] = True
 
     @property
     def alignment(self) -> int:
-        """Blocks hold whole groups."""
-        return len(self.order)
+        """Blocks hold whole batches."""
+        return len(self.order) * len(self.places)
 
     def begin(self) -> DualSums:
         K = self.risk.classes
-        return DualSums(self.ascent.w.copy(), np.zeros((len(self.ascent.w) // K, 2, K)))
+        return DualSums(self.ascent.running.copy(), np.zeros((2, len(self.ascent.w) // K, K)))
 
     def visit(self, sums: DualSums, rows: Rows, chunk: Chunk | None) -> None:
         assert chunk is not None
         assert sums.w is not None
-        now, u, K = self.ascent, chunk.weight, self.risk.classes
+        now, codes, u, first_row, K = self.ascent, rows["codes"], chunk.weight, chunk.first_row, self.risk.classes
         if self.first:
             sums.weight += float(chunk.n_rows) if u is None else self.grids.weight_sum(u)
             rows["t"][:] = targets(self.risk, chunk)
             if "u" in rows:
                 rows["u"][:] = u
-        slots = np.flatnonzero(now.mixture)
+        slots, visits = np.flatnonzero(now.mixture), _VISITS_CACHED if self.caches else _VISITS
+        parts = now.mixture[slots] / np.float64(multiclass_dual.ONE) ** 2
+        csr, target, keys = (chunk.indptr, chunk.indices, chunk.data), rows["t"], np.empty(chunk.n_rows)
         bad = multiclass_dual.ascend(
-            chunk.indptr, chunk.indices, chunk.data, rows["t"], u, rows["z_b"], now.kappa, slots, now.mixture[slots],
-            self.C, self.bias, now.cut, now.dual, self.grids.vector, self.grids.weight,
-            self.order, chunk.first_row % len(self.order), SWEEPS,
-            now.w.reshape(-1, K), sums.w.reshape(-1, K), sums.cuts, rows["z"], rows["codes"], sums.b,
-            np.empty((len(self.order), K)), np.empty(len(self.order), np.int64), np.empty(K), np.empty(K), np.empty(K, np.int64),
+            *csr, target, u, rows["z_b"], now.kappa, slots, parts, self.C, self.bias, now.cut, now.dual, *self.last,
+            self.grids.vector, self.grids.weight, visits, self.order, self.places, first_row % self.alignment,
+            now.w.reshape(-1, K), sums.w.reshape(-1, K), sums.cuts, rows["z"], codes, keys, sums.b,
+            np.empty((len(self.order), K)), np.empty(len(self.order), np.int64),
+            np.zeros(K, np.uint16), np.empty(K), np.empty(K), np.empty(K), np.empty(K, np.int64),
         )  # fmt: skip
         if bad >= 0:
-            raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
+            raise CorruptError(f"row {first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
+        if self.caches:
+            lane = self.bounds[int(np.searchsorted(self.bounds, first_row, side="right")) - 1]
+
+            def offered(first: int, *cache) -> tuple[int, int]:
+                return multiclass_dual.offer(first, *csr, target, u, keys, codes, now.dual, self.bias, first_row, *cache)
+
+            self.caches[lane].fill(offered, chunk.n_rows)
 
     def finish(self, sums: DualSums, rows: Rows, first_row: int) -> None:
-        """The running W of a lane is of no use to others: cuts come from shares alone."""
-        sums.w = None
+        """Without caches the running W of a lane is of no use to others: cuts come from shares alone."""
+        if not self.caches:
+            sums.w = None
 
     def merge(self, total: DualSums, part: DualSums) -> DualSums:
         vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
+        if total.w is not None:
+            vectors.add(total.w, part.w)
+            total.w -= self.ascent.running  # now W′ and the steps of all lanes
         total.b += part.b
         total.weight += part.weight
         return total

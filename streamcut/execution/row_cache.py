@@ -26,17 +26,17 @@ class CacheSize:
     value: str | None
 
     @staticmethod
-    def bytes_of_all(manifest: Manifest) -> int:
-        """Bytes of a cache that holds every row."""
+    def bytes_of_all(manifest: Manifest, row_bytes: int = ROW_BYTES) -> int:
+        """Bytes of a cache that holds every row, of which each takes `row_bytes` beside its entries."""
         index, value = _dtypes(manifest)
         entry = np.dtype(index).itemsize + (np.dtype(value).itemsize if value else 0)
-        return ROW_BYTES * manifest.statistics.n_rows + entry * manifest.statistics.nnz
+        return row_bytes * manifest.statistics.n_rows + entry * manifest.statistics.nnz
 
     @classmethod
-    def planned(cls, manifest: Manifest, budget: int, lanes: int) -> CacheSize | None:
+    def planned(cls, manifest: Manifest, budget: int, lanes: int, row_bytes: int = ROW_BYTES) -> CacheSize | None:
         """What `budget` bytes give each of so many lanes, never more than all rows; None when that is nothing."""
         statistics = manifest.statistics
-        share = min(1.0, budget / cls.bytes_of_all(manifest))
+        share = min(1.0, budget / cls.bytes_of_all(manifest, row_bytes))
         rows = int(share * statistics.n_rows / lanes)
         entries = int(share * statistics.nnz / lanes)
         if rows == 0 or entries < statistics.max_row_nnz:
@@ -84,10 +84,7 @@ class RowCache:
             self._order, self._slack = np.arange(n), np.inf
         rng.shuffle(self._order)
         self._before[:n] = self._share[:n]
-        gain, left, largest = dual.sweep(
-            self._order, self._indptr, self._indices, self._data, self._weight[:n], self._square[:n], self._share[:n],
-            C, bias, self._slack, w,
-        )  # fmt: skip
+        gain, left, largest = self._climb(C, bias, w)
         self._order, self._slack = self._order[:left], largest
         return gain
 
@@ -102,10 +99,7 @@ class RowCache:
         """dual.settle for all rows of the cache, `release` after every few: they are spread over all pages of `codes`."""
         for start in range(0, self.n, _SETTLED):
             part = slice(start, min(start + _SETTLED, self.n))
-            dual.settle(
-                self._indptr[start:], self._indices, self._data, self._number[part], self._weight[part], self._share[part],
-                slot, bias, *grids, codes, cuts, sums,
-            )  # fmt: skip
+            self._settle(part, slot, bias, *grids, codes, cuts, sums)
             release()
 
     def _arrays(self) -> tuple[np.ndarray | None, ...]:
@@ -117,5 +111,22 @@ class RowCache:
         fits = int(np.searchsorted(entries, _KEPT * len(self._indices), side="right"))
         count = min(fits, int(_KEPT * len(self._number)), self.n - 1)
         self.limit = float(self._key[order[count]])
-        dual.keep(np.sort(order[:count]), *self._arrays())
+        self._keep(np.sort(order[:count]))
         self.n = count
+
+    def _keep(self, kept: np.ndarray) -> None:
+        dual.keep(kept, *self._arrays())
+
+    def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[float, int, float]:
+        n = self.n
+        return dual.sweep(
+            self._order, self._indptr, self._indices, self._data, self._weight[:n], self._square[:n], self._share[:n],
+            C, bias, self._slack, w,
+        )  # fmt: skip
+
+    def _settle(self, part: slice, slot: int, *where) -> None:
+        """dual.settle for the rows of `part`."""
+        dual.settle(
+            self._indptr[part.start :], self._indices, self._data, self._number[part], self._weight[part], self._share[part],
+            slot, *where,
+        )  # fmt: skip

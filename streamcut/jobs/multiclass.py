@@ -11,9 +11,11 @@ import numpy as np
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.multiclass_cache import row_bytes
 from streamcut.execution.multiclass_dual import MulticlassDualOracle, room_bytes
 from streamcut.execution.multiclass_oracle import MulticlassOracle
 from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import Needs
@@ -24,10 +26,12 @@ from streamcut.models.multiclass import MulticlassModel
 from streamcut.risks.crammer_singer import CrammerSinger
 from streamcut.solvers import bundle_dca, cpa, ocas
 from streamcut.solvers.progress import Iteration, Progress, Solution
+from streamcut.units import parse_size
 
 _DCA_LANE_WORK = 1 << 25  # entries × classes; the number of lanes decides which bits come out, so it is not that of threads
 _DCA_LANES = 4
-_DCA_VECTORS = 4  # dense vectors of a worker of bundle-dca: its running W, two cuts, a lane ahead
+_DCA_VECTORS = 8  # dense ones of a worker of bundle-dca: W′, two cuts, those known, a lane ahead, two for sweeps over cached rows
+_CACHED = 0.3  # of the rows, when memory is plenty
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,6 @@ class MulticlassJob:
         labels = several_labels(statistics)
         max_cuts = options.max_cuts or bundle_size((statistics.n_features + (options.bias != 0.0)) * len(labels))
         if solver == "bundle-dca":
-            _refuse_cache(options)
             max_cuts = options.max_cuts or bundle_dca.MAX_CUTS
             lanes = lanes or min(_DCA_LANES, max(1, statistics.nnz * len(labels) // _DCA_LANE_WORK))
         chosen = plan_lanes(statistics, lanes)
@@ -58,26 +61,46 @@ class MulticlassJob:
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: class and weight, two scores for each class, and the shares of each in the cuts of bundle-dca."""
         statistics, K, dual = manifest.statistics, self.risk.classes, self.solver == "bundle-dca"
-        row_bytes, more = 0, []
+        state, more = 0, []
         if self.solver == "cpa":
             block = max(shard.rows for shard in manifest.shards)
             more.append((f"scores of rows at work, {self.workers} workers × {K} classes", 8 * K * block * self.workers))
         else:
-            row_bytes = 4 + 16 * K + 8 * (statistics.weight_sum is not None)
+            state = 4 + 16 * K + 8 * (statistics.weight_sum is not None)
         if dual:
-            row_bytes += 2 * K * self.max_cuts
-            more.append((f"groups of rows at work, {self.workers} workers", room_bytes(statistics, K) * self.workers))
+            state += 2 * K * self.max_cuts
+            more.append((f"rows put together, {self.workers} workers", room_bytes(manifest, K) * self.workers))
         return Needs(
             dimension=(statistics.n_features + (self.options.bias != 0.0)) * K,
             max_cuts=self.max_cuts,
             vectors=_DCA_VECTORS if dual else 1,
-            row_bytes=row_bytes,
+            row_bytes=state,
+            row_cache=self._cache_wanted(manifest),
             more=tuple(more),
         )
 
+    def _cache_wanted(self, manifest: Manifest) -> tuple[int, int]:
+        """(least, most) bytes of the row cache."""
+        text = self.options.row_cache
+        if self.solver != "bundle-dca" or self.options.sweeps == 0 or text == "0":
+            return 0, 0
+        everything = CacheSize.bytes_of_all(manifest, row_bytes(self.risk.classes))
+        if text == "auto":
+            return 0, int(_CACHED * everything)
+        size = min(parse_size(text, option="row_cache", total=everything), everything)
+        if self._cache(manifest, size) is None:
+            raise UsageError(f"row_cache: {text} is too little for a row in each of {len(self.lanes)} lanes; use 0 for none")
+        return size, size
+
+    def _cache(self, manifest: Manifest, size: int) -> CacheSize | None:
+        return CacheSize.planned(manifest, size, len(self.lanes), row_bytes(self.risk.classes))
+
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         chosen = {name: getattr(self.options, name) for name in ("C", "cut", "bias", "tol", "tol_relative", "strategy")}
-        return {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes), **chosen}
+        fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
+        if self.solver == "bundle-dca":
+            fixed |= {"row_cache": plan.row_cache, "sweeps": self.options.sweeps}
+        return {**fixed, **chosen}
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
         return self.trainer(runner, plan).train(self.options.C, progress)
@@ -87,7 +110,10 @@ class MulticlassJob:
         common = {"C": self.options.C, "bias": self.options.bias}
         oracle: Any  # what bundle-dca takes for its DualOracle has the same methods
         if self.solver == "bundle-dca":
-            oracle = MulticlassDualOracle(runner, self.risk, **common, max_cuts=self.max_cuts)
+            size = self._cache(runner.feed.data.manifest, plan.row_cache)
+            oracle = MulticlassDualOracle(
+                runner, self.risk, **common, max_cuts=self.max_cuts, size=size, sweeps=self.options.sweeps
+            )
             solve = partial(bundle_dca.solve, oracle, max_cuts=self.max_cuts)
         elif self.solver == "cpa":
             oracle = MulticlassOracle(runner, self.risk, **common, keep_margins=False)
@@ -95,10 +121,15 @@ class MulticlassJob:
         else:
             oracle = MulticlassOracle(runner, self.risk, **common, keep_margins=True)
             solve = partial(ocas.solve, oracle, max_cuts=self.max_cuts, cut=self.options.cut)
-        return Trainer(oracle, solve, partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest))
+        model = partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest, row_cache=plan.row_cache)
+        return Trainer(oracle, solve, model)
 
-    def _model(self, solution: Solution, C: float, *, oracle: MulticlassOracle, manifest: Manifest) -> MulticlassModel:
+    def _model(
+        self, solution: Solution, C: float, *, oracle: MulticlassOracle, manifest: Manifest, row_cache: int
+    ) -> MulticlassModel:
         options = replace(self.options, C=C, lanes=len(self.lanes))
+        if self.solver == "bundle-dca":
+            options = replace(options, row_cache=f"{row_cache}B")
         W = solution.w.reshape(-1, self.risk.classes)
         return multiclass_model(W, options, self.risk.labels, (certificate(solution, oracle.c_bar, options),),
                                 self.solver, solution.history, manifest)  # fmt: skip
@@ -143,12 +174,3 @@ def multiclass_model(
         parameters=options.as_dict(),
         fingerprint=manifest.fingerprint,
     )
-
-
-def _refuse_cache(options: TrainOptions) -> None:
-    """bundle-dca for several classes keeps no rows."""
-    default = TrainOptions()
-    if options.row_cache not in (default.row_cache, "0"):
-        raise UsageError(f"row_cache: {options.row_cache!r} is for two classes; task multiclass keeps no rows in memory")
-    if options.sweeps != default.sweeps:
-        raise UsageError(f"sweeps: {options.sweeps} is for the cached rows of two classes, which task multiclass does not have")

@@ -4,9 +4,12 @@ The dual variable of row i is C u_i p_i with p_i in the simplex of K classes, p_
 in W = C Σ u_i (e_t − p_i) x_iᵀ. The dual along row i is a parabola in p_i with the same curvature in all directions, so its
 maximum is a projection on the simplex (Keerthi et al. 2008 solve the same subproblem in other variables). A row keeps p_i in
 every cut of the bundle: 16-bit codes q of all classes but the target, p = (q / 65535)², rounded down, the rest being the
-target's: exact at both ends, where most are, and fine near 0. Cuts are summed from these codes.
+target's: exact at both ends, where most are, and fine near 0. Cuts are summed from these codes, on the grids of `vector` and
+`scalar` as in streamcut.passes.dual: what a row added can be taken back exactly.
 
-Conventions as in streamcut.passes.multiclass; `cuts` is float64 (D, 2, K).
+Conventions as in streamcut.passes.multiclass; `cuts` is float64 (2, D, K). The value of class k to a row is its score + 1[k ≠ t]:
+ascent moves the row's share to classes of high value. The `cached_` arrays, `weight`, `square`, `share` (rows, K) belong to rows
+in a cache: CSR, row numbers, keys, targets, u_i, ‖x_i‖², p_i.
 """
 
 import numpy as np
@@ -14,6 +17,10 @@ import numpy as np
 from streamcut.jit import inlined, kernel
 
 ONE = 65535  # the code of share 1
+_NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
+_NOT_FREE = 1e3  # added to the keys of rows whose share is all one class's: the others come first, whatever their scores
+_AT_REST = -1.0
+_FEW = 8  # all classes together take about as long as an eighth of them one by one
 _TINY = 1e-200  # the dual along a row is as good as straight below this curvature
 
 
@@ -23,14 +30,23 @@ def _share(code):
     return root * root
 
 
+@inlined
+def _code(share):
+    return np.uint16(np.sqrt(share) * 65535.0)
+
+
+@inlined
+def _rounded(value, rounder):
+    return (value + rounder) - rounder
+
+
 @kernel
 def merge_shares(codes, into, gone, weight):
     """codes[:, into] becomes (1 − weight)·itself + weight·codes[:, gone], in place: the shares of merged cuts."""
     for i in range(len(codes)):
         for k in range(codes.shape[2]):
             if codes[i, into, k] != codes[i, gone, k]:
-                share = (1.0 - weight) * _share(codes[i, into, k]) + weight * _share(codes[i, gone, k])
-                codes[i, into, k] = np.uint16(np.sqrt(share) * 65535.0)
+                codes[i, into, k] = _code((1.0 - weight) * _share(codes[i, into, k]) + weight * _share(codes[i, gone, k]))
 
 
 @kernel
@@ -52,155 +68,363 @@ def _project(point):
 
 @kernel
 def _score(indptr, indices, data, W, bias, i, out):
-    """out = xᵢ W; returns ‖xᵢ‖²."""
+    """out = xᵢ W."""
     last = len(W) - 1
-    square = bias * bias
     for k in range(len(out)):
         out[k] = bias * W[last, k] if bias != 0.0 else 0.0
     for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
         j = np.uint64(indices[p])
         value = 1.0 if data is None else np.float64(data[p])
-        square += value * value
         for k in range(len(out)):
             out[k] += value * W[j, k]
+
+
+@kernel
+def _square(indptr, data, bias, i):
+    """‖xᵢ‖²."""
+    square = bias * bias
+    if data is None:
+        return square + np.float64(indptr[i + 1] - indptr[i])
+    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        square += np.float64(data[p]) * np.float64(data[p])
     return square
 
 
 @kernel
-def _climb(indptr, indices, data, t, weight, C, bias, i, W, share, new, room, moved):
-    """Row i goes to the maximum of the dual along it: `share` (K,) and W move, in place. Returns whether it moved."""
-    square = _score(indptr, indices, data, W, bias, i, new)
-    size = C * weight * square
-    if size > _TINY:
+def _lead(t, scores, share):
+    """How far the class with all the share leads the others in value: below 0 the row leaves it.
+
+    Where share is divided: the lowest value of a class with some of it, less the highest of all.
+    """
+    best, second, low, whole = -np.inf, -np.inf, np.inf, False
+    for k in range(len(share)):
+        value = scores[k] + (0.0 if k == t else 1.0)
+        if value > best:
+            best, second = value, best
+        elif value > second:
+            second = value
+        if share[k] > 0.0:
+            low = min(low, value)
+            whole = share[k] == 1.0
+    return best - second if whole and low == best else low - best
+
+
+@kernel
+def _undivided(share):
+    """Whether one class has all the share."""
+    most = 0.0
+    for k in range(len(share)):
+        most = max(most, share[k])
+    return most == 1.0
+
+
+@kernel
+def _step(indptr, indices, data, bias, i, room, moved, count, W):
+    """W += x_i · room, which is 0 but at the first `count` places `moved`."""
+    few = _FEW * count < len(room)
+    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        j = np.uint64(indices[p])
+        value = 1.0 if data is None else np.float64(data[p])
+        if few:
+            for m in range(count):
+                W[j, moved[m]] += room[moved[m]] * value
+        else:
+            for k in range(len(room)):
+                W[j, k] += room[k] * value
+    if bias != 0.0:
+        for k in range(len(room)):
+            W[len(W) - 1, k] += room[k] * bias
+
+
+@kernel
+def _climb(indptr, indices, data, t, scale, square, bias, i, W, share, new, room, moved):
+    """Row i, whose scores at W are `new`, goes to the maximum of the dual along it: `share` (K,) and W move, in place.
+
+    `scale` is C u_i. A row without features gives all its share to a wrong class. Returns scale times the target's loss.
+    """
+    if scale * square > _TINY:
         for k in range(len(new)):
-            new[k] = share[k] + (new[k] + (0.0 if k == t else 1.0)) / size
+            new[k] = share[k] + (new[k] + (0.0 if k == t else 1.0)) / (scale * square)
         _project(new)
     else:
         new[:] = 0.0
         new[0 if t != 0 else 1] = 1.0
+    gain = scale * (share[t] - new[t])
     count = 0
     for k in range(len(new)):
+        room[k] = scale * (share[k] - new[k])
         if new[k] != share[k]:
             moved[count] = k
-            room[count] = C * weight * (share[k] - new[k])
-            share[k] = new[k]
             count += 1
-    if count == 0:
-        return False
-    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-        j = np.uint64(indices[p])
-        value = 1.0 if data is None else np.float64(data[p])
-        for m in range(count):
-            W[j, moved[m]] += room[m] * value
-    if bias != 0.0:
-        for m in range(count):
-            W[len(W) - 1, moved[m]] += room[m] * bias
-    return True
+        share[k] = new[k]
+    if count > 0:
+        _step(indptr, indices, data, bias, i, room, moved, count, W)
+    return gain
 
 
 @kernel
-def _mix(codes, slots, mixture, t, share):
-    """share = Σ_s mixture[s] · the shares in slot slots[s] of codes (T, K), what is left being the target's."""
+def _mix(codes, slots, parts, t, share):
+    """share = Σ_s parts[s] · (the codes in slot slots[s] of codes (T, K))², what is left being the target's."""
     share[:] = 0.0
     for s in range(len(slots)):
         for k in range(len(share)):
-            share[k] += mixture[s] * _share(codes[slots[s], k])
-    others = 0.0
+            code = np.float64(codes[slots[s], k])
+            share[k] += parts[s] * (code * code)
+    others, most = 0.0, 0
     for k in range(len(share)):
         others += share[k]
+        if share[k] > share[most]:
+            most = k
     share[t] = max(0.0, 1.0 - others)
+    if share[t] > _NEARLY:
+        most = t
+    if share[most] > _NEARLY:
+        share[:] = 0.0
+        share[most] = 1.0
 
 
 @kernel
-def _add(cuts, j, t, in_cut, rival, terms, moved, count, value, vector):
-    """Adds to entry j of both cuts: value (e_k − e_t) times in_cut for the rival k, and times terms[m] for each k = moved[m]."""
-    term = (in_cut * value + vector) - vector
-    cuts[j, 0, rival] += term
-    cuts[j, 0, t] -= term
-    for m in range(count):
-        term = (terms[m] * value + vector) - vector
-        cuts[j, 1, moved[m]] += term
-        cuts[j, 1, t] -= term
-
-
-@kernel
-def _settle(
-    indptr, indices, data, t, weight, bias, i, share, in_cut, in_dual, vector, scalar, cuts, sums, terms, moved
-):  # fmt: skip
-    """Row i's shares become codes, `in_dual` (K,), and part of the dual cut; its codes `in_cut` part of the predicted cut."""
-    rival, count = t, 0
+def _encode(t, share, codes):
+    """codes (K,) = those of `share`."""
     for k in range(len(share)):
-        if in_cut[k] != 0:
-            rival = k
-        in_dual[k] = np.uint16(np.sqrt(share[k]) * 65535.0) if k != t else np.uint16(0)
-        if in_dual[k] != 0:
+        codes[k] = _code(share[k])
+    codes[t] = 0
+
+
+@kernel
+def _coefficients(t, weight, codes, out):
+    """out (K,) = what the row counts in each column: weight times the shares of `codes`, less all of them in the target's."""
+    total = 0.0
+    for k in range(len(codes)):
+        out[k] = weight * _share(codes[k])
+        total += out[k]
+    out[t] = -total
+    return total
+
+
+@kernel
+def _add_change(
+    indptr, indices, data, t, weight, bias, i, past, now, which, vector, scalar, cuts, sums, before, after, moved
+):  # fmt: skip
+    """Adds row i with the codes `now` (K,) to cuts[which] and sums[which], and takes back what it added with the codes `past`."""
+    moved[0], count = t, 1
+    for k in range(len(now)):
+        if now[k] != past[k]:
             moved[count] = k
-            terms[count] = (weight * _share(in_dual[k]) + scalar) - scalar
-            sums[1] += terms[count]
             count += 1
-    whole = 0.0 if rival == t else (weight + scalar) - scalar
-    sums[0] += whole
-    if count == 0 and rival == t:
+    if count == 1:
         return
+    taken, given = _coefficients(t, weight, past, before), _coefficients(t, weight, now, after)
+    sums[which] += _rounded(given, scalar) - _rounded(taken, scalar)
+    few, last = _FEW * count < len(now), cuts.shape[1] - 1
     for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        j = np.uint64(indices[p])
         value = 1.0 if data is None else np.float64(data[p])
-        _add(cuts, np.uint64(indices[p]), t, whole, rival, terms, moved, count, value, vector)
+        if few:
+            for m in range(count):
+                k = moved[m]
+                cuts[which, j, k] += _rounded(after[k] * value, vector) - _rounded(before[k] * value, vector)
+        else:
+            for k in range(len(now)):
+                cuts[which, j, k] += _rounded(after[k] * value, vector) - _rounded(before[k] * value, vector)
     if bias != 0.0:
-        _add(cuts, np.uint64(len(cuts) - 1), t, whole, rival, terms, moved, count, bias, vector)
+        for k in range(len(now)):
+            cuts[which, last, k] += _rounded(after[k] * bias, vector) - _rounded(before[k] * bias, vector)
 
 
 @kernel
 def ascend(
-    indptr, indices, data, target, u, z_b, kappa, slots, mixture, C, bias, cut, dual, vector, scalar,
-    order, offset, sweeps, W, W_run, cuts, z, codes, sums, shares, active, new, room, moved,
+    indptr, indices, data, target, u, z_b, kappa, slots, parts, C, bias, cut, dual, last_cut, last_dual, vector, scalar,
+    visits, order, places, offset, W, W_run, cuts, z, codes, keys, sums, shares, waiting, nothing, new, before, after, moved,
 ):  # fmt: skip
-    """One look at every row: its scores under W, its part of the cut at z_b + κ(z − z_b), and `sweeps` of dual ascent.
+    """One look at every row: its scores under W, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
 
-    Ascent starts from the shares Σ_t mixture[t]·shares in slot slots[t], goes to the maximum of the dual along one row after the
-    other at W_run, and takes W_run along. A row without features gives all its share to a wrong class. Rows ascend by groups of
-    len(order), each in that order, `sweeps` times while the group is in the processor's cache; from the second sweep on only
-    those that moved or are no longer all their target's. Row 0 is the one at `offset` of the first group.
-    Fills z; slots `cut` and `dual` of codes (n, T, K) get the shares of both cuts; adds both to `cuts`, their Σ u (1 − p_t) to
-    sums. Room to work in: shares (len(order), K), active (len(order)), new, room, moved (K).
-    Returns the index of a row with a score that is not finite, or −1.
+    Ascent starts from the shares Σ_s parts[s]·q² of the codes in slots slots[s]; a step goes to the maximum of the dual along the
+    row at W_run, and takes W_run along. A row is at rest when one class has all its share and under W leads the others: no step.
+    Fills z and keys (n); slots `cut` and `dual` of codes (n, T, K) get the shares of both cuts. Adds to cuts and sums
+    (Σ u (1 − p_t) of both) the difference to slots `last_cut` and `last_dual` (−1: to nothing). A row's key tells how much it may
+    still move: how far its class leads or trails, rows whose share is undivided after all others.
+
+    Groups of len(order) rows, batches of len(places) groups, `offset` and the order of work are those of
+    streamcut.passes.dual.ascend; from the second of `visits` on only rows whose share is divided. shares (len(order), K), waiting
+    (len(order)), new, before, after, moved (K): room to work in; nothing (K): zeros. Returns the index of a row with a score that
+    is not finite, or −1.
     """
-    bad = -1
-    for group in range(-offset, len(z), len(order)):
-        first, end = max(group, 0), min(group + len(order), len(z))
-        for i in range(first, end):
-            t, share = target[i], shares[i - group]
-            _score(indptr, indices, data, W, bias, i, z[i])
-            total, best, rival = 0.0, z_b[i, t] + kappa * (z[i, t] - z_b[i, t]) - 1.0, t
-            for k in range(len(share)):
-                total += z[i, k]
-                there = z_b[i, k] + kappa * (z[i, k] - z_b[i, k])
-                if k != t and there > best:
-                    best, rival = there, k
-            if bad < 0 and not np.isfinite(total):
-                bad = i
-            _mix(codes[i], slots, mixture, t, share)
-            codes[i, cut, :] = 0
-            if rival != t:
-                codes[i, cut, rival] = ONE
-        count = 0
-        for place in order:
-            if first <= group + place < end:
-                active[count] = group + place
-                count += 1
-        for _ in range(sweeps):
-            left = 0
-            for a in range(count):
-                i = active[a]
-                share = shares[i - group]
-                weight = 1.0 if u is None else u[i]
-                climbed = _climb(indptr, indices, data, target[i], weight, C, bias, i, W_run, share, new, room, moved)
-                if climbed or share[target[i]] < 1.0:
-                    active[left] = i
-                    left += 1
-            count = left
-        for i in range(first, end):
-            _settle(
-                indptr, indices, data, target[i], 1.0 if u is None else u[i], bias, i, shares[i - group],
-                codes[i, cut], codes[i, dual], vector, scalar, cuts, sums, room, moved,
+    size, n, bad = len(order), len(target), -1
+    batch = size * len(places)
+    for first in range(-offset, n, batch):
+        for place in places:
+            group = first + size * place
+            if group + size <= 0 or group >= n:
+                continue
+            found = _score_group(
+                group, indptr, indices, data, target, z_b, kappa, slots, parts, bias, cut, dual, W, z, codes, keys, shares
             )  # fmt: skip
+            bad = found if bad < 0 else bad
+            count = 0
+            for at in order:
+                waiting[count] = at
+                count += shares[at, 0] != _AT_REST
+            moving = count
+            for _ in range(visits):
+                moving = _climb_group(
+                    group, waiting[:moving], indptr, indices, data, target, u, C, bias, W_run, keys, shares, new, after, moved
+                )  # fmt: skip
+            for at in range(max(-group, 0), min(size, n - group)):
+                i = group + at
+                t, weight = target[i], 1.0 if u is None else u[i]
+                if shares[at, 0] != _AT_REST:
+                    _encode(t, shares[at], codes[i, dual])
+                past = codes[i, last_cut] if last_cut >= 0 else nothing
+                _add_change(
+                    indptr, indices, data, t, weight, bias, i, past, codes[i, cut], 0, vector, scalar, cuts, sums,
+                    before, after, moved,
+                )  # fmt: skip
+                past = codes[i, last_dual] if last_dual >= 0 else nothing
+                _add_change(
+                    indptr, indices, data, t, weight, bias, i, past, codes[i, dual], 1, vector, scalar, cuts, sums,
+                    before, after, moved,
+                )  # fmt: skip
     return bad
+
+
+@kernel
+def _score_group(group, indptr, indices, data, target, z_b, kappa, slots, parts, bias, cut, dual, W, z, codes, keys, shares):
+    """Scores and shares at the start of a group; _AT_REST for rows that stay where they are, and places that are no row."""
+    bad = -1
+    shares[:, 0] = _AT_REST
+    for place in range(max(-group, 0), min(len(shares), len(target) - group)):
+        i = group + place
+        t, share = target[i], shares[place]
+        _mix(codes[i], slots, parts, t, share)  # before codes are written: a wide load right after a narrow store waits for it
+        _score(indptr, indices, data, W, bias, i, z[i])
+        total, best, rival = 0.0, z_b[i, t] + kappa * (z[i, t] - z_b[i, t]) - 1.0, t
+        for k in range(len(share)):
+            total += z[i, k]
+            there = z_b[i, k] + kappa * (z[i, k] - z_b[i, k])
+            if k != t and there > best:
+                best, rival = there, k
+        if bad < 0 and not np.isfinite(total):
+            bad = i
+        codes[i, cut, :] = 0
+        if rival != t:
+            codes[i, cut, rival] = ONE
+        if _undivided(share):
+            lead = _lead(t, z[i], share)
+            if lead > 0.0:
+                _encode(t, share, codes[i, dual])
+                keys[i] = lead + _NOT_FREE
+                share[0] = _AT_REST
+    return bad
+
+
+@kernel
+def _climb_group(group, waiting, indptr, indices, data, target, u, C, bias, W_run, keys, shares, new, room, moved):
+    """A step of dual ascent for the rows at `waiting` in a group, in that order; those with divided shares then come first there.
+
+    Returns how many they are.
+    """
+    divided = 0
+    for place in waiting:
+        i, share = group + place, shares[place]
+        t, scale = target[i], C if u is None else C * u[i]
+        _score(indptr, indices, data, W_run, bias, i, new)
+        lead = _lead(t, new, share)
+        _climb(indptr, indices, data, t, scale, _square(indptr, data, bias, i), bias, i, W_run, share, new, room, moved)
+        whole = _undivided(share)
+        keys[i] = abs(lead) + (_NOT_FREE if whole else 0.0)
+        waiting[divided] = place
+        divided += not whole
+    return divided
+
+
+@kernel
+def offer(
+    first, indptr, indices, data, target, u, keys, codes, dual, bias, first_row, limit, n,
+    cached_indptr, cached_indices, cached_data, number, key, weight, square, share, goal,
+):  # fmt: skip
+    """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while there is room.
+
+    Rows that dual ascent cannot move (weight 0, no features) are left out. Returns (the row to go on with, rows in the cache).
+    """
+    for i in range(first, len(target)):
+        if keys[i] >= limit:
+            continue
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        at = np.uint64(cached_indptr[n])
+        if n == len(number) or at + (stop - start) > np.uint64(len(cached_indices)):
+            return i, n
+        own, norm = 1.0 if u is None else u[i], _square(indptr, data, bias, i)
+        if norm == 0.0 or own == 0.0:
+            continue
+        for p in range(start, stop):
+            cached_indices[at] = indices[p]
+            if cached_data is not None:
+                cached_data[at] = 1.0 if data is None else np.float64(data[p])
+            at += np.uint64(1)
+        number[n], key[n], weight[n], square[n], goal[n] = first_row + i, keys[i], own, norm, target[i]
+        others = 0.0
+        for k in range(codes.shape[2]):
+            share[n, k] = _share(codes[i, dual, k])
+            others += share[n, k]
+        share[n, target[i]] = max(0.0, 1.0 - others)
+        n += 1
+        cached_indptr[n] = at
+    return len(target), n
+
+
+@kernel
+def keep(kept, cached_indptr, cached_indices, cached_data, number, key, weight, square, share, goal):
+    """Leaves only the rows `kept` (increasing) in a cache, in place."""
+    at = np.uint64(0)
+    for n in range(len(kept)):
+        i = kept[n]
+        for p in range(np.uint64(cached_indptr[i]), np.uint64(cached_indptr[i + 1])):
+            cached_indices[at] = cached_indices[p]
+            if cached_data is not None:
+                cached_data[at] = cached_data[p]
+            at += np.uint64(1)
+        number[n], key[n], weight[n], square[n], goal[n] = number[i], key[i], weight[i], square[i], goal[i]
+        for k in range(share.shape[1]):
+            share[n, k] = share[i, k]
+        cached_indptr[n + 1] = at
+
+
+@kernel
+def sweep(order, cached_indptr, cached_indices, cached_data, weight, square, share, goal, C, bias, slack, W, new, room, moved):
+    """A sweep of dual ascent over cached rows in `order` at W; `share` and W move in place.
+
+    Rows whose class has all the share and leads by more than `slack` are shrunk away (Hsieh et al. 2008, 3.2): the others come
+    first in `order`. Returns (C Σ u_i Δ(1 − p_t), how many they are, the largest violation: how far a class with share trails).
+    """
+    gain, largest, left = 0.0, 0.0, 0
+    for i in order:
+        _score(cached_indptr, cached_indices, cached_data, W, bias, i, new)
+        lead = _lead(goal[i], new, share[i])
+        if lead > slack:
+            continue
+        order[left] = i
+        left += 1
+        if lead >= 0.0:
+            continue
+        largest = max(largest, -lead)
+        gain += _climb(
+            cached_indptr, cached_indices, cached_data, goal[i], C * weight[i], square[i], bias, i, W, share[i], new, room, moved
+        )  # fmt: skip
+    return gain, left, largest
+
+
+@kernel
+def settle(
+    cached_indptr, cached_indices, cached_data, number, weight, share, goal, dual, bias, vector, scalar, codes, cuts, sums,
+    past, before, after, moved,
+):  # fmt: skip
+    """Cached rows take their shares home: to slot `dual` of `codes`, and by their difference to the dual cut and its sum."""
+    for i in range(len(number)):
+        now = codes[number[i], dual]
+        past[:] = now
+        _encode(goal[i], share[i], now)
+        _add_change(
+            cached_indptr, cached_indices, cached_data, goal[i], weight[i], bias, i, past, now, 1, vector, scalar, cuts, sums,
+            before, after, moved,
+        )  # fmt: skip
