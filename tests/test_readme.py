@@ -50,11 +50,14 @@ def test_the_commands_leave_what_they_promise(folder):
     assert set(labels) == {"1", "-1"}
 
 
-def test_the_python_example_runs(folder):
-    (code,) = blocks("python")
-    words, accuracy = run([sys.executable, "-c", code], folder).splitlines()
+def test_the_python_examples_run(folder):
+    first, *others = blocks("python")
+    words, accuracy = run([sys.executable, "-c", first], folder).splitlines()
     assert words.startswith("Converged")
     assert float(accuracy) > 0.9
+    estimators, own_task = (run([sys.executable, "-c", code], folder).splitlines() for code in others)
+    assert float(estimators[0].split()[0]) > 0.95
+    assert own_task[0].startswith("Converged")
 
 
 def test_every_exit_code_is_explained():
