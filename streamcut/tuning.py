@@ -44,7 +44,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuned:
-    """`model` has the options of `best`, the cell with the greatest mean (of equals the first: the smallest C, γ, budget)."""
+    """`model` has the options of `best`, the cell with the greatest mean (of equals the first that was tried)."""
 
     model: Model
     best: Cell

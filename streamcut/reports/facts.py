@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,13 +21,14 @@ MOST_CLASSES = 20
 def command(model: Model, data: str | None = None, path: str | os.PathLike | None = None) -> str:
     """The command line that trains `model` again; DATA stands for a data set that is not known."""
     words = ["streamcut", "train", data or "DATA", "--model", os.fspath(path or "m.npz")]
+    asked = {**model.parameters, "solver": model.solver}  # what "auto" stands for may change
     for name, field in TrainOptions.__dataclass_fields__.items():
-        value = model.parameters.get(name, field.default)
+        value = asked.get(name, field.default)
         if value == field.default:
             continue
         if value is None:
             value = 0  # switched off
-        text = f"{value:g}s" if name in _SECONDS else repr(value) if isinstance(value, float) else str(value)
+        text = f"{value!r}s" if name in _SECONDS else repr(value) if isinstance(value, float) else str(value)
         words += [f"--{name.replace('_', '-')}", text]
     return shlex.join(words)
 
@@ -78,12 +78,6 @@ def vocabulary(path: str | os.PathLike, n_features: int) -> list[str]:
     if len(names) != n_features:
         raise BadInputError(f"{path}: {len(names):,} names, but the model has {n_features:,} features; write one name a line")
     return names
-
-
-def shown_options(model: Model) -> dict[str, Any]:
-    """Parameters of the training that are not defaults."""
-    fields = TrainOptions.__dataclass_fields__
-    return {name: v for name, v in model.parameters.items() if name not in fields or v != fields[name].default}
 
 
 def _greatest(weights: np.ndarray, names: list[str] | None, count: int, sign: float = 1.0) -> list[tuple[str, float]]:
