@@ -9,6 +9,7 @@ import numpy as np
 
 from streamcut.bundle.bundle import Merge
 from streamcut.execution.dual_passes import Ascent, DualPass, DualSums, MergePass, SweepPass
+from streamcut.execution.joined_rows import joined_bytes
 from streamcut.execution.oracle import Cut, LinearOracle
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.runner import PassRunner
@@ -26,10 +27,8 @@ def group_rows(statistics: Statistics) -> int:
 
 
 def batch_bytes(manifest: Manifest) -> int:
-    """Memory for the rows of a batch that lie in different shards: copies of the parts, and those put together."""
-    statistics = manifest.statistics
-    part = min(1.0, _BATCH * group_rows(statistics) / max(statistics.n_rows, 1))
-    return 2 * int(part * CacheSize.bytes_of_all(manifest))
+    """Memory for the rows of a batch that lie in different shards."""
+    return joined_bytes(manifest, _BATCH * group_rows(manifest.statistics))
 
 
 class DualOracle(LinearOracle):

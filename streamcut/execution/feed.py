@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from streamcut.chunk import Chunk, concatenate, copied, group_starts
+from streamcut.chunk import Chunk, group_starts
+from streamcut.execution.joined_rows import JoinedRows
 from streamcut.files import failpoint
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 
@@ -42,6 +43,7 @@ class Feed:
     pinned: frozenset[int] = frozenset()
     _kept: dict[int, Chunk] = field(default_factory=dict)
     _locks: dict[int, threading.Lock] = field(default_factory=dict)
+    _own: threading.local = field(default_factory=threading.local)  # `joined`: {alignment: JoinedRows} of each thread
 
     def __post_init__(self) -> None:
         manifest = self.data.manifest
@@ -57,9 +59,11 @@ class Feed:
         """Rows start:stop in order, at most BLOCK_NNZ entries at once (or one longer row); a block is valid until the next.
 
         `alignment`: blocks begin and end only at rows that are multiples of it, or at `start` and `stop`. Rows between two such
-        places that lie in different shards are put together, so where shards end cannot be seen.
+        places that lie in different shards are put together, so where shards end cannot be seen. A thread asks for one such
+        sequence of blocks at a time.
         """
-        kept: list[Chunk] = []  # the rows after the last such place, when their shard ended before the next one
+        joined = self._joined(alignment) if alignment > 1 else None
+        waiting = False  # in `joined`: the rows after the last such place, when their shard ended before the next one
         shard = int(np.searchsorted(self._first, start, side="right")) - 1
         while start < stop:
             before = traffic.bytes_read
@@ -72,19 +76,19 @@ class Feed:
             traffic.nnz += rows.nnz
             traffic.rows_pinned += rows.n_rows if traffic.bytes_read == before else 0
             traffic.bytes_computed += self._sizes[shard] * rows.n_rows // max(chunk.n_rows, 1)
-            if kept:
+            if joined is not None and waiting:
                 missing = -start % alignment
-                kept.append(rows.rows(0, missing))
+                joined.add(rows.rows(0, missing))
                 rows = rows.rows(min(missing, rows.n_rows), rows.n_rows)
                 if rows.n_rows or last == stop or last % alignment == 0:
-                    yield concatenate(kept)
-                    kept = []
-                else:
-                    kept[-1] = copied(kept[-1])
+                    yield joined.chunk()
+                    waiting = False
             whole = rows.n_rows if last == stop else max(rows.n_rows - last % alignment, 0)
             yield from _blocks(rows.rows(0, whole), alignment)
-            if whole < rows.n_rows:
-                kept = [copied(rows.rows(whole, rows.n_rows))]
+            if joined is not None and whole < rows.n_rows:
+                joined.begin()
+                joined.add(rows.rows(whole, rows.n_rows))
+                waiting = True
             start, shard = last, shard + 1
 
     def groups(self, start: int, stop: int, buffers: object | None, traffic: Traffic) -> Iterator[Chunk]:
@@ -109,6 +113,12 @@ class Feed:
                 traffic.rows_pinned += rows.n_rows if traffic.bytes_read == before else 0
                 yield from whole_groups(rows, bounds - bounds[0])
             start, shard = self._first[shard + 1], shard + 1
+
+    def _joined(self, alignment: int) -> JoinedRows:
+        known = self._own.__dict__.setdefault("joined", {})
+        if alignment not in known:
+            known[alignment] = JoinedRows(self.data.manifest, alignment)
+        return known[alignment]
 
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> Chunk:
         failpoint("train.shard")
