@@ -56,21 +56,31 @@ def train(
     stop: Callable[[], bool] | None = None,
     **options: Any,
 ) -> Model:
-    """Train a linear SVM for two classes: min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩).
+    """Train a support vector machine: for two classes, linear, min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩).
 
     data             path of a store, an opened one, or a MemoryDataset
-    task             "auto" or "binary"
+    task             "auto" (= "binary"), "multiclass", "ranking" (within qid), "roc-area", "sequence" (rows of one qid)
     C                loss of a row, as in LIBLINEAR and scikit-learn
-    solver, cut      "auto" (see config.TrainOptions.chosen_solver), "bundle-dca", "ocas" with "predicted" or "exact" cuts,
-                     "cpa", and those of kernels
-    bias             value of a constant, regularised feature; 0 = none
+    loss, k          binary: "hinge", or a bound on a measure of all rows: "f1", "prbep", "prec@k", "rec@k", "error"; k "100" or "10%"
+    strategy         multiclass: "crammer-singer" or "one-against-rest"
+    normalisation    ranking, roc-area: the mean over all "pairs", or over "queries" of the mean over their pairs
+    solver, cut      linear: "bundle-dca", "ocas" with "predicted" or "exact" cuts, "cpa"; kernels: "bsca", "bsgd", "smo", "sbp", "sdca",
+                     "pegasos", "perceptron", "sampled-constant", "sampled-linear"; "auto": TrainOptions.chosen_solver
+    kernel, gamma, degree, coef0   "linear", "rbf" exp(−γ‖x−x′‖²), "poly" (γ⟨x,x′⟩ + coef0)^degree; γ "auto": 1 / (features · variance)
+    nystroem         linear solvers: the kernel by features from so many rows
+    budget, maintenance, epochs   bsca, bsgd: most support vectors, how they are kept to that, looks at every row
+    nu, batch, max_evaluations    sbp: mean slack instead of C; rows drawn at once; a limit on kernel evaluations
+    kernel_cache, samples         smo: memory for kernel columns; sampled cuts: rows of a cut
+    seed             of everything that is drawn
+    validation       kernel solvers: a store that the model is measured on while they run
+    bias             value of a constant, regularised feature; 0 = none (smo and sbp: any other is an unregularised intercept)
     tol              stop when gap ≤ tol·C·Σu_i (units of mean loss); 0 or None = off
     tol_relative     and when gap ≤ tol_relative·F(w); 0 or None = off
     target, max_passes, max_time   stop at this objective, after so many passes, after so many seconds
     positive_label   this label against all others; default: the larger of two
     positive_weight  factor on the weights of rows with the positive label
     warm_start       path of a model to begin with: its weights, for the same data its witness too; bsca: its support vectors
-    max_cuts         size of the bundle; default: as many as 128 MiB hold, 20 to 1000
+    max_cuts         size of the bundle; default: as many as 128 MiB hold, 20 to 1000, and 16 for bundle-dca
     lanes            rows are summed in so many fixed ranges; default: from the size of the data
     workers, scheduler   threads (default: one a processor), or "sync" for none; "local-cluster", the address of a Dask scheduler
                      or a distributed.Client: processes of a Dask cluster
