@@ -61,12 +61,14 @@ def train(
     data             path of a store, an opened one, or a MemoryDataset
     task             "auto" (= "binary"), "multiclass", "ranking" (within qid), "roc-area", "sequence" (rows of one qid)
     C                loss of a row, as in LIBLINEAR and scikit-learn
-    loss, k          binary: "hinge", or a bound on a measure of all rows: "f1", "prbep", "prec@k", "rec@k", "error"; k "100" or "10%"
+    loss, k          binary: "hinge", or a bound on a measure of all rows: "f1", "prbep", "prec@k", "rec@k", "error"; k is "100"
+                     or "10%"
     strategy         multiclass: "crammer-singer" or "one-against-rest"
     normalisation    ranking, roc-area: the mean over all "pairs", or over "queries" of the mean over their pairs
-    solver, cut      linear: "bundle-dca", "ocas" with "predicted" or "exact" cuts, "cpa"; kernels: "bsca", "bsgd", "smo", "sbp", "sdca",
-                     "pegasos", "perceptron", "sampled-constant", "sampled-linear"; "auto": TrainOptions.chosen_solver
-    kernel, gamma, degree, coef0   "linear", "rbf" exp(−γ‖x−x′‖²), "poly" (γ⟨x,x′⟩ + coef0)^degree; γ "auto": 1 / (features · variance)
+    solver, cut      linear: "bundle-dca", "ocas" with "predicted" or "exact" cuts, "cpa"; kernels: "bsca", "bsgd", "smo", "sbp",
+                     "sdca", "pegasos", "perceptron", "sampled-constant", "sampled-linear"; "auto": TrainOptions.chosen_solver
+    kernel, gamma, degree, coef0   "linear", "rbf" exp(−γ‖x−x′‖²), "poly" (γ⟨x,x′⟩ + coef0)^degree; γ "auto":
+                     1 / (features · variance)
     nystroem         linear solvers: the kernel by features from so many rows
     budget, maintenance, epochs   bsca, bsgd: most support vectors, how they are kept to that, looks at every row
     nu, batch, max_evaluations    sbp: mean slack instead of C; rows drawn at once; a limit on kernel evaluations
