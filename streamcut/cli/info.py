@@ -75,12 +75,15 @@ def describe(manifest: Any, path: str) -> dict[str, Any]:
 
 
 def _model_for_people(record: dict[str, Any]) -> dict[str, Any]:
-    nested = ("certificate", "parameters", "resources")
+    nested = ("certificate", "parameters", "resources", "facts")  # facts: among the others too
     shown = {name: value for name, value in record.items() if name not in nested} | (record["certificate"] or {})
     if record["labels"] is None:  # a ranking
         del shown["labels"]
     else:
         shown["labels"] = ", ".join(number(label) for label in record["labels"])
+    if isinstance(shown.get("kernel"), dict):
+        kernel = dict(shown["kernel"])
+        shown["kernel"] = ", ".join([kernel.pop("name"), *(f"{name} {number(value)}" for name, value in kernel.items())])
     for name in ("budget", "planned", "peak"):
         if name in record["resources"]:
             shown[f"memory {name}"] = format_bytes(record["resources"][name])
