@@ -263,7 +263,21 @@ def store(tmp_path_factory):
     return folder / "rows.zarr"
 
 
-COMMAND = ["--solver", "ocas", "--tol", "1e-6", "--tol-relative", "0", "--json", "--C", "0.01", "--max-cuts", "12", "--max-passes", "90"]
+COMMAND = [
+    "--solver",
+    "ocas",
+    "--tol",
+    "1e-6",
+    "--tol-relative",
+    "0",
+    "--json",
+    "--C",
+    "0.01",
+    "--max-cuts",
+    "12",
+    "--max-passes",
+    "90",
+]
 
 
 def started(store, folder, *more, until="iteration", lines=10, **environment):

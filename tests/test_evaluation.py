@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from streamcut.errors import BadInputError
-from streamcut.evaluation import Evaluation, evaluate
+from streamcut.evaluation import evaluate
 from streamcut.io.memory import MemoryDataset
 from streamcut.measures import binary
 from streamcut.models.certificate import Certificate, StopReason

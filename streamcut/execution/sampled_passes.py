@@ -71,8 +71,15 @@ class Examples:
         lengths = np.diff(self.starts)[examples]
         starts = np.append(0, np.cumsum(lengths))
         rows = np.arange(starts[-1]) + np.repeat(self.starts[examples] - starts[:-1], lengths)
-        arrays = (array[rows] for array in (self.target, self.path))
-        return Examples(self.numbers[rows], starts, take(self.rows, rows), *arrays, self.delta[examples], self.cached[rows])
+        return Examples(
+            self.numbers[rows],
+            starts,
+            take(self.rows, rows),
+            self.target[rows],
+            self.path[rows],
+            self.delta[examples],
+            self.cached[rows],
+        )
 
     def with_(self, other: Examples) -> Examples:
         """Both."""

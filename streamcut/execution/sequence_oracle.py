@@ -49,9 +49,9 @@ class SequenceOracle(DecomposableOracle):
         for name, place in (("transitions", self._best), ("scored", self._scored)):
             fill(name, place, self.release)
 
-    def start(self) -> tuple[Cut, float]:
-        """One pass at w = 0: its cut and Σ ℓ. Raises BadInputError when a sequence lies in two shards."""
-        sums = self._read(self._at_w(np.zeros(self.dimension), first=True))
+    def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
+        """One pass at w (None: 0): its cut and Σ ℓ. Raises BadInputError when a sequence lies in two shards."""
+        sums = self._read(self._at_w(np.zeros(self.dimension) if w is None else w, first=True))
         if sums.sequences != self._sequences:
             raise BadInputError(
                 f"{self._sequences:,} sequences (qid) came as {sums.sequences:,} pieces: some are split between shards; "

@@ -6,7 +6,7 @@ Row state, all but `begins` only where there is a line search: `begins` 1 in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -62,6 +62,7 @@ class _DataPass:
         return path
 
     def _cut(self, sums: SequenceSums, chunk: Chunk, starts: np.ndarray, target: np.ndarray, path: np.ndarray) -> None:
+        assert sums.a is not None
         K = self.risk.classes
         emissions, transitions = sums.a[: -K * K].reshape(-1, K), sums.a[-K * K :].reshape(K, K)
         multiclass.scatter(
@@ -78,7 +79,8 @@ class ScorePass(_DataPass):
     `first` also fills `begins` and `t`, and counts sequences and rows.
     """
 
-    w: np.ndarray = field(kw_only=True)
+    _: KW_ONLY
+    w: np.ndarray
     cut: bool = True
     at_w: bool = False
     first: bool = False

@@ -61,6 +61,7 @@ class StructuredPass:
 
     def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
         assert chunk is not None
+        assert sums.a is not None
         task, w = self.task, self.w
         for number, (x, y) in enumerate(examples(chunk, self.n_features)):
             worst = task.argmax(w, x, y)
@@ -91,8 +92,8 @@ class StructuredOracle(DecomposableOracle):
         self._n_features = runner.feed.data.manifest.statistics.n_features
         super().__init__(runner, task, None, dimension=task.size(self._n_features), C=C, bias=0.0)
 
-    def start(self) -> tuple[Cut, float]:
-        sums = self._read(StructuredPass(self._risk, self._n_features, np.zeros(self.dimension)))
+    def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
+        sums = self._read(StructuredPass(self._risk, self._n_features, np.zeros(self.dimension) if w is None else w))
         self.total_weight = sums.weight
         return self._cut(sums), float(sums.loss.sum())
 
