@@ -6,7 +6,7 @@ Row state, all but `begins` only where there is a line search: `begins` 1 in the
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import numpy as np
