@@ -44,7 +44,7 @@ SETS = {  # C, γ, positive label, columns divided by their largest value, the p
     "ijcnn1": (2.0**5, 2.0, 1, False, (97.27, 96.68)),
     "susy_30k": (2.0**5, 2.0**-7, 1, False, None),
     "covtype_20k": (2.0**7, 2.0**3, 2, True, None),
-    "skin_nonskin": (2.0**5, 2.0**3, 2, True, None),
+    "skin_nonskin": (2.0**5, 2.0**3, 1, True, None),
 }
 METHODS = {"bsca": Bsca, "bsgd": Bsgd}
 POOLED = "covtype_20k"  # its training rows were not drawn like its test rows
@@ -70,6 +70,8 @@ class Data:
             X, T = X @ scale, T @ scale
         n, n_test = min(len(y), most or len(y)), min(len(t), TEST_ROWS)
         taken, tested = random.permutation(len(y))[:n], random.permutation(len(t))[:n_test]
+        if not 0 < np.count_nonzero(y[taken] == positive) < n:
+            sys.exit(f"{name}: the label {positive} is none of its rows, or all")
         self.rows = sp.csr_array(X[taken]), np.where(y[taken] == positive, 1.0, -1.0)
         self.test = sp.csr_array(T[tested]), np.where(t[tested] == positive, 1.0, -1.0)
         sample = np.sort(random.choice(n, min(n, SAMPLE), replace=False))
