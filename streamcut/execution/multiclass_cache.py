@@ -20,7 +20,7 @@ class ClassesCache(RowCache):
         super().__init__(size)
         self._goal = np.empty(size.rows, np.int64)
         self._share, self._before = np.empty((size.rows, classes)), np.empty((size.rows, classes))
-        self._room: tuple[np.ndarray, ...] = np.empty(classes), np.empty(classes), np.empty(classes, np.int64)
+        self._room = np.empty(classes), np.empty(classes), np.empty(classes, np.int64)
 
     def _arrays(self) -> tuple[np.ndarray | None, ...]:
         return *super()._arrays(), self._goal
@@ -29,15 +29,17 @@ class ClassesCache(RowCache):
         multiclass_dual.keep(kept, *self._arrays())
 
     def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[float, int, float]:
-        n = self.n
+        n, (new, room, moved) = self.n, self._room
         return multiclass_dual.sweep(
             self._order, self._indptr, self._indices, self._data, self._weight[:n], self._square[:n], self._share[:n],
-            self._goal[:n], C, bias, self._slack, w.reshape(-1, self._share.shape[1]), *self._room,
+            self._goal[:n], C, bias, self._slack, w.reshape(-1, len(new)), new, room, moved,
         )  # fmt: skip
 
     def _settle(self, part: slice, slot: int, *where) -> None:
-        past = np.empty(self._share.shape[1], np.uint16)
+        before, after, moved = self._room
+        bias, vector, scalar, codes, cuts, sums = where
+        past = np.empty(len(before), np.uint16)
         multiclass_dual.settle(
             self._indptr[part.start :], self._indices, self._data, self._number[part], self._weight[part], self._share[part],
-            self._goal[part], slot, *where, past, *self._room,
+            self._goal[part], slot, bias, vector, scalar, codes, cuts, sums, past, before, after, moved,
         )  # fmt: skip

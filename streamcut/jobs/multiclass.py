@@ -31,7 +31,7 @@ from streamcut.units import parse_size
 _DCA_LANE_WORK = 1 << 25  # entries × classes; the number of lanes decides which bits come out, so it is not that of threads
 _DCA_LANES = 4
 _DCA_VECTORS = 8  # dense ones of a worker of bundle-dca: W′, two cuts, those known, a lane ahead, two for sweeps over cached rows
-_CACHED = 0.3  # of the rows, when memory is plenty
+_CACHED = 1.0  # of the rows, when memory is plenty: text of many classes takes 2 passes then, 20 with 0.3
 
 
 @dataclass(frozen=True)
@@ -61,22 +61,22 @@ class MulticlassJob:
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: class and weight, two scores for each class, and the shares of each in the cuts of bundle-dca."""
         statistics, K, dual = manifest.statistics, self.risk.classes, self.solver == "bundle-dca"
-        state, more = 0, []
+        state, own = 0, []
         if self.solver == "cpa":
             block = max(shard.rows for shard in manifest.shards)
-            more.append((f"scores of rows at work, {self.workers} workers × {K} classes", 8 * K * block * self.workers))
+            own.append((f"scores of rows at work, {K} classes", 8 * K * block))
         else:
             state = 4 + 16 * K + 8 * (statistics.weight_sum is not None)
         if dual:
             state += 2 * K * self.max_cuts
-            more.append((f"rows put together, {self.workers} workers", room_bytes(manifest, K) * self.workers))
+            own.append(("rows put together", room_bytes(manifest, K)))
         return Needs(
             dimension=(statistics.n_features + (self.options.bias != 0.0)) * K,
             max_cuts=self.max_cuts,
             vectors=_DCA_VECTORS if dual else 1,
             row_bytes=state,
             row_cache=self._cache_wanted(manifest),
-            more=tuple(more),
+            per_worker=tuple(own),
         )
 
     def _cache_wanted(self, manifest: Manifest) -> tuple[int, int]:

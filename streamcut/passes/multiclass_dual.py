@@ -19,6 +19,7 @@ from streamcut.jit import inlined, kernel
 ONE = 65535  # the code of share 1
 _NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
 _NOT_FREE = 1e3  # added to the keys of rows whose share is all one class's: the others come first, whatever their scores
+_FAR = 1.0  # a row at rest whose class leads by so much is never cached: it would be swept to no end
 _AT_REST = -1.0
 _FEW = 8  # all classes together take about as long as an eighth of them one by one
 _TINY = 1e-200  # the dual along a row is as good as straight below this curvature
@@ -313,7 +314,7 @@ def _score_group(group, indptr, indices, data, target, z_b, kappa, slots, parts,
             lead = _lead(t, z[i], share)
             if lead > 0.0:
                 _encode(t, share, codes[i, dual])
-                keys[i] = lead + _NOT_FREE
+                keys[i] = lead + _NOT_FREE if lead < _FAR else np.inf
                 share[0] = _AT_REST
     return bad
 
