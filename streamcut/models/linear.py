@@ -9,14 +9,14 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import UsageError
-from streamcut.models.certificate import Certificate, StopReason, Witness
+from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.labels import positive_rows
-from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
+from streamcut.models.model import CertifiedModel, certificate_from, checked, common_from
 from streamcut.passes import linear
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel(Model):
+class LinearModel(CertifiedModel):
     """score(x) = ⟨weights, x⟩ + intercept; the positive label when it is above 0.
 
     weights      float64 (n_features,)
@@ -49,20 +49,6 @@ class LinearModel(Model):
         if not self.bias:
             return self.weights
         return np.append(self.weights, self.intercept / self.bias)
-
-    @property
-    def converged(self) -> bool:
-        return self.certificate.converged
-
-    @property
-    def stop_reason(self) -> StopReason:
-        return self.certificate.stop_reason
-
-    def in_words(self) -> str:
-        return self.certificate.in_words()
-
-    def result(self) -> dict[str, Any]:
-        return certificate_result(self.certificate)
 
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
         scores = np.empty(chunk.n_rows)

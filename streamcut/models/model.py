@@ -126,6 +126,26 @@ class Model(ABC):
         return Chunk(rows.indptr.astype(np.int64), rows.indices, rows.data, np.zeros(rows.shape[0]))
 
 
+class CertifiedModel(Model):
+    """A model with a `certificate`, which says it all."""
+
+    certificate: Certificate
+
+    @property
+    def converged(self) -> bool:
+        return self.certificate.converged
+
+    @property
+    def stop_reason(self) -> StopReason:
+        return self.certificate.stop_reason
+
+    def in_words(self) -> str:
+        return self.certificate.in_words()
+
+    def result(self) -> dict[str, Any]:
+        return certificate_result(self.certificate)
+
+
 def common_parts(model: Model) -> dict[str, Any]:
     """What all models have in common, by field."""
     return {name: getattr(model, name) for name in (*COMMON, "sigmoid")}

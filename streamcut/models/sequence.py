@@ -11,7 +11,7 @@ from streamcut.chunk import Chunk, group_starts
 from streamcut.errors import BadInputError
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
-from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from, common_parts
+from streamcut.models.model import CertifiedModel, Model, certificate_from, checked, common_from, common_parts
 from streamcut.passes import multiclass
 from streamcut.risks.sequence import SequenceRisk
 
@@ -61,7 +61,7 @@ class ChainModel(Model):
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceModel(ChainModel):
+class SequenceModel(ChainModel, CertifiedModel):
     """A labelling scores Σ_t ⟨weights[:, y_t], x_t⟩ + intercepts[y_t] + Σ_t transitions[y_t−1, y_t]; the best one is predicted.
 
     weights      float64 (n_features, K)
@@ -82,20 +82,6 @@ class SequenceModel(ChainModel):
     @property
     def n_features(self) -> int:
         return len(self.weights)
-
-    @property
-    def converged(self) -> bool:
-        return self.certificate.converged
-
-    @property
-    def stop_reason(self) -> StopReason:
-        return self.certificate.stop_reason
-
-    def in_words(self) -> str:
-        return self.certificate.in_words()
-
-    def result(self) -> dict[str, Any]:
-        return certificate_result(self.certificate)
 
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
         scores = np.empty((chunk.n_rows, len(self.labels)))
