@@ -194,6 +194,11 @@ class TrainOptions:
         for name in ("sweeps", "seed"):
             self._check(name, "a whole number, 0 or above", lambda value: value >= 0 and value == int(value))
 
+    def has(self, name: str) -> bool:
+        """Whether option `name` means something to the solver and the task."""
+        task = "binary" if self.task == "auto" else self.task
+        return self.chosen_solver in _OF_SOLVERS.get(name, SOLVERS) and task in _OF_TASKS.get(name, TASKS)
+
     def _check_fit(self) -> None:
         """Every option that was given must mean something to the task and the solver."""
         solver, task = self.chosen_solver, "binary" if self.task == "auto" else self.task

@@ -45,6 +45,8 @@ _JOBS = {  # by the task, or the family of solvers
     "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),
     "sampled": ("streamcut.jobs.sampled", "SampledJob"),
 }
+_SIZES = ("max_cuts", "budget", "samples")  # options that memory grows with
+_SIZES_GIVEN = ("batch", "nystroem", "row_cache", "kernel_cache")  # and those whose default is the least
 
 
 def train(
@@ -211,7 +213,7 @@ class Session:
             connection = dask_runner.connect(self._scheduler, workers=job.workers, deadline=chosen.deadline)
             self._cluster = cluster = self._stack.enter_context(connection)
             cluster.prepare(self.dataset, scratch, job.warm_up)
-            lines = needs.dimension, needs.max_cuts, needs.row_bytes, needs.vectors, more
+            lines = needs.dimension, needs.max_cuts, needs.row_bytes, needs.vectors, more, needs.per_worker
             self.plan = cluster.plan(dask_runner.Needs(manifest, job.lanes, *lines), budget=budget)
             self.runner = dask_runner.DaskRunner(cluster, self.dataset, job.lanes, scratch=scratch, stop=self.stop)
         else:
@@ -227,6 +229,8 @@ class Session:
                 vectors=needs.vectors,
                 row_cache=needs.row_cache,
                 more=more,
+                per_worker=needs.per_worker,
+                lower=lowerable(chosen, job.workers),
             )
             row_state = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
             feed = Feed(self.dataset, self.plan.pinned)
@@ -234,6 +238,13 @@ class Session:
         self._stack.enter_context(self.runner)
         if self._on_plan is not None:
             self._on_plan(self.plan)
+
+
+def lowerable(options: TrainOptions, workers: int) -> tuple[str, ...]:
+    """The options that can be lowered when memory is short."""
+    names = [name for name in _SIZES if options.has(name)]
+    names += [name for name in _SIZES_GIVEN if getattr(options, name) != TrainOptions.__dataclass_fields__[name].default]
+    return tuple(f"--{name.replace('_', '-')}" for name in [*names, *["workers"] * (workers > 1)])
 
 
 def job_class(options: TrainOptions) -> type[Job]:

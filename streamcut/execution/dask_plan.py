@@ -34,7 +34,8 @@ class Member:
 class Needs:
     """What a run needs: length of w, cuts of the bundle, bytes of a row's state, vectors of that length in a partial sum.
 
-    more  (what, bytes) of what else the client keeps
+    more        (what, bytes) of what else the client keeps
+    per_worker  (what, bytes) of what else each thread of a worker does
     """
 
     manifest: Manifest
@@ -44,6 +45,7 @@ class Needs:
     row_bytes: int
     vectors: int = 1
     more: tuple[tuple[str, int], ...] = ()
+    per_worker: tuple[tuple[str, int], ...] = ()
 
     def client(self, base: int, threads: int) -> list[tuple[str, int]]:
         """(what, bytes) for the process that runs the solver on a cluster of so many `threads`."""
@@ -61,12 +63,13 @@ class Needs:
         """(what, bytes) for a worker process, without pinned shards."""
         bounds = self.lanes.bounds
         longest = max(stop - start for start, stop in pairwise(bounds))
-        block = max(ROW_BLOCK, *(shard.rows for shard in self.manifest.shards))
+        block = min(longest, max(ROW_BLOCK, *(shard.rows for shard in self.manifest.shards)))
         t = member.threads
         sums = (LANES_AHEAD + 1) * t * self.vectors
         return [
             ("interpreter, libraries, kernels", member.base),
             (f"weights and sums (2 + {sums}) × {self.dimension:,}", (2 + sums) * 8 * self.dimension),
+            *[(f"{what}, {t} threads", t * size) for what, size in self.per_worker],
             (f"row state of a lane, {self.row_bytes} bytes × {longest:,} rows × {t} threads", t * self.row_bytes * longest),
             (f"rows at work, {t} threads", t * block * _TEMPORARIES),
             (f"buffers of {t} threads", t * buffer_bytes(self.manifest)),

@@ -66,13 +66,15 @@ def plan_memory(
     vectors: int = 1,
     row_cache: tuple[int, int] = (0, 0),
     more: tuple[tuple[str, int], ...] = (),
+    per_worker: tuple[tuple[str, int], ...] = (),
+    lower: tuple[str, ...] = ("--max-cuts", "--workers"),
 ) -> MemoryPlan:
     """Divide `budget` bytes. `base` is the process as it stands, its kernels loaded; `row_bytes` the row state of one row.
 
     First what must be, then the row state (on disk if it does not fit), then the row cache, of which `row_cache` gives the
     least and the most bytes, then as many pinned shards as fit. `vectors` are the dense ones of a worker; `more` are (what,
-    bytes) of what else the job keeps. `in_memory`: the rows are the caller's arrays, counted in `base` already.
-    Raises MemoryBudgetError with the minimum.
+    bytes) of what else the job keeps, `per_worker` of what else each worker does. `in_memory`: the rows are the caller's arrays,
+    counted in `base` already. Raises MemoryBudgetError with the minimum, and `lower`, the options that make it less.
     """
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
@@ -84,6 +86,7 @@ def plan_memory(
         (f"weights and sums (8 + {vectors} × {workers} workers) × {dimension:,} features", (8 + vectors * workers) * vector),
         *[(f"bundle of {max_cuts} cuts × {dimension:,} features", (max_cuts + 1) * vector)] * (max_cuts >= 0),
         *more,
+        *[(f"{what}, {workers} workers", workers * size) for what, size in per_worker],
         (f"rows at work, {workers} workers", workers * block * (_TEMPORARIES + row_bytes)),
         ("slack", _SLACK),
     ]
@@ -91,19 +94,19 @@ def plan_memory(
     if least > 0:
         lines.append(("row cache", least))
     row_state = (f"row state, {row_bytes} bytes × {n_rows:,} rows", row_bytes * n_rows)
+    in_rows = [row_state] * (row_bytes > 0)
     if not in_memory:
         longest = max(length for shard in manifest.shards for length in (a.stored_bytes for a in shard.arrays.values()))
         reading = ("reading", workers * longest)
-        complete = [*lines, row_state, reading, *_more_cache(least, most)]
+        complete = [*lines, *in_rows, reading, *_more_cache(least, most)]
         if _sum(complete) + sum(sizes) <= budget:  # nothing is ever read again, no worker needs buffers
             return MemoryPlan(budget, tuple(complete), everything, sum(sizes), row_cache=most)
         lines.append((f"buffers of {workers} workers", workers * buffer_bytes(manifest)))
     mapped = workers * min(row_bytes // 8, _ROW_ARRAYS) * SPILLED_BYTES
-    in_files = (f"{row_state[0]}, in scratch files", mapped)
     spilled = mapped < row_state[1] and _sum([*lines, row_state]) > budget
-    lines.append(in_files if spilled else row_state)
+    lines += [(f"{row_state[0]}, in scratch files", mapped)] if spilled else in_rows
     if _sum(lines) > budget:
-        raise _refusal(budget, lines)
+        raise _refusal(budget, lines, [*lower, *["the shard size at `convert`"] * (not in_memory)])
     most = min(most, least + budget - _sum(lines))
     lines.extend(_more_cache(least, most))
     if in_memory:
@@ -124,11 +127,11 @@ def _sum(lines: list[tuple[str, int]]) -> int:
     return sum(size for _, size in lines)
 
 
-def _refusal(budget: int, lines: list[tuple[str, int]]) -> MemoryBudgetError:
+def _refusal(budget: int, lines: list[tuple[str, int]], lower: list[str]) -> MemoryBudgetError:
     least = _sum(lines) + _SPREAD
     shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"  # as --memory takes it, rounded up
     parts = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
     return MemoryBudgetError(
         f"--memory {format_bytes(budget)} is too little: this run needs at least {shown} ({parts}). "
-        "Raise --memory, or lower --max-cuts, --workers, or the shard size at `convert`"
+        f"Raise --memory{', or lower ' + ' or '.join(lower) if lower else ''}"
     )

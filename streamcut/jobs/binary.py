@@ -78,7 +78,7 @@ class BinaryJob:
             vectors=_DCA_VECTORS if dual else 1,
             row_bytes=16 * (self.solver != "cpa") + 8 * self.risk.weighted(statistics.weight_sum is not None) + shares,
             row_cache=self._cache_wanted(manifest),
-            more=(("rows put together", self.workers * batch_bytes(manifest)),) if dual else (),
+            per_worker=(("rows put together", batch_bytes(manifest)),) if dual else (),
         )
 
     def _cache_wanted(self, manifest: Manifest) -> tuple[int, int]:

@@ -22,6 +22,7 @@ class Needs:
     row_bytes   row state of one row
     row_cache   (least, most) bytes for copies of rows
     more        (what, bytes) of anything else
+    per_worker  (what, bytes) of anything else that each thread takes, wherever it runs
     """
 
     dimension: int
@@ -30,6 +31,7 @@ class Needs:
     row_bytes: int = 0
     row_cache: tuple[int, int] = (0, 0)
     more: tuple[tuple[str, int], ...] = ()
+    per_worker: tuple[tuple[str, int], ...] = ()
 
 
 class Job(Protocol):

@@ -58,7 +58,7 @@ class RestJob:
             dimension=(statistics.n_features + (self.options.bias != 0.0)) * K,
             max_cuts=self.max_cuts,
             row_bytes=4 + 16 * K + 8 * (statistics.weight_sum is not None),
-            more=((f"scores of rows at work, {self.workers} workers × {K} classes", 8 * K * block * self.workers),),
+            per_worker=((f"scores of rows at work, {K} classes", 8 * K * block),),
         )
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
