@@ -28,7 +28,7 @@ class CacheSize:
     @staticmethod
     def bytes_of_all(manifest: Manifest, row_bytes: int = ROW_BYTES) -> int:
         """Bytes of a cache that holds every row, of which each takes `row_bytes` beside its entries."""
-        index, value = _dtypes(manifest)
+        index, value = entry_dtypes(manifest)
         entry = np.dtype(index).itemsize + (np.dtype(value).itemsize if value else 0)
         return row_bytes * manifest.statistics.n_rows + entry * manifest.statistics.nnz
 
@@ -41,10 +41,10 @@ class CacheSize:
         entries = int(share * statistics.nnz / lanes)
         if rows == 0 or entries < statistics.max_row_nnz:
             return None
-        return cls(rows + 1, entries, *_dtypes(manifest))
+        return cls(rows + 1, entries, *entry_dtypes(manifest))
 
 
-def _dtypes(manifest: Manifest) -> tuple[str, str | None]:
+def entry_dtypes(manifest: Manifest) -> tuple[str, str | None]:
     """The smallest types that hold all feature numbers, and all values (None: they are all 1)."""
     values = {shard.arrays["data"].dtype for shard in manifest.shards if not shard.ones}
     index = "int32" if manifest.statistics.n_features <= 2**31 - 1 else "int64"

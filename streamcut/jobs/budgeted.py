@@ -15,14 +15,13 @@ import scipy.sparse as sp
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.epochs import Epochs, epochs_bytes
-from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import Interrupted, PassRunner
-from streamcut.execution.variance import automatic_gamma
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Needs
+from streamcut.jobs.kernel_choice import chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
@@ -199,14 +198,6 @@ class BudgetedJob:
             vectors = np.zeros((len(kept), problem.n_features))
             vectors[:, : model.n_features] = model.support[kept].toarray()
             filled(slots, coefficients[kept, number], vectors, problem.kernel)
-
-
-def chosen_kernel(options: TrainOptions, feed: Feed) -> Kernel:
-    """The kernel of the options; γ "auto" takes a pass over the data."""
-    if options.kernel == "linear":
-        return Kernel("linear")
-    gamma = automatic_gamma(feed) if isinstance(options.gamma, str) else float(options.gamma)
-    return Kernel(options.kernel, gamma, options.degree, options.coef0)
 
 
 def _support(models: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:

@@ -16,12 +16,13 @@ from streamcut.execution.kernel_columns import Responses, take
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
-from streamcut.execution.whole_data import read_whole, variance, whole_bytes
+from streamcut.execution.whole_data import read_whole, whole_bytes
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.job import Needs
+from streamcut.jobs.kernel_choice import chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import Certificate, StopReason
@@ -128,7 +129,7 @@ class ExactKernelJob:
         raise UsageError(f"checkpoint: {self.options.chosen_solver} writes none; leave it out")
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> KernelModel:
-        kernel = self._kernel(runner.feed)
+        kernel = chosen_kernel(self.options, runner.feed)
         make = self._by_smo if self.options.chosen_solver == "smo" else self._by_rounds
         manifest = runner.feed.data.manifest
         return replace(
@@ -137,17 +138,6 @@ class ExactKernelJob:
             parameters=self.options.as_dict(),
             fingerprint=manifest.fingerprint,
         )
-
-    def _kernel(self, feed: Feed) -> Kernel:
-        options, gamma = self.options, self.options.gamma
-        if options.kernel == "linear":
-            return Kernel("linear")
-        if gamma == "auto":
-            spread = variance(feed)
-            if spread == 0.0:
-                raise BadInputError("gamma: auto cannot tell, for all values of all features are equal; give a number")
-            gamma = 1.0 / (feed.data.manifest.statistics.n_features * spread)
-        return Kernel(options.kernel, float(gamma), options.degree, options.coef0)
 
     def _by_smo(self, runner: PassRunner, progress: Progress, plan: MemoryPlan, kernel: Kernel) -> KernelModel:
         options = self.options

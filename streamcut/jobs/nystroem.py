@@ -8,7 +8,7 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.nystroem import NystroemDataset
 from streamcut.io.dataset import Dataset
 from streamcut.io.stores.buffers import buffer_bytes
-from streamcut.jobs.budgeted import chosen_kernel
+from streamcut.jobs.kernel_choice import chosen_kernel
 
 
 def with_features(data: Dataset, options: TrainOptions) -> NystroemDataset:

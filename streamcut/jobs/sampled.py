@@ -15,8 +15,8 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
 from streamcut.execution.sampled_oracle import CANDIDATES, SampledOracle
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.budgeted import chosen_kernel
 from streamcut.jobs.job import Needs
+from streamcut.jobs.kernel_choice import chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.jobs.sequence import chain
 from streamcut.kernels.kernel import Kernel

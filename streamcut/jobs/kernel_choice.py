@@ -1,0 +1,16 @@
+"""The kernel that the options ask for."""
+
+from __future__ import annotations
+
+from streamcut.config import TrainOptions
+from streamcut.execution.feed import Feed
+from streamcut.execution.variance import automatic_gamma
+from streamcut.kernels.kernel import Kernel
+
+
+def chosen_kernel(options: TrainOptions, feed: Feed) -> Kernel:
+    """The kernel of the options; γ "auto" takes a pass over the data. Raises BadInputError when that has no spread."""
+    if options.kernel == "linear":
+        return Kernel("linear")
+    gamma = automatic_gamma(feed) if isinstance(options.gamma, str) else float(options.gamma)
+    return Kernel(options.kernel, gamma, options.degree, options.coef0)
