@@ -92,6 +92,50 @@ def test_the_minimum_of_a_refusal_is_enough_and_row_state_spills_without_changin
     assert done.returncode == 0
 
 
+FAMILIES = {
+    "roc-area": ["--task", "roc-area"],
+    "f1": ["--loss", "f1"],
+    "multiclass": ["--task", "multiclass"],
+    "multiclass-ocas": ["--task", "multiclass", "--solver", "ocas"],
+    "one-against-rest": ["--task", "multiclass", "--strategy", "one-against-rest"],
+    "ranking": ["--task", "ranking"],
+    "sequence": ["--task", "sequence"],
+    "nystroem": ["--kernel", "rbf", "--gamma", "1", "--nystroem", "20"],
+    "bsca": ["--kernel", "rbf", "--gamma", "1", "--budget", "20"],
+    "sampled-linear": ["--solver", "sampled-linear", "--kernel", "rbf", "--gamma", "1", "--samples", "50"],
+}
+QUERIES = ("ranking", "sequence", "multiclass", "multiclass-ocas", "one-against-rest")
+SHORT = {"bsca": ["--max-time", "2s"], "sampled-linear": ["--max-cuts", "20", "--max-passes", "2"]}
+
+
+@pytest.fixture(scope="module")
+def queries(tmp_path_factory) -> Path:
+    """Rows in queries, with five labels."""
+    store = tmp_path_factory.mktemp("queries") / "ranking.zarr"
+    rows = ["--rows", "150000", "--features", "2000", "--shard-nnz", str(1 << 17)]
+    maker = [sys.executable, str(ROOT / "scripts" / "make_data.py"), str(store), "--kind", "ranking", *rows]
+    assert subprocess.run(maker, capture_output=True).returncode == 0
+    return store
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_least_of_every_kind_of_training_is_enough(stores, queries, tmp_path, family):
+    store = queries if family in QUERIES else stores[1]
+    limits = SHORT.get(family, ["--max-cuts", "20", "--max-passes", "2"])
+    line = [*STREAMCUT, "train", str(store), *FAMILIES[family], *limits, "--model", str(tmp_path / "m.npz"), "--json"]
+    refused = subprocess.run([*line, "--memory", "1MB"], capture_output=True, text=True, timeout=120)
+    assert refused.returncode == ExitCode.MEMORY, refused.stderr
+    assert ", 0 bytes" not in refused.stderr
+    assert ("--max-cuts" in refused.stderr) == (family != "bsca")
+    assert ("--budget" in refused.stderr) == (family == "bsca")
+    assert ("--samples" in refused.stderr) == (family == "sampled-linear")
+    minimum = re.search(r"at least (\d+MB)", refused.stderr)[1]
+    done = subprocess.run([*line, "--memory", minimum], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["peak"] <= result["planned"] <= memory_limit(minimum)
+
+
 LIMITED = """
 import faulthandler, resource, sys
 faulthandler.dump_traceback_later(30, exit=True)

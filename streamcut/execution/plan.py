@@ -133,5 +133,5 @@ def _refusal(budget: int, lines: list[tuple[str, int]], lower: list[str]) -> Mem
     parts = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
     return MemoryBudgetError(
         f"--memory {format_bytes(budget)} is too little: this run needs at least {shown} ({parts}). "
-        f"Raise --memory{', or lower ' + ' or '.join(lower) if lower else ''}"
+        f"Raise --memory{', or lower one of ' * bool(lower)}{', '.join(lower)}"
     )
