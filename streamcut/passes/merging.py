@@ -14,13 +14,14 @@ are looked at that closely.
 """
 
 import math
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from streamcut.jit import fused, fused_inlined, inlined, kernel
 from streamcut.passes.kernel_rows import exponential
+
+HELPERS = "c7071bcf559db644"  # SHA-256 of kernel_rows.py, as in streamcut.passes.budget
 
 GRID = 256  # cells of the table of h in each direction: m in [1/2, 1] and κ in [0, 1]
 _BITS, _OCTAVES = 6, 24  # the table of least degradations: cells of κ between powers of 2, and powers of 2 (below, one cell) …
@@ -122,11 +123,11 @@ def best_h(tables, m, kappa):
         return 1.0 - h, s
     if kappa <= 0.0 or m >= 1.0:
         return 1.0, m
-    h = _lookup(tables.h, m, kappa)
     log_kappa = math.log(kappa)
     half, goal = -0.5 * log_kappa, 0.5 * math.log(m / (1.0 - m))
-    if m > 0.5 or half > 1.0:  # else h is 1/2, where the equation can be flat
-        u = 2.0 * h - 1.0
+    h = 0.5
+    if m > 0.5 or half > 1.0:  # else the maximum is there, where the equation can be flat
+        u = 2.0 * _lookup(tables.h, m, kappa) - 1.0
         for _ in range(_NEWTON):
             u = min(max(u, 1e-12), 1.0 - 1e-15)
             step = (0.5 * math.log((1.0 + u) / (1.0 - u)) - half * u - goal) / (1.0 / (1.0 - u * u) - half)
@@ -209,9 +210,8 @@ def _fill_least(edges, tables):
             tables.least[i * _KAPPAS + j] = _merged(1.0 - m, m, edges[j], tables)[0] / ((1.0 - m) * (1.0 - m))
 
 
-@cache
 def merging_tables() -> Tables:
-    """The tables, made once and never written to again."""
+    """The tables, which nobody writes to again."""
     tables = Tables(np.empty((GRID + 2, GRID + 2)), np.full(_NOWHERE + 1, np.inf))
     _fill_h(tables.h)
     edges = ((np.arange(1, _KAPPAS + 1) + _LOWEST) << (23 - _BITS)).astype(np.int32).view(np.float32)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -26,6 +27,7 @@ from streamcut.solvers.progress import Progress
 
 MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}
 _STEPS = 8192  # rows between two looks at the clock and at who wants to stop
+_tables = cache(merging_tables)  # one for all models
 Damping = tuple[int, int]  # steps get smaller from that number on, and are nothing at this one
 _AT_ONCE = 256  # vectors whose kernel values with all others are held at once
 _KEPT = ("beta", "square", "source", "K", "counts", "sums")  # of Slots: what a checkpoint keeps beside the vectors
@@ -128,7 +130,7 @@ def new_slots(problem: Problem, budget: int | None, mode: int) -> Slots:
         aligned_zeros(d, -(-slots // 8) * 8), np.zeros((0 if mode == passes.KEEP else slots, d)), np.zeros(slots),
         aligned_zeros(slots), np.full(slots, -1, np.int64), np.zeros((matrix, matrix)), counts, np.zeros(passes.SUMS),
         aligned_zeros(slots), aligned_zeros(slots), np.empty(d, np.int32), np.empty(d), np.empty(slots, np.int32),
-        merging_tables(),
+        _tables(),
     )  # fmt: skip
 
 
