@@ -128,11 +128,11 @@ class MulticlassJob:
         self, solution: Solution, C: float, *, oracle: MulticlassOracle, manifest: Manifest, row_cache: int
     ) -> MulticlassModel:
         options = replace(self.options, C=C, lanes=len(self.lanes))
-        if self.solver == "bundle-dca":
-            options = replace(options, row_cache=f"{row_cache}B")
         W = solution.w.reshape(-1, self.risk.classes)
-        return multiclass_model(W, options, self.risk.labels, (certificate(solution, oracle.c_bar, options),),
-                                self.solver, solution.history, manifest)  # fmt: skip
+        certificates = (certificate(solution, oracle.c_bar, options),)
+        model = multiclass_model(W, options, self.risk.labels, certificates, self.solver, solution.history, manifest)
+        fixed = {"row_cache": f"{row_cache}B"} if self.solver == "bundle-dca" else {}
+        return replace(model, parameters={**model.parameters, **fixed})
 
     def warm_up(self, manifest: Manifest) -> None:
         y = np.resize(self.risk.labels, 8)
