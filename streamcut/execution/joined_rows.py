@@ -5,6 +5,8 @@ New arrays each time would cost page faults, and the allocator keeps much of wha
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from streamcut.chunk import Chunk
@@ -48,7 +50,7 @@ class JoinedRows:
     def chunk(self) -> Chunk:
         """What was added, as views that are good until the next `begin`."""
         lengths = {"indptr": self._rows + 1, "indices": self._entries, "data": self._entries}
-        views = {name: array[: lengths.get(name, self._rows)] for name, array in self._room.items()}
+        views: dict[str, Any] = {name: array[: lengths.get(name, self._rows)] for name, array in self._room.items()}
         return Chunk(**{"data": None, **views}, first_row=self._first_row)
 
     def _array(self, name: str, dtype: np.dtype | type, kind: int) -> np.ndarray:
