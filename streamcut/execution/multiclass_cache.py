@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
-from streamcut.passes import multiclass_dual
+from streamcut.passes import multiclass_cache
 
 
 def row_bytes(classes: int) -> int:
@@ -26,11 +26,11 @@ class ClassesCache(RowCache):
         return *super()._arrays(), self._goal
 
     def _keep(self, kept: np.ndarray) -> None:
-        multiclass_dual.keep(kept, *self._arrays())
+        multiclass_cache.keep(kept, *self._arrays())
 
     def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[float, int, float]:
         n, (new, room, moved) = self.n, self._room
-        return multiclass_dual.sweep(
+        return multiclass_cache.sweep(
             self._order, self._indptr, self._indices, self._data, self._weight[:n], self._square[:n], self._share[:n],
             self._goal[:n], C, bias, self._slack, w.reshape(-1, len(new)), new, room, moved,
         )  # fmt: skip
@@ -39,7 +39,7 @@ class ClassesCache(RowCache):
         before, after, moved = self._room
         bias, vector, scalar, codes, cuts, sums = where
         past = np.empty(len(before), np.uint16)
-        multiclass_dual.settle(
+        multiclass_cache.settle(
             self._indptr[part.start :], self._indices, self._data, self._number[part], self._weight[part], self._share[part],
             self._goal[part], slot, bias, vector, scalar, codes, cuts, sums, past, before, after, moved,
         )  # fmt: skip

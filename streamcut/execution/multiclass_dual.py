@@ -27,7 +27,7 @@ from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
-from streamcut.passes import multiclass_dual, vectors
+from streamcut.passes import multiclass_cache, multiclass_dual, vectors
 from streamcut.risks.crammer_singer import CrammerSinger
 
 _VISITS = 5  # steps for each row of a group while it is in cache, as long as its share is divided
@@ -199,7 +199,7 @@ class DualPass:
             lane = self.bounds[int(np.searchsorted(self.bounds, first_row, side="right")) - 1]
 
             def offered(first: int, *cache) -> tuple[int, int]:
-                return multiclass_dual.offer(first, *csr, target, u, keys, codes, now.dual, self.bias, first_row, *cache)
+                return multiclass_cache.offer(first, *csr, target, u, keys, codes, now.dual, self.bias, first_row, *cache)
 
             self.caches[lane].fill(offered, chunk.n_rows)
 
