@@ -1,4 +1,4 @@
-"""Choosing parameters: a grid of C and, for kernels, γ and the budget, on validation data or by cross-validation."""
+"""Choosing parameters: a grid of C and, for kernels, γ, the budget and ν, on validation data or by cross-validation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamcut.selection import Tried, measured, train_path
 from streamcut.solvers.progress import Observer
 from streamcut.training import checked, job_class, opened, train
 
-GRID = ("C", "gamma", "budget")
+GRID = ("C", "gamma", "budget", "nu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def tune(
 ) -> Tuned:
     """Train a model for every point of `grid` and return the best.
 
-    grid        {"C": values, "gamma": values, "budget": values}, any of them
+    grid        {"C": values, "gamma": values, "budget": values, "nu": values}, any of them
     validation  data that all models are measured on; the best of them comes out
     folds       instead: the shards are dealt to so many folds, each is held out once, and the best options are trained with
                 again, on everything. Folds are trained one after the other and share no passes

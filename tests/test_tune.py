@@ -99,6 +99,14 @@ def test_kernels_gamma_and_budget(stores):
     assert evaluate(alone, validation).accuracy == found.best.mean
 
 
+def test_a_path_over_nu(stores):
+    data, validation = stores
+    found = tune(data, {"nu": [0.01, 0.2]}, validation=validation, kernel="rbf", gamma=0.05, solver="sbp")
+    assert [cell.options["nu"] for cell in found.cells] == [0.01, 0.2]
+    alone = [streamcut.train(data, nu=nu, kernel="rbf", gamma=0.05, solver="sbp") for nu in (0.01, 0.2)]
+    assert [cell.mean for cell in found.cells] == [evaluate(model, validation).accuracy for model in alone]
+
+
 def test_measures_of_the_task():
     X, _ = arrays()
     groups = np.repeat(np.arange(60), 10)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streamcut.selection import Tried
     from streamcut.tuning import Cell
 
-_OWN = ("C", "gamma", "budget", "validation", "choose_by", "target")
+_OWN = ("C", "gamma", "budget", "nu", "validation", "choose_by", "target")
 _CHECKPOINTS = ("folder", "every", "iterations", "checkpoint_required", "resume")
 
 
@@ -38,6 +38,7 @@ def _training_options(command: Callable) -> Callable:
 @click.option("--C", "C", type=Numbers(), default="1", show_default=True, metavar="NUMBER[,…]", help="Values of C.")
 @click.option("--gamma", type=Numbers(), metavar="NUMBER[,…]", help="Kernels: values of γ.")
 @click.option("--budget", type=Numbers(), metavar="VECTORS[,…]", help="bsca, bsgd: numbers of support vectors.")
+@click.option("--nu", type=Numbers(), metavar="NUMBER[,…]", help="sbp: values of ν, in place of C.")
 @click.option("--validation", metavar="DATA", help="Store that every model is measured on.")
 @click.option("--folds", type=click.IntRange(2), help="Instead: hold out each of so many parts of the shards once.")
 @click.option("--choose-by", metavar="MEASURE", help="Of `evaluate`; the first that the task has unless given.")
@@ -52,6 +53,7 @@ def command(
     C: tuple[float, ...],
     gamma: tuple[float, ...] | None,
     budget: tuple[float, ...] | None,
+    nu: tuple[float, ...] | None,
     validation: str | None,
     folds: int | None,
     choose_by: str | None,
@@ -61,7 +63,7 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Train on the store DATA for every combination of --C, --gamma and --budget, and write the best model.
+    """Train on the store DATA for every combination of --C, --gamma, --budget and --nu, and write the best model.
 
     With --validation all models are measured on that store. With --folds they are measured on shards that were left out, and the
     best combination is trained with once more, on everything; the rows should be in random order (`convert --shuffle`).
@@ -74,6 +76,7 @@ def command(
       streamcut tune train.zarr --model best.npz --C 0.01,0.1,1,10 --validation test.zarr
       streamcut tune train.zarr --model best.npz --C 0.01,0.1,1,10 --folds 5 --choose-by roc_auc
       streamcut tune train.zarr --model best.npz --C 1,10 --kernel rbf --gamma 0.01,0.1 --budget 200,500 --folds 3
+      streamcut tune train.zarr --model best.npz --kernel rbf --gamma 0.05 --solver sbp --nu 0.005,0.01 --folds 3
     """
     refuse_existing(model_path, "--model", force)
     if plot is not None:
@@ -96,7 +99,8 @@ def command(
             options = "  ".join(f"{name} {value:g}" for name, value in point.items())
             note(f"{where}{options}  {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s")
 
-    grid = {name: values for name, values in (("C", C), ("gamma", gamma), ("budget", budget)) if values is not None}
+    asked = {"C": C, "gamma": gamma, "budget": budget, "nu": nu}
+    grid = {name: values for name, values in asked.items() if values is not None}
     with signals.deferred() as stop:
         try:
             found = tune(data, grid, validation=validation, folds=folds, measure=choose_by, on_model=show, stop=stop, **options)
