@@ -237,7 +237,7 @@ def test_shards_workers_and_memory_do_not_change_a_bit(solver, weights):
     X, y, u = problem(5000, 40, density=0.2, weights=weights, dtype=np.float32)
     solver = {**solver, "lanes": 5}
     base = train(MemoryDataset(X, y, weight=u), workers=1, **solver)
-    for shard_nnz, options in ((997, {"workers": 2}), (5000, {"scheduler": "sync"}), (20_000, {"workers": 2, "memory": "1GB"})):
+    for shard_nnz, options in ((997, {"workers": 2}), (5000, {"scheduler": "sync"}), (20_000, {"workers": 2, "memory": "3GB"})):
         same(base, train(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), **options, **solver))
 
 

@@ -176,7 +176,7 @@ def test_what_no_training_starts_from(saved, tmp_path):
     with pytest.raises(NotFoundError, match="cannot read"):
         train(data(), warm_start=str(tmp_path / "none.npz"))
     save_model(replace(model, labels=None, task="ranking"), other)
-    with pytest.raises(UsageError, match="a model of task ranking by ocas"):
+    with pytest.raises(UsageError, match="a model of task ranking by bundle-dca"):
         train(data(), warm_start=other)
     save_model(replace(model, witness=Witness(model.witness.a, model.witness.b + 1.0)), other)
     with pytest.raises(UsageError, match="does not hold on this data"):
