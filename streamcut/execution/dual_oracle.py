@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.bundle import Merge
-from streamcut.execution.dual_passes import Ascent, DualPass, DualSums, MergePass, SweepPass
+from streamcut.execution.dual_passes import Ascent, DualPass, MergePass, SweepPass
 from streamcut.execution.joined_rows import joined_bytes
-from streamcut.execution.oracle import Cut, LinearOracle
+from streamcut.execution.oracle import Cut, DecomposableOracle, LinearOracle
 from streamcut.execution.row_cache import CacheSize, RowCache
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Pass, PassRunner
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.passes import vectors
 from streamcut.risks.hinge import Hinge
@@ -31,41 +31,40 @@ def batch_bytes(manifest: Manifest) -> int:
     return joined_bytes(manifest, _BATCH * group_rows(manifest.statistics))
 
 
-class DualOracle(LinearOracle):
-    """A linear oracle that also does dual coordinate ascent.
+class DualAscent(DecomposableOracle):
+    """What oracles of dual coordinate ascent share: passes that take two cuts, summed from what changed, and caches.
 
-    Rows remember their shares in `max_cuts` cuts. Every lane has a cache of `size` (None: none), which is swept at most `sweeps`
-    times after each pass.
+    Rows remember their shares in the cuts of the bundle: the row state's `codes`.
     """
 
-    def __init__(
-        self, runner: PassRunner, risk: Hinge, *, C: float, bias: float, max_cuts: int, size: CacheSize | None, sweeps: int
-    ) -> None:
-        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
-        runner.row_state.add("codes", np.uint16, (max_cuts,))
-        self._group = group_rows(runner.feed.data.manifest.statistics)
-        self._sweeps = sweeps
+    def prepare(
+        self, work: Callable[..., Pass], merging: Callable[[list[Merge]], Pass], caches: Mapping[int, RowCache], *,
+        group: int, batch: int, sweeps: int,
+    ) -> None:  # fmt: skip
+        """`work(ascent, order, places, last, caches, bounds, first)` and `merging(merges)` are the passes of the loss.
+
+        Rows are visited in random order in groups of `group`, and these in batches of `batch`. `caches`, by the first row of
+        their lane, are swept at most `sweeps` times after each pass.
+        """
+        self._work, self._merging, self._caches = work, merging, caches
+        self._group, self._batch, self._sweeps = group, batch, sweeps
         self._last: tuple[int, int] | None = None  # slots of the cuts whose sums are known, while rows remember their shares
-        self._sums = DualSums(np.empty(0), np.empty((0, 0)))  # of that pass
-        self._caches = {} if size is None or sweeps == 0 else {start: RowCache(size) for start in runner.lanes.bounds[:-1]}
-        self._limits = [np.inf] * len(self._caches)  # of the last whole pass: one that is broken off leaves nothing behind
+        self._sums: Any = None  # of that pass
+        self._limits = [np.inf] * len(caches)  # of the last whole pass: one that is broken off leaves nothing behind
 
     def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
-        """One pass: the margins of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
+        """One pass: the scores of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
 
-        Each is Σ π_i (−y_i x_i, 1) with 0 ≤ π_i ≤ u_i / M, summed from its shares alone: valid whatever rows remembered.
+        Each is summed from its shares alone, whose bounds the kernels keep: valid whatever rows remembered.
         """
         for cache, limit in zip(self._caches.values(), self._limits, strict=True):
             cache.begin(limit)
         rng = np.random.default_rng(self.passes)
-        order, places = rng.permutation(self._group), rng.permutation(_BATCH)
+        order, places = rng.permutation(self._group), rng.permutation(self._batch)
         if self._last is not None and {ascent.cut, ascent.dual} & set(self._last):
             self._last = None
-        work = DualPass(
-            self._risk, self._grids, self.C, self._bias, ascent, order, places, self._last or (-1, -1),
-            self._caches, self._runner.lanes.bounds, first,
-        )  # fmt: skip
-        sums = self._read(work)
+        bounds = self._runner.lanes.bounds
+        sums = self._read(self._work(ascent, order, places, self._last or (-1, -1), self._caches, bounds, first))
         if self._last is not None:
             vectors.add(sums.cuts.reshape(-1), self._sums.cuts.reshape(-1))
             sums.b += self._sums.b
@@ -73,16 +72,17 @@ class DualOracle(LinearOracle):
             self.total_weight = sums.weight
         if self._caches:
             self._sweep(ascent, sums)
+        sums.w = None
         M = self.total_weight
         self._last, self._sums = (ascent.cut, ascent.dual), sums
-        return Cut(sums.cuts[0] / M, float(sums.b[0] / M)), Cut(sums.cuts[1] / M, float(sums.b[1] / M))
+        return Cut(sums.cuts[0].reshape(-1) / M, float(sums.b[0] / M)), Cut(sums.cuts[1].reshape(-1) / M, float(sums.b[1] / M))
 
     def follow(self, merges: list[Merge]) -> None:
         """Rows' shares follow the bundle's merges. The data is not read."""
         if self._last is not None and any(merge.into in self._last for merge in merges):
             self._last = None
         if merges:
-            self._runner.run(MergePass(merges))
+            self._runner.run(self._merging(merges))
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
@@ -93,12 +93,32 @@ class DualOracle(LinearOracle):
         self._last = None
         self._limits = numbers["cache_limits"]
 
-    def _sweep(self, ascent: Ascent, sums: DualSums) -> None:
+    def _sweep(self, ascent: Ascent, sums: Any) -> None:
         sweep_caches(self._runner, self._caches, sums.w, self.C, self._bias, self.passes, self._sweeps, ascent.enough)
         self._limits = [cache.limit for cache in self._caches.values()]
         codes, grids = self._runner.rows["codes"], (self._grids.vector, self._grids.weight)
         for cache in self._caches.values():
             cache.settle(ascent.dual, self._bias, grids, codes, sums.cuts, sums.b, self.release)
+
+
+class DualOracle(DualAscent, LinearOracle):
+    """A linear oracle that also does dual coordinate ascent: cuts are Σ π_i (−y_i x_i, 1) with 0 ≤ π_i ≤ u_i / M.
+
+    Rows remember their shares in `max_cuts` cuts. Every lane has a cache of `size` (None: none), which is swept at most `sweeps`
+    times after each pass.
+    """
+
+    def __init__(
+        self, runner: PassRunner, risk: Hinge, *, C: float, bias: float, max_cuts: int, size: CacheSize | None, sweeps: int
+    ) -> None:
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
+        runner.row_state.add("codes", np.uint16, (max_cuts,))
+        caches = {} if size is None or sweeps == 0 else {start: RowCache(size) for start in runner.lanes.bounds[:-1]}
+        group = group_rows(runner.feed.data.manifest.statistics)
+        self.prepare(self._pass, MergePass, caches, group=group, batch=_BATCH, sweeps=sweeps)
+
+    def _pass(self, *now: Any) -> DualPass:
+        return DualPass(self._risk, self._grids, self.C, self._bias, *now)
 
 
 def sweep_caches(

@@ -6,7 +6,6 @@ cut's slot in the bundle (streamcut.passes.multiclass_dual).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,14 +14,13 @@ import numpy as np
 from streamcut.bundle.bundle import Merge
 from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
-from streamcut.execution.dual_oracle import sweep_caches
+from streamcut.execution.dual_oracle import DualAscent
 from streamcut.execution.dual_passes import Ascent
 from streamcut.execution.joined_rows import joined_bytes
 from streamcut.execution.linear_passes import Grids, RowPass
 from streamcut.execution.multiclass_cache import ClassesCache
 from streamcut.execution.multiclass_oracle import MulticlassOracle
 from streamcut.execution.multiclass_passes import targets
-from streamcut.execution.oracle import Cut
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
@@ -48,11 +46,11 @@ def room_bytes(manifest: Manifest, classes: int) -> int:
     return 8 * group * (classes + 2) + joined_bytes(manifest, _BATCH * group)
 
 
-class MulticlassDualOracle(MulticlassOracle):
+class MulticlassDualOracle(DualAscent, MulticlassOracle):
     """A multiclass oracle that also does dual coordinate ascent.
 
-    Rows remember their shares in `max_cuts` cuts. Every lane has a cache of `size` (None: none), which is swept at most `sweeps`
-    times after each pass.
+    Cuts are Σ_i Σ_k π_ik ((e_k − e_{y_i}) x_iᵀ, 1) over k ≠ y_i with π_ik ≥ 0, Σ_k π_ik ≤ u_i / M. Rows remember their shares in
+    `max_cuts` cuts. Every lane has a cache of `size` (None: none), which is swept at most `sweeps` times after each pass.
     """
 
     def __init__(
@@ -68,67 +66,14 @@ class MulticlassDualOracle(MulticlassOracle):
     ) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
         runner.row_state.add("codes", np.uint16, (max_cuts, risk.classes))
-        self._group = group_rows(runner.feed.data.manifest.statistics)
-        self._sweeps = sweeps
-        self._last: tuple[int, int] | None = None  # slots of the cuts whose sums are known, while rows remember their shares
-        self._sums = DualSums(None, np.empty((0, 0, 0)))  # of that pass
-        self._caches: dict[int, ClassesCache] = {}
+        caches: dict[int, ClassesCache] = {}
         if size is not None and sweeps > 0:
-            self._caches = {start: ClassesCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
-        self._limits = [np.inf] * len(self._caches)  # of the last whole pass: one that is broken off leaves nothing behind
+            caches = {start: ClassesCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
+        group = group_rows(runner.feed.data.manifest.statistics)
+        self.prepare(self._pass, MergePass, caches, group=group, batch=_BATCH, sweeps=sweeps)
 
-    def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
-        """One pass: the scores of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
-
-        Each is Σ_i Σ_k π_ik ((e_k − e_{y_i}) x_iᵀ, 1) over k ≠ y_i, π_ik ≥ 0, Σ_k π_ik ≤ u_i / M, summed from its shares alone:
-        valid whatever rows remembered.
-        """
-        for cache, limit in zip(self._caches.values(), self._limits, strict=True):
-            cache.begin(limit)
-        rng = np.random.default_rng(self.passes)
-        order, places = rng.permutation(self._group), rng.permutation(_BATCH)
-        if self._last is not None and {ascent.cut, ascent.dual} & set(self._last):
-            self._last = None
-        work = DualPass(
-            self._risk, self._grids, self.C, self._bias, ascent, order, places, self._last or (-1, -1),
-            self._caches, self._runner.lanes.bounds, first,
-        )  # fmt: skip
-        sums = self._read(work)
-        if self._last is not None:
-            vectors.add(sums.cuts.reshape(-1), self._sums.cuts.reshape(-1))
-            sums.b += self._sums.b
-        if first:
-            self.total_weight = sums.weight
-        if self._caches:
-            self._sweep(ascent, sums)
-        sums.w = None
-        M = self.total_weight
-        self._last, self._sums = (ascent.cut, ascent.dual), sums
-        return Cut(sums.cuts[0].reshape(-1) / M, float(sums.b[0] / M)), Cut(sums.cuts[1].reshape(-1) / M, float(sums.b[1] / M))
-
-    def follow(self, merges: list[Merge]) -> None:
-        """Rows' shares follow the bundle's merges. The data is not read."""
-        if self._last is not None and any(merge.into in self._last for merge in merges):
-            self._last = None
-        if merges:
-            self._runner.run(MergePass(merges))
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        numbers, arrays = super().saved()
-        return {**numbers, "cache_limits": self._limits}, arrays
-
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
-        super().restore(numbers, fill)
-        self._last = None
-        self._limits = numbers["cache_limits"]
-
-    def _sweep(self, ascent: Ascent, sums: DualSums) -> None:
-        assert sums.w is not None
-        sweep_caches(self._runner, self._caches, sums.w, self.C, self._bias, self.passes, self._sweeps, ascent.enough)
-        self._limits = [cache.limit for cache in self._caches.values()]
-        codes, grids = self._runner.rows["codes"], (self._grids.vector, self._grids.weight)
-        for cache in self._caches.values():
-            cache.settle(ascent.dual, self._bias, grids, codes, sums.cuts, sums.b, self.release)
+    def _pass(self, *now: Any) -> DualPass:
+        return DualPass(self._risk, self._grids, self.C, self._bias, *now)
 
 
 @dataclass(slots=True)
