@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -92,8 +92,9 @@ class SampledOracle:
         if len(chosen) > self.samples:
             chosen = np.sort(np.random.default_rng([self._seed, round_number, draw]).permutation(len(chosen))[: self.samples])
         sample = look.sample.take(chosen)
-        live = sample.cached[:, bundle.slots].astype(np.float64)
-        return self._cut(replace(sample, cached=live), bundle, look.delta / self.rows, look.wrong / max(len(chosen), 1))
+        live = self._runner.rows["cached"][sample.numbers[:, None], bundle.slots[None, :]].astype(np.float64)
+        self._runner.row_state.release(0, self.rows)
+        return self._cut(sample, live, bundle, look.delta / self.rows, look.wrong / max(len(chosen), 1))
 
     def glance(self, bundle: GramBundle) -> tuple[SampledCut, float]:
         """A cut made of examples drawn uniformly from all, and their mean loss at w (Algorithm 2, lines 12 to 16)."""
@@ -107,8 +108,8 @@ class SampledOracle:
         sampled.mix(cached, np.arange(len(live)), bundle.mixture, z)
         path, loss, delta = self._task.judge(sample.starts, sample.target, z, self._mixed(bundle)[2])
         weight = self.examples / len(sample)
-        sample = Examples(sample.numbers, sample.starts, sample.rows, sample.target, path, delta, cached)
-        cut = self._cut(sample, bundle, float(delta.sum()) * weight / self.rows, weight)
+        sample = Examples(sample.numbers, sample.starts, sample.rows, sample.target, path, delta)
+        cut = self._cut(sample, cached, bundle, float(delta.sum()) * weight / self.rows, weight)
         return cut, float(loss.sum()) * weight / self.rows
 
     def answer(self, bundle: GramBundle) -> tuple[Expansion, np.ndarray]:
@@ -126,8 +127,8 @@ class SampledOracle:
         constant = self._bias**2 * coefficients.sum(axis=0)
         return Expansion(distinct, rows, columns, factors, constant, self._mixed(bundle)[2]), coefficients
 
-    def _cut(self, sample: Examples, bundle: GramBundle, b: float, weight: float) -> SampledCut:
-        """The cut of `sample`, whose examples stand for `weight` each; its `cached` scores are those of the live cuts in turn."""
+    def _cut(self, sample: Examples, scores: np.ndarray, bundle: GramBundle, b: float, weight: float) -> SampledCut:
+        """The cut of `sample`, whose examples stand for `weight` each; `scores` (n, cuts, columns) are those by the live cuts."""
         differ = np.flatnonzero(sample.path != sample.target)
         columns, factors = self._task.contribution(sample.target[differ], sample.path[differ])
         factors = factors * (weight / self.rows)
@@ -138,7 +139,7 @@ class SampledOracle:
         dense = self._task.dense_part(sample.starts, sample.target, sample.path) * (weight / self.rows)
         expansion = Expansion(sample.numbers[differ], rows, columns, factors, constant, dense)
         products = {
-            slot: float(_along(sample.cached[differ, t], expansion).sum() + dense @ self._expansions[slot].dense)
+            slot: float(_along(scores[differ, t], expansion).sum() + dense @ self._expansions[slot].dense)
             for t, slot in enumerate(bundle.slots.tolist())
         }
         along_w = -sum(beta * product for beta, product in zip(bundle.mixture.tolist(), products.values(), strict=True))
@@ -177,7 +178,7 @@ class SampledOracle:
         rows = concatenate(fetch(self._runner.feed, numbers, self._runner.feed.buffers(), self.traffic))
         self.passes += 1
         target, nothing = self._task.targets(rows.y), np.zeros(len(numbers), np.int32)
-        everything = Examples(numbers, begin, rows, target, nothing, np.zeros(len(wanted)), np.empty((len(numbers), 0, 1)))
+        everything = Examples(numbers, begin, rows, target, nothing, np.zeros(len(wanted)))
         for chosen in rounds:
             self._read_ahead.append(everything.take(np.searchsorted(wanted, chosen)))
 

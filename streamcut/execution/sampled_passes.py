@@ -37,6 +37,9 @@ class Expansion:
     def scores(self, kernel: Kernel, vectors: Vectors, chunk: Chunk) -> np.ndarray:
         """⟨a, φ(x)⟩ in every column, float64 (n, columns), of the rows of a chunk; `vectors` are those of `rows`."""
         out = np.tile(self.constant, (chunk.n_rows, 1))
+        if out.shape[1] == 1:
+            vectors.add_sums(kernel, chunk, self.factors.reshape(-1), out.reshape(-1))
+            return out
         for i, j, values in vectors.values(kernel, chunk):
             part = slice(j, j + values.shape[1])
             sampled.add_scores(values, self.columns[part], self.factors[part], out[i : i + len(values)])
@@ -53,7 +56,7 @@ class Expansion:
 
 @dataclass(slots=True)
 class Examples:
-    """Examples and their rows: `starts` (S + 1) where each begins, `cached` (n, cuts, columns) the rows' scores by cuts."""
+    """Examples and their rows: `starts` (S + 1) where each begins."""
 
     numbers: np.ndarray
     starts: np.ndarray
@@ -61,7 +64,6 @@ class Examples:
     target: np.ndarray
     path: np.ndarray
     delta: np.ndarray
-    cached: np.ndarray
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -78,7 +80,6 @@ class Examples:
             self.target[rows],
             self.path[rows],
             self.delta[examples],
-            self.cached[rows],
         )
 
     def with_(self, other: Examples) -> Examples:
@@ -91,7 +92,6 @@ class Examples:
             np.append(self.target, other.target),
             np.append(self.path, other.path),
             np.append(self.delta, other.delta),
-            np.concatenate((self.cached, other.cached)),
         )
 
 
@@ -111,14 +111,20 @@ class Look:
     def offer(self, keys: np.ndarray, found: Examples, chosen: np.ndarray, most: int) -> None:
         """Of what there is and of `chosen` examples of `found` (with `keys`), keep the `most` with the smallest keys."""
         if self.sample is None:
-            best = np.argsort(keys, kind="stable")[:most]
+            best = _smallest(keys, most)
             self.keys, self.sample = keys[best], found.take(chosen[best])
             return
         both = np.append(self.keys, keys)
-        best = np.argsort(both, kind="stable")[:most]
+        best = _smallest(both, most)
         old, new = best[best < len(self.keys)], best[best >= len(self.keys)] - len(self.keys)
         self.keys = np.append(self.keys[old], keys[new])
         self.sample = self.sample.take(old).with_(found.take(chosen[new]))
+
+
+def _smallest(keys: np.ndarray, most: int) -> np.ndarray:
+    """The places of the `most` smallest keys, in their order; no two keys are equal."""
+    best = np.argpartition(keys, most)[:most] if len(keys) > most else np.arange(len(keys))
+    return best[np.argsort(keys[best])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +178,7 @@ class LookPass:
         if len(look.keys) == self.most:  # most examples are not among the smallest
             near = keys < look.keys[-1]
             wrong, keys = wrong[near], keys[near]
-        look.offer(keys, Examples(numbers, starts, chunk, target, path, delta, cached), wrong, self.most)
+        look.offer(keys, Examples(numbers, starts, chunk, target, path, delta), wrong, self.most)
 
     def finish(self, look: Look, rows: Rows, first_row: int) -> None:
         """Nothing is left to do."""

@@ -108,7 +108,7 @@ class SampledJob:
         scores = 4 * self.max_cuts * columns
         block = 24 * columns * max(shard.rows for shard in manifest.shards)
         if self._linear_time:
-            looks = ("examples that passes collect", int(3 * self.workers * CANDIDATES * (cut + rows * scores)))
+            looks = ("examples that passes collect", int(3 * self.workers * CANDIDATES * cut + 8 * rows * scores))
         else:
             looks = ("samples that are read ahead", int(32 * cut + rows * 2 * scores))
         return Needs(

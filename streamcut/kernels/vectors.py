@@ -8,7 +8,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.kernels.kernel import Kernel
-from streamcut.passes.kernel_rows import kernel_rows
+from streamcut.passes.kernel_rows import add_sums, kernel_rows
 
 _TILE = 8 << 20  # numbers of a tile (64 MiB)
 _VALUES = 1 << 16  # kernel values at once: they stay in the second cache level
@@ -40,3 +40,9 @@ class Vectors:
                 block = room[: some.n_rows]
                 kernel_rows(some.indptr, some.indices, some.data, V, squares, kernel.compiled, scratch, block)
                 yield first, start, block
+
+    def add_sums(self, kernel: Kernel, chunk: Chunk, factors: np.ndarray, out: np.ndarray) -> None:
+        """out[i] += Σ_j factors[j] k(x_i, s_j) for the chunk's rows, float64 (n,), in place."""
+        for start, V, squares in self._tiles:
+            p, k, some = np.empty(len(squares)), np.empty(len(squares)), factors[start : start + len(squares)]
+            add_sums(chunk.indptr, chunk.indices, chunk.data, V, squares, some, kernel.compiled, p, k, out)

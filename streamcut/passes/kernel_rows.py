@@ -111,3 +111,16 @@ def kernel_rows(indptr, indices, data, V, squares, parameters, p, out):
     for i in range(len(out)):
         square = inner_products(np.uint64(indptr[i]), np.uint64(indptr[i + 1]), indices, data, V, n, p)
         kernel_values(p, square, squares, n, parameters, out[i])
+
+
+@fused
+def add_sums(indptr, indices, data, V, squares, factors, parameters, p, k, out):
+    """out[i] += Σ_j factors[j] k(x_i, x̃_j), in place; `V` (d, vectors) feature-major, `squares` their norms.
+
+    p and k (vectors,) are room: values are used while they are in the first cache level.
+    """
+    n = np.uint64(len(squares))
+    for i in range(len(out)):
+        square = inner_products(np.uint64(indptr[i]), np.uint64(indptr[i + 1]), indices, data, V, n, p)
+        kernel_values(p, square, squares, n, parameters, k)
+        out[i] += dot(k, factors, n)

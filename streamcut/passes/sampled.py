@@ -8,6 +8,13 @@ from streamcut.jit import kernel
 @kernel
 def mix(cached, slots, mixture, out):
     """out[i] = −Σ_t mixture[t] cached[i, slots[t]], t in order; `cached` (n, cuts, columns) float32, `out` (n, columns)."""
+    if out.shape[1] == 1:
+        for i in range(np.uint64(len(out))):
+            total = 0.0
+            for t in range(np.uint64(len(slots))):
+                total -= mixture[t] * np.float64(cached[i, np.uint64(slots[t]), 0])
+            out[i, 0] = total
+        return
     for i in range(len(out)):
         for c in range(out.shape[1]):
             out[i, c] = 0.0
@@ -19,26 +26,10 @@ def mix(cached, slots, mixture, out):
 
 @kernel
 def add_scores(values, columns, factors, out):
-    """out[i, columns[k, e]] += factors[k, e] values[i, k] for all k and e, in place; one column gets sixteen partial sums."""
-    n, terms = values.shape[1], columns.shape[1]
-    if out.shape[1] == 1:
-        whole = n // 16 * 16
-        sums = np.empty(16)
-        for i in range(len(out)):
-            sums[:] = 0.0
-            for k in range(0, whole, 16):
-                for p in range(16):
-                    sums[p] += factors[k + p, 0] * values[i, k + p]
-            total = 0.0
-            for p in range(16):
-                total += sums[p]
-            for k in range(whole, n):
-                total += factors[k, 0] * values[i, k]
-            out[i, 0] += total
-        return
+    """out[i, columns[k, e]] += factors[k, e] values[i, k] for all k and e, in place."""
     for i in range(len(out)):
-        for k in range(n):
-            for e in range(terms):
+        for k in range(values.shape[1]):
+            for e in range(columns.shape[1]):
                 out[i, np.uint64(columns[k, e])] += factors[k, e] * values[i, k]
 
 
