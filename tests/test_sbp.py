@@ -228,7 +228,6 @@ def test_train_on_a_store_with_held_out_rows_is_train_in_memory(tmp_path, run):
     [
         ({"solver": "pegasos"}, "bias: pegasos has none"),
         ({"solver": "sbp", "positive_weight": 2.0}, "sbp knows no weights"),
-        ({"solver": "sbp", "checkpoint": "x"}, "checkpoint: sbp writes none"),
         ({"solver": "sbp", "task": "multiclass"}, "two classes"),
         ({"solver": "smo", "nu": 0.1}, "nu"),
     ],

@@ -105,7 +105,8 @@ def test_it_stops_when_asked():
     X, signs = problem(9, n=1200)
     rule = StoppingRule(1e-9, None)
     ours = solver(X, signs, 100.0, KERNELS[0], bias=True, cache_bytes=1 << 24)
-    value, reason, _ = smo.run(ours, Progress(rule, stop=lambda: True), 120000.0)
+    asked = iter([False])
+    value, reason, _ = smo.run(ours, Progress(rule, stop=lambda: next(asked, True)), 120000.0)
     assert reason is StopReason.INTERRUPTED
     assert value.dual <= value.primal
     assert not smo.SMO.solve(solver(X, signs, 100.0, KERNELS[0], bias=True), 1e-9, lambda: True)

@@ -7,10 +7,11 @@ with α_i ≠ 0 and their α are kept in memory: they are the model.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -273,6 +274,29 @@ class Responses:
         (kept,) = np.nonzero(alpha)
         kept = kept[np.argsort(self.numbers[kept])] if len(kept) else np.zeros(1, np.int64)
         return concatenate([self._support[slot] for slot in kept]), alpha[kept] * self.signs[self.numbers[kept]]
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(numbers, arrays) of a checkpoint; the rows that support are fetched again."""
+        numbers = {"evaluations": self.evaluations, "passes": self.passes, "traffic": asdict(self.traffic)}
+        return {**numbers, "support": len(self._support)}, {"numbers": self.numbers, **self._kept()}
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        """Go on from what `saved` gave; see streamcut.solvers.progress.Resumable."""
+        rows = np.empty(numbers["support"], np.int64)
+        fill("numbers", rows, self.release)
+        self._take_in(rows)
+        self._slots = {row: slot for slot, row in enumerate(rows.tolist())}
+        self._support = [self._support[place] for place in np.argsort(np.argsort(rows))]
+        for name, array in self._kept().items():
+            fill(name, array, self.release)
+        self.evaluations, self.passes, self.traffic = numbers["evaluations"], numbers["passes"], Traffic(**numbers["traffic"])
+
+    def release(self) -> None:
+        """All of it is in memory."""
+
+    def _kept(self) -> dict[str, np.ndarray]:
+        sums = {"c_sum": self.c_sum, "alpha_sum": self.alpha_sum} if self._averaged else {}
+        return {"c": self.c, "alpha": self.alpha, **sums}
 
     def _chunk(self, rows: np.ndarray) -> Chunk:
         chunks = [self._support[self._slots[row]] for row in rows.tolist()]

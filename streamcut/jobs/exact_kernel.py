@@ -37,6 +37,7 @@ from streamcut.solvers.progress import Progress
 from streamcut.solvers.sbp import StochasticBatchPerceptron
 from streamcut.units import parse_size
 
+_DECIDING = ("C", "kernel", "gamma", "degree", "coef0", "bias", "positive_weight", "seed")  # which bits come out
 _EPOCHS = 1.0  # unless epochs or max_evaluations are given
 _ROUND_BYTES = 96  # of a row: responses, their sums, norms, signs, what the water level and drawing take for a while
 _SMO_BYTES = 160  # of a row: α, gradient, bounds, norms, and what is made of them at the end
@@ -126,7 +127,11 @@ class ExactKernelJob:
         on_few_rows(manifest, y, self.workers, replace(self, options=options, held_out=None).solve)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        raise UsageError(f"checkpoint: {self.options.chosen_solver} writes none; leave it out")
+        solver, options = self.options.chosen_solver, self.options
+        names = (*_DECIDING, "tol", "tol_relative") if solver == "smo" else (*_DECIDING, "nu", "batch")
+        fixed = {"data": fingerprint, "solver": solver, "labels": self.labels, "rest": self.rest}
+        fixed["validation"] = None if self.held_out is None else self.held_out.manifest.fingerprint
+        return {**fixed, **{name: getattr(options, name) for name in names}}
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> KernelModel:
         kernel = chosen_kernel(self.options, runner.feed)

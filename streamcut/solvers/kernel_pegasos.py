@@ -15,6 +15,9 @@ The paper's projection onto ‖w‖ ≤ 1/√λ is optional there and left out, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from streamcut.execution.kernel_columns import Responses
@@ -28,13 +31,13 @@ class KernelPegasos:
         self.looks = 0
         self._lambda = 1.0 / (C * responses.n_rows)
         self._batch = min(batch, responses.n_rows)
-        self._random = random
+        self.random = random
         self._steps = 0
 
     def round(self) -> None:
         """One step."""
         m = self.responses.n_rows
-        rows = self._random.integers(m, size=1) if self._batch == 1 else self._random.choice(m, self._batch, replace=False)
+        rows = self.random.integers(m, size=1) if self._batch == 1 else self.random.choice(m, self._batch, replace=False)
         self.looks += self._batch
         losing = rows if self._steps == 0 else rows[self.responses.c[rows] < self._lambda * self._steps]
         self._steps += 1
@@ -48,3 +51,11 @@ class KernelPegasos:
     def figures(self) -> dict[str, float]:
         """Nothing beside what all solvers tell."""
         return {}
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The number of steps."""
+        return {"steps": self._steps}, {}
+
+    def restore(self, numbers: dict[str, Any], read: Callable[[str], np.ndarray]) -> None:
+        """Go on from what `saved` gave."""
+        self._steps = numbers["steps"]

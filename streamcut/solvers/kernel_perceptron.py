@@ -13,6 +13,9 @@ In a batch (ours) all rows that are misclassified before it are added at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from streamcut.execution.kernel_columns import Responses
@@ -25,13 +28,13 @@ class KernelPerceptron:
         self.responses = responses
         self.looks = 0
         self._batch = batch
-        self._random = random
+        self.random = random
         self._order = np.empty(0, np.int64)
 
     def round(self) -> None:
         """A look at a batch of rows."""
         if len(self._order) == 0:
-            self._order = self._random.permutation(self.responses.n_rows)
+            self._order = self.random.permutation(self.responses.n_rows)
         rows, self._order = self._order[: self._batch], self._order[self._batch :]
         self.looks += len(rows)
         wrong = rows[self.responses.c[rows] <= 0.0]
@@ -45,3 +48,11 @@ class KernelPerceptron:
     def figures(self) -> dict[str, float]:
         """Nothing beside what all solvers tell."""
         return {}
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What is left of the order of this epoch."""
+        return {}, {"order": self._order}
+
+    def restore(self, numbers: dict[str, Any], read: Callable[[str], np.ndarray]) -> None:
+        """Go on from what `saved` gave."""
+        self._order = read("order")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from streamcut.execution.kernel_columns import Responses
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
+from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.solvers.progress import Progress
 
 _PATIENCE = 8  # looks at the held-out error without a better one: two epochs
@@ -24,6 +24,7 @@ class RoundSolver(Protocol):
 
     responses: Responses
     looks: int
+    random: np.random.Generator
 
     def round(self) -> None:
         """One step."""
@@ -33,6 +34,12 @@ class RoundSolver(Protocol):
 
     def figures(self) -> dict[str, float]:
         """What else is worth telling."""
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(numbers, arrays) of a checkpoint: what it knows between two rounds beside the above."""
+
+    def restore(self, numbers: dict[str, Any], read: Callable[[str], np.ndarray]) -> None:
+        """Go on from what `saved` gave; `read` returns an array by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,42 @@ class Fit:
     history: list[Round]
 
 
+@dataclass(slots=True)
+class _State:
+    """What the loop knows between two rounds; with the solver's it is the checkpoint.
+
+    `due` rows seen are when it looks again; since so many looks there was none with less than `error`, that of the predictor
+    (`alpha`, `intercept`), which is the one to return.
+    """
+
+    solver: RoundSolver
+    rounds: int = 0
+    due: int = 1
+    since: int = 0
+    error: float = math.inf
+    alpha: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    intercept: float = 0.0
+
+    def next_round(self) -> None:
+        self.rounds += 1
+        self.solver.round()
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        method, arrays = self.solver.saved()
+        numbers = {name: getattr(self, name) for name in ("rounds", "due", "since", "error", "intercept")}
+        own = {"looks": self.solver.looks, "random": self.solver.random.bit_generator.state, "method": method}
+        return {**numbers, **own}, {"best": self.alpha, **{f"method.{name}": array for name, array in arrays.items()}}
+
+    def restore(self, found: StoredCheckpoint) -> None:
+        """Become the state that was saved, to the last bit."""
+        numbers = found.record["state"]["solver"]
+        for name in ("rounds", "due", "since", "error", "intercept"):
+            setattr(self, name, numbers[name])
+        self.alpha = found.read("best")
+        self.solver.looks, self.solver.random.bit_generator.state = numbers["looks"], numbers["random"]
+        self.solver.restore(numbers["method"], lambda name: found.read(f"method.{name}"))
+
+
 def run(
     solver: RoundSolver,
     progress: Progress,
@@ -89,42 +132,47 @@ def run(
     patience  so many looks without a better one are two epochs; infinity: the held-out error ends nothing
     Raises Interrupted before the first round.
     """
-    started = time.monotonic()
-    history: list[Round] = []
-    best, since = (math.inf, np.zeros(0), 0.0), 0
-    responses, due = solver.responses, 1
-    if progress.stop():
+    state, responses = _State(solver), solver.responses
+    found = progress.resume(responses, Round)
+    if found is not None:
+        state.restore(found)
+    elif progress.stop():
         raise Interrupted
+    else:
+        state.next_round()
+    history: list[Any] = progress.history
     while True:
-        solver.round()
-        seconds = time.monotonic() - started
-        reason = _reason(solver, progress, limits, seconds)
-        if reason is not None or solver.looks >= due:
+        reason = _reason(solver, progress, limits)
+        if reason is not None or (progress.checkpoints is not None and progress.checkpoints.due(state.rounds)):
+            progress.save(state, responses)  # before a look that is only the last one because of a limit
+        if reason is not None or solver.looks >= state.due:
             alpha, intercept = solver.predictor()
             error = None if held_out is None else held_out(alpha, intercept)
-            traffic = responses.traffic
             counts = (responses.evaluations, responses.passes, int(np.count_nonzero(alpha)))
-            history.append(Round(len(history), solver.looks, *counts, seconds, traffic.bytes_read, error, solver.figures()))
+            read = responses.traffic.bytes_read
+            history.append(Round(len(history), solver.looks, *counts, progress.seconds, read, error, solver.figures()))
             if progress.observe is not None:
                 progress.observe(history[-1])
-            if error is None or error < best[0]:
-                best, since = (math.inf if error is None else error, alpha, intercept), 0
+            if error is None or error < state.error:
+                state.alpha, state.intercept, state.since = alpha, intercept, 0
+                state.error = math.inf if error is None else error
             else:
-                since += 1
-            if reason is None and since >= patience and solver.looks > responses.n_rows:
+                state.since += 1
+            if reason is None and state.since >= patience and solver.looks > responses.n_rows:
                 reason = StopReason.SETTLED
-            due = solver.looks + max(1, min(solver.looks, responses.n_rows // _EPOCH_PART))
+            state.due = solver.looks + max(1, min(solver.looks, responses.n_rows // _EPOCH_PART))
         if reason is not None:
-            return Fit(best[1], best[2], reason, history)
+            return Fit(state.alpha, state.intercept, reason, history)
+        state.next_round()
 
 
-def _reason(solver: RoundSolver, progress: Progress, limits: Limits, seconds: float) -> StopReason | None:
+def _reason(solver: RoundSolver, progress: Progress, limits: Limits) -> StopReason | None:
     most = progress.rule.max_time
     if limits.epochs is not None and solver.looks >= limits.epochs * solver.responses.n_rows:
         return StopReason.EPOCHS
     if limits.evaluations is not None and solver.responses.evaluations >= limits.evaluations:
         return StopReason.EVALUATIONS
-    if most is not None and seconds >= most:
+    if most is not None and progress.seconds >= most:
         return StopReason.TIME
     return StopReason.INTERRUPTED if progress.stop() else None
 

@@ -14,6 +14,9 @@ least the mean of those after the single steps. Rows whose α_i stays cost no ke
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from streamcut.execution.kernel_columns import Responses
@@ -27,14 +30,14 @@ class KernelSDCA:
         self.looks = 0
         self._C = C
         self._batch = batch
-        self._random = random
+        self.random = random
         self._diagonal = responses.diagonal
         self._order = np.empty(0, np.int64)
 
     def round(self) -> None:
         """One step."""
         if len(self._order) == 0:
-            self._order = self._random.permutation(self.responses.n_rows)
+            self._order = self.random.permutation(self.responses.n_rows)
         rows, self._order = self._order[: self._batch], self._order[self._batch :]
         self.looks += len(rows)
         alpha = np.array([self.responses.alpha_of(row) for row in rows.tolist()])
@@ -56,3 +59,11 @@ class KernelSDCA:
         alpha = self.responses.alpha
         c = self.responses.c[self.responses.numbers]
         return {"dual": float(alpha.sum() - 0.5 * (alpha @ c))}
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What is left of the order of this epoch."""
+        return {}, {"order": self._order}
+
+    def restore(self, numbers: dict[str, Any], read: Callable[[str], np.ndarray]) -> None:
+        """Go on from what `saved` gave."""
+        self._order = read("order")

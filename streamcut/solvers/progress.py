@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from streamcut.execution.feed import Traffic
-from streamcut.execution.oracle import DecomposableOracle
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.units import format_bytes
@@ -125,6 +124,16 @@ class Saved(Protocol):
         """(numbers, arrays); views will do."""
 
 
+class Resumable(Saved, Protocol):
+    """What a solver works with, an oracle for example: what a checkpoint keeps of that."""
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
+
+    def release(self) -> None:
+        """Let go of the pages of arrays that live in scratch files."""
+
+
 @dataclass(slots=True)
 class Progress:
     """Keeps the history, tells the observer, says when to stop, and keeps checkpoints.
@@ -146,16 +155,21 @@ class Progress:
     _started: float = field(default_factory=time.monotonic)
     _resumed: bool = False
 
-    def resume(self, oracle: DecomposableOracle) -> Any:
+    @property
+    def seconds(self) -> float:
+        """Since training started, without the time between being stopped and resumed."""
+        return time.monotonic() - self._started
+
+    def resume(self, oracle: Resumable, record: type = Iteration) -> Any:
         """Take history, clock and the oracle's state from the checkpoint that was found, if any; the solver takes its own.
 
-        Returns the StoredCheckpoint, or else `start`.
+        Returns the StoredCheckpoint, or else `start`. `record` is what the history consists of.
         """
         found = None if self.checkpoints is None else self.checkpoints.found
         if found is not None:
             state = found.record["state"]
             oracle.restore(state["oracle"], found.read_into)
-            self.history = [Iteration(*line) for line in state["history"]]
+            self.history = [record(*line) for line in state["history"]]
             self.still = state["still"]
             self._started = time.monotonic() - state["seconds"]
             self._resumed = True
@@ -169,7 +183,7 @@ class Progress:
         `C` is what primal and bound speak of, if that is not the oracle's.
         The first call of a resumed run records nothing: this iteration is in the history already.
         """
-        seconds = time.monotonic() - self._started
+        seconds = self.seconds
         c_bar = oracle.c_bar if C is None else C * oracle.total_weight
         if self._resumed:
             self._resumed = False
@@ -181,12 +195,12 @@ class Progress:
             reason = StopReason.STALLED
         return StopReason.INTERRUPTED if reason is None and self.stop() else reason
 
-    def keep(self, state: Saved, oracle: DecomposableOracle) -> None:
+    def keep(self, state: Saved, oracle: Resumable) -> None:
         """Write a checkpoint if it is time for one."""
         if self.checkpoints is not None and self.checkpoints.due(len(self.history) - 1):
             self.save(state, oracle)
 
-    def save(self, state: Saved, oracle: DecomposableOracle) -> None:
+    def save(self, state: Saved, oracle: Resumable) -> None:
         """Write a checkpoint, if they are wanted at all."""
         if self.checkpoints is None:
             return
@@ -197,7 +211,7 @@ class Progress:
             "oracle": asked,
             "history": [astuple(line) for line in self.history],
             "still": self.still,
-            "seconds": time.monotonic() - self._started,
+            "seconds": self.seconds,
         }
         self.checkpoints.save(record, {**arrays, **rows}, oracle.release)
 

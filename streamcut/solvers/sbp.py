@@ -24,7 +24,9 @@ optimum, "known to us".)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +35,7 @@ from streamcut.passes import water_level
 
 _ALL, _POSITIVE, _NEGATIVE = 0, 1, -1
 _SEARCHES, _PRECISION = 60, 1e-9  # for the volume that suits C
+_KEPT = ("square", "slack", "next", "volume")  # of the solver: what a checkpoint keeps beside steps and level
 _OCEAN = 1e9  # times the largest response, for every row: no volume is above it, whatever C
 
 
@@ -114,7 +117,7 @@ class StochasticBatchPerceptron:
         self.steps = 0
         self._C = C
         self._batch = batch
-        self._random = random
+        self.random = random
         self._levels = WaterLevel(responses.signs, bias=bias)
         self._largest = float(responses.diagonal.max())
         self._square = 0.0  # ‖w‖²
@@ -192,12 +195,24 @@ class StochasticBatchPerceptron:
             "mean_hinge": nu / level.gamma,
         }
 
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Everything that changes from step to step, beside the responses."""
+        numbers = {name: getattr(self, f"_{name}") for name in _KEPT}
+        return {**numbers, "steps": self.steps, "level": None if self._level is None else astuple(self._level)}, {}
+
+    def restore(self, numbers: dict[str, Any], read: Callable[[str], np.ndarray]) -> None:
+        """Go on from what `saved` gave."""
+        for name in _KEPT:
+            setattr(self, f"_{name}", numbers[name])
+        self.steps = numbers["steps"]
+        self._level = None if numbers["level"] is None else Level(*numbers["level"])
+
     def _drawn(self, c: np.ndarray, level: Level) -> np.ndarray:
         """Distinct rows, increasing: up to `batch`, the same number of each class with a bias (a coin decides about the last)."""
         if not self._levels.two:
             return np.sort(self._some(np.arange(len(c)), c, level.positive, level.covered, self._batch))
         signs, half, odd = self.responses.signs, self._batch // 2, self._batch % 2
-        first = int(self._random.integers(2)) if odd else 0
+        first = int(self.random.integers(2)) if odd else 0
         drawn = []
         for wanted, surface, count in (
             (_POSITIVE, level.positive, half + odd * first),
@@ -215,7 +230,7 @@ class StochasticBatchPerceptron:
         if len(under) < covered:
             (ties,) = np.nonzero(c == max(surface, c.min()))
             missing = min(covered - len(under), len(ties))
-            under = np.concatenate([under, self._random.choice(ties, missing, replace=False)])
+            under = np.concatenate([under, self.random.choice(ties, missing, replace=False)])
         if count == 1:
-            return rows[under[self._random.integers(len(under), size=1)]]
-        return rows[self._random.choice(under, min(count, len(under)), replace=False)]
+            return rows[under[self.random.integers(len(under), size=1)]]
+        return rows[self.random.choice(under, min(count, len(under)), replace=False)]

@@ -20,14 +20,15 @@ gradient of the rows at C; what was left out is computed anew from all support r
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.execution.kernel_columns import KernelColumn, scores_in_memory, squared_norms, take
+from streamcut.execution.runner import Interrupted
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.passes import smo
@@ -112,7 +113,6 @@ class SMO:
         """Steps until no violation is as large as `tolerance`, over all rows. False: `stop` said so before."""
         advance, every = smo.pairs if self._bias else smo.singles, min(_SHRINK_EVERY, self._chunk.n_rows)
         misses = 0
-        self._looked_again = False
         while True:
             cache = self._cache
             ended, row, steps = advance(
@@ -127,16 +127,40 @@ class SMO:
                 if misses % _MISSES == 0 and stop():
                     break
             elif ended == DONE and len(self._active) == self._chunk.n_rows:
+                self._looked_again = False
                 return True
             elif ended == DONE:
                 self._look_at_all()
             else:
                 self._counted = 0
+                self._shrink(tolerance)
                 if stop():
                     break
-                self._shrink(tolerance)
         self._look_at_all()
         return False
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(numbers, arrays) of a checkpoint, when `stop` is asked. Cached columns are computed again: they are the same."""
+        numbers = {
+            "steps": self.steps,
+            "evaluations": self.evaluations,
+            "counted": self._counted,
+            "looked_again": self._looked_again,
+            "active": len(self._active),
+        }
+        return numbers, {"alpha": self.alpha, "gradient": self.gradient, "active": self._active}
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        """Go on from what `saved` gave; see streamcut.solvers.progress.Resumable."""
+        self.steps, self.evaluations = numbers["steps"], numbers["evaluations"]
+        self._counted, self._looked_again = numbers["counted"], numbers["looked_again"]
+        self._active = np.empty(numbers["active"], np.int64)
+        for name, array in (("alpha", self.alpha), ("gradient", self.gradient), ("active", self._active)):
+            fill(name, array, self.release)
+        self._cache.clear(len(self._active))
+
+    def release(self) -> None:
+        """All arrays are in memory."""
 
     @property
     def _now(self) -> int:
@@ -246,24 +270,46 @@ class Stage:
         return {**{name: f"{count:,}" for name, count in counts.items()}, **values, "gap": gap}
 
 
+@dataclass(slots=True)
+class _Loop:
+    """What `run` knows beside the SMO: the tolerance, and how often `over` was asked."""
+
+    tolerance: float = _FIRST
+    asked: int = 0
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"tolerance": self.tolerance}, {}
+
+
 def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopReason, list[Stage]]:
-    """Lower the tolerance until the gap is what the rule of `progress` asks for; the value that is returned is exact."""
-    rule, started = progress.rule, time.monotonic()
-    history: list[Stage] = []
+    """Lower the tolerance until the gap is what the rule of `progress` asks for; the value that is returned is exact.
+
+    Raises Interrupted before the first step.
+    """
+    rule, loop = progress.rule, _Loop()
+    found = progress.resume(smo_state, Stage)
+    if found is not None:
+        loop.tolerance = found.record["state"]["solver"]["tolerance"]
+    elif progress.stop():
+        raise Interrupted
+    history: list[Any] = progress.history
 
     def over() -> bool:
-        return progress.stop() or (rule.max_time is not None and time.monotonic() - started >= rule.max_time)
+        ended = progress.stop() or (rule.max_time is not None and progress.seconds >= rule.max_time)
+        loop.asked += 1
+        if ended or (progress.checkpoints is not None and progress.checkpoints.due(loop.asked)):
+            progress.save(loop, smo_state)
+        return ended
 
-    tolerance = _FIRST
     while True:
-        finished = smo_state.solve(tolerance, over)
+        finished = smo_state.solve(loop.tolerance, over)
         value = smo_state.estimate()
-        last = not finished or tolerance < _LAST or over()
+        last = not finished or loop.tolerance < _LAST or over()
         if last or rule.reason(value.primal, value.dual, c_bar, 0, 0.0) is not None:
             value = smo_state.certify()
-        seconds = time.monotonic() - started
+        seconds = progress.seconds
         support, allowed = int(np.count_nonzero(smo_state.alpha)), rule.allowed_gap(value.primal, c_bar)
-        counts = (tolerance, smo_state.steps, smo_state.evaluations)
+        counts = (loop.tolerance, smo_state.steps, smo_state.evaluations)
         history.append(Stage(len(history), *counts, value.primal, value.dual, value.gap, support, seconds, allowed))
         if progress.observe is not None:
             progress.observe(history[-1])
@@ -272,7 +318,7 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
             reason = StopReason.INTERRUPTED if progress.stop() else StopReason.STALLED
         if reason is not None:
             return value, reason, history
-        tolerance *= _TIGHTER
+        loop.tolerance *= _TIGHTER
 
 
 def balance(alpha: np.ndarray, signs: np.ndarray, upper: np.ndarray) -> None:
