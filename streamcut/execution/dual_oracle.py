@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.bundle import Merge
-from streamcut.execution.dual_passes import Ascent, DualPass, MergePass, SweepPass
+from streamcut.execution.cache_passes import SettlePass, SweepPass
+from streamcut.execution.dual_passes import Ascent, DualPass, MergePass
 from streamcut.execution.joined_rows import joined_bytes
 from streamcut.execution.oracle import Cut, DecomposableOracle, LinearOracle
 from streamcut.execution.row_cache import CacheSize, RowCache
@@ -41,7 +42,7 @@ class DualAscent(DecomposableOracle):
         self, work: Callable[..., Pass], merging: Callable[[list[Merge]], Pass], caches: Mapping[int, RowCache], *,
         group: int, batch: int, sweeps: int,
     ) -> None:  # fmt: skip
-        """`work(ascent, order, places, last, caches, bounds, first)` and `merging(merges)` are the passes of the loss.
+        """`work(ascent, order, places, last, caches, limits, first)` and `merging(merges)` are the passes of the loss.
 
         Rows are visited in random order in groups of `group`, and these in batches of `batch`. `caches`, by the first row of
         their lane, are swept at most `sweeps` times after each pass.
@@ -50,27 +51,25 @@ class DualAscent(DecomposableOracle):
         self._group, self._batch, self._sweeps = group, batch, sweeps
         self._last: tuple[int, int] | None = None  # slots of the cuts whose sums are known, while rows remember their shares
         self._sums: Any = None  # of that pass
-        self._limits = [np.inf] * len(caches)  # of the last whole pass: one that is broken off leaves nothing behind
+        self._limits = dict.fromkeys(caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
 
     def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
         """One pass: the scores of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
 
         Each is summed from its shares alone, whose bounds the kernels keep: valid whatever rows remembered.
         """
-        for cache, limit in zip(self._caches.values(), self._limits, strict=True):
-            cache.begin(limit)
         rng = np.random.default_rng(self.passes)
         order, places = rng.permutation(self._group), rng.permutation(self._batch)
         if self._last is not None and {ascent.cut, ascent.dual} & set(self._last):
             self._last = None
-        bounds = self._runner.lanes.bounds
-        sums = self._read(self._work(ascent, order, places, self._last or (-1, -1), self._caches, bounds, first))
+        sums = self._read(self._work(ascent, order, places, self._last or (-1, -1), self._caches, self._limits, first))
         if self._last is not None:
             vectors.add(sums.cuts.reshape(-1), self._sums.cuts.reshape(-1))
             sums.b += self._sums.b
         if first:
             self.total_weight = sums.weight
         if self._caches:
+            self._limits = sums.limits
             self._sweep(ascent, sums)
         sums.w = None
         M = self.total_weight
@@ -86,19 +85,21 @@ class DualAscent(DecomposableOracle):
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        return {**numbers, "cache_limits": self._limits}, arrays
+        return {**numbers, "cache_limits": list(self._limits.values())}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
         super().restore(numbers, fill)
         self._last = None
-        self._limits = numbers["cache_limits"]
+        self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))
 
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
-        sweep_caches(self._runner, self._caches, sums.w, self.C, self._bias, self.passes, self._sweeps, ascent.enough)
-        self._limits = [cache.limit for cache in self._caches.values()]
-        codes, grids = self._runner.rows["codes"], (self._grids.vector, self._grids.weight)
-        for cache in self._caches.values():
-            cache.settle(ascent.dual, self._bias, grids, codes, sums.cuts, sums.b, self.release)
+        common = self._runner, self._caches
+        theta = sweep_caches(*common, sums.w, self.C, self._bias, self.passes, self._sweeps, ascent.enough)
+        grids = self._grids.vector, self._grids.weight
+        work = SettlePass(self._caches, ascent.dual, self._bias, grids, sums.cuts.shape[1:], theta)
+        change, _ = self._runner.run(work)
+        vectors.add(sums.cuts[1].reshape(-1), change.cuts.reshape(-1))
+        sums.b += change.b
 
 
 class DualOracle(DualAscent, LinearOracle):
@@ -130,19 +131,18 @@ def sweep_caches(
     seed: int,
     sweeps: int,
     enough: float,
-) -> None:
+) -> float:
     """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step between before and after.
 
     w moves in place. Lanes that sweep without seeing each other go too far together; along the sum of their steps the dual is a
-    parabola. Ends when a sweep brings no more than `enough`.
+    parabola. Ends when a sweep brings no more than `enough`. Returns the part of the last step that was taken.
     """
+    theta = 1.0
     for number in range(sweeps):
-        step, _ = runner.run(SweepPass(caches, w, C, bias, seed, number))
+        step, _ = runner.run(SweepPass(caches, w, C, bias, seed, number, theta))
         slope, curvature = step.gain - vectors.dot(w, step.delta), vectors.dot(step.delta, step.delta)
         theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
         vectors.move(w, w + step.delta, theta)
-        if theta < 1.0:
-            for cache in caches.values():
-                cache.step_back(theta)
         if theta * (slope - 0.5 * theta * curvature) <= enough:
             break
+    return theta

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from streamcut.bundle.bundle import Merge
 from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
+from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.linear_passes import Grids
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.runner import Rows
@@ -54,10 +55,12 @@ class DualSums:
     cuts: np.ndarray
     b: np.ndarray = field(default_factory=lambda: np.zeros(2))
     weight: float = 0.0
+    limits: dict[int, float] = field(default_factory=dict)
+    cache: RowCache | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class DualPass:
+class DualPass(FillingPass):
     """Margins, predicted cut and a sweep of dual ascent; rows are offered to the lane's cache. `first` also fills `u`, sums it.
 
     Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
@@ -72,8 +75,8 @@ class DualPass:
     order: np.ndarray
     places: np.ndarray
     last: tuple[int, int]
-    caches: dict[int, RowCache]  # by the first row of the lane
-    bounds: tuple[int, ...]
+    caches: Mapping[int, RowCache]  # by the first row of the lane
+    limits: Mapping[int, float]
     first: bool
     needs_data: ClassVar[bool] = True
     can_be_broken_off: ClassVar[bool] = True
@@ -95,7 +98,7 @@ class DualPass:
         keys = np.empty(chunk.n_rows)
         parts = np.rint(now.mixture * dual.MIXED).astype(np.uint64)
         room = np.empty(len(self.order)), np.empty(len(self.order), np.int64)
-        csr = chunk.indptr, chunk.indices, chunk.data, chunk.y, self.risk.positive, u
+        csr = self._csr(rows, chunk)
         bad = dual.ascend(
             *csr, rows["z_b"], now.kappa, parts, self.C, self.bias, now.cut, now.dual, *self.last,
             self.grids.vector, self.grids.weight, _VISITS, self.order, self.places, first_row % self.alignment,
@@ -103,16 +106,19 @@ class DualPass:
         )  # fmt: skip
         if bad >= 0:
             raise CorruptError(f"row {first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
-        if self.caches:
-            lane = self.bounds[int(np.searchsorted(self.bounds, first_row, side="right")) - 1]
+        if sums.cache is not None:
+            self.offer(sums.cache, rows, chunk, keys)
 
-            def offered(first: int, *cache) -> tuple[int, int]:
-                return dual.offer(first, *csr, keys, codes, now.dual, self.bias, first_row, *cache)
+    def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
+        csr, codes = self._csr(rows, chunk), rows["codes"]
 
-            self.caches[lane].fill(offered, chunk.n_rows)
+        def offered(first: int, *room) -> tuple[int, int]:
+            return dual.offer(first, *csr, keys, codes, self.ascent.dual, self.bias, chunk.first_row, *room)
 
-    def finish(self, sums: DualSums, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
+        cache.fill(offered, chunk.n_rows)
+
+    def _csr(self, rows: Rows, chunk: Chunk) -> Any:
+        return chunk.indptr, chunk.indices, chunk.data, chunk.y, self.risk.positive, rows.get("u")
 
     def merge(self, total: DualSums, part: DualSums) -> DualSums:
         vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
@@ -120,45 +126,7 @@ class DualPass:
         total.w -= self.ascent.running  # now w′ and the steps of all lanes
         total.b += part.b
         total.weight += part.weight
-        return total
-
-
-@dataclass(slots=True)
-class Step:
-    """What one sweep over the cached rows of some lanes did: Δw and C Σ u Δf."""
-
-    delta: np.ndarray
-    gain: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class SweepPass:
-    """Every lane sweeps its cached rows once, all from the same w; the data is not read. `number` counts from 0 after a pass."""
-
-    caches: Mapping[int, RowCache]
-    w: np.ndarray
-    C: float
-    bias: float
-    seed: int
-    number: int
-    needs_data: ClassVar[bool] = False
-    alignment: ClassVar[int] = 1
-
-    def begin(self) -> Step:
-        return Step(self.w.copy())
-
-    def visit(self, step: Step, rows: Rows, chunk: Chunk | None) -> None:
-        """Rows that are not cached stay as they are."""
-
-    def finish(self, step: Step, rows: Rows, first_row: int) -> None:
-        cache = self.caches[first_row]
-        rng = np.random.default_rng((self.seed, self.number, first_row))
-        step.gain = cache.sweep(rng, self.C, self.bias, step.delta, first=self.number == 0)
-        step.delta -= self.w
-
-    def merge(self, total: Step, part: Step) -> Step:
-        vectors.add(total.delta, part.delta)
-        total.gain += part.gain
+        total.limits |= part.limits
         return total
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
@@ -22,6 +24,9 @@ class ClassesCache(RowCache):
         self._share, self._before = np.empty((size.rows, classes)), np.empty((size.rows, classes))
         self._room = np.empty(classes), np.empty(classes), np.empty(classes, np.int64)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.size, len(self._room[0]))
+
     def _arrays(self) -> tuple[np.ndarray | None, ...]:
         return *super()._arrays(), self._goal
 
@@ -35,11 +40,11 @@ class ClassesCache(RowCache):
             self._goal[:n], C, bias, self._slack, w.reshape(-1, len(new)), new, room, moved,
         )  # fmt: skip
 
-    def _settle(self, part: slice, slot: int, *where) -> None:
+    def _settle(self, part: slice, rows: np.ndarray, slot: int, *where) -> None:
         before, after, moved = self._room
         bias, vector, scalar, codes, cuts, sums = where
         past = np.empty(len(before), np.uint16)
         multiclass_cache.settle(
-            self._indptr[part.start :], self._indices, self._data, self._number[part], self._weight[part], self._share[part],
+            self._indptr[part.start :], self._indices, self._data, rows, self._weight[part], self._share[part],
             self._goal[part], slot, bias, vector, scalar, codes, cuts, sums, past, before, after, moved,
         )  # fmt: skip

@@ -6,6 +6,7 @@ cut's slot in the bundle (streamcut.passes.multiclass_dual).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ import numpy as np
 from streamcut.bundle.bundle import Merge
 from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
+from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.dual_oracle import DualAscent
 from streamcut.execution.dual_passes import Ascent
 from streamcut.execution.joined_rows import joined_bytes
@@ -21,7 +23,7 @@ from streamcut.execution.linear_passes import Grids, RowPass
 from streamcut.execution.multiclass_cache import ClassesCache
 from streamcut.execution.multiclass_oracle import MulticlassOracle
 from streamcut.execution.multiclass_passes import targets
-from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
@@ -86,10 +88,12 @@ class DualSums:
     cuts: np.ndarray
     b: np.ndarray = field(default_factory=lambda: np.zeros(2))
     weight: float = 0.0
+    limits: dict[int, float] = field(default_factory=dict)
+    cache: RowCache | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class DualPass:
+class DualPass(FillingPass):
     """Scores, predicted cut and a sweep of dual ascent; rows are offered to the lane's cache. `first` fills `t`, `u`, and sums u.
 
     Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
@@ -104,8 +108,8 @@ class DualPass:
     order: np.ndarray
     places: np.ndarray
     last: tuple[int, int]
-    caches: dict[int, ClassesCache]  # by the first row of the lane
-    bounds: tuple[int, ...]
+    caches: Mapping[int, ClassesCache]  # by the first row of the lane
+    limits: Mapping[int, float]
     first: bool
     needs_data: ClassVar[bool] = True
     can_be_broken_off: ClassVar[bool] = True
@@ -140,16 +144,21 @@ class DualPass:
         )  # fmt: skip
         if bad >= 0:
             raise CorruptError(f"row {first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
-        if self.caches:
-            lane = self.bounds[int(np.searchsorted(self.bounds, first_row, side="right")) - 1]
+        if sums.cache is not None:
+            self.offer(sums.cache, rows, chunk, keys)
 
-            def offered(first: int, *cache) -> tuple[int, int]:
-                return multiclass_cache.offer(first, *csr, target, u, keys, codes, now.dual, self.bias, first_row, *cache)
+    def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
+        csr = chunk.indptr, chunk.indices, chunk.data, rows["t"], chunk.weight
+        codes, slot = rows["codes"], self.ascent.dual
 
-            self.caches[lane].fill(offered, chunk.n_rows)
+        def offered(first: int, *room) -> tuple[int, int]:
+            return multiclass_cache.offer(first, *csr, keys, codes, slot, self.bias, chunk.first_row, *room)
+
+        cache.fill(offered, chunk.n_rows)
 
     def finish(self, sums: DualSums, rows: Rows, first_row: int) -> None:
         """Without caches the running W of a lane is of no use to others: cuts come from shares alone."""
+        FillingPass.finish(self, sums, rows, first_row)
         if not self.caches:
             sums.w = None
 
@@ -160,6 +169,7 @@ class DualPass:
             total.w -= self.ascent.running  # now W′ and the steps of all lanes
         total.b += part.b
         total.weight += part.weight
+        total.limits |= part.limits
         return total
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -52,9 +53,13 @@ def entry_dtypes(manifest: Manifest) -> tuple[str, str | None]:
 
 
 class RowCache:
-    """Rows of one lane. `limit` is the key below which rows are taken: it falls as the room fills up."""
+    """Rows of one lane. `limit` is the key below which rows are taken: it falls as the room fills up.
+
+    What travels to other processes is its size alone: they begin with nothing.
+    """
 
     def __init__(self, size: CacheSize) -> None:
+        self.size = size
         self.n = 0
         self.limit = np.inf
         self._indptr = np.zeros(size.rows + 1, np.int64)
@@ -63,6 +68,14 @@ class RowCache:
         self._number = np.empty(size.rows, np.int64)
         self._order, self._slack = np.arange(0), np.inf  # rows that sweeps still visit, and how far from its bound one is not
         self._key, self._weight, self._square, self._share, self._before = (np.empty(size.rows) for _ in range(5))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.size,)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The rows in the cache, increasing."""
+        return self._number[: self.n]
 
     def begin(self, last_limit: float) -> None:
         """Forget all rows; `last_limit` is the one that the last pass ended with."""
@@ -90,16 +103,22 @@ class RowCache:
 
     def step_back(self, theta: float) -> None:
         """Of the last sweep's step only the part `theta`."""
+        if theta == 1.0:
+            return
         share, before = self._share[: self.n], self._before[: self.n]
         share -= before
         share *= theta
         share += before
 
-    def settle(self, slot: int, bias: float, grids: tuple[float, float], codes, cuts, sums, release: Callable[[], None]) -> None:
-        """dual.settle for all rows of the cache, `release` after every few: they are spread over all pages of `codes`."""
-        for start in range(0, self.n, _SETTLED):
-            part = slice(start, min(start + _SETTLED, self.n))
-            self._settle(part, slot, bias, *grids, codes, cuts, sums)
+    def settle(
+        self, slot: int, bias: float, grids: tuple[float, float], codes, cuts, sums,
+        release: Callable[[], None] = lambda: None, *, first_row: int = 0,
+    ) -> None:  # fmt: skip
+        """dual.settle for the cached rows of `codes`, which begin at `first_row`; `release` after every few."""
+        first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)))
+        for start in range(first, last, _SETTLED):
+            part = slice(start, min(start + _SETTLED, last))
+            self._settle(part, self._number[part] - first_row, slot, bias, *grids, codes, cuts, sums)
             release()
 
     def _arrays(self) -> tuple[np.ndarray | None, ...]:
@@ -124,9 +143,9 @@ class RowCache:
             C, bias, self._slack, w,
         )  # fmt: skip
 
-    def _settle(self, part: slice, slot: int, *where) -> None:
-        """dual.settle for the rows of `part`."""
+    def _settle(self, part: slice, rows: np.ndarray, slot: int, *where) -> None:
+        """dual.settle for `part` of the cache, `rows` of the codes."""
         dual.settle(
-            self._indptr[part.start :], self._indices, self._data, self._number[part], self._weight[part], self._share[part],
+            self._indptr[part.start :], self._indices, self._data, rows, self._weight[part], self._share[part],
             slot, *where,
         )  # fmt: skip

@@ -31,7 +31,9 @@ class Pass(Protocol):
 
     A pass with an attribute `can_be_broken_off` that is true leaves nothing behind that a repetition would see. One with
     `whole_groups` gets, in place of the rows of a lane, the groups of equal qid that begin there, each in one block; without data
-    it finds them by the row state `begins`, 1 in the first row of each.
+    it finds them by the row state `begins`, 1 in the first row of each. `enter(partial, first_row)`, where a pass has it, comes
+    after `begin`. What one with `caches` finds in them stands in streamcut.execution.cache_passes; `row_arrays`, where a pass
+    names them, are the only ones that it asks for.
     """
 
     needs_data: ClassVar[bool]
@@ -153,6 +155,8 @@ class Runner:
                 self._buffers[worker] = self.feed.buffers()
             while (lane := turn.take()) is not None:
                 partial = work.begin()
+                if hasattr(work, "enter"):
+                    work.enter(partial, self.lanes.rows(lane)[0])
                 for start, stop, chunk in self._blocks(lane, work, worker, traffic):
                     work.visit(partial, {name: array[start:stop] for name, array in self.rows.items()}, chunk)
                     self.row_state.release(start, stop)

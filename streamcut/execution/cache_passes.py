@@ -1,0 +1,177 @@
+"""Passes over row caches: what fills them, sweeps over them, and the way home of the shares.
+
+A pass with `caches`, by the first row of their lane, finds in them what the last such pass left there, whoever ran it. One that
+needs data fills them anew; what those after it do follows from what they are given, so all can be repeated from the filling on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.execution.row_cache import RowCache
+from streamcut.execution.row_state import Rows
+from streamcut.passes import vectors
+
+
+class FillingPass:
+    """Base of passes over the data that fill `caches`, none or one a lane; `limits` are those that the last one ended with.
+
+    Their partial sums have a `cache` while they are in a lane, and `limits` after it.
+    """
+
+    __slots__ = ()
+    caches: Mapping[int, RowCache]
+    limits: Mapping[int, float]
+
+    def enter(self, sums: Any, first_row: int) -> None:
+        if self.caches:
+            sums.cache = self.caches[first_row]
+            sums.cache.begin(self.limits[first_row])
+
+    def finish(self, sums: Any, rows: Rows, first_row: int) -> None:
+        if sums.cache is not None:
+            sums.limits, sums.cache = {first_row: sums.cache.limit}, None
+
+    def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
+        """Take the rows of `chunk` with the smallest `keys` (n) into the cache, with the shares that `rows` say they have."""
+        raise NotImplementedError
+
+
+@dataclass(slots=True)
+class Recalled:
+    """The cache of the lane at work."""
+
+    cache: RowCache | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecallPass:
+    """Fill the cache of a lane again as `filling` did; `cached` (rows of the lane) tells which rows it took."""
+
+    filling: FillingPass
+    cached: np.ndarray
+    first_row: int
+    needs_data: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> Recalled:
+        return Recalled()
+
+    def enter(self, recalled: Recalled, first_row: int) -> None:
+        recalled.cache = self.filling.caches[first_row]
+        recalled.cache.begin(np.inf)
+
+    def visit(self, recalled: Recalled, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        assert recalled.cache is not None
+        first = chunk.first_row - self.first_row
+        keys = np.where(self.cached[first : first + chunk.n_rows], 0.0, np.inf)
+        self.filling.offer(recalled.cache, rows, chunk, keys)
+
+    def finish(self, recalled: Recalled, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: Recalled, part: Recalled) -> Recalled:
+        return part
+
+
+@dataclass(slots=True)
+class Step:
+    """What one sweep over the cached rows of some lanes did: Δw and C Σ u Δf."""
+
+    delta: np.ndarray
+    gain: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPass:
+    """Every lane sweeps its cached rows once, all from the same w; the data is not read. `number` counts from 0 after a pass.
+
+    theta  the part of the sweep before that was taken
+    """
+
+    caches: Mapping[int, RowCache]
+    w: np.ndarray
+    C: float
+    bias: float
+    seed: int
+    number: int
+    theta: float
+    needs_data: ClassVar[bool] = False
+    alignment: ClassVar[int] = 1
+    row_arrays: ClassVar[tuple[str, ...]] = ()
+
+    def begin(self) -> Step:
+        return Step(self.w.copy())
+
+    def visit(self, step: Step, rows: Rows, chunk: Chunk | None) -> None:
+        """Rows that are not cached stay as they are."""
+
+    def finish(self, step: Step, rows: Rows, first_row: int) -> None:
+        cache = self.caches[first_row]
+        cache.step_back(self.theta)
+        rng = np.random.default_rng((self.seed, self.number, first_row))
+        step.gain = cache.sweep(rng, self.C, self.bias, step.delta, first=self.number == 0)
+        step.delta -= self.w
+
+    def merge(self, total: Step, part: Step) -> Step:
+        vectors.add(total.delta, part.delta)
+        total.gain += part.gain
+        return total
+
+
+@dataclass(slots=True)
+class Change:
+    """What the shares of cached rows change in the cut of the ascent, and in its Σ u f: the second of `cuts`, of `b` (2).
+
+    `cache` and `at`, its next row, while in a lane.
+    """
+
+    cuts: np.ndarray
+    b: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    cache: RowCache | None = None
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SettlePass:
+    """Cached rows take their shares home to column `slot` of their codes; the data is not read. `shape` is that of a cut.
+
+    theta  the part of the last sweep that was taken
+    """
+
+    caches: Mapping[int, RowCache]
+    slot: int
+    bias: float
+    grids: tuple[float, float]
+    shape: tuple[int, ...]
+    theta: float
+    needs_data: ClassVar[bool] = False
+    alignment: ClassVar[int] = 1
+    row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
+
+    def begin(self) -> Change:
+        return Change(np.zeros((2, *self.shape)))  # the first is never touched, and takes no memory
+
+    def enter(self, change: Change, first_row: int) -> None:
+        change.cache, change.at = self.caches[first_row], first_row
+        change.cache.step_back(self.theta)
+
+    def visit(self, change: Change, rows: Rows, chunk: Chunk | None) -> None:
+        assert change.cache is not None
+        codes = rows["codes"]
+        change.cache.settle(self.slot, self.bias, self.grids, codes, change.cuts, change.b, first_row=change.at)
+        change.at += len(codes)
+
+    def finish(self, change: Change, rows: Rows, first_row: int) -> None:
+        change.cuts, change.cache = change.cuts[1:], None
+
+    def merge(self, total: Change, part: Change) -> Change:
+        vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
+        total.b += part.b
+        return total
