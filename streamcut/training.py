@@ -214,7 +214,7 @@ class Session:
             self._cluster = cluster = self._stack.enter_context(connection)
             cluster.prepare(self.dataset, scratch, job.warm_up)
             lines = needs.dimension, needs.max_cuts, needs.row_bytes, needs.vectors, more, needs.per_worker
-            self.plan = cluster.plan(dask_runner.Needs(manifest, job.lanes, *lines), budget=budget)
+            self.plan = cluster.plan(dask_runner.Needs(manifest, job.lanes, *lines), budget=budget, row_cache=needs.row_cache)
             self.runner = dask_runner.DaskRunner(cluster, self.dataset, job.lanes, scratch=scratch, stop=self.stop)
         else:
             self.plan = plan_memory(

@@ -1,8 +1,9 @@
-"""The memory plan of a cluster: what the client and each worker process need, and which shards each worker keeps decoded."""
+"""The memory plan of a cluster: what the client and each worker process need, which shards and row caches each worker keeps."""
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -31,11 +32,30 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Deal:
+    """Who does what: {lane: home}, and by worker the shards to pin and the row caches to keep; `threads` of all."""
+
+    home: dict[int, str]
+    pins: dict[str, frozenset[int]]
+    rooms: dict[str, int]
+    threads: int
+
+    def tasks(self, *, one_by_one: bool) -> deque[tuple[int, ...]]:
+        """Lanes of each task, one or all of a worker."""
+        if one_by_one:
+            return deque((lane,) for lane in self.home)
+        return deque(
+            tuple(lane for lane, at in self.home.items() if at == address) for address in sorted(set(self.home.values()))
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Needs:
     """What a run needs: length of w, cuts of the bundle, bytes of a row's state, vectors of that length in a partial sum.
 
     more        (what, bytes) of what else the client keeps
     per_worker  (what, bytes) of what else each thread of a worker does
+    row_cache   bytes of the row caches of all lanes, of which each has the same
     """
 
     manifest: Manifest
@@ -46,6 +66,11 @@ class Needs:
     vectors: int = 1
     more: tuple[tuple[str, int], ...] = ()
     per_worker: tuple[tuple[str, int], ...] = ()
+    row_cache: int = 0
+
+    @property
+    def lane_cache(self) -> int:
+        return -(-self.row_cache // len(self.lanes))
 
     def client(self, base: int, threads: int) -> list[tuple[str, int]]:
         """(what, bytes) for the process that runs the solver on a cluster of so many `threads`."""
@@ -59,8 +84,11 @@ class Needs:
             ("slack", _SLACK),
         ]
 
-    def worker(self, member: Member) -> list[tuple[str, int]]:
-        """(what, bytes) for a worker process, without pinned shards."""
+    def worker(self, member: Member, lanes: int = 0) -> list[tuple[str, int]]:
+        """(what, bytes) for a worker process that is home to so many `lanes`, without pinned shards.
+
+        A row cache for each thread must be: those of more lanes than that can make room for each other.
+        """
         bounds = self.lanes.bounds
         longest = max(stop - start for start, stop in pairwise(bounds))
         block = min(longest, max(ROW_BLOCK, *(shard.rows for shard in self.manifest.shards)))
@@ -73,12 +101,13 @@ class Needs:
             (f"row state of a lane, {self.row_bytes} bytes × {longest:,} rows × {t} threads", t * self.row_bytes * longest),
             (f"rows at work, {t} threads", t * block * _TEMPORARIES),
             (f"buffers of {t} threads", t * buffer_bytes(self.manifest)),
+            *[(f"row cache of {max(t, lanes)} lanes", max(t, lanes) * self.lane_cache + t * longest)] * (self.row_cache > 0),
             ("slack", _SLACK),
         ]
 
-    def check(self, member: Member) -> None:
-        """Raise MemoryBudgetError when a worker may use less than it needs."""
-        lines = self.worker(member)
+    def check(self, member: Member, lanes: int = 0) -> None:
+        """Raise MemoryBudgetError when a worker, home to so many `lanes`, may use less than it needs."""
+        lines = self.worker(member, lanes)
         if _sum(lines) <= member.usable:
             return
         parts = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
@@ -88,10 +117,23 @@ class Needs:
             f"({parts}). Give it more memory (70 % of a worker's --memory-limit may be used), fewer threads, or smaller shards"
         )
 
+    def deal(self, members: list[Member]) -> Deal:
+        """Lanes, shards and row caches for `members`."""
+        home, at_home = homes(len(self.lanes), members)
+        pins = {member.address: self.pins(member, at_home[member.address])[0] for member in members}
+        rooms = {member.address: self.room(member, len(at_home[member.address])) for member in members}
+        return Deal(home, pins, rooms, sum(member.threads for member in members))
+
+    def room(self, member: Member, lanes: int) -> int:
+        """How many row caches a worker keeps that is home to so many `lanes`: one for each thread at least."""
+        free = member.usable - _sum(self.worker(member))
+        more = max(lanes - member.threads, 0)
+        return member.threads + (min(more, free // self.lane_cache) if self.row_cache else 0)
+
     def pins(self, member: Member, lanes: list[int]) -> tuple[frozenset[int], int]:
-        """(shards, their bytes): the shards of the worker's `lanes`, as many as there is room for."""
+        """(shards, their bytes): the shards of the worker's `lanes`, as many as there is room for beside their row caches."""
         first = first_rows(self.manifest)
-        room = member.usable - _sum(self.worker(member))
+        room = member.usable - _sum(self.worker(member, self.room(member, len(lanes))))
         chosen: set[int] = set()
         used = 0
         for lane in lanes:
@@ -106,23 +148,32 @@ class Needs:
         return frozenset(chosen), used
 
 
-def deal(lanes: int, members: list[Member]) -> dict[int, str]:
-    """{lane: address}: lane by lane to thread by thread, so that those at work at one time are on all workers."""
+def homes(lanes: int, members: list[Member]) -> tuple[dict[int, str], dict[str, list[int]]]:
+    """({lane: address}, {address: lanes}): lane by lane to thread by thread: those at work at one time are on all workers."""
     ordered = sorted(members, key=lambda member: member.address)
     most = max(member.threads for member in ordered)
     slots = [member.address for thread in range(most) for member in ordered if member.threads > thread]
-    return {lane: slots[lane % len(slots)] for lane in range(lanes)}
+    home = {lane: slots[lane % len(slots)] for lane in range(lanes)}
+    return home, {member.address: [lane for lane, at in home.items() if at == member.address] for member in members}
 
 
-def shares(needs: Needs, members: list[Member], *, budget: int, base: int) -> tuple[list[Member], MemoryPlan]:
+def shares(
+    needs: Needs, members: list[Member], row_cache: tuple[int, int], *, budget: int, base: int
+) -> tuple[list[Member], MemoryPlan]:
     """(the members that share one machine with the client with what each may use of `budget`, the plan of them all).
 
-    Raises MemoryBudgetError with the minimum.
+    The row caches get from the least to the most bytes of `row_cache`. Raises MemoryBudgetError with the minimum.
     """
     client = needs.client(base, sum(member.threads for member in members))
+    _, at_home = homes(len(needs.lanes), members)
+    most = max(len(lanes) for lanes in at_home.values())
+    smallest = replace(needs, row_cache=1)
+    free = budget - _sum(client) - sum(_sum(smallest.worker(member, most)) for member in members)
+    caches = sum(max(member.threads, most) for member in members)
+    needs = replace(needs, row_cache=_between(row_cache, free // caches * len(needs.lanes)))
     lines = [(f"client: {what}", size) for what, size in client]
     for number, member in enumerate(members):
-        lines += [(f"worker {number}: {what}", size) for what, size in needs.worker(member)]
+        lines += [(f"worker {number}: {what}", size) for what, size in needs.worker(member, most)]
     total = _sum(lines)
     if total > budget:
         raise MemoryBudgetError(
@@ -130,20 +181,32 @@ def shares(needs: Needs, members: list[Member], *, budget: int, base: int) -> tu
             f"{math.ceil(1.02 * total / 1e6)}MB (see --dry-run -v). Raise --memory, or lower --workers or --max-cuts"
         )
     each = (budget - total) // len(members)
-    changed = [replace(member, usable=_sum(needs.worker(member)) + each) for member in members]
-    return changed, MemoryPlan(budget, tuple(lines), *_pinned(needs, changed))
+    changed = [replace(member, usable=_sum(needs.worker(member, most)) + each) for member in members]
+    return changed, MemoryPlan(budget, tuple(lines), *_pinned(needs, changed), row_cache=needs.row_cache)
+
+
+def _between(row_cache: tuple[int, int], fits: int) -> int:
+    least, most = row_cache
+    return max(least, min(most, fits))
 
 
 def _pinned(needs: Needs, members: list[Member]) -> tuple[frozenset[int], int]:
-    home = deal(len(needs.lanes), members)
-    found = [needs.pins(m, [lane for lane, address in home.items() if address == m.address]) for m in members]
+    _, at_home = homes(len(needs.lanes), members)
+    found = [needs.pins(member, at_home[member.address]) for member in members]
     return frozenset().union(*(shards for shards, _ in found)), sum(size for _, size in found)
 
 
-def remote(needs: Needs, members: list[Member], *, budget: int, base: int) -> MemoryPlan:
-    """The plan of a client whose workers have limits of their own; `pinned` are theirs. Raises MemoryBudgetError."""
+def remote(needs: Needs, members: list[Member], row_cache: tuple[int, int], *, budget: int, base: int) -> MemoryPlan:
+    """The plan of a client whose workers have limits of their own; `pinned` are theirs, and the row caches, which get from the
+    least to the most bytes of `row_cache`. Raises MemoryBudgetError.
+    """
+    _, at_home = homes(len(needs.lanes), members)
+    lanes = {member: len(at_home[member.address]) for member in members}
+    smallest = replace(needs, row_cache=1)
+    each = min((m.usable - _sum(smallest.worker(m, lanes[m]))) // max(m.threads, lanes[m]) for m in members)
+    needs = replace(needs, row_cache=_between(row_cache, each * len(needs.lanes)))
     for member in members:
-        needs.check(member)
+        needs.check(member, lanes[member])
     lines = needs.client(base, sum(member.threads for member in members))
     total = _sum(lines)
     if total > budget:
@@ -152,7 +215,7 @@ def remote(needs: Needs, members: list[Member], *, budget: int, base: int) -> Me
             "Raise --memory, or lower --max-cuts"
         )
     pinned, _ = _pinned(needs, members)
-    return MemoryPlan(budget, tuple(lines), pinned, 0)
+    return MemoryPlan(budget, tuple(lines), pinned, 0, row_cache=needs.row_cache)
 
 
 def _sum(lines: list[tuple[str, int]]) -> int:

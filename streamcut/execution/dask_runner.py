@@ -3,7 +3,8 @@
 A pass goes to the workers as one file in the shared scratch folder, where the row state lies too (shared_rows.py): as fast as
 scattering it, and nothing is lost with a worker. Dask moves numbers of lanes one way and partial sums back. A task is one lane,
 or, when no data is read, all lanes of a worker. Lanes have a home, the worker that keeps their shards in memory, but may run
-anywhere: a pass is pure, so what a dead worker leaves undone is done by the others. Partial sums merge in lane order,
+anywhere: a pass is pure, so what a dead worker leaves undone is done by the others. Passes with row caches leave home only when
+it is lost: their caches are there, and who has none repeats the passes since it was filled. Partial sums merge in lane order,
 LANES_AHEAD for each thread on their way at most.
 """
 
@@ -21,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,14 @@ from distributed.scheduler import KilledWorker
 import streamcut
 from streamcut.errors import ClusterLostError, LockedError, UsageError
 from streamcut.execution import dask_plan, dask_worker
-from streamcut.execution.dask_plan import LANES_AHEAD, Member, Needs
+from streamcut.execution.dask_plan import LANES_AHEAD, Deal, Member, Needs
 from streamcut.execution.dask_worker import Job, LaneResult, Store, WorkerMemory
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import Interrupted, Pass, PassReport
 from streamcut.execution.shared_rows import SharedRows
-from streamcut.files import locked
+from streamcut.files import disk_full, locked
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.machine import resident_bytes
@@ -109,19 +110,20 @@ class Cluster:
                 self.watch(since)
                 time.sleep(_POLL)
 
-    def plan(self, needs: Needs, *, budget: int) -> MemoryPlan:
-        """The memory plan. Raises MemoryBudgetError."""
-        self._needs = needs
+    def plan(self, needs: Needs, *, budget: int, row_cache: tuple[int, int] = (0, 0)) -> MemoryPlan:
+        """The memory plan, with row caches of so many bytes (least, most). Raises MemoryBudgetError."""
         members = list(self.members.values())
-        if not self.local:
-            return dask_plan.remote(needs, members, budget=budget, base=resident_bytes())
-        changed, plan = dask_plan.shares(needs, members, budget=budget, base=resident_bytes())
-        self.members = {member.address: member for member in changed}
-        self._share = changed[0].usable
+        if self.local:
+            members, plan = dask_plan.shares(needs, members, row_cache, budget=budget, base=resident_bytes())
+            self.members = {member.address: member for member in members}
+            self._share = members[0].usable
+        else:
+            plan = dask_plan.remote(needs, members, row_cache, budget=budget, base=resident_bytes())
+        self._needs = replace(needs, row_cache=plan.row_cache)
         return plan
 
-    def deal(self) -> tuple[dict[int, str], dict[str, frozenset[int]], int]:
-        """({lane: home}, {worker: shards to pin}, threads) of the workers there are now. Waits for one until the deadline."""
+    def deal(self) -> Deal:
+        """Lanes, shards and row caches for the workers there are now. Waits for one until the deadline."""
         since = time.monotonic()
         while True:
             running = self._running()
@@ -134,9 +136,7 @@ class Cluster:
                 break
             self.watch(since)
             time.sleep(_POLL)
-        home = dask_plan.deal(len(self._needs.lanes), members)
-        pins = {m.address: self._needs.pins(m, [lane for lane, at in home.items() if at == m.address])[0] for m in members}
-        return home, pins, sum(member.threads for member in members)
+        return self._needs.deal(members)
 
     def watch(self, since: float) -> float:
         """Now, if there are workers, otherwise `since`, when there were some. Raises ClusterLostError after the deadline."""
@@ -247,9 +247,8 @@ class DaskRunner:
         self.row_state = SharedRows(self._folder, lanes, scratch)
         self._stop = stop
         self._number = 0
-        self._home: dict[int, str] = {}
-        self._threads = 0
-        self._pins: dict[str, frozenset[int]] = {}
+        self._deal: Deal | None = None
+        self._past: tuple[str, ...] = ()  # files of the passes that the row caches have seen since they were filled
 
     @property
     def rows(self) -> dict[str, Any]:
@@ -268,26 +267,43 @@ class DaskRunner:
         started = time.perf_counter()
         self._number += 1
         self.row_state.settle(self._number)
-        if work.needs_data or not self._home:
-            self._home, self._pins, self._threads = self._cluster.deal()
+        cached = bool(getattr(work, "caches", None))
+        if work.needs_data or not cached:
+            self._forget()
+        if work.needs_data or self._deal is None:
+            self._deal = self._cluster.deal()
         self._number += 1
         place = self._folder / f"pass.{self._number}"
-        job = Job(self._number, work, self._cluster._store, self.lanes, self.row_state.files, self._pins)
+        dealt = self._deal.pins, self._deal.rooms
+        job = Job(self._number, work, self._cluster._store, self.lanes, self.row_state.files, *dealt, self._past)
         temporary = place.with_name(f".{place.name}")
-        temporary.write_bytes(pickle.dumps(job, protocol=5))
+        written = pickle.dumps(job, protocol=5)
+        with disk_full(place, len(written)):
+            temporary.write_bytes(written)
         os.replace(temporary, place)
+        self._past += (str(place),)
         try:
-            total, changes, traffic = self._collect(work, str(place))
-        finally:
-            place.unlink(missing_ok=True)  # whoever still works at it may stop
+            total, changes, traffic = self._collect(work, str(place), self._deal)
+        except BaseException:
+            self._forget()
+            raise
+        if not cached:
+            self._forget()
         for name, lane in changes:
             self.row_state.replaced(name, lane, self._number)
         return total, PassReport(time.perf_counter() - started, traffic)
 
-    def _collect(self, work: Pass, place: str) -> tuple[Any, list[tuple[str, int]], Traffic]:
+    def _forget(self) -> None:
+        """Remove the files of passes that nobody has to repeat any more; whoever still works at one may stop."""
+        for place in self._past:
+            Path(place).unlink(missing_ok=True)
+        self._past = ()
+
+    def _collect(self, work: Pass, place: str, deal: Deal) -> tuple[Any, list[tuple[str, int]], Traffic]:
         """(sum, what changed of the row state, traffic)."""
-        tasks = self._tasks(work)
-        ahead = LANES_AHEAD * self._threads if work.needs_data else len(tasks)
+        cached = bool(getattr(work, "caches", None))
+        tasks = deal.tasks(one_by_one=work.needs_data or cached)
+        ahead = LANES_AHEAD * deal.threads
         flying: deque[_Task] = deque()
         early: dict[int, LaneResult] = {}
         total: Any = None
@@ -296,8 +312,10 @@ class DaskRunner:
         merged = 0
         while merged < len(self.lanes):
             while tasks and len(flying) < ahead:
-                flying.append(self._submit(place, tasks.popleft()))
-            results = self._fetch(flying, place, getattr(work, "can_be_broken_off", False))
+                lanes = tasks.popleft()
+                where = {"workers": [deal.home[lanes[0]]], "allow_other_workers": not cached}
+                flying.append(self._submit(place, lanes, **where))
+            results = self._fetch(flying, place, set(deal.home.values()), getattr(work, "can_be_broken_off", False))
             for result in (lane for task in results for lane in task):
                 early[result.lane] = result
             while merged in early:
@@ -309,20 +327,12 @@ class DaskRunner:
                 merged += 1
         return total, changes, traffic
 
-    def _tasks(self, work: Pass) -> deque[tuple[int, ...]]:
-        """Lanes of each task."""
-        if work.needs_data:
-            return deque((lane,) for lane in range(len(self.lanes)))
-        addresses = sorted(set(self._home.values()))
-        return deque(tuple(lane for lane, at in self._home.items() if at == address) for address in addresses)
-
-    def _submit(self, place: str, lanes: tuple[int, ...], *, at_home: bool = True) -> _Task:
-        where = {"workers": [self._home[lanes[0]]], "allow_other_workers": True} if at_home else {}
+    def _submit(self, place: str, lanes: tuple[int, ...], **where: Any) -> _Task:
         with lost_if_silent(self._cluster.address):
             key = f"streamcut-{uuid.uuid4().hex}"
             return _Task(self._cluster.client.submit(_run_lanes, place, lanes, key=key, **where), lanes)
 
-    def _fetch(self, flying: deque[_Task], place: str, may_stop: bool) -> list[list[LaneResult]]:
+    def _fetch(self, flying: deque[_Task], place: str, homes: set[str], may_stop: bool) -> list[list[LaneResult]]:
         """Wait for the first task; take it and those that are done behind it out of `flying`."""
         seen = looked = time.monotonic()
         wanted: Future | None = None
@@ -343,11 +353,12 @@ class DaskRunner:
                     return results
                 if time.monotonic() - looked > _LOOK:
                     seen, looked = self._cluster.watch(seen), time.monotonic()
-                    lost = self._cluster.waiting([task.future for task in flying], set(self._home.values()))
+                    lost = self._cluster.waiting([task.future for task in flying], homes)
                     for number, task in enumerate(flying):
                         if task.future.key in lost:
-                            flying[number] = self._submit(place, task.lanes, at_home=False)
+                            flying[number] = self._submit(place, task.lanes)
                     if lost:
+                        self._deal = None  # the next pass finds other homes
                         wanted.cancel()
                         wanted = None
         finally:

@@ -20,6 +20,8 @@ from streamcut.files import disk_full
 
 _PIECE = 1 << 20
 
+CACHED = "cached"  # name of the files that tell which rows of a lane are in its cache; no row state
+
 Versions = dict[tuple[str, int], int]  # (array, lane) → number of its file; without one it is all zeros
 
 
@@ -36,7 +38,7 @@ class RowFiles:
 
     def read(self, name: str, lane: int, rows: int) -> np.ndarray:
         """The array of a lane that has `rows` rows, newly allocated."""
-        dtype, shape = self.kinds[name]
+        dtype, shape = ("|b1", ()) if name == CACHED else self.kinds[name]
         version = self.versions.get((name, lane))
         if version is None:
             return np.zeros((rows, *shape), dtype)
@@ -94,12 +96,12 @@ class _Lane:
 
 
 class LaneRows:
-    """The row state of one lane as a Runner wants it, in memory."""
+    """The row state of one lane as a Runner wants it, in memory; `names` are the arrays that are asked for, None is all."""
 
-    def __init__(self, files: RowFiles, lane: int, start: int, stop: int) -> None:
+    def __init__(self, files: RowFiles, lane: int, start: int, stop: int, names: tuple[str, ...] | None = None) -> None:
         self._files = files
         self._lane = lane
-        self._read = {name: files.read(name, lane, stop - start) for name in files.kinds}
+        self._read = {name: files.read(name, lane, stop - start) for name in (files.kinds if names is None else names)}
         self.arrays = {name: _Lane(array, start) for name, array in self._read.items()}
 
     def release(self, start: int, stop: int) -> None:
