@@ -1,5 +1,6 @@
 """Sampled cuts: exact when the sample is everything, close when it is not, and the same bits whoever computes."""
 
+import contextlib
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,7 @@ from reference import sampled as slow
 from reference import viterbi
 
 from streamcut.bundle.gram_bundle import GramBundle
+from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.kernel_columns import take
@@ -19,12 +21,13 @@ from streamcut.execution.sampled_passes import Expansion
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
+from streamcut.models.checkpoint import open_checkpoint
 from streamcut.models.files import load_model, save_model
 from streamcut.passes import sampled
 from streamcut.prediction import predict
 from streamcut.risks.sampled import SampledHinge
 from streamcut.solvers import sampled_constant, sampled_linear
-from streamcut.solvers.progress import StoppingRule
+from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.solvers.sampled_cuts import SampledRun
 from streamcut.training import train
 
@@ -180,7 +183,7 @@ def test_shards_and_workers_change_no_bit(solver):
                 runner, task, kernel, C=1.0, bias=1.0, samples=60, max_cuts=50, seed=3, keep_scores=solver == "sampled-linear"
             )
             algorithm = sampled_linear if solver == "sampled-linear" else sampled_constant
-            solution = algorithm.solve(oracle, SampledRun(StoppingRule(), None, lambda: False), epsilon=1e-2)
+            solution = algorithm.solve(oracle, SampledRun(Progress(StoppingRule())), epsilon=1e-2)
         support, coefficients = oracle.answer(solution.bundle)
         return support.numbers.tobytes(), coefficients.tobytes(), solution.primal
 
@@ -235,11 +238,79 @@ def test_limits_leave_a_model(solver):
         train(MemoryDataset(X, y), solver=solver, samples=20, stop=lambda: True, **RBF)
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_weights_are_copies_of_rows(solver):
+    X, y = rings()
+    copies = np.random.default_rng(4).integers(0, 3, len(y))
+    one = np.repeat(np.arange(len(y)), copies * np.where(y == 2.0, 2, 1))
+    how = {"solver": solver, "C": 0.7, "bias": 0, "tol": 1e-4, **RBF}
+    repeated = train(MemoryDataset(X[one], y[one]), samples=len(one), **how)
+    weighted = train(MemoryDataset(X, y, weight=copies.astype(float)), samples=len(y), positive_weight=2.0, **how)
+    assert weighted.facts["objective"] == pytest.approx(repeated.facts["objective"], abs=2e-4 * 0.7 * len(one))
+    assert weighted.facts["model_value"] == pytest.approx(repeated.facts["model_value"], abs=2e-4 * 0.7 * len(one))
+    kept = coefficients_of(weighted, X) != 0
+    assert np.all(copies[kept] > 0)
+
+
+def test_samples_of_weighted_classes_come_close():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 3))
+    y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [-0.5, 0.5]).astype(float)
+    data = MemoryDataset(X, y, weight=rng.uniform(0.2, 3.0, 300))
+    how = {"task": "multiclass", "solver": "sampled-linear", "bias": 0, "tol": 1e-2, **RBF}
+    exact, some = (train(data, samples=samples, **how).facts["objective"] for samples in (300, 60))
+    assert some == pytest.approx(exact, rel=0.1)
+
+
+def checkpointed(solver, folder, task, **more):
+    """Trained with checkpoints in `folder`, gone on with if there are any."""
+    if task == "sequence":
+        X, y, qid = words(150)
+        data = MemoryDataset(X, y, qid=qid, shard_nnz=200)
+    else:
+        X, y = rings(400)
+        data = MemoryDataset(X, y, weight=None if task == "binary" else 1.0 + X[:, 0] ** 2, shard_nnz=300)
+    kept = CheckpointOptions(str(folder), iterations=5, resume=True) if folder is not None else None
+    how = {"task": task, "solver": solver, "samples": 20, "tol": 1e-2, "checkpoint": kept, **RBF}
+    return train(data, **how, **more)
+
+
+@cache
+def undisturbed(solver, task):
+    return everything(checkpointed(solver, None, task))
+
+
+def everything(model):
+    """All that must not change, whatever happened in between."""
+    inner = getattr(model, "emissions", model)
+    path = [[value for name, value in line.items() if name != "seconds"] for line in inner.history]
+    return path, inner.facts, inner.support.data.tobytes(), inner.coefficients.tobytes(), str(model.stop_reason)
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "sequence"])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(solver, task, tmp_path):
+    want = undisturbed(solver, task)
+    reasons = [str(checkpointed(solver, tmp_path, task, max_passes=passes).stop_reason) for passes in (1, 2, 3, 9, 10, 14)]
+    assert reasons[:2] == ["max_passes"] * 2
+    assert everything(checkpointed(solver, tmp_path, task)) == want
+
+
+def test_a_run_that_was_killed_in_a_pass_goes_on_to_the_same_bits(tmp_path):
+    asked = iter(range(200))
+    with contextlib.suppress(KeyboardInterrupt):
+        stopped = checkpointed("sampled-linear", tmp_path, "binary", stop=lambda: next(asked, None) is None)
+        assert stopped.stop_reason == "interrupted"
+    kept = {path.name: path.read_bytes() for path in tmp_path.glob("*.checkpoint")}
+    assert kept
+    newest = max(tmp_path.glob("*.checkpoint"), key=lambda path: open_checkpoint(path).record["generation"])
+    newest.write_bytes(kept[newest.name][:-1])  # the one before, written between two iterations, must do
+    assert everything(checkpointed("sampled-linear", tmp_path, "binary")) == undisturbed("sampled-linear", "binary")
+
+
 def test_what_sampled_cuts_refuse():
     X, y = rings()
     data = MemoryDataset(X, y)
-    with pytest.raises(UsageError, match="weights"):
-        train(data, solver="sampled-linear", positive_weight=2.0, **RBF)
     with pytest.raises(UsageError, match="tol"):
         train(data, solver="sampled-constant", tol=None, max_passes=3, **RBF)
     with pytest.raises(UsageError, match="tol_relative"):

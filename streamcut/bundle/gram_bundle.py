@@ -5,6 +5,7 @@ The master problem is that of bundle.bundle: max_β Σ β_t b_t − ½ βᵀGβ 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,15 +13,16 @@ import numpy as np
 from streamcut.bundle.master import solve_master
 
 UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped (Yu & Joachims 2008, section 6.1)
+_KEPT = ("slots", "b", "beta", "gram", "unused")
 
 
 @dataclass(frozen=True, slots=True)
 class GramSolution:
     """‖w‖²; the model's value ξ = max(0, max_t b_t + ⟨a_t, w⟩) there; and the dual value, at most ½‖w‖² + C̄ξ."""
 
-    square: float
-    xi: float
-    dual: float
+    square: float = 0.0
+    xi: float = 0.0
+    dual: float = 0.0
 
 
 class GramBundle:
@@ -76,6 +78,15 @@ class GramBundle:
         self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
         self._keep_all_but(1 + np.flatnonzero(self._unused[1:] >= UNUSED_ITERATIONS))
         return GramSolution(square, xi, float(self._beta @ self._b) - 0.5 * square)
+
+    def saved(self) -> dict[str, np.ndarray]:
+        """Everything it knows, by name: what a checkpoint keeps."""
+        return {name: getattr(self, f"_{name}") for name in _KEPT}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Become what was saved, to the last bit."""
+        for name in _KEPT:
+            setattr(self, f"_{name}", arrays[name])
 
     def _keep_all_but(self, gone) -> None:
         keep = np.setdiff1d(np.arange(len(self._b)), gone)

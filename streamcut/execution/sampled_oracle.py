@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from streamcut.bundle.gram_bundle import GramBundle
-from streamcut.chunk import concatenate
+from streamcut.chunk import Chunk, concatenate, copied
 from streamcut.execution.feed import Traffic
 from streamcut.execution.kernel_columns import fetch, take
 from streamcut.execution.runner import Pass, PassRunner
-from streamcut.execution.sampled_passes import Examples, Expansion, Look, LookPass, StartsPass
+from streamcut.execution.sampled_passes import Examples, Expansion, Look, LookPass, ScorePass, StartsPass, WeightPass
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.passes import sampled
@@ -32,8 +34,12 @@ class SampledCut:
 
 
 class SampledOracle:
-    """F(w) = ½‖w‖² + C Σ ℓ_i(w) in the space of a kernel, w = −Σ β_t a_t a mixture of cuts made of at most `samples` examples.
+    """F(w) = ½‖w‖² + C Σ u_i ℓ_i(w) in the space of a kernel, w = −Σ β_t a_t a mixture of cuts of at most `samples` examples.
 
+    Examples are drawn uniformly, whatever their weights u: these count in the cuts and in R = Σ u_i ℓ_i / M, M the sum of the
+    weights of all rows.
+
+    weighted     u are not all 1: a pass sums them
     bias         the kernel gets + bias²: a constant feature that is regularised like the others
     keep_scores  all rows keep their scores by each of `max_cuts` cuts (4 bytes each): what `look` needs
     evaluations  kernel values that were computed; `passes` and `traffic` count looks at the data
@@ -41,12 +47,11 @@ class SampledOracle:
 
     def __init__(
         self, runner: PassRunner, task: SampledTask, kernel: Kernel, *,
-        C: float, bias: float, samples: int, max_cuts: int, seed: int, keep_scores: bool,
+        C: float, bias: float, samples: int, max_cuts: int, seed: int, keep_scores: bool, weighted: bool = False,
     ) -> None:  # fmt: skip
         statistics = runner.feed.data.manifest.statistics
         self.rows = statistics.n_rows
         self.examples = (statistics.groups or 0) if task.groups else self.rows
-        self.c_bar = C * self.rows
         self.samples = min(samples, self.examples)
         self.max_cuts = max_cuts
         self.evaluations = 0
@@ -61,6 +66,49 @@ class SampledOracle:
         self._round = 0
         if keep_scores:
             runner.row_state.add("cached", np.float32, (max_cuts, task.columns))
+        self.total_weight = float(self._read(WeightPass(task)).sum()) if weighted else float(self.rows)
+        self.c_bar = C * self.total_weight
+
+    def counted(self) -> dict[str, Any]:
+        """What was looked at, computed and drawn so far (JSON types)."""
+        drawn = self._round - len(self._read_ahead)
+        return {"passes": self.passes, "evaluations": self.evaluations, "traffic": asdict(self.traffic), "drawn": drawn}
+
+    def saved(self) -> dict[str, np.ndarray]:
+        """The live cuts, of which there is one at least: what a checkpoint keeps. Scores of rows are computed anew."""
+        cuts = list(self._expansions.values())
+        rows = concatenate([cut.rows for cut in cuts])
+        arrays = {
+            "indptr": rows.indptr,
+            "indices": rows.indices,
+            "y": rows.y,
+            "ends": np.cumsum([len(cut.numbers) for cut in cuts]),
+        }
+        if rows.data is not None:
+            arrays["data"] = rows.data
+        arrays |= {name: np.concatenate([getattr(cut, name) for cut in cuts]) for name in ("numbers", "columns", "factors")}
+        return arrays | {name: np.stack([getattr(cut, name) for cut in cuts]) for name in ("constant", "dense")}
+
+    def restore(self, counted: dict[str, Any], arrays: Mapping[str, np.ndarray], bundle: GramBundle, new: int | None) -> None:
+        """Go on from what was saved with `bundle`. A pass for the scores by each of its cuts but `new`, which none has seen."""
+        rows = Chunk(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays["y"])
+        ends = arrays["ends"].tolist()
+        for t, (slot, start, stop) in enumerate(zip(bundle.slots.tolist(), [0, *ends], ends, strict=False)):
+            numbers, columns, factors = (arrays[name][start:stop] for name in ("numbers", "columns", "factors"))
+            own = copied(rows.rows(start, stop))
+            self._expansions[slot] = expansion = Expansion(
+                numbers, own, columns, factors, arrays["constant"][t], arrays["dense"][t]
+            )
+            if "cached" in self._runner.rows and slot != new:
+                self._read(ScorePass(self._kernel, slot, expansion, Vectors(own, self._dimension)))
+        self._round = counted["drawn"] // _ROUNDS_AT_ONCE * _ROUNDS_AT_ONCE
+        if counted["drawn"] > 0:
+            self._find_starts()
+        if counted["drawn"] > self._round:
+            used = counted["drawn"] - self._round
+            self._draw_ahead()
+            del self._read_ahead[:used]
+        self.passes, self.evaluations, self.traffic = counted["passes"], counted["evaluations"], Traffic(**counted["traffic"])
 
     def keep(self, slot: int, expansion: Expansion, bundle: GramBundle) -> None:
         """`expansion` is the cut in `slot` of the bundle; those that are no longer in it are forgotten."""
@@ -94,7 +142,7 @@ class SampledOracle:
         sample = look.sample.take(chosen)
         live = self._runner.rows["cached"][sample.numbers[:, None], bundle.slots[None, :]].astype(np.float64)
         self._runner.row_state.release(0, self.rows)
-        return self._cut(sample, live, bundle, look.delta / self.rows, look.wrong / max(len(chosen), 1))
+        return self._cut(sample, live, bundle, look.delta / self.total_weight, look.wrong / max(len(chosen), 1))
 
     def glance(self, bundle: GramBundle) -> tuple[SampledCut, float]:
         """A cut made of examples drawn uniformly from all, and their mean loss at w (Algorithm 2, lines 12 to 16)."""
@@ -107,10 +155,10 @@ class SampledOracle:
         z = np.empty((sample.rows.n_rows, self._task.columns))
         sampled.mix(cached, np.arange(len(live)), bundle.mixture, z)
         path, loss, delta = self._task.judge(sample.starts, sample.target, z, self._mixed(bundle)[2])
-        weight = self.examples / len(sample)
-        sample = Examples(sample.numbers, sample.starts, sample.rows, sample.target, path, delta)
-        cut = self._cut(sample, cached, bundle, float(delta.sum()) * weight / self.rows, weight)
-        return cut, float(loss.sum()) * weight / self.rows
+        each = self.examples / len(sample)
+        share, sample = each / self.total_weight, replace(sample, path=path)
+        cut = self._cut(sample, cached, bundle, float((sample.weight * delta).sum()) * share, each)
+        return cut, float((sample.weight * loss).sum()) * share
 
     def answer(self, bundle: GramBundle) -> tuple[Expansion, np.ndarray]:
         """w: its rows, each once and in the order of the data, and their coefficients float64 (n, columns)."""
@@ -127,16 +175,17 @@ class SampledOracle:
         constant = self._bias**2 * coefficients.sum(axis=0)
         return Expansion(distinct, rows, columns, factors, constant, self._mixed(bundle)[2]), coefficients
 
-    def _cut(self, sample: Examples, scores: np.ndarray, bundle: GramBundle, b: float, weight: float) -> SampledCut:
-        """The cut of `sample`, whose examples stand for `weight` each; `scores` (n, cuts, columns) are those by the live cuts."""
-        differ = np.flatnonzero(sample.path != sample.target)
+    def _cut(self, sample: Examples, scores: np.ndarray, bundle: GramBundle, b: float, each: float) -> SampledCut:
+        """The cut of `sample`, whose examples stand for `each` of all; `scores` (n, cuts, columns) are those by the live cuts."""
+        weight = np.repeat(sample.weight, np.diff(sample.starts)) * (each / self.total_weight)
+        differ = np.flatnonzero((sample.path != sample.target) & (weight > 0.0))
         columns, factors = self._task.contribution(sample.target[differ], sample.path[differ])
-        factors = factors * (weight / self.rows)
+        factors = factors * weight[differ, None]
         rows = take(sample.rows, differ)
         constant = np.zeros(self._task.columns)
         np.add.at(constant, columns, factors)
         constant *= self._bias**2
-        dense = self._task.dense_part(sample.starts, sample.target, sample.path) * (weight / self.rows)
+        dense = self._task.dense_part(sample.starts, sample.target, sample.path) * (each / self.total_weight)
         expansion = Expansion(sample.numbers[differ], rows, columns, factors, constant, dense)
         products = {
             slot: float(_along(scores[differ, t], expansion).sum() + dense @ self._expansions[slot].dense)
@@ -160,12 +209,16 @@ class SampledOracle:
             self._draw_ahead()
         return self._read_ahead.pop(0)
 
-    def _draw_ahead(self) -> None:
+    def _find_starts(self) -> np.ndarray:
+        """The rows where examples begin, and their number; for groups it takes a pass."""
         if self._starts is None:
             self._starts = np.arange(self.examples + 1)
             if self._task.groups:
                 self._starts = np.append(np.concatenate(self._read(StartsPass())), self.rows)
-        starts = self._starts
+        return self._starts
+
+    def _draw_ahead(self) -> None:
+        starts = self._find_starts()
         rounds = []
         for number in range(self._round, self._round + _ROUNDS_AT_ONCE):
             rng = np.random.default_rng([self._seed, number])
@@ -177,8 +230,8 @@ class SampledOracle:
         numbers = np.arange(begin[-1]) + np.repeat(starts[wanted] - begin[:-1], lengths)
         rows = concatenate(fetch(self._runner.feed, numbers, self._runner.feed.buffers(), self.traffic))
         self.passes += 1
-        target, nothing = self._task.targets(rows.y), np.zeros(len(numbers), np.int32)
-        everything = Examples(numbers, begin, rows, target, nothing, np.zeros(len(wanted)))
+        target, weight = self._task.targets(rows.y), self._task.weights(begin, rows.y, rows.weight)
+        everything = Examples(numbers, begin, rows, target, target, weight, np.zeros(len(wanted)))
         for chosen in rounds:
             self._read_ahead.append(everything.take(np.searchsorted(wanted, chosen)))
 

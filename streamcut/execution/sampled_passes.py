@@ -56,13 +56,14 @@ class Expansion:
 
 @dataclass(slots=True)
 class Examples:
-    """Examples and their rows: `starts` (S + 1) where each begins."""
+    """Examples and their rows: `starts` (S + 1) where each begins, `weight` (S,) theirs, `delta` (S,) with it."""
 
     numbers: np.ndarray
     starts: np.ndarray
     rows: Chunk
     target: np.ndarray
     path: np.ndarray
+    weight: np.ndarray
     delta: np.ndarray
 
     def __len__(self) -> int:
@@ -79,6 +80,7 @@ class Examples:
             take(self.rows, rows),
             self.target[rows],
             self.path[rows],
+            self.weight[examples],
             self.delta[examples],
         )
 
@@ -91,13 +93,14 @@ class Examples:
             concatenate([ours, theirs]),
             np.append(self.target, other.target),
             np.append(self.path, other.path),
+            np.append(self.weight, other.weight),
             np.append(self.delta, other.delta),
         )
 
 
 @dataclass(slots=True)
 class Look:
-    """What a pass has seen: Σ loss as (total, rounding lost), Σ Δ, the number of examples with Δ > 0, and some of these.
+    """What a pass has seen: Σ u loss as (total, rounding lost), Σ uΔ, the number of examples with uΔ > 0, and some of these.
 
     They are those with the smallest keys, pseudo-random numbers of their own: a uniform sample, whoever looked at which rows.
     """
@@ -168,7 +171,9 @@ class LookPass:
         starts = group_starts(chunk) if self.task.groups else np.arange(chunk.n_rows + 1)
         target = self.task.targets(chunk.y)
         path, loss, delta = self.task.judge(starts, target, z, self.dense)
-        hinge.accumulate(loss, look.loss)
+        weight = self.task.weights(starts, chunk.y, chunk.weight)
+        delta = weight * delta
+        hinge.accumulate(weight * loss, look.loss)
         look.delta += float(delta.sum())
         wrong = np.flatnonzero(delta)
         look.wrong += len(wrong)
@@ -178,7 +183,7 @@ class LookPass:
         if len(look.keys) == self.most:  # most examples are not among the smallest
             near = keys < look.keys[-1]
             wrong, keys = wrong[near], keys[near]
-        look.offer(keys, Examples(numbers, starts, chunk, target, path, delta), wrong, self.most)
+        look.offer(keys, Examples(numbers, starts, chunk, target, path, weight, delta), wrong, self.most)
 
     def finish(self, look: Look, rows: Rows, first_row: int) -> None:
         """Nothing is left to do."""
@@ -216,3 +221,53 @@ class StartsPass:
 
     def merge(self, total: list[np.ndarray], part: list[np.ndarray]) -> list[np.ndarray]:
         return total + part
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePass:
+    """Scores of all rows by the cut that `slot` holds, once more: checkpoints don't keep them."""
+
+    kernel: Kernel
+    slot: int
+    expansion: Expansion
+    vectors: Vectors
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> None:
+        """Nothing is summed."""
+
+    def visit(self, partial: None, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        rows["cached"][:, self.slot] = self.expansion.scores(self.kernel, self.vectors, chunk)
+
+    def finish(self, partial: None, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: None, part: None) -> None:
+        """Nothing is summed."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightPass:
+    """Σ u of all examples, as (total, rounding lost)."""
+
+    task: SampledTask
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> np.ndarray:
+        return np.zeros(2)
+
+    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        hinge.accumulate(self.task.weights(np.arange(chunk.n_rows + 1), chunk.y, chunk.weight), sums)
+
+    def finish(self, sums: np.ndarray, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
+        hinge.accumulate(part, total)
+        return total

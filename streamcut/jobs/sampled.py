@@ -36,13 +36,14 @@ _ENTRY = 12  # bytes of an entry of a row that is kept, at most
 
 @dataclass(frozen=True)
 class SampledJob:
-    """What is to be computed. `labels` are (negative, positive) of two classes, or all."""
+    """What is to be computed. `labels` are (negative, positive) of two classes, or all; `weighted`: rows or classes are."""
 
     options: TrainOptions
     task: SampledTask
     labels: tuple[float, ...]
     rest: bool
     samples: int
+    weighted: bool
     max_cuts: int
     lanes: Lanes
     workers: int
@@ -55,8 +56,6 @@ class SampledJob:
             raise UsageError("tol: sampled cuts stop at it; give a number above 0 and below 1, the mean loss at 0")
         if options.tol_relative not in (None, TrainOptions.__dataclass_fields__["tol_relative"].default):
             raise UsageError(f"tol_relative: {options.chosen_solver} stops at tol alone")
-        if statistics.weight_sum is not None or options.positive_weight != 1.0:
-            raise UsageError(f"{options.solver} draws rows uniformly and takes no weights of rows or classes")
         if not np.isfinite(statistics.max_squared_norm):
             raise BadInputError("the squared norm of a row is not finite; scale the features")
         rest = False
@@ -64,7 +63,7 @@ class SampledJob:
         if options.task in ("auto", "binary"):
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels: tuple[float, ...] = (negative, positive)
-            task = SampledHinge(positive)
+            task = SampledHinge(positive, options.positive_weight)
         elif options.task == "sequence":
             labels = chain(statistics).labels
             task = SampledSequence(labels)
@@ -79,7 +78,8 @@ class SampledJob:
         samples = min(options.samples or SAMPLES, examples)
         lanes = plan_lanes(statistics)
         workers = min(threads_wanted(options), len(lanes))
-        job = cls(options, task, labels, rest, samples, options.max_cuts or _MOST_CUTS, lanes, workers)
+        weighted = statistics.weight_sum is not None or options.positive_weight != 1.0
+        job = cls(options, task, labels, rest, samples, weighted, options.max_cuts or _MOST_CUTS, lanes, workers)
         if options.max_cuts is not None:
             return job
         room = _CUT_BYTES / job._cut_bytes(manifest)
@@ -105,6 +105,7 @@ class SampledJob:
         """Row state of the linear-time algorithm: the scores by every cut."""
         statistics, columns = manifest.statistics, self.task.columns
         rows, cut = self._cut_rows(manifest), self._cut_bytes(manifest)
+        dense = int(8 * rows * statistics.n_features)
         scores = 4 * self.max_cuts * columns
         block = 24 * columns * max(shard.rows for shard in manifest.shards)
         if self._linear_time:
@@ -116,6 +117,7 @@ class SampledJob:
             row_bytes=scores * self._linear_time,
             more=(
                 (f"{self.max_cuts} cuts of {self.samples} examples", int(self.max_cuts * cut)),
+                ("a sample as dense rows", dense),
                 looks,
                 (f"scores of {self.workers} workers", self.workers * block + self.workers * 4 * statistics.n_features),
             ),
@@ -127,24 +129,23 @@ class SampledJob:
         on_few_rows(manifest, y, self.workers, few.solve)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        names = ("task", "C", "bias", "tol", "seed", "positive_label", "kernel", "gamma", "degree", "coef0")
+        names = ("task", "C", "bias", "tol", "seed", "positive_label", "positive_weight", "kernel", "gamma", "degree", "coef0")
         fixed: dict[str, Any] = {"data": fingerprint, "solver": self.options.chosen_solver}
         fixed |= {"samples": self.samples, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
         return {**fixed, **{name: getattr(self.options, name) for name in names}}
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
-        if progress.checkpoints is not None:
-            raise UsageError(f"checkpoint: {self.options.solver} keeps none; use --max-time or --max-passes for long runs")
         options = self.options
         assert options.tol is not None
         kernel = chosen_kernel(options, runner.feed)
         oracle = SampledOracle(
             runner, self.task, kernel, C=options.C, bias=options.bias, samples=self.samples, max_cuts=self.max_cuts,
-            seed=options.seed, keep_scores=self._linear_time,
+            seed=options.seed, keep_scores=self._linear_time, weighted=self.weighted,
         )  # fmt: skip
-        run = SampledRun(progress.rule, progress.observe, progress.stop)
         algorithm = sampled_linear if self._linear_time else sampled_constant
-        return self._model(algorithm.solve(oracle, run, epsilon=options.tol), oracle, kernel, runner.feed.data.manifest)
+        return self._model(
+            algorithm.solve(oracle, SampledRun(progress), epsilon=options.tol), oracle, kernel, runner.feed.data.manifest
+        )
 
     def _model(self, solution: SampledSolution, oracle: SampledOracle, kernel: Kernel, manifest: Manifest) -> Model:
         support, coefficients = oracle.answer(solution.bundle)

@@ -37,6 +37,9 @@ class SampledTask(Protocol):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(ŷ int32 (n,), loss float64 (S,), Δ float64 (S,)) at scores z (n, columns) and `dense` weights."""
 
+    def weights(self, starts: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """u of each example, float64 (S,), from the labels and the weights of its rows."""
+
     def contribution(self, target: np.ndarray, path: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(columns int32, factors float64), both (n, terms): where φ(x_t) goes, for rows with path ≠ target."""
 
@@ -50,20 +53,30 @@ class _Rows:
     groups: ClassVar[bool] = False
     dense: ClassVar[int] = 0
 
+    def weights(self, starts: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        return np.ones(len(y)) if weight is None else weight
+
     def dense_part(self, starts: np.ndarray, target: np.ndarray, path: np.ndarray) -> np.ndarray:
         return np.zeros(0)
 
 
 @dataclass(frozen=True, slots=True)
 class SampledHinge(_Rows):
-    """Two classes, 1 for the label `positive` and 0 for every other: Ψ(x, y) = ½yφ(x), Δ = 1[ŷ ≠ y], the hinge loss."""
+    """Two classes, 1 for the label `positive` and 0 for every other: Ψ(x, y) = ½yφ(x), Δ = 1[ŷ ≠ y], the hinge loss.
+
+    Rows of `positive` weigh `positive_weight` times their own weight.
+    """
 
     positive: float
+    positive_weight: float = 1.0
     columns: ClassVar[int] = 1
     terms: ClassVar[int] = 1
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         return (y == self.positive).astype(np.int32)
+
+    def weights(self, starts, y, weight):
+        return _Rows.weights(self, starts, y, weight) * np.where(y == self.positive, self.positive_weight, 1.0)
 
     def judge(self, starts, target, z, dense):
         loss = np.maximum(1.0 - (2.0 * target - 1.0) * z[:, 0], 0.0)
@@ -108,6 +121,9 @@ class SampledSequence(SequenceRisk):
     @property
     def dense(self) -> int:
         return self.classes**2
+
+    def weights(self, starts, y, weight):
+        return np.ones(len(starts) - 1)
 
     def judge(self, starts, target, z, dense):
         path, loss = self.worst(starts, target, z, z, 0.0, dense.reshape(self.classes, -1))

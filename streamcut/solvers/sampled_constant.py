@@ -19,7 +19,6 @@ added, the next one is of another sample.
 
 from __future__ import annotations
 
-from streamcut.bundle.gram_bundle import GramBundle, GramSolution
 from streamcut.execution.runner import Interrupted
 from streamcut.execution.sampled_oracle import SampledOracle
 from streamcut.models.certificate import StopReason
@@ -30,23 +29,24 @@ IN_A_ROW = 4
 
 def solve(oracle: SampledOracle, run: SampledRun, *, epsilon: float) -> SampledSolution:
     """Run to the stopping rule or a limit of `run`. Raises Interrupted before there is a cut."""
-    bundle = GramBundle(oracle.c_bar, oracle.max_cuts)
-    master, calm, primal = GramSolution(0.0, 0.0, 0.0), 0, float("inf")
+    s = run.start(oracle)
     try:
         while True:
-            cut, risk = oracle.glance(bundle)
-            primal = 0.5 * master.square + oracle.c_bar * risk
-            violated = cut.value > master.xi + epsilon
-            calm = 0 if violated else calm + 1
-            reason = run.note(oracle, primal, master.dual, cut.value - master.xi, len(bundle), 0)
+            run.begin(s, oracle)
+            cut, risk = oracle.glance(s.bundle)
+            primal = 0.5 * s.master.square + oracle.c_bar * risk
+            violated = cut.value > s.master.xi + epsilon
+            calm = 0 if violated else s.calm + 1
+            reason = run.note(oracle, primal, s.master.dual, cut.value - s.master.xi, len(s.bundle), 0)
             if calm == IN_A_ROW:
                 reason = StopReason.CONVERGED
             if reason is not None:
                 break
+            s.calm = calm
             if violated:
-                _, master = add_cut(bundle, oracle, cut, epsilon)
+                _, s.master = add_cut(s.bundle, oracle, cut, epsilon)
     except Interrupted:
-        if len(bundle) == 0:
+        if len(s.bundle) == 0:
             raise
         reason = StopReason.INTERRUPTED
-    return SampledSolution(bundle, primal, master.dual, reason, run.history)
+    return run.ended(s, oracle, reason)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from streamcut.bundle.gram_bundle import GramBundle, GramSolution
 from streamcut.execution.runner import Interrupted
 from streamcut.execution.sampled_oracle import SampledCut, SampledOracle
 from streamcut.models.certificate import StopReason
-from streamcut.solvers.progress import Observer, StoppingRule
+from streamcut.solvers.progress import Progress, StoppingRule
 
 QP_SHARE = 1e-2  # the master problem is solved to this part of the tolerance
 
@@ -69,14 +69,65 @@ def add_cut(bundle: GramBundle, oracle: SampledOracle, cut: SampledCut, epsilon:
 
 
 @dataclass(slots=True)
-class SampledRun:
-    """Keeps the history and says when limits end the run."""
+class SampledState:
+    """What both algorithms know between two iterations. With the oracle's cuts it is all that there is, so also the checkpoint.
 
-    rule: StoppingRule
-    observe: Observer | None
-    stop: Callable[[], bool]
-    history: list[SampledIteration] = field(default_factory=list)
+    new   the slot of a cut that no pass has seen yet
+    calm  iterations in a row whose cut was not violated
+    """
+
+    bundle: GramBundle
+    master: GramSolution = field(default_factory=GramSolution)
+    new: int | None = None
+    calm: int = 0
+
+
+@dataclass(slots=True)
+class SampledRun:
+    """Keeps history and checkpoints of a training, and says when limits end it."""
+
+    progress: Progress
     _started: float = field(default_factory=time.monotonic)
+    _counted: dict[str, Any] = field(default_factory=dict)  # by the oracle, and lines of history, when the iteration began
+    _lines: int = 0
+
+    @property
+    def history(self) -> list[SampledIteration]:
+        return self.progress.history  # type: ignore[return-value]
+
+    def start(self, oracle: SampledOracle) -> SampledState:
+        """w = 0, or the state of the checkpoint that was found."""
+        state = SampledState(GramBundle(oracle.c_bar, oracle.max_cuts))
+        found = None if self.progress.checkpoints is None else self.progress.checkpoints.found
+        if found is not None:
+            numbers, arrays = found.record["state"], {name: found.read(name) for name in found.arrays}
+            state.bundle.restore(arrays)
+            state.master = GramSolution(*numbers["master"])
+            state.new, state.calm = numbers["new"], numbers["calm"]
+            oracle.restore(numbers["oracle"], arrays, state.bundle, state.new)
+            self.progress.history = [SampledIteration(*line) for line in numbers["history"]]  # type: ignore[misc]
+            self._started = time.monotonic() - numbers["seconds"]
+        return state
+
+    def begin(self, state: SampledState, oracle: SampledOracle) -> None:
+        """The next iteration begins: write a checkpoint if it is time for one."""
+        self._counted, self._lines = oracle.counted(), len(self.history)
+        if self.progress.checkpoints is not None and self.progress.checkpoints.due(self._lines):
+            self.save(state, oracle)
+
+    def save(self, state: SampledState, oracle: SampledOracle) -> None:
+        """Write a checkpoint, if they are wanted at all: of `state` as it was when the iteration began, once there is a cut."""
+        if self.progress.checkpoints is None or len(state.bundle) == 0:
+            return
+        record = {
+            "master": astuple(state.master),
+            "new": state.new,
+            "calm": state.calm,
+            "oracle": self._counted,
+            "history": [astuple(line) for line in self.history[: self._lines]],
+            "seconds": time.monotonic() - self._started,
+        }
+        self.progress.checkpoints.save(record, {**state.bundle.saved(), **oracle.saved()}, lambda: None)
 
     def note(
         self, oracle: SampledOracle, primal: float, model_value: float, violation: float, cuts: int, redraws: int
@@ -87,13 +138,20 @@ class SampledRun:
             len(self.history), oracle.passes, primal, model_value, violation, cuts, oracle.evaluations, redraws, seconds
         )
         self.history.append(now)
-        if self.observe is not None:
-            self.observe(now)
-        limits = StoppingRule(None, None, self.rule.target, self.rule.max_passes, self.rule.max_time)
+        if self.progress.observe is not None:
+            self.progress.observe(now)
+        rule = self.progress.rule
+        limits = StoppingRule(None, None, rule.target, rule.max_passes, rule.max_time)
         reason = limits.reason(primal, model_value, oracle.c_bar, oracle.passes, seconds)
-        stopped = self.stop()
+        stopped = self.progress.stop()
         if cuts == 0:
             if stopped:
                 raise Interrupted
             return None
         return StopReason.INTERRUPTED if reason is None and stopped else reason
+
+    def ended(self, state: SampledState, oracle: SampledOracle, reason: StopReason) -> SampledSolution:
+        """What the run returns; one that may go on leaves a checkpoint."""
+        if reason is not StopReason.CONVERGED:
+            self.save(state, oracle)
+        return SampledSolution(state.bundle, self.history[-1].primal, state.master.dual, reason, self.history)

@@ -20,7 +20,6 @@ many be violated, another pass collects others.
 
 from __future__ import annotations
 
-from streamcut.bundle.gram_bundle import GramBundle, GramSolution
 from streamcut.execution.runner import Interrupted
 from streamcut.execution.sampled_oracle import SampledOracle
 from streamcut.models.certificate import StopReason
@@ -31,29 +30,30 @@ _MOST_DRAWS = 20
 
 def solve(oracle: SampledOracle, run: SampledRun, *, epsilon: float) -> SampledSolution:
     """Run to the exact stopping rule or a limit of `run`. One pass an iteration. Raises Interrupted before there is a cut."""
-    bundle = GramBundle(oracle.c_bar, oracle.max_cuts)
-    master, new, rounds, primal = GramSolution(0.0, 0.0, 0.0), None, 0, float("inf")
+    s = run.start(oracle)
     try:
         while True:
-            look = oracle.look(bundle, rounds, new)
-            rounds, new = rounds + 1, None
-            risk = float(look.loss.sum()) / oracle.rows
-            primal = 0.5 * master.square + oracle.c_bar * risk
-            redraws, limit = 0, master.xi + epsilon
+            run.begin(s, oracle)
+            number = len(run.history)
+            look = oracle.look(s.bundle, number, s.new)
+            risk = float(look.loss.sum()) / oracle.total_weight
+            redraws, limit = 0, s.master.xi + epsilon
             if risk > limit:
-                cut = oracle.cut_from(look, bundle, 0, rounds)
+                cut = oracle.cut_from(look, s.bundle, 0, number)
                 while cut.value <= limit and redraws < _MOST_DRAWS:
                     redraws += 1
-                    cut = oracle.cut_from(look, bundle, redraws, rounds)
-            reason = run.note(oracle, primal, master.dual, risk - master.xi, len(bundle), redraws)
+                    cut = oracle.cut_from(look, s.bundle, redraws, number)
+            primal = 0.5 * s.master.square + oracle.c_bar * risk
+            reason = run.note(oracle, primal, s.master.dual, risk - s.master.xi, len(s.bundle), redraws)
             if risk <= limit:
                 reason = StopReason.CONVERGED
             if reason is not None:
                 break
+            s.new = None
             if cut.value > limit:
-                new, master = add_cut(bundle, oracle, cut, epsilon)
+                s.new, s.master = add_cut(s.bundle, oracle, cut, epsilon)
     except Interrupted:
-        if len(bundle) == 0:
+        if len(s.bundle) == 0:
             raise
         reason = StopReason.INTERRUPTED
-    return SampledSolution(bundle, primal, master.dual, reason, run.history)
+    return run.ended(s, oracle, reason)
