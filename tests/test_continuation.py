@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partialmethod
+from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from streamcut.config import CheckpointOptions
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import StopReason
 from streamcut.solvers import continuation
+from streamcut.solvers.progress import Progress
 from streamcut.training import train
 
 OPTIONS = {"solver": "bundle-dca", "C": 30.0, "tol": 1e-3, "tol_relative": None, "max_passes": 300, "lanes": 1}
@@ -93,3 +96,20 @@ def test_a_run_that_ends_on_the_way_speaks_of_what_was_asked_for(passes):
     assert certificate.c_bar == 30.0 * 4000
     assert certificate.lower_bound <= exact.primal
     assert certificate.primal >= exact.lower_bound
+
+
+def test_a_point_that_comes_back_worse_than_the_best_one_is_no_standstill(monkeypatch):
+    """Where the smaller C is another problem, the point comes back with a larger F than was known: passes go by until it is less."""
+    monkeypatch.setattr(continuation, "_PASSES", 8)
+    monkeypatch.setattr(continuation, "_STILL", 1e9)
+    monkeypatch.setattr(continuation, "_LATE", 1e-3)
+    monkeypatch.setattr(Progress, "__init__", partialmethod(Progress.__init__, patience=2))
+    rng = np.random.default_rng(0)
+    X = sp.random_array((3000, 600), density=0.02, format="csr", rng=rng)
+    y = np.where(X @ rng.standard_normal(600) + 0.1 * rng.standard_normal(3000) > 0.0, 1.0, -1.0)
+    seen = stages(monkeypatch)
+    model = train(MemoryDataset(X, y), row_cache="30%", **OPTIONS)
+    assert seen
+    history = model.history
+    assert any(before["primal"] == after["primal"] for before, after in pairwise(history[9:]))
+    assert model.certificate.stop_reason is StopReason.CONVERGED

@@ -66,8 +66,8 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
             s.bundle.add(planes[0].a, planes[0].b)
             s.improve(planes[1], rule)
             way.advance(before - s.F_b, oracle, rule)
-            if way.stage != way.C:
-                progress.still = 0  # what is known of C itself may rest meanwhile
+            if way.silent:
+                progress.still = 0
     except Interrupted:
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:

@@ -5,7 +5,7 @@ bound, take tens of passes: every row pulls w about. With a small C few passes d
 cuts and a point that are nearly right. Nothing is lost on the way: a cut bounds the mean risk, which knows nothing of C, so
 every bundle bounds F for the C that was asked for, and every w_b has its F there.
 
-a9a, C = 10: 29 passes instead of 88. Where the smaller C is another problem (text with as many features as rows) F itself is
+a9a, C = 10: 31 passes instead of 88. Where the smaller C is another problem (text with as many features as rows) F itself is
 late, and nothing is done.
 """
 
@@ -26,8 +26,8 @@ from streamcut.solvers.state import BundleState, qp_tolerance
 _PASSES = 4  # before it is known what is late
 _LATE = 0.05  # of C̄: a smaller gap closes soon enough by itself
 _NEAR = 0.1  # of C̄: the smaller C is the largest, by decades, that begins with no larger a gap
-_STILL = 0.08  # of the gap: when F falls by less in a pass, the gap is that of the bound
-_DECADES = 6
+_STILL = 0.16  # of the gap: when F falls by less in two passes (one may be a null step), the gap is that of the bound
+_DECADES = 2
 _CLOSE = 1e-3  # of C̄: the gap at which the next decade begins, at the least
 _LONG = 60  # passes at one C after which the next one begins anyway
 
@@ -36,7 +36,7 @@ _LONG = 60  # passes at one C after which the next one begins anyway
 class Continuation:
     """`state` works for `stage` on the way to `C`; what is known of F for C itself: the best point `w`, F there, bound, witness.
 
-    stayed  passes at this stage; tried: C was left for a smaller one already
+    stayed  passes at this stage; fell: by how much F did in the last one; tried: C was left for a smaller one already
     """
 
     state: BundleState
@@ -47,6 +47,7 @@ class Continuation:
     bound: float
     witness: Witness
     stayed: int = 0
+    fell: float = 0.0
     tried: bool = False
 
     @classmethod
@@ -58,13 +59,14 @@ class Continuation:
         """After an iteration, in which F fell by `fell`: what it brought for C, and with which C to go on."""
         s = self.state
         self.stayed += 1
+        lately, self.fell = self.fell + fell, fell
         if self.stage == self.C:
             if s.F_b <= self.F:
                 self.w, self.F = s.w_b, s.F_b
             if s.bound > self.bound:
                 self.bound, self.witness = s.bound, s.witness
             gap = s.F_b - s.bound
-            if not self.tried and self.stayed >= _PASSES and gap > _LATE * oracle.c_bar and fell < _STILL * gap:
+            if not self.tried and self.stayed >= _PASSES and gap > _LATE * oracle.c_bar and lately < _STILL * gap:
                 self.tried = True
                 self.w = s.w_b.copy()
                 self._move(self._smaller(oracle, rule), oracle, rule)
@@ -75,6 +77,11 @@ class Continuation:
             self._move(min(10.0 * self.stage, self.C), oracle, rule)
             if self.stage == self.C:
                 self._arrive(oracle, rule)
+
+    @property
+    def silent(self) -> bool:
+        """What is known of C itself may rest meanwhile: another C is worked at, or F(w_b) is not yet back below it."""
+        return self.stage != self.C or (self.state.F_b > self.F and self.fell > 0.0)
 
     def move_to(self, C: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         """Go on with another C, from whatever stage."""
@@ -130,6 +137,7 @@ class Continuation:
             "bound": self.bound,
             "witness_b": self.witness.b,
             "stayed": self.stayed,
+            "fell": self.fell,
             "tried": self.tried,
         }
         return {**numbers, "continuation": own}, {**arrays, "continuation.w": self.w, "continuation.witness_a": self.witness.a}
@@ -147,4 +155,4 @@ class Continuation:
         witness = Witness(found.read("continuation.witness_a"), own["witness_b"])
         same = own["stage"] == own["C"] and own["F"] == state.F_b
         w = state.w_b if same else found.read("continuation.w")
-        return cls(state, own["C"], own["stage"], w, own["F"], own["bound"], witness, own["stayed"], own["tried"])
+        return cls(state, own["C"], own["stage"], w, own["F"], own["bound"], witness, own["stayed"], own["fell"], own["tried"])
