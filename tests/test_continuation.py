@@ -99,7 +99,7 @@ def test_a_run_that_ends_on_the_way_speaks_of_what_was_asked_for(passes):
 
 
 def test_a_point_that_comes_back_worse_than_the_best_one_is_no_standstill(monkeypatch):
-    """Where the smaller C is another problem, the point comes back with a larger F than was known: passes go by until it is less."""
+    """Where the smaller C is another problem, the point comes back with a larger F than was known: later ones improve it."""
     monkeypatch.setattr(continuation, "_PASSES", 8)
     monkeypatch.setattr(continuation, "_STILL", 1e9)
     monkeypatch.setattr(continuation, "_LATE", 1e-3)
