@@ -30,7 +30,9 @@ SCALES = {"mnist": 1 / 255}
 RUNS = {
     "ocas": {"solver": "ocas"},
     "bundle-dca": {"solver": "bundle-dca"},
-    "one-against-rest": {"strategy": "one-against-rest"},
+    "rest-ocas": {"strategy": "one-against-rest", "solver": "ocas"},
+    "rest-uncached": {"strategy": "one-against-rest", "row_cache": "0"},
+    "rest": {"strategy": "one-against-rest"},
 }
 
 

@@ -153,7 +153,7 @@ class TrainOptions:
         if self.kernel != "linear" and self.nystroem is None:
             return "bsca"
         if self.task == "multiclass":
-            return "bundle-dca" if self.strategy == "crammer-singer" else "ocas"
+            return "bundle-dca"
         rows = self.task in ("auto", "binary") and self.loss == "hinge"  # a loss of each row by itself
         return "bundle-dca" if rows and self.cut == "predicted" else "ocas"
 

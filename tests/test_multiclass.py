@@ -354,7 +354,7 @@ class TestRefusals:
         [
             ({"solver": "bundle-dca", "row_cache": "100B"}, "row_cache: 100B is too little for a row in each of 1 lanes"),
             ({"positive_label": 1.0}, "positive_label"),
-            ({"strategy": "one-against-rest", "solver": "cpa"}, "one-against-rest has solver ocas"),
+            ({"strategy": "one-against-rest", "solver": "cpa"}, "one-against-rest has solvers bundle-dca, and ocas"),
             ({"strategy": "one-against-rest", "target": 1.0}, "target: "),
         ],
     )

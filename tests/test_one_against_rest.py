@@ -22,6 +22,8 @@ from streamcut.passes import rest
 from streamcut.training import train
 
 REST = {"task": "multiclass", "strategy": "one-against-rest"}
+METHODS = {"ocas": {"solver": "ocas"}, "bundle-dca": {}, "uncached": {"row_cache": "0"}, "few cached": {"row_cache": "30%"}}
+methods = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
 
 def problem(n=300, d=10, *, seed=0, weights=False):
@@ -58,12 +60,12 @@ def test_line_searches_equal_sorting(seed, A0, B0):
     assert (np.abs(k - expected) <= 1e-9 * bracket + 1e-12).all()
 
 
-@pytest.mark.parametrize("bias", [0.0, 1.0])
-@pytest.mark.parametrize("weights", [False, True])
-def test_every_class_has_the_certificate_of_its_own_training(weights, bias):
+@methods
+@pytest.mark.parametrize(("bias", "weights"), [(0.0, True), (1.0, False), (2.0, True)])
+def test_every_class_has_the_certificate_of_its_own_training(weights, bias, method):
     X, y, u = problem(weights=weights)
     data = MemoryDataset(X, y, weight=u)
-    model = train(data, **REST, C=0.5, bias=bias)
+    model = train(data, **REST, **method, C=0.5, bias=bias)
     assert model.converged
     passes = []
     for k, (label, found) in enumerate(zip(model.labels, model.certificates, strict=True)):
@@ -79,9 +81,10 @@ def test_every_class_has_the_certificate_of_its_own_training(weights, bias):
     assert model.history[-1]["gap"] == pytest.approx(sum(c.gap for c in model.certificates))
 
 
-def test_workers_and_shards_change_no_bit():
+@methods
+def test_workers_and_shards_change_no_bit(method):
     X, y, u = problem(2000, 30, weights=True)
-    options = {**REST, "lanes": 3, "max_passes": 15, "max_cuts": 6}
+    options = {**REST, **method, "lanes": 3, "tol": 1e-6, "max_passes": 8, "max_cuts": 6}
     expected = train(MemoryDataset(X, y, weight=u), **options, scheduler="sync")
     for shard_nnz, workers in ((1 << 20, 3), (4000, 2)):
         model = train(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), **options, workers=workers)
@@ -89,21 +92,25 @@ def test_workers_and_shards_change_no_bit():
         assert model.certificates == expected.certificates
 
 
-def test_stopped_and_resumed_is_uninterrupted(tmp_path):
+@methods
+def test_stopped_and_resumed_is_uninterrupted(tmp_path, method):
     X, y, _ = problem()
-    options = {**REST, "tol": 1e-5, "max_cuts": 8}
+    options = {**REST, **method, "tol": 1e-9, "max_cuts": 8, "sweeps": 5}
+    if method == METHODS["ocas"]:
+        del options["sweeps"]
     whole = train(MemoryDataset(X, y), **options, max_passes=30)
-    stopped = train(MemoryDataset(X, y), **options, max_passes=13, checkpoint=str(tmp_path))
+    stopped = train(MemoryDataset(X, y), **options, max_passes=7, checkpoint=str(tmp_path))
     assert not stopped.converged
     assert stopped.stop_reason == "max_passes"
     resumed = train(MemoryDataset(X, y), **options, max_passes=30, checkpoint=CheckpointOptions(str(tmp_path), resume=True))
+    assert len(resumed.history) > len(stopped.history)
     np.testing.assert_array_equal(resumed.weights, whole.weights)
     assert resumed.certificates == whole.certificates
 
 
 def test_the_model_says_which_class_is_furthest(tmp_path):
     X, y, _ = problem()
-    model = train(MemoryDataset(X, y), **REST, max_passes=5)
+    model = train(MemoryDataset(X, y), **REST, solver="ocas", max_passes=5)
     assert model.in_words().startswith("0 of 4 classes converged.")
     assert set(model.result()["classes"]) == {"-1", "2", "5", "9"}
     found = streamcut.evaluate(model, (X, y))
@@ -124,7 +131,9 @@ class _Sent(Runner):
         return pickle.loads(pickle.dumps(total)), report
 
 
-@pytest.mark.parametrize("options", [REST, {"task": "multiclass"}], ids=["rest", "crammer-singer"])
+@pytest.mark.parametrize(
+    "options", [REST, {**REST, "solver": "ocas"}, {"task": "multiclass"}], ids=["rest", "ocas", "crammer-singer"]
+)
 def test_passes_travel_to_other_processes_and_rows_to_scratch_files(options, tmp_path):
     from streamcut.config import TrainOptions
     from streamcut.execution.plan import MemoryPlan

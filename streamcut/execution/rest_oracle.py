@@ -12,6 +12,8 @@ from streamcut.execution.oracle import Cut
 from streamcut.execution.runner import PassRunner
 from streamcut.risks.crammer_singer import CrammerSinger
 
+_TILE = 1024  # features whose numbers of all classes stay in cache
+
 
 class RestOracle(MulticlassOracle):
     """F_k(w) = ½‖w‖² + C Σ u_i max(0, 1 ∓ ⟨w, x_i⟩) for each class k, w of length `features`, d or d + 1 with a bias feature.
@@ -31,7 +33,7 @@ class RestOracle(MulticlassOracle):
 
     def score_and_cut_all(self, w: Sequence[np.ndarray], kappa: np.ndarray) -> list[Cut]:
         """One pass: the margins of each active class's w, and its cut at w_b + κ(w − w_b)."""
-        return self._cuts(np.stack(w, axis=1), kappa)
+        return self._cuts(side_by_side(w), kappa)
 
     def step_all(self, k: np.ndarray) -> np.ndarray:
         """Make w_b + k(w − w_b) the best points; returns Σ u_i ℓ_i of each there. The data is not read."""
@@ -47,5 +49,22 @@ class RestOracle(MulticlassOracle):
         sums = self._read(rest_passes.RestPass(self._risk, self._grids, W, self.active, kappa, self._bias, first))
         if first:
             self.total_weight = sums.weight
-        sums.a /= self.total_weight
-        return [Cut(np.ascontiguousarray(sums.a[:, a]), float(b / self.total_weight)) for a, b in enumerate(sums.b)]
+        M = self.total_weight
+        return [Cut(a, float(b / M)) for a, b in zip(by_class(sums.a, M), sums.b, strict=True)]
+
+
+def side_by_side(w: Sequence[np.ndarray]) -> np.ndarray:
+    """(D, A) with w[a] in column a; a few rows at a time, which stay in cache."""
+    W = np.empty((len(w[0]), len(w)))
+    for start in range(0, len(W), _TILE):
+        for a, column in enumerate(w):
+            W[start : start + _TILE, a] = column[start : start + _TILE]
+    return W
+
+
+def by_class(W: np.ndarray, M: float) -> np.ndarray:
+    """(A, D) with W[:, a] / M in row a."""
+    out = np.empty(W.shape[::-1])
+    for start in range(0, len(W), _TILE):
+        np.divide(W[start : start + _TILE].T, M, out=out[:, start : start + _TILE])
+    return out

@@ -1,17 +1,19 @@
-"""One-against-rest: a binary OCAS for every class, all of them in the same passes over the data.
+"""One-against-rest: a binary training for every class, all of them in the same passes over the data.
 
 Problem   min F_k(w) = ½‖w‖² + C Σ u_i max(0, 1 ∓ ⟨w, x_i⟩) for each of K classes, + for rows of class k.
 Given     the oracle, a bundle size, a stopping rule.
 Returns   the best point of each class, F_k there, and a lower bound on min F_k.
 Stops     a class, when its own gap is small enough; it leaves the passes then. Limits on passes and time hold for all.
 
-    as OCAS with predicted cuts (streamcut.solvers.ocas), every line for all classes at work
+    the method's first pass, at w = 0
+    repeat for all classes that have not converged
+        one pass and a step of the method: bundle-dca (one_against_rest_dca) or OCAS (one_against_rest_ocas)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,15 +36,15 @@ class RestState:
     classes: list[BundleState]
 
     @classmethod
-    def at_zero(cls, oracle: RestOracle, max_cuts: int, rule: StoppingRule) -> RestState:
-        """One pass: every w_b = 0, and the cut there in every bundle."""
-        cuts, c_bar, D = oracle.start_all(), oracle.c_bar, oracle.features
-        classes = [
-            BundleState(Bundle(D, c_bar, max_cuts), np.zeros(D), c_bar, np.zeros(D), 0.0, Witness(np.zeros(D), 0.0)) for _ in cuts
-        ]
-        for state, cut in zip(classes, cuts, strict=True):
-            state.improve(cut, rule)
-        return cls(classes)
+    def at_zero(cls, oracle: RestOracle, max_cuts: int) -> RestState:
+        """Every w_b = 0, and no cuts yet; the first pass is over."""
+        c_bar, D = oracle.c_bar, oracle.features
+        return cls(
+            [
+                BundleState(Bundle(D, c_bar, max_cuts), np.zeros(D), c_bar, np.zeros(D), 0.0, Witness(np.zeros(D), 0.0))
+                for _ in oracle.active
+            ]
+        )
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""
@@ -70,7 +72,17 @@ class RestSolution:
     reasons: list[StopReason]
 
 
-def solve(oracle: RestOracle, progress: Progress, *, max_cuts: int) -> RestSolution:
+class Method(Protocol):
+    """The binary solver behind it; a module will do."""
+
+    def begin(self, oracle: Any, max_cuts: int, rule: StoppingRule) -> RestState:
+        """One pass, at w = 0, and its cuts in every bundle."""
+
+    def iterate(self, classes: list[BundleState], oracle: Any, mu: float, rule: StoppingRule) -> None:
+        """One pass, and a step for each of `classes`, the active ones of the oracle; μ is OCAS's."""
+
+
+def solve(oracle: RestOracle, progress: Progress, method: Method, *, max_cuts: int) -> RestSolution:
     """Run all classes to the stopping rule of `progress`: one pass an iteration. Its history has the sums over all classes.
 
     Raises Interrupted before there is a solution.
@@ -78,14 +90,15 @@ def solve(oracle: RestOracle, progress: Progress, *, max_cuts: int) -> RestSolut
     rule = progress.rule
     progress.rule = replace(rule, tol=None, tol_relative=None)  # whether classes converged is asked here, of each
     found = progress.resume(oracle)
-    s = RestState.at_zero(oracle, max_cuts, rule) if found is None else RestState.restored(found)
+    s = method.begin(oracle, max_cuts, rule) if found is None else RestState.restored(found)
     try:
         while (reason := _note(s, oracle, progress)) is None:
             at_work = [k for k, c in enumerate(s.classes) if not _converged(c, oracle, rule)]
             if not at_work:
                 break
             progress.keep(s, oracle)
-            _iterate([s.classes[k] for k in at_work], np.array(at_work), oracle, 1.0 if progress.still else MU, rule)
+            oracle.active = np.array(at_work)
+            method.iterate([s.classes[k] for k in at_work], oracle, 1.0 if progress.still else MU, rule)
     except Interrupted:
         reason = StopReason.INTERRUPTED
     reasons = [StopReason.CONVERGED if reason is None or _converged(c, oracle, rule) else reason for c in s.classes]
@@ -94,18 +107,14 @@ def solve(oracle: RestOracle, progress: Progress, *, max_cuts: int) -> RestSolut
     return RestSolution(s.classes, reasons)
 
 
-def _iterate(classes: list[BundleState], at_work: np.ndarray, oracle: RestOracle, mu: float, rule: StoppingRule) -> None:
-    """One pass, and a step of OCAS for each of `classes`, whose numbers are `at_work`."""
-    oracle.active = at_work
-    k = np.array([c.k for c in classes])
-    cuts = oracle.score_and_cut_all([c.w for c in classes], k + mu * (1.0 - k))
+def step_along_lines(classes: list[BundleState], oracle: RestOracle) -> None:
+    """Each class goes to the best point of the line from w_b to the w that was scored last. The data is not read."""
     A0, B0 = np.array([vectors.line(c.w_b, c.w) for c in classes]).T
     k = minimise_along_lines(A0, B0, oracle.C, oracle)
     losses = oracle.step_all(k)
-    for state, cut, step, loss in zip(classes, cuts, k.tolist(), losses.tolist(), strict=True):
+    for state, step, loss in zip(classes, k.tolist(), losses.tolist(), strict=True):
         state.k = step
         state.F_b = 0.5 * vectors.move(state.w_b, state.w, step) + oracle.C * loss
-        state.improve(cut, rule)
 
 
 def _converged(state: BundleState, oracle: RestOracle, rule: StoppingRule) -> bool:

@@ -1,0 +1,396 @@
+"""Dual coordinate ascent for one class against the rest, several classes at once, over streamed rows and over rows in a cache.
+
+A problems of streamcut.passes.dual share every row: a pair of row i and class k has the dual variable C u_i f with a share
+0 ≤ f ≤ 1, kept for every cut of the class's bundle as a 16-bit code q, f = (q / 65535)². Most pairs are at rest: the row is far
+on the right side of most classes. So scores of a row are those of all classes, and steps are for the few pairs that may move.
+
+Conventions as in streamcut.passes.rest: column a of W, W_run (D, A) and `z` belongs to class active[a], `codes` (n, T, K) and
+`z_b` have a column for every class. `cuts` (D, 2 A) float64 are both cuts of each class: first the predicted ones,
+Σ −u_i y_ik 1[z_c < 1] x_i with y_ik = ±1, + for rows of class k, then those of the ascent, Σ −u_i y_ik f_ik x_i; `sums` (2 A) are
+Σ u_i 1[z_c < 1] and Σ u_i f_ik. Terms are rounded to the grids of `vector` and `scalar` (streamcut.passes.linear.exact_rounder):
+what a row added to the cuts can be taken back exactly.
+
+The `cached_` arrays, `number`, `key`, `weight`, `square`, `share` (rows, A), `goal`, `busy` (rows, A) belong to rows in a cache:
+CSR, row numbers, keys, u_i, ‖x_i‖², shares, classes, and which pairs may still move.
+"""
+
+import numpy as np
+
+from streamcut.jit import inlined, kernel
+
+ONE = 65535  # the code of share 1
+_NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
+_NOT_FREE = 1e3  # added to the keys of rows whose shares are all at a bound: free rows come first, whatever their margins
+_FAR = 1.0  # a pair at a bound whose margin says by so much that it stays there is not swept in a cache
+_AT_REST = -1.0
+_FEW = 4  # all classes together take about as long as a fourth of them one by one
+
+
+@inlined
+def _share(code):
+    root = np.float64(code) / 65535.0
+    return root * root
+
+
+@inlined
+def _code(share):
+    return np.uint16(np.sqrt(share) * 65535.0 + 0.5)
+
+
+@inlined
+def _rounded(value, rounder):
+    return (value + rounder) - rounder
+
+
+@kernel
+def merge_shares(codes, classes, into, gone, weight):
+    """codes[:, into[m], classes[m]] becomes (1 − weight[m])·itself + weight[m]·(the same of gone[m]), m after m, in place."""
+    for i in range(len(codes)):
+        for m in range(len(classes)):
+            k = classes[m]
+            if codes[i, into[m], k] != codes[i, gone[m], k]:
+                kept = (1.0 - weight[m]) * _share(codes[i, into[m], k])
+                codes[i, into[m], k] = _code(kept + weight[m] * _share(codes[i, gone[m], k]))
+
+
+@kernel
+def _square(indptr, data, bias, i):
+    """‖xᵢ‖²."""
+    square = bias * bias
+    if data is None:
+        return square + np.float64(indptr[i + 1] - indptr[i])
+    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        square += np.float64(data[p]) * np.float64(data[p])
+    return square
+
+
+@kernel
+def _scores(indptr, indices, data, W, bias, i, columns, count, out):
+    """out[c] = ⟨W[:, c], xᵢ⟩ for the first `count` of `columns`, and for any others."""
+    few, last = _FEW * count < len(out), len(W) - 1
+    for c in range(len(out)):
+        out[c] = bias * W[last, c] if bias != 0.0 else 0.0
+    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        j = np.uint64(indices[p])
+        value = 1.0 if data is None else np.float64(data[p])
+        if few:
+            for m in range(count):
+                out[columns[m]] += value * W[j, columns[m]]
+        else:
+            for c in range(len(out)):
+                out[c] += value * W[j, c]
+
+
+@kernel
+def _move(indptr, indices, data, W, bias, i, columns, count, steps):
+    """W[:, columns[m]] += steps[m] xᵢ for the first `count` of `columns`."""
+    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        j = np.uint64(indices[p])
+        value = 1.0 if data is None else np.float64(data[p])
+        for m in range(count):
+            W[j, columns[m]] += steps[m] * value
+    if bias != 0.0:
+        for m in range(count):
+            W[len(W) - 1, columns[m]] += steps[m] * bias
+
+
+@kernel
+def ascend(
+    indptr, indices, data, target, active, u, z_b, kappa, slots, parts, C, bias, cut, dual, last, vector, scalar,
+    visits, order, places, offset, W, W_run, cuts, z, codes, keys, sums,
+    shares, waiting, pending, mixed, running, columns, before, after,
+):  # fmt: skip
+    """One look at every row: its margins under W, its part of the cuts at z_b + κ_a (z − z_b), steps of dual ascent.
+
+    Ascent of class k starts from the shares Σ_s parts[s, k]·q² of the codes in slots[s]; a step goes to the maximum of its dual
+    along the row at W_run, and takes W_run along. A pair at a bound whose margin under W says that it stays there is at rest: no
+    step. A pair of a row without features has share 1. Fills z and keys (n); slots cut[a] and dual[a] of codes get the shares of
+    both cuts. Adds to cuts and sums the difference to slots last[0, a] and last[1, a] (−1: to nothing). A row's key tells how
+    much it may still move: the least |1 − margin| of its pairs, rows that have no free one after all others.
+
+    Groups of len(order) rows, batches of len(places) groups, `offset` and the order of work are those of
+    streamcut.passes.dual.ascend; from the second of `visits` on only free pairs. Room to work in: shares (len(order), A),
+    waiting, pending (len(order)), mixed (K), running (A), columns, before, after (2 A). Returns the first row with a score that
+    is not finite, or −1.
+    """
+    size, n, bad = len(order), len(target), -1
+    batch = size * len(places)
+    for first in range(-offset, n, batch):
+        for place in places:
+            group = first + size * place
+            if group + size <= 0 or group >= n:
+                continue
+            found = _score_group(
+                group, indptr, indices, data, target, active, z_b, kappa, slots, parts, bias, cut, dual, W, z, codes, keys,
+                shares, pending, mixed,
+            )  # fmt: skip
+            bad = found if bad < 0 else bad
+            count = 0
+            for at in order:
+                waiting[count] = at
+                count += pending[at] > 0
+            for _ in range(visits):
+                count = _climb_group(
+                    group, waiting[:count], indptr, indices, data, target, active, u, C, bias, dual, W_run, codes, keys, shares,
+                    running, columns, after,
+                )  # fmt: skip
+            for i in range(max(group, 0), min(group + size, n)):
+                weight, A, changes = 1.0 if u is None else u[i], len(active), 0
+                for a in range(A):
+                    k = active[a]
+                    sign = 1.0 if target[i] == k else -1.0
+                    past = codes[i, last[0, a], k] if last[0, a] >= 0 else np.uint16(0)
+                    changes = _note_change(
+                        a, past, codes[i, cut[a], k], weight, sign, scalar, sums, changes, columns, before, after
+                    )  # fmt: skip
+                    past = codes[i, last[1, a], k] if last[1, a] >= 0 else np.uint16(0)
+                    changes = _note_change(
+                        A + a, past, codes[i, dual[a], k], weight, sign, scalar, sums, changes, columns, before, after
+                    )  # fmt: skip
+                _add_changes(indptr, indices, data, bias, i, vector, columns, changes, before, after, cuts)
+    return bad
+
+
+@kernel
+def _score_group(
+    group, indptr, indices, data, target, active, z_b, kappa, slots, parts, bias, cut, dual, W, z, codes, keys,
+    shares, pending, mixed,
+):  # fmt: skip
+    """Margins and shares at the start of a group, _AT_REST for pairs that stay at their bound; `pending` counts the others."""
+    bad, A = -1, len(active)
+    pending[:] = 0
+    for place in range(max(-group, 0), min(len(shares), len(target) - group)):
+        i, share, key, total = group + place, shares[place], np.inf, 0.0
+        mixed[:] = 0.0  # before codes are written: a wide load right after a narrow store waits for it
+        for s in range(len(slots)):
+            for k in range(len(mixed)):
+                code = np.float64(codes[i, slots[s], k])
+                mixed[k] += parts[s, k] * (code * code)
+        _scores(indptr, indices, data, W, bias, i, active, A, z[i, :A])
+        for a in range(A):
+            k = active[a]
+            total += z[i, a]
+            margin = z[i, a] if target[i] == k else -z[i, a]
+            z[i, a] = margin
+            codes[i, cut[a], k] = ONE if z_b[i, k] + kappa[a] * (margin - z_b[i, k]) < 1.0 else 0
+            share[a] = 1.0 if mixed[k] > _NEARLY else mixed[k]
+            if (share[a] == 0.0 and margin > 1.0) or (share[a] == 1.0 and margin < 1.0):
+                codes[i, dual[a], k] = ONE if share[a] == 1.0 else 0
+                share[a] = _AT_REST
+                if abs(1.0 - margin) < _FAR:
+                    key = min(key, abs(1.0 - margin) + _NOT_FREE)
+            else:
+                pending[place] += 1
+        keys[i] = key
+        if bad < 0 and not np.isfinite(total):
+            bad = i
+    return bad
+
+
+@kernel
+def _climb_group(
+    group, waiting, indptr, indices, data, target, active, u, C, bias, dual, W_run, codes, keys, shares, running, columns, steps
+):  # fmt: skip
+    """A step of dual ascent for the pairs of the rows at `waiting` that are not at rest; rows with free ones come first then.
+
+    Pairs at a bound are at rest after it. Returns how many rows have free ones.
+    """
+    left = 0
+    for place in waiting:
+        i, share, count, free = group + place, shares[place], 0, 0
+        for a in range(len(share)):
+            if share[a] != _AT_REST:
+                columns[count] = a
+                count += 1
+        _scores(indptr, indices, data, W_run, bias, i, columns, count, running)
+        scale = C if u is None else C * u[i]
+        room, key, moved = scale * _square(indptr, data, bias, i), keys[i], 0
+        for m in range(count):
+            a = columns[m]
+            k = active[a]
+            sign = 1.0 if target[i] == k else -1.0
+            ahead = 1.0 - sign * running[a]
+            code = _code(min(1.0, max(0.0, share[a] + ahead / room))) if room > 0.0 else np.uint16(ONE)
+            after = _share(code)
+            if after != share[a]:
+                columns[moved], steps[moved] = a, (after - share[a]) * scale * sign
+                moved += 1
+            codes[i, dual[a], k] = code
+            bounded = code == 0 or code == ONE
+            key = min(key, abs(ahead) + (_NOT_FREE if bounded else 0.0))
+            share[a] = _AT_REST if bounded else after
+            free += not bounded
+        keys[i] = key
+        if moved > 0:
+            _move(indptr, indices, data, W_run, bias, i, columns, moved, steps)
+        waiting[left] = place
+        left += free > 0
+    return left
+
+
+@inlined
+def _note_change(column, past, now, weight, sign, scalar, sums, changes, columns, before, after):
+    """A change of code goes to the end of the first `changes` of `columns`, before, after; returns how many they are then."""
+    if now != past:
+        taken, given = weight * _share(past), weight * _share(now)
+        sums[column] += _rounded(given, scalar) - _rounded(taken, scalar)
+        columns[changes], before[changes], after[changes] = column, -sign * taken, -sign * given
+        changes += 1
+    return changes
+
+
+@kernel
+def _add_changes(indptr, indices, data, bias, i, vector, columns, changes, before, after, cuts):
+    """Row i adds after[m] and takes back before[m] in column columns[m] of `cuts`, for the first `changes` of them."""
+    if changes == 0:
+        return
+    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        j = np.uint64(indices[p])
+        value = 1.0 if data is None else np.float64(data[p])
+        for m in range(changes):
+            cuts[j, columns[m]] += _rounded(after[m] * value, vector) - _rounded(before[m] * value, vector)
+    if bias != 0.0:
+        for m in range(changes):
+            cuts[len(cuts) - 1, columns[m]] += _rounded(after[m] * bias, vector) - _rounded(before[m] * bias, vector)
+
+
+@kernel
+def offer(
+    first, indptr, indices, data, target, active, u, z, keys, codes, dual, bias, first_row, limit, n,
+    cached_indptr, cached_indices, cached_data, number, key, weight, square, share, goal, busy,
+):  # fmt: skip
+    """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while there is room.
+
+    Rows that dual ascent cannot move (weight 0, no features) are left out. Returns (the row to go on with, rows in the cache).
+    """
+    for i in range(first, len(target)):
+        if keys[i] >= limit:
+            continue
+        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        at = np.uint64(cached_indptr[n])
+        if n == len(number) or at + (stop - start) > np.uint64(len(cached_indices)):
+            return i, n
+        own, norm = 1.0 if u is None else u[i], _square(indptr, data, bias, i)
+        if norm == 0.0 or own == 0.0:
+            continue
+        for p in range(start, stop):
+            cached_indices[at] = indices[p]
+            if cached_data is not None:
+                cached_data[at] = 1.0 if data is None else np.float64(data[p])
+            at += np.uint64(1)
+        number[n], key[n], weight[n], square[n], goal[n] = first_row + i, keys[i], own, norm, target[i]
+        for a in range(len(active)):
+            code = codes[i, dual[a], active[a]]
+            share[n, a] = _share(code)
+            far = (code == 0 and z[i, a] >= 1.0 + _FAR) or (code == ONE and z[i, a] <= 1.0 - _FAR)
+            busy[n, a] = not far
+        n += 1
+        cached_indptr[n] = at
+    return len(target), n
+
+
+@kernel
+def keep(kept, cached_indptr, cached_indices, cached_data, number, key, weight, square, share, goal, busy):
+    """Leaves only the rows `kept` (increasing) in a cache, in place."""
+    at = np.uint64(0)
+    for n in range(len(kept)):
+        i = kept[n]
+        for p in range(np.uint64(cached_indptr[i]), np.uint64(cached_indptr[i + 1])):
+            cached_indices[at] = cached_indices[p]
+            if cached_data is not None:
+                cached_data[at] = cached_data[p]
+            at += np.uint64(1)
+        number[n], key[n], weight[n], square[n], goal[n] = number[i], key[i], weight[i], square[i], goal[i]
+        for a in range(share.shape[1]):
+            share[n, a], busy[n, a] = share[i, a], busy[i, a]
+        cached_indptr[n + 1] = at
+
+
+@kernel
+def sweep(
+    order, cached_indptr, cached_indices, cached_data, weight, square, share, goal, busy, active, at_work, C, bias, slack, W,
+    gain, largest, running, columns, steps,
+):  # fmt: skip
+    """A sweep of dual ascent over cached rows in `order` at W for the columns `at_work`; `share`, `busy` and W move in place.
+
+    A pair at a bound whose margin is more than slack[a] from where it would leave it is shrunk away (Hsieh et al. 2008, 3.2):
+    busy no more. Rows with busy pairs come first in `order`; returns how many they are. Adds C Σ u_i Δf to gain (A), and takes
+    the largest violation |1 − margin| to largest (A). Room to work in: running, columns, steps (A).
+    """
+    left = 0
+    for i in order:
+        count = 0
+        for a in at_work:
+            if busy[i, a]:
+                columns[count] = a
+                count += 1
+        if count == 0:
+            continue
+        _scores(cached_indptr, cached_indices, cached_data, W, bias, i, columns, count, running)
+        scale, moved, some = C * weight[i], 0, False
+        for m in range(count):
+            a = columns[m]
+            sign = 1.0 if goal[i] == active[a] else -1.0
+            ahead = 1.0 - sign * running[a]
+            if (share[i, a] == 0.0 and ahead < -slack[a]) or (share[i, a] == 1.0 and ahead > slack[a]):
+                busy[i, a] = False
+                continue
+            some = True
+            after = min(1.0, max(0.0, share[i, a] + ahead / (scale * square[i])))
+            step = (after - share[i, a]) * scale
+            if step != 0.0:
+                largest[a] = max(largest[a], abs(ahead))
+                gain[a] += step
+                share[i, a] = after
+                columns[moved], steps[moved] = a, step * sign
+                moved += 1
+        if moved > 0:
+            _move(cached_indptr, cached_indices, cached_data, W, bias, i, columns, moved, steps)
+        order[left] = i
+        left += some
+    return left
+
+
+@kernel
+def settle(
+    cached_indptr, cached_indices, cached_data, number, weight, share, goal, active, dual, bias, vector, scalar, codes, cuts,
+    sums, columns, before, after,
+):  # fmt: skip
+    """Cached rows take their shares home: to slots `dual` of `codes`, and by their difference to the dual cuts and their sums."""
+    A = len(active)
+    for i in range(len(number)):
+        row, changes = number[i], 0
+        for a in range(A):
+            k = active[a]
+            past, now = codes[row, dual[a], k], _code(share[i, a])
+            codes[row, dual[a], k] = now
+            sign = 1.0 if goal[i] == k else -1.0
+            changes = _note_change(A + a, past, now, weight[i], sign, scalar, sums, changes, columns, before, after)
+        _add_changes(cached_indptr, cached_indices, cached_data, bias, i, vector, columns, changes, before, after, cuts)
+
+
+@kernel
+def add_columns(source, columns, out):
+    """out[:, c] += source[:, columns[c]] where that is not −1, in place."""
+    for j in range(len(out)):
+        for c in range(len(columns)):
+            if columns[c] >= 0:
+                out[j, c] += source[j, columns[c]]
+
+
+@kernel
+def line_products(W, delta, out):
+    """out (2, A) = ⟨W, Δ⟩ and ‖Δ‖² by columns."""
+    out[:] = 0.0
+    for j in range(len(W)):
+        for a in range(W.shape[1]):
+            out[0, a] += W[j, a] * delta[j, a]
+            out[1, a] += delta[j, a] * delta[j, a]
+
+
+@kernel
+def move(W, delta, theta):
+    """W[:, a] += theta[a] Δ[:, a] in place."""
+    for j in range(len(W)):
+        for a in range(W.shape[1]):
+            W[j, a] += theta[a] * delta[j, a]
