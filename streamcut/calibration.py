@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
+from streamcut.models.files import as_model
 from streamcut.models.model import Model
 from streamcut.models.sigmoid import Sigmoid
-from streamcut.prediction import as_model, scored_chunks
+from streamcut.prediction import scored_chunks
 
 _MOST_STEPS = 100
 _GRADIENT = 1e-5

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+import os
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from streamcut.errors import UsageError
@@ -42,7 +43,7 @@ _OF_SOLVERS = {  # options that only some solvers have; a name that is not here 
     "k": CUTTING_PLANES,
     "normalisation": CUTTING_PLANES,
     "nystroem": LINEAR,
-    "warm_start": (*LINEAR, "bsca"),
+    "warm_start": (*LINEAR, *BUDGETED),
     "gamma": (*_KERNELS, *LINEAR),
     "degree": (*_KERNELS, *LINEAR),
     "coef0": (*_KERNELS, *LINEAR),
@@ -65,7 +66,7 @@ _OF_TASKS = {
     "k": ("binary",),
     "normalisation": ("ranking", "roc-area"),
     "strategy": ("multiclass",),
-    "warm_start": ("binary",),
+    "warm_start": ("binary", "multiclass"),
 }
 
 
@@ -129,7 +130,7 @@ class TrainOptions:
     kernel_cache: str = "auto"
     samples: int | None = None
     validation: str | None = None
-    warm_start: str | None = None
+    warm_start: Any = None  # a path, or a model in memory
     max_cuts: int | None = None
     lanes: int | None = None
     workers: int | None = None
@@ -173,6 +174,9 @@ class TrainOptions:
             raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, or training never ends")
 
     def _check_numbers(self) -> None:
+        for name in ("memory", "row_cache", "kernel_cache"):
+            if not isinstance(getattr(self, name), str):
+                raise UsageError(f"{name}: {getattr(self, name)!r} is no text such as '2GB' or 'auto'")
         for name in ("C", "positive_weight", "nu", "epochs", "max_evaluations"):
             self._check(name, "a number above 0", lambda value: 0.0 < value < math.inf)
         if self.gamma != "auto":
@@ -215,6 +219,8 @@ class TrainOptions:
             raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
         if self.warm_start is not None and (self.loss != "hinge" or self.nystroem is not None):
             raise UsageError("warm_start: only the hinge loss without nystroem can start from a model")
+        if self.warm_start is not None and task == "multiclass" and solver not in BUDGETED:
+            raise UsageError(f"warm_start: {solver} starts from models of two classes only")
         if self.kernel == "linear":
             for name in ("gamma", "degree", "coef0", "nystroem"):
                 if getattr(self, name) != _default(name):
@@ -235,8 +241,11 @@ class TrainOptions:
             raise UsageError(f"{name}: {value!r} is not {what}")
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON types only."""
-        return asdict(self)
+        """JSON types only: of a model in memory to start from it says just that."""
+        start = self.warm_start
+        if start is not None:
+            start = os.fspath(start) if isinstance(start, str | os.PathLike) else "a model in memory"
+        return asdict(replace(self, warm_start=start))
 
 
 def _default(name: str) -> Any:

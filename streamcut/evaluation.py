@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.errors import UsageError
+from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.measures.binary import BinaryMeasures
 from streamcut.measures.multiclass import MulticlassMeasures
 from streamcut.measures.ranking import RankingMeasures, RocAreaMeasures
 from streamcut.measures.sequence import SequenceMeasures
+from streamcut.models.files import as_model
 from streamcut.models.model import Model
-from streamcut.prediction import as_model, scored_chunks
+from streamcut.prediction import scored_chunks
 
 
 class Measures(Protocol):
@@ -58,18 +60,25 @@ class Evaluation:
 
 
 def evaluate(
-    model: Model | str | os.PathLike, data: Any, *, ignore_extra_features: bool = False, index_base: int = 1
+    model: Model | str | os.PathLike,
+    data: Any,
+    *,
+    ignore_extra_features: bool = False,
+    index_base: int = 1,
+    label_names: Mapping[float, str] | str | os.PathLike | None = None,
 ) -> Evaluation:
     """Measure `model` on `data`: an opened data set, the path of a store or of an svmlight file, (X, y) or (X, y, row weights).
 
     `ignore_extra_features` and `index_base` are those of `predict`. Which measures there are depends on the model's task
-    (streamcut.measures). Raises BadInputError for labels or features that the model does not know.
+    (streamcut.measures). `label_names`, {1.0: "B-NP", …} or a file of such lines as `1 B-NP`, add those of chunks for sequences.
+    Raises BadInputError for labels or features that the model does not know, and for labels without a name; UsageError for names
+    where no sequences are labelled.
 
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
     >>> streamcut.evaluate(model, "rows.zarr").accuracy
     1.0
     """
-    return Evaluation(_collected(model, data, ignore_extra_features, index_base).measures())
+    return Evaluation(_collected(model, data, ignore_extra_features, index_base, label_names).measures())
 
 
 def evaluate_queries(
@@ -85,14 +94,44 @@ def evaluate_queries(
     return _collected(model, data, ignore_extra_features, index_base).per_query()
 
 
-def _collected(model: Model | str | os.PathLike, data: Any, ignore_extra_features: bool, index_base: int) -> Any:
+def _collected(
+    model: Model | str | os.PathLike,
+    data: Any,
+    ignore_extra_features: bool,
+    index_base: int,
+    label_names: Mapping[float, str] | str | os.PathLike | None = None,
+) -> Any:
     model = as_model(model)
     if model.task not in _OF_TASK:
         raise UsageError(f"there are no measures for a model of task {model.task}")
-    collected: Measures = _OF_TASK[model.task](model)
+    collected: Measures
+    if label_names is None:
+        collected = _OF_TASK[model.task](model)
+    elif model.task == "sequence":
+        collected = SequenceMeasures(model, label_names if isinstance(label_names, Mapping) else _named(label_names))
+    else:
+        raise UsageError(f"label_names: only sequences have chunks with names, not a model of task {model.task}")
     for chunk, scores in scored_chunks(model, data, ignore_extra_features=ignore_extra_features, index_base=index_base):
         collected.add(chunk, scores)
     return collected
+
+
+def _named(path: str | os.PathLike) -> dict[float, str]:
+    """The names of labels in a file with a label and its name on every line."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.split() for line in file]
+    except (FileNotFoundError, IsADirectoryError):
+        raise NotFoundError(f"label names: {os.fspath(path)} is not a file") from None
+    names: dict[float, str] = {}
+    for number, words in enumerate(lines, start=1):
+        try:
+            label, name = words
+            names[float(label)] = name
+        except ValueError:
+            found = " ".join(words)
+            raise BadInputError(f"{os.fspath(path)}, line {number}: expected a label and its name, found {found!r}") from None
+    return names
 
 
 def measure_to_choose(task: str, name: str | None) -> str:

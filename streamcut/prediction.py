@@ -13,7 +13,7 @@ from streamcut.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.sources.row_source import sniff
-from streamcut.models.files import load_model
+from streamcut.models.files import as_model
 from streamcut.models.model import Model
 
 SCORES_AT_ONCE = 1 << 20  # bounds what a shard of a great many short rows adds: 8 bytes each for the arrays below
@@ -110,11 +110,6 @@ def _groups(chunks: Iterator[Chunk], at_once: int) -> Iterator[Chunk]:
         last = copied(chunk.rows(int(starts[-2]), int(starts[-1])))
     if last is not None:
         yield last
-
-
-def as_model(model: Model | str | os.PathLike) -> Model:
-    """`model`, read from its file when a path is given."""
-    return load_model(model) if isinstance(model, str | os.PathLike) else model
 
 
 def chunks_of(data: Any, index_base: int = 1) -> Iterator[Chunk]:

@@ -83,7 +83,8 @@ def train(
     target, max_passes, max_time   stop at this objective, after so many passes, after so many seconds
     positive_label   this label against all others; default: the larger of two
     positive_weight  factor on the weights of rows with the positive label
-    warm_start       path of a model to begin with: its weights, for the same data its witness too; bsca: its support vectors
+    warm_start       a model to begin with, or its path: its weights, for the same data its witness too; bsca, bsgd (several
+                     classes, too): its support vectors and steps, and rows of other data count as seen before
     max_cuts         size of the bundle; default: as many as 128 MiB hold, 20 to 1000, and 16 for bundle-dca
     lanes            rows are summed in so many fixed ranges; default: from the size of the data
     workers, scheduler   threads (default: one a processor), or "sync" for none; "local-cluster", the address of a Dask scheduler

@@ -174,7 +174,6 @@ def test_automatic_gamma_is_that_of_scikit_learn():
         ({"kernel": "rbf", "tol": 1e-5}, "tol: 1e-05 means nothing to bsca"),
         ({"kernel": "rbf", "bias": 2.0}, "bias"),
         ({"kernel": "rbf", "task": "ranking"}, "bsca does binary and multiclass"),
-        ({"kernel": "rbf", "solver": "bsgd", "warm_start": "m.npz"}, "bsgd"),
         ({"kernel": "rbf", "solver": "bsgd", "damping": 0.2}, "damping: 0.2 is an option of bsca"),
         ({"kernel": "rbf", "damping": 1.5}, "damping: 1.5 is not a number from 0 to 1"),
     ],

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from streamcut.calibration import calibrate
@@ -41,6 +41,7 @@ class StreamedEstimator(BaseEstimator):
 
     _own: ClassVar[tuple[str, ...]] = ()
     _fixed: ClassVar[dict[str, Any]] = {}
+    _solvers: ClassVar[tuple[str, ...]]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -48,7 +49,12 @@ class StreamedEstimator(BaseEstimator):
         return tags
 
     def _options(self) -> dict[str, Any]:
-        chosen = {name: value for name, value in self.get_params(deep=False).items() if name not in self._own}
+        given = {name: value for name, value in self.get_params(deep=False).items() if name not in self._own}
+        chosen = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}  # of a grid
+        if chosen["solver"] not in self._solvers:
+            raise UsageError(
+                f"solver: {chosen['solver']!r} is none of {type(self).__name__}, which has {', '.join(self._solvers)}"
+            )
         if "random_state" in chosen:
             seed = chosen.pop("random_state")
             chosen["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
@@ -58,7 +64,7 @@ class StreamedEstimator(BaseEstimator):
         """Take the attributes that users know from `model`; warn when it did not converge."""
         self.model_ = model
         self.history_ = model.history
-        self.n_iter_ = max(1, len(model.history) - 1)
+        self.n_iter_ = max(1, model.history[-1].get("iteration", len(model.history)) if model.history else 1)
         self.converged_ = model.converged
         result = model.result()
         for name, attribute in _RESULTS.items():
@@ -77,24 +83,43 @@ class StreamedEstimator(BaseEstimator):
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return X, y, sample_weight
 
-    def _stored(self, X: Any, **given: Any) -> Dataset:
+    def _stored(self, X: Any, *, reset: bool = True, **given: Any) -> Dataset:
         """The store `X`, to which nothing can be added."""
         too_much = [name for name, value in given.items() if value is not None]
         if too_much:
             raise UsageError(f"a store has its own {', '.join(too_much)}: leave the argument out")
         data = opened(X)
-        self.n_features_in_ = data.manifest.statistics.n_features
+        n_features = data.manifest.statistics.n_features
+        if reset:
+            self.n_features_in_ = n_features
+        elif n_features != self.n_features_in_:
+            raise self._other_width(n_features)
         return data
 
     def evaluate(self, X: Any) -> Evaluation:
-        """All measures of `streamcut.evaluate` on a store (of a model that was trained on a store: labels must agree)."""
+        """All measures of `streamcut.evaluate` on a store or a file in svmlight format."""
         check_is_fitted(self, "model_")
-        return evaluate(self.model_, X)
+        return evaluate(self.model_, self._narrow(X))
+
+    def _narrow(self, X: Any) -> Any:
+        """The stored rows `X`; a store may have fewer features than fit saw, not more."""
+        if hasattr(X, "manifest") or os.path.isdir(X):
+            X = opened(X)
+            n_features = X.manifest.statistics.n_features
+            if n_features > self.n_features_in_:
+                raise self._other_width(n_features)
+        return X
+
+    def _other_width(self, n_features: int) -> ValueError:
+        return ValueError(
+            f"the store has {n_features:,} features, but {type(self).__name__} is expecting {self.n_features_in_:,} features; "
+            f"convert the data with --n-features {self.n_features_in_}"
+        )
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
         if is_stored(X):
-            return predict(self.model_, X, output="scores")
+            return predict(self.model_, self._narrow(X), output="scores")
         return self.model_.decision_function(self._checked(X))
 
     def _checked(self, X: Any) -> Any:
@@ -108,30 +133,68 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
     _own: ClassVar[tuple[str, ...]] = ("class_weight",)
 
     def _classification(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Dataset, bool]:
-        """(the data, with labels 0, 1, … when they come as an array; whether there are more than two classes); sets classes_."""
+        """(the data; whether there are more than two classes); sets classes_."""
         if is_stored(X):
             data = self._stored(X, y=y, sample_weight=sample_weight, groups=groups, class_weight=self.class_weight)
-            labels = data.manifest.statistics.labels
-            if labels is None:
-                raise UsageError("the store has too many different labels for classes")
-            self.classes_ = np.array(sorted(labels))
-            self._labels = self.classes_
-            return data, len(labels) > 2
+            self.classes_ = self._labels = _labels_of(data)
+            return data, len(self.classes_) > 2
         X, y, sample_weight = self._arrays(X, y, sample_weight, numeric=False)
         y = column_or_1d(y)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        self._labels = np.arange(len(self.classes_), dtype=np.float64)
+        self.classes_ = np.unique(y)
+        self._labels = _numbers(self.classes_)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs two classes or more, but the data has one class only: {self.classes_[0]!r}"
-            )
-        if self.class_weight is not None:
-            by_class = compute_sample_weight(self.class_weight, y)
-            sample_weight = by_class if sample_weight is None else sample_weight * by_class
-        if sample_weight is not None and len(np.unique(codes[sample_weight > 0])) < 2:
+            only = self.classes_.tolist()[0]
+            raise ValueError(f"{type(self).__name__} needs two classes or more, but the data has one class only: {only!r}")
+        weight = self._weighted(y, sample_weight)
+        if weight is not None and len(np.unique(y[weight > 0])) < 2:
             raise ValueError(f"{type(self).__name__} needs two classes or more with weights above 0")
-        return grouped(X, codes, sample_weight, groups), len(self.classes_) > 2
+        return grouped(X, self._codes(y), weight, groups), len(self.classes_) > 2
+
+    def _further(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Dataset:
+        """The data of one of several calls; the first one, or `fit`, sets classes_ and the number of features."""
+        first = not hasattr(self, "model_")
+        if is_stored(X):
+            data = self._stored(X, reset=first, y=y, sample_weight=sample_weight, class_weight=self.class_weight)
+            found = _labels_of(data)
+            _check_partial_fit_first_call(self, found if first and classes is None else classes)
+            self._labels = _numbers(self.classes_)
+            self._need_numbers()
+            self._codes(found)
+            return data
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight: 'balanced' takes all rows to count; for partial_fit give {class: factor}")
+        X, y, sample_weight = self._arrays(X, y, sample_weight, numeric=False, reset=first)
+        y = column_or_1d(y)
+        check_classification_targets(y)
+        _check_partial_fit_first_call(self, classes)
+        self._labels = _numbers(self.classes_)
+        return MemoryDataset(X, self._codes(y), weight=self._weighted(y, sample_weight))
+
+    def _codes(self, y: np.ndarray) -> np.ndarray:
+        """The labels, float64 (n,), that training knows the classes `y` (n,) by."""
+        if unknown := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
+            raise ValueError(
+                f"there are labels that fit did not see: {unknown[:5]}; the classes are {self.classes_[:10].tolist()}"
+            )
+        return self._labels[np.searchsorted(self.classes_, y)]
+
+    def _weighted(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
+        """Row weights times those of the classes."""
+        if self.class_weight is None:
+            return weight
+        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)[np.searchsorted(self.classes_, y)]
+        return factors if weight is None else weight * factors
+
+    def evaluate(self, X: Any) -> Evaluation:
+        """All measures of `streamcut.evaluate` on a store or a file in svmlight format, whose labels are numbers."""
+        check_is_fitted(self, "model_")
+        self._need_numbers()
+        return super().evaluate(X)
+
+    def _need_numbers(self) -> None:
+        if not np.array_equal(self.classes_, self._labels):
+            raise UsageError(f"labels of stores are numbers, but the classes are {self.classes_[:5].tolist()}; give arrays")
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean accuracy on an array with labels, or on a store."""
@@ -156,15 +219,11 @@ class ScoringClassifier(StreamedClassifier):
         """Fit probabilities (two classes, Platt scaling) on rows that were held out: arrays, or a store."""
         check_is_fitted(self, "model_")
         if is_stored(X):
-            self.model_ = calibrate(self.model_, opened(X))
+            self._need_numbers()
+            self.model_ = calibrate(self.model_, self._narrow(X))
             return self
-        X = self._checked(X)
-        y = column_or_1d(y)
-        if unknown := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
-            raise ValueError(f"y holds labels that fit did not see: {unknown[:5]}")
-        codes = self._labels[np.searchsorted(self.classes_, y)]
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        self.model_ = calibrate(self.model_, MemoryDataset(X, codes, weight=weight))
+        X, y, weight = self._arrays(X, y, sample_weight, numeric=False, reset=False)
+        self.model_ = calibrate(self.model_, MemoryDataset(X, self._codes(column_or_1d(y)), weight=weight))
         return self
 
     @available_if(lambda self: getattr(getattr(self, "model_", None), "sigmoid", None) is not None)
@@ -172,6 +231,21 @@ class ScoringClassifier(StreamedClassifier):
         """Probabilities of the two classes, float64 (n, 2); there is no such method before `calibrate`."""
         positive = self.model_.probabilities_of(self.decision_function(X))
         return np.column_stack([1.0 - positive, positive])
+
+
+def _numbers(classes: np.ndarray) -> np.ndarray:
+    """What training calls the classes (n,), float64 in the same order: themselves if they are numbers, else 0, 1, …"""
+    if classes.dtype.kind in "biuf" and len(np.unique(found := classes.astype(np.float64))) == len(classes):
+        return found
+    return np.arange(len(classes), dtype=np.float64)
+
+
+def _labels_of(data: Dataset) -> np.ndarray:
+    """The labels of a store, in ascending order."""
+    labels = data.manifest.statistics.labels
+    if labels is None:
+        raise UsageError("the store has too many different labels for classes")
+    return np.array(sorted(labels))
 
 
 def grouped(X: Any, y: np.ndarray, weight: np.ndarray | None, groups: Any) -> MemoryDataset:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from streamcut.config import LINEAR
 from streamcut.estimators.base import ScoringClassifier
 from streamcut.training import train
 
@@ -17,7 +18,8 @@ class LinearSVM(ScoringClassifier):
     bias           value of a constant, regularised feature; 0 = no intercept
     strategy       more than two classes: "crammer-singer" (one problem) or "one-against-rest"
     class_weight   None, "balanced" or {class: factor}, for arrays
-    solver, tol, tol_relative, max_passes, max_time, max_cuts, memory, workers, scratch   as in `streamcut.train`
+    warm_start     two classes: `fit` begins with the weights that are there, say those of another C
+    others         as in `streamcut.train`
 
     coef_ (1 or classes, features), intercept_ (1 or classes), classes_, n_iter_, primal_objective_, lower_bound_, gap_,
     converged_, history_, model_ (what `streamcut.save_model` writes).
@@ -30,7 +32,8 @@ class LinearSVM(ScoringClassifier):
     (['up'], True)
     """
 
-    _own: ClassVar[tuple[str, ...]] = ("class_weight", "strategy")
+    _solvers: ClassVar = ("auto", *LINEAR)
+    _own: ClassVar[tuple[str, ...]] = ("class_weight", "strategy", "warm_start")
     coef_: np.ndarray
     intercept_: np.ndarray
 
@@ -41,35 +44,52 @@ class LinearSVM(ScoringClassifier):
         bias: float = 1.0,
         strategy: str = "crammer-singer",
         class_weight: Any = None,
+        warm_start: bool = False,
         solver: str = "auto",
+        cut: str = "predicted",
         tol: float | None = 1e-3,
         tol_relative: float | None = 1e-2,
         max_passes: int | None = None,
         max_time: float | None = None,
+        target: float | None = None,
         max_cuts: int | None = None,
+        row_cache: str = "auto",
+        sweeps: int = 50,
         memory: str = "auto",
         workers: int | None = None,
         scratch: str | None = None,
+        lanes: int | None = None,
+        scheduler: Any = "threads",
+        deadline: float = 120.0,
     ) -> None:
         self.C = C
         self.bias = bias
         self.strategy = strategy
         self.class_weight = class_weight
+        self.warm_start = warm_start
         self.solver = solver
+        self.cut = cut
         self.tol = tol
         self.tol_relative = tol_relative
         self.max_passes = max_passes
         self.max_time = max_time
+        self.target = target
         self.max_cuts = max_cuts
+        self.row_cache = row_cache
+        self.sweeps = sweeps
         self.memory = memory
         self.workers = workers
         self.scratch = scratch
+        self.lanes = lanes
+        self.scheduler = scheduler
+        self.deadline = deadline
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
         data, several = self._classification(X, y, sample_weight)
         task: dict[str, Any] = {"task": "multiclass", "strategy": self.strategy} if several else {"task": "binary"}
-        model: Any = train(data, **self._options(), **task)
+        start = self.model_ if self.warm_start and hasattr(self, "model_") else None
+        model: Any = train(data, **self._options(), **task, warm_start=start)
         self.coef_ = np.atleast_2d(model.weights.T)
         self.intercept_ = model.intercepts if several else np.array([model.intercept])
         return self._keep(model)

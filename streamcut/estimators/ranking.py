@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from streamcut.config import CUTTING_PLANES
 from streamcut.estimators.base import StreamedEstimator, grouped, is_stored
 from streamcut.evaluation import evaluate
 from streamcut.training import train
@@ -17,11 +18,12 @@ class RankingSVM(StreamedEstimator):
 
     C              loss of a row: it stands before the mean loss of all pairs times the number of rows
     normalisation  "pairs": the mean over all pairs; "queries": over queries of the mean over their pairs
-    solver, tol, tol_relative, max_passes, max_time, max_cuts, memory, workers, scratch   as in `streamcut.train`
+    others         as in `streamcut.train`
 
     coef_ (features,), n_iter_, primal_objective_, lower_bound_, gap_, converged_, history_, model_.
     """
 
+    _solvers: ClassVar = ("auto", *CUTTING_PLANES)
     _fixed: ClassVar[dict[str, Any]] = {"task": "ranking"}
 
     def __init__(
@@ -30,26 +32,36 @@ class RankingSVM(StreamedEstimator):
         *,
         normalisation: str = "pairs",
         solver: str = "auto",
+        cut: str = "predicted",
         tol: float | None = 1e-3,
         tol_relative: float | None = 1e-2,
         max_passes: int | None = None,
         max_time: float | None = None,
+        target: float | None = None,
         max_cuts: int | None = None,
         memory: str = "auto",
         workers: int | None = None,
         scratch: str | None = None,
+        lanes: int | None = None,
+        scheduler: Any = "threads",
+        deadline: float = 120.0,
     ) -> None:
         self.C = C
         self.normalisation = normalisation
         self.solver = solver
+        self.cut = cut
         self.tol = tol
         self.tol_relative = tol_relative
         self.max_passes = max_passes
         self.max_time = max_time
+        self.target = target
         self.max_cuts = max_cuts
         self.memory = memory
         self.workers = workers
         self.scratch = scratch
+        self.lanes = lanes
+        self.scheduler = scheduler
+        self.deadline = deadline
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -62,6 +74,8 @@ class RankingSVM(StreamedEstimator):
             data: Any = self._stored(X, y=y, groups=groups)
         else:
             X, y, _ = self._arrays(X, y, numeric=True)
+            if y.dtype.kind not in "biuf":
+                raise ValueError(f"y: rows are ranked by numbers, not by {y.dtype} such as {y.tolist()[0]!r}")
             if np.ptp(y) == 0:
                 raise ValueError(f"all labels are {y[0]:g}: there is nothing to rank (n_samples={len(y)})")
             data = grouped(X, y, None, groups)

@@ -9,6 +9,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
+from streamcut.config import CUTTING_PLANES
 from streamcut.estimators.base import StreamedClassifier, is_stored
 from streamcut.prediction import predict
 from streamcut.training import train
@@ -17,9 +18,9 @@ from streamcut.training import train
 class SequenceSVM(StreamedClassifier):
     """Linear chain: the score of a labelling is that of its rows, and of each label after the one before it.
 
-    C      loss of a row whose label is wrong
-    bias   value of a constant, regularised feature; 0 = none
-    solver, tol, tol_relative, max_passes, max_time, max_cuts, memory, workers, scratch   as in `streamcut.train`
+    C        loss of a row whose label is wrong
+    bias     value of a constant, regularised feature; 0 = none
+    others   as in `streamcut.train`
 
     `groups` says which rows are one sequence, in their order; without it every row is one of its own.
 
@@ -27,6 +28,7 @@ class SequenceSVM(StreamedClassifier):
     primal_objective_, lower_bound_, gap_, converged_, history_, model_.
     """
 
+    _solvers: ClassVar = ("auto", *CUTTING_PLANES)
     _fixed: ClassVar[dict[str, Any]] = {"task": "sequence"}
     class_weight = None  # sequences have no weights
 
@@ -36,26 +38,36 @@ class SequenceSVM(StreamedClassifier):
         *,
         bias: float = 1.0,
         solver: str = "auto",
+        cut: str = "predicted",
         tol: float | None = 1e-3,
         tol_relative: float | None = 1e-2,
         max_passes: int | None = None,
         max_time: float | None = None,
+        target: float | None = None,
         max_cuts: int | None = None,
         memory: str = "auto",
         workers: int | None = None,
         scratch: str | None = None,
+        lanes: int | None = None,
+        scheduler: Any = "threads",
+        deadline: float = 120.0,
     ) -> None:
         self.C = C
         self.bias = bias
         self.solver = solver
+        self.cut = cut
         self.tol = tol
         self.tol_relative = tol_relative
         self.max_passes = max_passes
         self.max_time = max_time
+        self.target = target
         self.max_cuts = max_cuts
         self.memory = memory
         self.workers = workers
         self.scratch = scratch
+        self.lanes = lanes
+        self.scheduler = scheduler
+        self.deadline = deadline
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Train on `X` (n × d), `y` (n) and the sequence of each row (n), or on a store."""
@@ -74,7 +86,7 @@ class SequenceSVM(StreamedClassifier):
         """The classes of the rows of an array or a store."""
         check_is_fitted(self, "model_")
         if is_stored(X):
-            labels = predict(self.model_, X)
+            labels = predict(self.model_, self._narrow(X))
         else:
             X = self._checked(X)
             sequence = np.arange(X.shape[0]) if groups is None else column_or_1d(groups)

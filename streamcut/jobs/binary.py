@@ -20,7 +20,7 @@ from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Needs
 from streamcut.jobs.linear import Trainer, bundle_size, certificate, on_few_rows, threads_wanted, two_labels
-from streamcut.models.files import load_model
+from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.risks.hinge import Hinge
@@ -157,12 +157,12 @@ class BinaryJob:
 
 
 def _origin(options: TrainOptions, manifest: Manifest, positive: float) -> Origin:
-    """The weights of the model in the file `warm_start`, and its witness if that holds for this problem, too.
+    """The weights of the model `warm_start`, and its witness if that holds for this problem, too.
 
     Features that the model has not seen get weight 0. Raises UsageError for a model of something else, and what load_model does.
     """
-    path, statistics = str(options.warm_start), manifest.statistics
-    model = load_model(path)
+    path, statistics = options.as_dict()["warm_start"], manifest.statistics
+    model = as_model(options.warm_start)
     if not isinstance(model, LinearModel) or model.labels is None:
         raise UsageError(
             f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for two classes"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from streamcut.config import TrainOptions
+from streamcut.config import SAMPLED, TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.epochs import Epochs, epochs_bytes
 from streamcut.execution.lanes import Lanes, plan_lanes
@@ -25,8 +27,9 @@ from streamcut.jobs.kernel_choice import chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
-from streamcut.models.files import load_model
+from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
+from streamcut.passes import budget as passes
 from streamcut.solvers.bsca import Bsca
 from streamcut.solvers.bsgd import Bsgd
 from streamcut.solvers.budget import MODES, Budgeted, BudgetState, Method, Problem, Training, filled, new_slots, slots_bytes
@@ -35,7 +38,7 @@ from streamcut.solvers.progress import Progress
 BUDGET = 500
 EPOCHS = 1.0
 _DECIDING = (  # options that decide which bits come out
-    "C", "kernel", "gamma", "degree", "coef0", "maintenance", "damping", "seed", "epochs", "positive_weight", "warm_start",
+    "C", "kernel", "gamma", "degree", "coef0", "maintenance", "damping", "seed", "epochs", "positive_weight",
 )  # fmt: skip
 _METHODS: dict[str, type[Method]] = {"bsca": Bsca, "bsgd": Bsgd}
 _MEANINGLESS = {"bias": "has no bias", "tol": "proves no gap", "tol_relative": "proves no gap"}
@@ -43,7 +46,10 @@ _MEANINGLESS = {"bias": "has no bias", "tol": "proves no gap", "tol_relative": "
 
 @dataclass(frozen=True)
 class BudgetedJob:
-    """What is to be computed. `targets` are the labels that are told from the rest: one of two classes, or each of K."""
+    """What is to be computed. `targets` are the labels that are told from the rest: one of two classes, or each of K.
+
+    `start`: the model to begin with, None for an empty one; its labels are those of training, whichever the data has.
+    """
 
     options: TrainOptions
     labels: tuple[float, ...]
@@ -53,6 +59,7 @@ class BudgetedJob:
     fingerprint: str
     lanes: Lanes
     workers: int
+    start: KernelModel | None = None
     distributable: ClassVar[bool] = False
 
     @classmethod
@@ -63,11 +70,13 @@ class BudgetedJob:
                 raise UsageError(f"{name}: {getattr(options, name)!r} means nothing to {solver}, which {why}; leave it out")
         if options.maintenance == "merge" and options.kernel != "rbf":
             raise UsageError(f"maintenance: merging is for kernel rbf; with {options.kernel} take project or remove")
-        if options.warm_start is not None and solver != "bsca":
-            raise UsageError(f"warm_start: {solver} forgets its first steps as it goes, and what it starts from with them")
+        start = None if options.warm_start is None else _start(options, manifest)
         labels: tuple[float, ...]
         targets: tuple[float, ...]
-        if options.task in ("auto", "binary"):
+        if start is not None:
+            labels, rest = start.labels, start.rest
+            targets = labels[1:] if start.task == "binary" else labels
+        elif options.task in ("auto", "binary"):
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels, targets = (negative, positive), (positive,)
         elif options.task == "multiclass":
@@ -79,15 +88,17 @@ class BudgetedJob:
             raise UsageError(f"task: {solver} does binary and multiclass, not {options.task}")
         budget = None if options.maintenance == "none" else options.budget or BUDGET
         if budget is not None:
-            budget = min(budget, statistics.n_rows)
+            budget = min(budget, statistics.n_rows + _vectors(start))
+            if _vectors(start) > budget:
+                raise UsageError(f"warm_start: the model has {_vectors(start):,} vectors, but budget is {budget:,}")
         workers = min(threads_wanted(options), len(targets))
         lanes = plan_lanes(statistics, 1)
-        return cls(options, labels, targets, rest, budget, manifest.fingerprint, lanes, workers)
+        return cls(options, labels, targets, rest, budget, manifest.fingerprint, lanes, workers, start)
 
     def needs(self, manifest: Manifest) -> Needs:
         problem, mode = self._problem(manifest, Kernel(self.options.kernel)), MODES[self.options.maintenance]
         slots = len(self.targets) * slots_bytes(problem, self.budget, mode)
-        vectors = manifest.statistics.n_rows if self.budget is None else self.budget
+        vectors = problem.slots(None) if self.budget is None else self.budget
         groups = epochs_bytes(manifest, ahead=self._ahead)
         return Needs(
             dimension=0,
@@ -104,29 +115,32 @@ class BudgetedJob:
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         fixed = {"data": fingerprint, "solver": self.options.chosen_solver, "targets": self.targets, "budget": self.budget}
+        if self.start is not None:
+            fixed["start"] = _digest(self.start)
         return {**fixed, **{name: getattr(self.options, name) for name in _DECIDING}}
 
     def warm_up(self, manifest: Manifest) -> None:
         y = np.resize(np.asarray(self.labels), 8)
         few = replace(self.options, validation=None, warm_start=None, epochs=2.0)
-        on_few_rows(manifest, y, self.workers, replace(self, options=few, budget=None if self.budget is None else 2).solve)
+        budget = None if self.budget is None else 2
+        on_few_rows(manifest, y, self.workers, replace(self, options=few, budget=budget, start=None).solve)
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> KernelModel:
         options, feed = self.options, runner.feed
-        kernel = chosen_kernel(options, feed)
+        kernel = self.start.kernel if self.start is not None and self.start.n_support else chosen_kernel(options, feed)
         problem, mode = self._problem(feed.data.manifest, kernel), MODES[options.maintenance]
         method = _METHODS[options.chosen_solver]()
-        models = [new_slots(problem, self.budget, mode) for _ in self.targets]
-        if options.warm_start is not None:
-            self._start_from(options.warm_start, problem, models)
+        state = BudgetState([new_slots(problem, self.budget, mode) for _ in self.targets])
+        if self.start is not None:
+            self._begin(self.start, state, method, kernel)
         if method.has_alpha:
             runner.row_state.add("alpha", np.float64, (len(self.targets),))
         with ExitStack() as stack:
             pool = stack.enter_context(ThreadPoolExecutor(self.workers, "target")) if self.workers > 1 else None
-            epochs = Epochs(feed, options.seed, ahead=self._ahead)
+            epochs = Epochs(feed, options.seed + state.before, ahead=self._ahead)  # another order than the last time
             measure = self._measure(problem) if options.validation is not None else None
             training = Training(
-                method, problem, mode, BudgetState(models), epochs, progress, runner.row_state, runner.rows,
+                method, problem, mode, state, epochs, progress, runner.row_state, runner.rows,
                 measure=measure, pool=pool, damped=options.damping,
             )  # fmt: skip
             found = training.run(options.epochs or EPOCHS)
@@ -136,7 +150,14 @@ class BudgetedJob:
 
     def _problem(self, manifest: Manifest, kernel: Kernel) -> Problem:
         statistics, options = manifest.statistics, self.options
-        return Problem(kernel, options.C, self.targets, statistics.n_rows, statistics.n_features, options.positive_weight)
+        n, before = statistics.n_rows, 0
+        if self.start is not None:
+            same = self.start.fingerprint == self.fingerprint
+            before = max(self.start.facts.get("rows_seen", 0) - same * n, 0)
+        return Problem(
+            kernel, options.C, self.targets, n, statistics.n_features, options.positive_weight,
+            rows_before=before, vectors_before=_vectors(self.start),
+        )  # fmt: skip
 
     def _model(self, found: Budgeted, problem: Problem) -> KernelModel:
         options = self.options
@@ -150,7 +171,7 @@ class BudgetedJob:
             positive_weight=float(options.positive_weight),
             rest=self.rest,
             reason=found.reason,
-            facts={name: last[name] for name in shown if name in last},
+            facts={**{name: last[name] for name in shown if name in last}, "steps": found.steps, "rows_seen": found.rows_seen},
             task="binary" if len(self.targets) == 1 else "multiclass",
             solver=options.chosen_solver,
             history=[asdict(line) for line in found.history],
@@ -182,22 +203,63 @@ class BudgetedJob:
 
         return measure
 
-    def _start_from(self, path: str, problem: Problem, models: list) -> None:
-        """Fill `models` with the vectors of a model file; α stay 0. Raises UsageError when it is none for this problem."""
-        model = load_model(path)
-        if not isinstance(model, KernelModel) or model.kernel != problem.kernel or model.labels != self.labels:
-            wanted = ", ".join(f"{name} {value}" for name, value in problem.kernel.as_dict().items())
-            raise UsageError(f"warm_start: {path} is no model of labels {self.labels} with kernel {wanted}")
-        if model.n_features > problem.n_features:
-            raise UsageError(f"warm_start: {path} has more features than the data")
-        coefficients = model.coefficients.reshape(model.n_support, -1)
-        for number, slots in enumerate(models):
+    def _begin(self, start: KernelModel, state: BudgetState, method: Method, kernel: Kernel) -> None:
+        """Fill the models of `state` with the vectors of `start`; the α of these rows stay 0."""
+        state.before = start.facts.get("steps", 0)
+        coefficients = start.coefficients.reshape(start.n_support, len(self.targets))
+        for number, slots in enumerate(state.models):
+            slots.counts[passes.STEPS] = state.before
             kept = np.flatnonzero(coefficients[:, number])
-            if self.budget is not None and len(kept) > self.budget:
-                raise UsageError(f"warm_start: {path} has {len(kept):,} vectors, but budget is {self.budget:,}")
-            vectors = np.zeros((len(kept), problem.n_features))
-            vectors[:, : model.n_features] = model.support[kept].toarray()
-            filled(slots, coefficients[kept, number], vectors, problem.kernel)
+            vectors = np.zeros((len(kept), slots.V.shape[0]))
+            vectors[:, : start.n_features] = start.support[kept].toarray()
+            filled(slots, coefficients[kept, number] / method.scale(slots), vectors, kernel)
+
+
+def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
+    """The model `warm_start`. Raises UsageError when it is none for these data and options, and what load_model does."""
+    name, statistics = options.as_dict()["warm_start"], manifest.statistics
+    task = "binary" if options.task == "auto" else options.task
+    model = as_model(options.warm_start)
+    if not isinstance(model, KernelModel) or model.task != task or (task == "multiclass" and model.solver in SAMPLED):
+        raise UsageError(f"warm_start: {name} is of task {model.task} by {model.solver}; it takes a kernel model of task {task}")
+    known = "the labels " + ", ".join(f"{label:g}" for label in model.labels)
+    if not model.rest and not set(statistics.labels or [math.nan]) <= set(model.labels):
+        raise UsageError(f"warm_start: {name} knows {known} only, but the data has others")
+    if options.positive_label not in (None, model.labels[-1]):
+        raise UsageError(
+            f"warm_start: {name} has {known}, of which {model.labels[-1]:g} is the positive one; see --positive-label"
+        )
+    if model.n_features > statistics.n_features:
+        raise UsageError(
+            f"warm_start: {name} has {model.n_features:,} features, but the data has {statistics.n_features:,}; "
+            "convert the data with --n-features"
+        )
+    if np.any(model.intercept):
+        raise UsageError(f"warm_start: {name} has an intercept, and {options.chosen_solver} has none")
+    if not model.n_support:
+        return model
+    its = {"kernel": model.kernel.name, **model.kernel.as_dict()}
+    matter = {"linear": ("kernel",), "rbf": ("kernel", "gamma"), "poly": ("kernel", "gamma", "degree", "coef0")}[its["kernel"]]
+    if any(getattr(options, each) not in (its[each], "auto") for each in matter):
+        wanted = ", ".join(f"{each} {its[each]}" for each in matter)
+        raise UsageError(f"warm_start: {name} was trained with {wanted}; ask for the same")
+    if options.chosen_solver == "bsgd" and "steps" not in model.facts:
+        raise UsageError(f"warm_start: {name} does not say how many steps it took, from which bsgd goes on; bsca needs no number")
+    return model
+
+
+def _vectors(start: KernelModel | None) -> int:
+    """Vectors that the model to begin with has for one target, at most."""
+    return 0 if start is None else int(np.max(np.count_nonzero(start.coefficients, axis=0), initial=0))
+
+
+def _digest(start: KernelModel) -> str:
+    """SHA-256 of the scores that it gives and of its steps: runs that begin at the same place have it in common."""
+    _, arrays = start.parts()
+    found = hashlib.sha256(repr((start.kernel, sorted(start.facts.items()))).encode())
+    for array in arrays.values():
+        found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()
 
 
 def _support(models: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:

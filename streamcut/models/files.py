@@ -78,6 +78,11 @@ def load_model(path: str | os.PathLike) -> Model:
         raise CorruptError(f"{path}: not a well-formed model: {error}") from error
 
 
+def as_model(model: Model | str | os.PathLike) -> Model:
+    """`model`, read from its file when a path is given."""
+    return load_model(model) if isinstance(model, str | os.PathLike) else model
+
+
 def is_model(path: str | os.PathLike) -> bool:
     """Whether the file `path` begins as a model does; `load_model` says whether it is whole."""
     if not os.path.isfile(path):

@@ -1,11 +1,11 @@
 """Budgeted stochastic gradient descent (Wang, Crammer & Vucetic 2012), the primal twin of BSCA; equation 4 of its paper.
 
-Problem   min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, φ(x_i)⟩); the paper's λ is 1 / (C n).
+Problem   min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, φ(x_i)⟩); the paper's λ is 1 / (C n), with n the rows seen, earlier data included.
 Given     rows in random order, a kernel, a budget B of vectors for the model.
 Returns   the model of the last step.
 Stops     after so many epochs.
 
-    M = ∅
+    M = ∅ (or the vectors of a model, whose steps t goes on from)
     for every row i, in random order, t = 1, 2, …
         all coefficients shrink by 1 − 1/t
         if y_i f̃(x_i) < 1, with f̃ from before that
@@ -41,7 +41,7 @@ class Bsgd:
         mode: int,
         model: Slots,
     ) -> None:
-        passes.descend(order, rows, problem.n_rows, problem.kernel.compiled, mode, model)
+        passes.descend(order, rows, problem.rows_seen, problem.kernel.compiled, mode, model)
 
     def scale(self, model: Slots) -> float:
         return 1.0 / max(int(model.counts[passes.STEPS]), 1)

@@ -39,7 +39,7 @@ class Epoch:
 
     accuracy_met, primal_met   share of rows classified rightly, and F, from scores of rows as they were met, before they were
                                learnt from: in the first epoch every row is held out (of K classes: mean and sum over the models)
-    dual          Σ α − ½‖w‖² with the w of the budgeted model; None for BSGD
+    dual          Σ α − ½‖w‖² with the w of the budgeted model; None for BSGD, and where α of an earlier training are unknown
     maintained    share of the steps that were followed by budget maintenance
     degradation   Σ of the squared distances that maintenance moved w
     validation    accuracy on validation rows, None without any
@@ -79,8 +79,10 @@ class Epoch:
 class Problem:
     """min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, φ(x_i)⟩), once for each of `targets`: rows with that label against all others.
 
-    n_rows, n_features, total_weight   of the data: m, d, Σ u_i
-    positive_weight                    factor on u_i of the rows with the target label
+    n_rows, n_features   of the data: m, d
+    positive_weight      factor on u_i of the rows with the target label
+    rows_before          rows of other data that the model to begin with was trained on
+    vectors_before       vectors that it has for a target, at most
     """
 
     kernel: Kernel
@@ -89,6 +91,17 @@ class Problem:
     n_rows: int
     n_features: int
     positive_weight: float = 1.0
+    rows_before: int = 0
+    vectors_before: int = 0
+
+    @property
+    def rows_seen(self) -> int:
+        """Rows of this data and of the data before."""
+        return self.rows_before + self.n_rows
+
+    def slots(self, budget: int | None) -> int:
+        """Vectors that a model has room for: the one too many included, without a budget all that may come."""
+        return self.vectors_before + self.n_rows if budget is None else budget + 1
 
     def rows(self, chunk: Chunk, target: float) -> SparseRows:
         """`chunk` as compiled code takes it."""
@@ -122,7 +135,7 @@ class Method(Protocol):
 
 def new_slots(problem: Problem, budget: int | None, mode: int) -> Slots:
     """An empty model with room for `budget` vectors and the one that is too many; without a budget for every row."""
-    d, slots = problem.n_features, problem.n_rows if budget is None else budget + 1
+    d, slots = problem.n_features, problem.slots(budget)
     counts = np.zeros(passes.COUNTS, np.int64)
     counts[passes.HOLE] = -1
     matrix = slots if mode == passes.PROJECT else 0
@@ -144,7 +157,7 @@ def aligned_zeros(*shape: int) -> np.ndarray:
 
 def slots_bytes(problem: Problem, budget: int | None, mode: int) -> int:
     """Bytes of one such model."""
-    d, slots = problem.n_features, problem.n_rows if budget is None else budget + 1
+    d, slots = problem.n_features, problem.slots(budget)
     vectors = 2 if mode == passes.KEEP else 3  # with a copy for whoever asks for it
     tables = 3 * 8 * 260**2
     return 8 * (vectors * d * (slots + 8) + 6 * slots + 2 * d + (slots**2 if mode == passes.PROJECT else 0)) + tables
@@ -181,15 +194,16 @@ def squared_norm(model: Slots, scale: float, kernel: Kernel) -> float:
 class BudgetState:
     """Everything that training knows between two blocks of steps, beside the rows' α: so it is also the checkpoint.
 
-    All models have made the same number of steps, which tells how far the epoch has got.
+    All models have made the same number of steps, which tells how far the epoch has got; `before` of them on other occasions.
     """
 
     models: list[Slots]
+    before: int = 0
     seconds: float = 0.0
 
     @property
     def steps(self) -> int:
-        return int(self.models[0].counts[passes.STEPS])
+        return int(self.models[0].counts[passes.STEPS]) - self.before
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays: dict[str, np.ndarray] = {}
@@ -211,11 +225,16 @@ class BudgetState:
 
 @dataclass(frozen=True, slots=True)
 class Budgeted:
-    """What training leaves: for each target coefficients (n,) and vectors (n, d); why it ended; its epochs."""
+    """What training leaves: for each target coefficients (n,) and vectors (n, d); why it ended; its epochs.
+
+    steps, rows_seen   of the model in all its trainings
+    """
 
     models: list[tuple[np.ndarray, np.ndarray]]
     reason: StopReason
     history: list[Epoch]
+    steps: int = 0
+    rows_seen: int = 0
 
 
 @dataclass(slots=True)
@@ -249,7 +268,8 @@ class Training:
             self._resume(found)
         self._started = time.monotonic() - self.state.seconds
         n, goal = self.problem.n_rows, round(epochs * self.problem.n_rows)
-        self._damping = goal - round(self.damped * min(n, goal)), goal + (self.damped == 0.0)
+        last = self.state.before + goal
+        self._damping = last - round(self.damped * min(n, goal)), last + (self.damped == 0.0)
         history: list[Any] = self.progress.history
         reason = None
         while reason is None and self.state.steps < goal:
@@ -264,7 +284,9 @@ class Training:
                 history.append(self._record(epoch))
                 if self.progress.observe is not None:
                     self.progress.observe(history[-1])
-        return Budgeted(self._exported(), reason or StopReason.EPOCHS, history)
+        done = self.state.steps
+        seen = self.problem.rows_before + min(done, n)
+        return Budgeted(self._exported(), reason or StopReason.EPOCHS, history, self.state.before + done, seen)
 
     def _epoch(self, epoch: int, done: int, goal: int) -> StopReason | None:
         """Steps `done` to `goal` of an epoch; returns why to stop before that, or None."""
@@ -315,7 +337,7 @@ class Training:
             seconds=time.monotonic() - self._started,
             accuracy_met=int(counts[passes.CORRECT]) / (inside * len(models)),
             primal_met=0.5 * square + float(sums[passes.LOSS]) * n / inside,
-            dual=float(sums[passes.ALPHA]) - 0.5 * square if self.method.has_alpha else None,
+            dual=float(sums[passes.ALPHA]) - 0.5 * square if self.method.has_alpha and not self.problem.vectors_before else None,
             support_vectors=sum(len(coefficients) for coefficients, _ in now),
             updates=int(counts[passes.UPDATES]),
             maintained=int(counts[passes.MAINTAINED]) / (steps * len(models)),

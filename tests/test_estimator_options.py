@@ -1,0 +1,164 @@
+"""What the estimators can be asked for: every option of their solvers, and what they say to arguments that make no sense."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import GridSearchCV
+
+import streamcut
+from streamcut.config import BUDGETED, CUTTING_PLANES, EXACT_KERNEL, LINEAR, SAMPLED, TrainOptions
+from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
+from streamcut.estimators import BudgetedKernelSVM, KernelSVM, LinearSVM, RankingSVM, SequenceSVM
+
+TWO = ("binary", "multiclass")
+ESTIMATORS = {  # (tasks, solvers, kernel)
+    LinearSVM: (TWO, LINEAR, "linear"),
+    RankingSVM: (("ranking",), CUTTING_PLANES, "linear"),
+    SequenceSVM: (("sequence",), CUTTING_PLANES, "linear"),
+    BudgetedKernelSVM: (TWO, BUDGETED, "rbf"),
+    KernelSVM: (TWO, (*EXACT_KERNEL, *SAMPLED), "rbf"),
+}
+ELSEWHERE = {  # options that no estimator has
+    "task": "the estimator's own, and the number of classes",
+    "seed": "random_state",
+    "positive_label": "labels are classes",
+    "positive_weight": "class_weight",
+    "validation": "score",
+}
+FEATURES = {"kernel", "gamma", "degree", "coef0", "nystroem"}  # a pipeline makes them
+LEFT_OUT = {
+    LinearSVM: FEATURES | {"loss", "k"},
+    RankingSVM: FEATURES | {"bias"},  # of two rows it is the same
+    SequenceSVM: FEATURES,
+    BudgetedKernelSVM: {"bias", "tol", "tol_relative", "strategy", "warm_start", "scheduler", "deadline"},  # warm: partial_fit
+    KernelSVM: {"strategy", "scheduler", "deadline"},  # kernel solvers know one strategy, and run on threads only
+}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_option_of_a_solver_is_in_the_constructor(estimator):
+    tasks, solvers, kernel = ESTIMATORS[estimator]
+    asked = [TrainOptions(task=task, solver=solver, kernel=kernel) for task in tasks for solver in solvers]
+    offered = {name for name in TrainOptions.__dataclass_fields__ if any(options.has(name) for options in asked)}
+    own = set(estimator().get_params())
+    assert offered - own - set(ELSEWHERE) == LEFT_OUT[estimator]
+    assert own - offered <= {"class_weight", "random_state"}
+    assert set(estimator._solvers) - {"auto"} == set(solvers)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_defaults_are_those_of_train(estimator):
+    ours = TrainOptions.__dataclass_fields__
+    chosen = {"kernel": "rbf", "solver": estimator().solver, "epochs": 5.0, "warm_start": False}
+    for name, value in estimator().get_params().items():
+        if name in ours:
+            assert value in (ours[name].default, chosen.get(name, ours[name].default)), name
+
+
+def rows(n: int = 200, d: int = 6):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    return X, (X @ np.arange(d) > 0).astype(int)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_options_are_passed_on():
+    X, y = rows()
+    assert LinearSVM(solver="ocas", cut="exact", target=1e9).fit(X, y).model_.stop_reason == "target"
+    assert LinearSVM(lanes=2, row_cache="0", sweeps=0).fit(X, y).model_.parameters["lanes"] == 2
+    assert BudgetedKernelSVM(damping=0.0).fit(X, y).model_.parameters["damping"] == 0.0
+    assert KernelSVM(solver="sbp", nu=0.1, max_evaluations=1e4).fit(X, y).model_.parameters["nu"] == 0.1
+
+
+def test_grids_of_numpy_numbers():
+    X, y = rows()
+    grid = {"budget": np.array([10, 20]), "C": np.array([1.0, 10.0], np.float32)}
+    assert GridSearchCV(BudgetedKernelSVM(), grid, cv=2).fit(X, y).best_score_ > 0.8
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """Paths of two stores: the rows, and the same with twice the features."""
+    folder, (X, y) = tmp_path_factory.mktemp("options"), rows()
+    for name, Z in (("narrow", X), ("wide", np.hstack([X, X]))):
+        lines = [
+            f"{label} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(z)) for label, z in zip(y, Z.tolist(), strict=True)
+        ]
+        (folder / f"{name}.svm").write_text("\n".join(lines) + "\n")
+        streamcut.convert(str(folder / f"{name}.svm"), str(folder / f"{name}.zarr"), dtype="float64")
+    return folder / "narrow.zarr", folder / "wide.zarr"
+
+
+def with_one(value: float):
+    X, y = rows()
+    X[3, 4] = value
+    return X, y
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "complaint"),
+    [
+        (lambda X, y: LinearSVM().fit(*with_one(np.nan)), ValueError, "contains NaN"),
+        (lambda X, y: LinearSVM().fit(*with_one(np.inf)), ValueError, "infinity"),
+        (lambda X, y: LinearSVM().fit(sp.csr_array(with_one(np.nan)[0]), y), ValueError, "contains NaN"),
+        (lambda X, y: LinearSVM().fit([["a", "b"]] * 4, [0, 1, 0, 1]), ValueError, "could not convert string"),
+        (lambda X, y: LinearSVM().fit(X, y, -np.ones(200)), ValueError, "Negative values.*sample_weight"),
+        (lambda X, y: LinearSVM().fit(X, y, np.ones(3)), ValueError, r"sample_weight.shape == \(3,\), expected \(200,\)"),
+        (lambda X, y: LinearSVM().fit(X, np.full(200, "a")), ValueError, "one class only: 'a'"),
+        (lambda X, y: LinearSVM(class_weight={0: 0.0}).fit(X, y), ValueError, "two classes or more with weights above 0"),
+        (lambda X, y: LinearSVM(class_weight={7: 1.0}).fit(X, y), ValueError, "not in class_weight"),
+        (lambda X, y: LinearSVM().fit(X[0], y[:1]), ValueError, "Expected 2D array, got 1D"),
+        (lambda X, y: LinearSVM().fit(X, y).predict(X[0]), ValueError, "Expected 2D array, got 1D"),
+        (lambda X, y: LinearSVM().fit("nowhere.zarr"), NotFoundError, "nowhere.zarr: no such file"),
+        (lambda X, y: LinearSVM().fit(X, y).predict("nowhere.zarr"), NotFoundError, "nowhere.zarr: no such file"),
+        (lambda X, y: LinearSVM(solver="bsca").fit(X, y), UsageError, "'bsca' is none of LinearSVM, which has auto, bundle-dca"),
+        (lambda X, y: KernelSVM(solver="ocas").fit(X, y), UsageError, "'ocas' is none of KernelSVM, which has smo"),
+        (lambda X, y: LinearSVM(memory=10**9).fit(X, y), UsageError, "memory: 1000000000 is no text such as '2GB'"),
+        (lambda X, y: LinearSVM(memory="1MB").fit(X, y), MemoryBudgetError, "needs at least"),
+        (lambda X, y: LinearSVM(solver="cpa", sweeps=3).fit(X, y), UsageError, "sweeps: 3 is an option of bundle-dca"),
+        (lambda X, y: RankingSVM().fit(X, np.array(["a", "b"])[y]), ValueError, "ranked by numbers, not by <U1 such as '"),
+        (lambda X, y: RankingSVM().fit(X, y, np.ones(3)), ValueError, "inconsistent numbers of samples"),
+        (lambda X, y: LinearSVM().fit(X, y).calibrate(X, y + 1), ValueError, r"did not see: \[2\]; the classes are \[0, 1\]"),
+    ],
+)  # fmt: skip
+def test_arguments_that_make_no_sense(call, kind, complaint):
+    with pytest.raises(kind, match=complaint):
+        call(*rows())
+
+
+def test_stores_of_another_width(stores):
+    narrow, wide = stores
+    X, _ = rows()
+    svm = LinearSVM().fit(narrow)
+    for call in (svm.predict, svm.decision_function, svm.score, svm.evaluate, svm.calibrate):
+        for given in (wide, str(wide), streamcut.open(wide)):
+            with pytest.raises(ValueError, match=r"store has 12 features.*expecting 6.*--n-features 6"):
+                call(given)
+    assert LinearSVM().fit(wide).predict(narrow).shape == (200,), "features that are not there are 0"
+    with pytest.raises(ValueError, match="12 features"):
+        svm.predict(np.hstack([X, X]))
+
+
+def test_labels_that_are_numbers_are_those_of_stores(stores):
+    X, y = rows()
+    svm = LinearSVM().fit(X, y)
+    assert svm.score(stores[0]) == svm.score(X, y)
+    assert svm.model_.labels == (0.0, 1.0)
+    other = LinearSVM().fit(X, y + 5)
+    assert other.model_.labels == (5.0, 6.0)
+    with pytest.raises(BadInputError, match="has label 1, but the model knows only 5 and 6"):
+        other.score(stores[0])
+    named = LinearSVM().fit(X, np.array(["no", "yes"])[y])
+    assert set(named.predict(stores[0])) == {"no", "yes"}
+    for call in (named.score, named.evaluate, named.calibrate):
+        with pytest.raises(UsageError, match=r"labels of stores are numbers, but the classes are \['no', 'yes'\]"):
+            call(stores[0])
+
+
+def test_indices_of_64_bits():
+    X, y = rows()
+    wide = sp.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    np.testing.assert_array_equal(LinearSVM().fit(wide, y).predict(wide), LinearSVM().fit(X, y).predict(X))
