@@ -161,7 +161,9 @@ def chains(options) -> list[dict]:
         for chunk, scores in scored_chunks(model, MemoryDataset(Xt, yt, qid=qt)):
             measures.add(chunk, scores)
         line = {"data": name, "kernel": how.get("kernel", "linear"), "C": C, "seconds": seconds, "stop": str(model.stop_reason)}
-        lines.append({**line, **measures.measures()})
+        line |= measures.measures()
+        line.pop("chunk_types", None)
+        lines.append(line)
         print(json.dumps(lines[-1]), flush=True)
     return lines
 

@@ -1,16 +1,20 @@
 """Sequence labelling: Viterbi against trying every labelling, the certificate, and what must never change the answer."""
 
+import json
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import viterbi as slow
 from sklearn.datasets import dump_svmlight_file
 
 from streamcut.bundle.line_search import minimise_by_tangents
+from streamcut.cli import cli
 from streamcut.config import CheckpointOptions
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
@@ -202,6 +206,35 @@ def test_chunks_are_counted_as_conll_does():
     assert found_measures["chunk_precision"] == 3 / 4
     assert found_measures["chunk_recall"] == 3 / 6
     assert found_measures["chunk_f1"] == pytest.approx(2 * 3 / 10)
+    assert found_measures["chunk_types"] == [
+        {"type": "NP", "f1": 2 * 2 / 7, "precision": 2 / 3, "recall": 2 / 4, "count": 4},
+        {"type": "VP", "f1": 2 * 1 / 3, "precision": 1.0, "recall": 1 / 2, "count": 2},
+    ]
+
+
+def test_names_of_labels_come_from_a_file(tmp_path):
+    X, y, qid = sequences(30)
+    model = train(MemoryDataset(X, y, qid=qid), task="sequence", C=0.1)
+    save_model(model, tmp_path / "m.npz")
+    dump_svmlight_file(X, y, str(tmp_path / "t.svm"), zero_based=False, query_id=qid)
+    kinds = ["B-NP", "I-NP", "O", "B-VP"]
+    names = {label: kinds[i % 4] for i, label in enumerate(model.labels)}
+    (tmp_path / "names").write_text("".join(f"{label:g} {name}\n" for label, name in names.items()))
+    want = evaluate(model, MemoryDataset(X, y, qid=qid), label_names=names).measures()
+    command = ["evaluate", str(tmp_path / "m.npz"), str(tmp_path / "t.svm"), "--label-names", str(tmp_path / "names")]
+    shown = CliRunner().invoke(cli, [*command, "--json"])
+    assert json.loads(shown.stdout) == want
+    assert want["chunk_types"]
+    assert "NP" in CliRunner().invoke(cli, command).stdout
+    (tmp_path / "names").write_text("1 B-NP\n2 two words\n")
+    with pytest.raises(BadInputError, match="names, line 2: expected a label and its name, found '2 two words'"):
+        evaluate(model, MemoryDataset(X, y, qid=qid), label_names=tmp_path / "names")
+    with pytest.raises(BadInputError, match="has no name"):
+        evaluate(model, MemoryDataset(X, y, qid=qid), label_names={1.0: "B-NP"})
+    with pytest.raises(NotFoundError, match="nowhere"):
+        evaluate(model, MemoryDataset(X, y, qid=qid), label_names="nowhere")
+    with pytest.raises(UsageError, match="label_names"):
+        evaluate(train(MemoryDataset(X, y), task="multiclass"), MemoryDataset(X, y), label_names=names)
 
 
 def test_what_sequences_refuse():

@@ -16,8 +16,11 @@ from streamcut.cli.parameters import ignore_extra_option, index_base_option, jso
 @ignore_extra_option
 @index_base_option
 @click.option("--per-query", is_flag=True, help="A line for each query instead, as CSV (with --json: columns).")
+@click.option("--label-names", metavar="FILE", help="Sequences: also chunks; lines like `1 B-NP`, every label and its name.")
 @json_option
-def command(model: str, data: str, ignore_extra_features: bool, index_base: int, per_query: bool, as_json: bool) -> None:
+def command(
+    model: str, data: str, ignore_extra_features: bool, index_base: int, per_query: bool, label_names: str | None, as_json: bool
+) -> None:
     """Print how well MODEL does on DATA (a store, an svmlight file, or - for svmlight on stdin).
 
     Accuracy, balanced accuracy, ROC AUC (exact), average precision, precision, recall, F1, the four counts and the mean hinge
@@ -29,16 +32,22 @@ def command(model: str, data: str, ignore_extra_features: bool, index_base: int,
     Rankings have swapped pairs (ties half), mean average precision and NDCG at 1, 5 and 10 instead, models of task roc-area the
     ROC AUC and average precision.
 
+    Sequences have the share of rows and of whole sequences that are labelled right and, with --label-names, F1, precision and
+    recall of chunks in the IOB scheme, of all and of each type.
+
     \b
     Examples:
       streamcut evaluate m.npz test.zarr
       streamcut evaluate m.npz test.svm --json
       streamcut evaluate ranking.npz test.svm --per-query > queries.csv
+      streamcut evaluate chunker.npz test.zarr --label-names tags.txt
     """
     from streamcut.evaluation import evaluate, evaluate_queries
     from streamcut.models.files import plain
 
     reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "index_base": index_base}
+    if per_query and label_names is not None:
+        raise click.UsageError("--per-query is for rankings, --label-names for sequences.")
     if per_query:
         columns = {name: plain(column.tolist()) for name, column in evaluate_queries(model, data, **reading).items()}
         if as_json:
@@ -48,9 +57,9 @@ def command(model: str, data: str, ignore_extra_features: bool, index_base: int,
         for line in zip(*columns.values(), strict=True):
             click.echo(",".join("" if value is None else f"{value!r}" for value in line))
         return
-    measures = evaluate(model, data, **reading).measures()
+    measures = evaluate(model, data, label_names=label_names, **reading).measures()
     if as_json:
         print_json(measures)
         return
     print_table({name: value for name, value in measures.items() if not isinstance(value, list)})
-    print_rows(measures.get("classes", []))
+    print_rows(measures.get("classes", measures.get("chunk_types", [])))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,16 +16,17 @@ from streamcut.models.sequence import ChainModel
 class SequenceMeasures:
     """Row weights do not count here.
 
-    names  of labels: {1.0: "B-NP", …}; with them precision, recall and F₁ of chunks are measured, as CoNLL-2000 does
+    names  of labels: {1.0: "B-NP", …}; with them precision, recall and F₁ of chunks are measured, as CoNLL-2000 does: of all, and
+           of each type
     """
 
     to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "sequence_accuracy")
 
-    def __init__(self, model: ChainModel, names: dict[float, str] | None = None) -> None:
+    def __init__(self, model: ChainModel, names: Mapping[float, str] | None = None) -> None:
         self._model = model
         self._names = names
         self._rows = self._right = self._sequences = self._whole = 0
-        self._found = self._true = self._both = 0
+        self._found, self._true, self._both = (Counter[str]() for _ in range(3))  # chunks, by their type
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take whole sequences and their scores. Raises BadInputError for a label without a name, where there are names."""
@@ -35,9 +38,8 @@ class SequenceMeasures:
         self._whole += int(np.logical_and.reduceat(right, starts[:-1]).sum())
         if self._names is not None:
             found, true = (self._chunks(labels, starts) for labels in (predicted, chunk.y))
-            self._found += len(found)
-            self._true += len(true)
-            self._both += len(found & true)
+            for counts, chunks in ((self._found, found), (self._true, true), (self._both, found & true)):
+                counts.update(kind for _, _, kind in chunks)
 
     def measures(self) -> dict[str, Any]:
         measured: dict[str, Any] = {
@@ -47,11 +49,11 @@ class SequenceMeasures:
             "sequences": self._sequences,
         }
         if self._names is not None:
-            precision = self._both / self._found if self._found else None
-            recall = self._both / self._true if self._true else None
-            either = self._found + self._true
-            measured |= {"chunk_f1": 2 * self._both / either if either else None}
-            measured |= {"chunk_precision": precision, "chunk_recall": recall}
+            whole = _of_chunks(*(counts.total() for counts in (self._found, self._true, self._both)))
+            measured |= {f"chunk_{name}": value for name, value in whole.items()}
+            kinds = sorted(self._found.keys() | self._true.keys())
+            counted = {kind: (self._found[kind], self._true[kind], self._both[kind]) for kind in kinds}
+            measured["chunk_types"] = [{"type": kind, **_of_chunks(*counts)} for kind, counts in counted.items()]
         return measured
 
     def _chunks(self, labels: np.ndarray, starts: np.ndarray) -> set[tuple[int, int, str]]:
@@ -71,3 +73,13 @@ class SequenceMeasures:
         if begun is not None:
             chunks.add((begun[0], len(labels), begun[1]))
         return chunks
+
+
+def _of_chunks(found: int, true: int, both: int) -> dict[str, Any]:
+    """F₁, precision, recall and the number of true chunks, from how many were found, are true, and are both."""
+    return {
+        "f1": 2 * both / (found + true) if found + true else None,
+        "precision": both / found if found else None,
+        "recall": both / true if true else None,
+        "count": true,
+    }
