@@ -14,6 +14,7 @@ from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.stores.zarr_layout import METADATA, is_foreign, shard_folder
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+_MODEL = "meta.json.npy"  # what every model file of streamcut.models.files holds
 _CONVERT = "make a store of it with `streamcut convert`"
 
 
@@ -71,10 +72,21 @@ def _open_file(path: Path) -> StoredDataset:
     except OSError as error:
         raise NotFoundError(f"{path}: {error.strerror}") from None
     if zipfile.is_zipfile(path):
+        _no_arrays(path)
         return _fallback(str(path))
     if start == _HDF5_MAGIC:
         raise NotFoundError(f"{path}: an HDF5 file, but not a streamcut store (those are directories); {_CONVERT}")
     raise NotFoundError(f"{path}: a file, not a streamcut store; {_CONVERT}")
+
+
+def _no_arrays(path: Path) -> None:
+    """Raise NotFoundError for a zip file of NumPy arrays (.npz): a model, or a matrix."""
+    with zipfile.ZipFile(path) as file:
+        names = file.namelist()
+    if names and all(name.endswith(".npy") for name in names):
+        if _MODEL in names:
+            raise NotFoundError(f"{path}: a model, not data; `streamcut info` shows it, and commands take it before their data")
+        raise NotFoundError(f"{path}: arrays of NumPy or SciPy, not a streamcut store; {_CONVERT}")
 
 
 def _fallback(path: str) -> StoredDataset:

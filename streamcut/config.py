@@ -28,6 +28,7 @@ CHOICES = {
     "maintenance": ("merge", "remove", "project", "none"),
 }
 
+_LARGEST = 1e100  # of C: (C · rows · ‖x‖)² has to be a float64
 _CERTIFIED = (*LINEAR, *SAMPLED, "smo")
 _STOCHASTIC = (*BUDGETED, "sbp", "sdca", "pegasos", "perceptron")
 _KERNELS = (*BUDGETED, *EXACT_KERNEL, *SAMPLED)
@@ -177,7 +178,9 @@ class TrainOptions:
         for name in ("memory", "row_cache", "kernel_cache"):
             if not isinstance(getattr(self, name), str):
                 raise UsageError(f"{name}: {getattr(self, name)!r} is no text such as '2GB' or 'auto'")
-        for name in ("C", "positive_weight", "nu", "epochs", "max_evaluations"):
+        for name in ("C", "positive_weight"):
+            self._check(name, f"a number above 0 and below {_LARGEST:g}", lambda value: 0.0 < value < _LARGEST)
+        for name in ("nu", "epochs", "max_evaluations"):
             self._check(name, "a number above 0", lambda value: 0.0 < value < math.inf)
         if self.gamma != "auto":
             self._check("gamma", "a number above 0, or 'auto'", lambda value: 0.0 < value < math.inf)

@@ -203,6 +203,23 @@ def model(run, store) -> Path:
     return store.with_name("m.npz")
 
 
+def test_a_model_in_the_place_of_data(run, model):
+    for command in (
+        "check m.npz",
+        "train m.npz --model n.npz",
+        "verify m.npz m.npz",
+        "tune m.npz --model n.npz --C 1,2 --folds 2",
+    ):
+        refused(run, command, MISSING, "a model, not data")
+    np.savez("x.npz", a=np.arange(3))
+    refused(run, "check x.npz", MISSING, "arrays of NumPy or SciPy.*convert")
+
+
+def test_a_cost_that_float64_cannot_square(run, store):
+    refused(run, "train good.zarr --model m.npz --C 1e308", USAGE, r"C: 1e\+308 is not a number above 0 and below 1e\+100")
+    assert run("train", "good.zarr", "--model", "m.npz", "--C", "9e99")[0] == OK
+
+
 @pytest.mark.parametrize("data", ["wide.svm", "wide.zarr"])
 def test_44_features_that_the_model_lacks(run, folder, model, data):
     (folder / "wide.svm").write_bytes(b"1 1:1\n-1 2:1 4:1 9:1\n")
