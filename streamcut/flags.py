@@ -2,9 +2,12 @@
 
 Ours is F(w) = ½‖w‖² + C Σ_i u_i max(0, 1 − y_i⟨w, x_i⟩) with C per row and a regularised constant feature `bias`. With m rows:
 
-    LIBLINEAR -s 3 -c C, LinearSVC(loss="hinge", C=C)            C
-    svm_perf -c c     (½‖w‖² + c · mean loss in percent)         100·c / m
-    VW --l2 λ, SGDClassifier(alpha=λ)   (λ/2‖w‖² + mean loss)    1 / (λ·m)
+    LIBLINEAR -s 3 -c C, -s 4; LIBSVM -c C; LinearSVC(loss="hinge", C=C)   C
+    svm_perf -c c     (½‖w‖² + c · loss in percent)                        100·c / m
+    svm_rank -c c     (½‖w‖² + c · mean over queries of their losses)      c·P / (N·m) for P pairs in N queries, with -l 2
+                                                                           c·Q / (N·m) for Q queries with pairs
+    svm_hmm -c c      (½‖w‖² + c · mean over sequences of their losses)    c / N for N sequences
+    VW --l2 λ, SGDClassifier(alpha=λ)   (λ/2‖w‖² + mean loss)              1 / (λ·m)
 """
 
 from __future__ import annotations
@@ -33,64 +36,160 @@ class Translation:
         self.options[name] = f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
-def translate(tool: str, text: str, *, rows: int | None = None) -> Translation:
-    """The problem that `text` gives `tool` (one of TOOLS), in our options; `rows` is m, needed where C is not per row.
+@dataclass(frozen=True)
+class Counts:
+    """What there is in the data: pairs are of rows of one query whose labels differ. None: not said."""
+
+    rows: int | None = None
+    positives: int | None = None
+    queries: int | None = None
+    pairs: int | None = None
+    paired_queries: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, count in vars(self).items():
+            if count is not None and count < 1:
+                raise UsageError(f"{_option(name)}: {count} is not a number of {name.replace('_', ' ')}; it must be at least 1")
+
+    def needed(self, name: str, why: str) -> int:
+        """The count, or UsageError."""
+        count = getattr(self, name)
+        if count is None:
+            raise UsageError(f"{why}: say how many there are with {_option(name)}")
+        return count
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def translate(tool: str, text: str, **counts: int | None) -> Translation:
+    """The problem that `text` gives `tool` (one of TOOLS), in our options; `counts` are those of Counts, where C needs them.
 
     Raises UsageError naming every option that is unknown here, or that asks for another problem.
     """
     if tool not in TOOLS:
         raise UsageError(f"--from: {tool!r} is not known; use one of {', '.join(TOOLS)}")
-    if rows is not None and rows < 1:
-        raise UsageError(f"--rows: {rows} is not a number of rows; it must be at least 1")
-    return TOOLS[tool](text, rows)
+    return TOOLS[tool](text, Counts(**counts))
 
 
-def _liblinear(text: str, rows: int | None) -> Translation:
+def _liblinear(text: str, counts: Counts) -> Translation:
     given = _Given("LIBLINEAR", text, values={"-s", "-c", "-B", "-e", "-n"}, switches={"-q"}, class_weights=True)
     kind = given.text("-s", "1")
-    if kind != "3":
-        given.refuse(
-            f"-s {kind}", "only -s 3 (hinge loss, L2-regularised) is the problem solved here; -s 1 is LIBLINEAR's default"
-        )
+    if kind not in ("3", "4"):
+        given.refuse(f"-s {kind}", "only -s 3 and -s 4, by Crammer and Singer, are solved here; -s 1 is LIBLINEAR's default")
     C, bias = given.number("-c", 1.0), given.number("-B", -1.0)
+    weights = given.class_weights()
+    if kind == "4" and weights:
+        given.refuse("-w", "there are no class weights among several classes")
     given.check()
-    weights = {given.parse(name, name[2:]): given.number(name, 1.0) for name in given.found if name.startswith("-w")}
     done = Translation()
+    if kind == "4":
+        done.options["--task"] = "multiclass"
     _class_weights(done, C, weights)
     done.number("--bias", max(bias, 0.0))  # below 0: no bias feature
     if "-n" in given.found:
         done.options["--workers"] = given.text("-n", "")
-    if "-q" in given.found:
-        done.options["--quiet"] = ""
-    if "-e" in given.found:
-        done.notes.append("-e bounds a violation of the dual, not the gap to the optimum: left out, see --tol and --tol-relative")
+    given.leave_out(done, "-e")
     return done
 
 
-def _svm_perf(text: str, rows: int | None) -> Translation:
-    given = _Given("svm_perf", text, values={"-c", "-e", "-l", "-b", "--b", "-p", "-o", "-t", "-w", "-v"}, switches=set())
-    for name, wanted, why in (
-        ("-l", "2", "only the error rate (-l 2) is the problem solved here"),
-        ("-p", "1", "only slack of norm 1 (-p 1)"),
-        ("-o", "2", "only margin rescaling (-o 2)"),
-        ("-t", "0", "only the linear kernel (-t 0)"),
-    ):
-        if given.text(name, wanted) != wanted:
-            given.refuse(f"{name} {given.text(name, wanted)}", why)
+def _libsvm(text: str, counts: Counts) -> Translation:
+    values = {"-s", "-t", "-d", "-g", "-r", "-c", "-m", "-e", "-h", "-b"}
+    given = _Given("LIBSVM", text, values=values, switches={"-q"}, class_weights=True)
+    given.only("-s", "0", "only C-SVC")
+    given.only("-b", "0", "probabilities come afterwards, see streamcut calibrate")
+    kernel = {"0": "linear", "1": "poly", "2": "rbf"}.get(given.text("-t", "2"), "")
+    if not kernel:
+        given.refuse(f"-t {given.text('-t', '2')}", "kernels here are linear, polynomial and Gaussian")
+    if kernel in ("poly", "rbf") and "-g" not in given.found:
+        given.refuse("a default -g", "it is 1 / the number of features; give that")
+    C, weights = given.number("-c", 1.0), given.class_weights()
+    given.check()
+    done = Translation({"--solver": "smo", "--kernel": kernel})
+    if kernel != "linear":
+        done.number("--gamma", given.number("-g", 0.0))
+    if kernel == "poly":
+        done.number("--degree", given.number("-d", 3.0))
+        done.number("--coef0", given.number("-r", 0.0))
+    _class_weights(done, C, weights)
+    if "-m" in given.found:
+        done.options["--kernel-cache"] = f"{given.number('-m', 0.0):g}MiB"
+    given.leave_out(done, "-e", "-h")
+    return done
+
+
+def _svm_perf(text: str, counts: Counts) -> Translation:
+    given = _struct("svm_perf", text, "-b", "--b", "--p")
+    loss = {"1": "f1", "2": "", "3": "prbep", "4": "prec@k", "5": "rec@k", "10": "roc-area"}.get(given.text("-l", "2"))
+    if loss is None:
+        given.refuse(f"-l {given.text('-l', '')}", "losses here are -l 1 to 5 and 10")
     given.check()
     done = Translation()
-    done.number("--C", 100 * given.number("-c", 0.01) / _needed(rows, "svm_perf's -c is divided by the number of rows"))
-    done.number("--bias", given.number("-b", given.number("--b", 1.0)))
+    if loss == "roc-area":
+        done.options["--task"] = loss
+    elif loss:
+        done.options["--loss"] = loss
+    if loss in ("prec@k", "rec@k"):
+        positives = counts.needed("positives", "svm_perf's k is a part of the positive rows")
+        part = given.number("--p", 0.0) or {"prec@k": 0.5, "rec@k": 2.0}[loss]
+        done.options["--k"] = str(max(1, int(part * positives)))
+    done.number("--C", 100 * given.number("-c", 0.01) / counts.needed("rows", "svm_perf's -c is divided by the number of rows"))
+    if loss != "roc-area":
+        done.number("--bias", given.number("-b", given.number("--b", 1.0)))
     done.number("--tol", given.number("-e", 0.1) / 100)  # its loss is in percent
     done.options["--tol-relative"] = "0"
-    if "-w" in given.found:
-        done.notes.append("-w chooses among algorithms for the same problem: left out")
-    if given.text("-v", "1") == "0":
-        done.options["--quiet"] = ""
+    given.leave_out(done)
     return done
 
 
-def _vw(text: str, rows: int | None) -> Translation:
+def _svm_rank(text: str, counts: Counts) -> Translation:
+    given = _struct("svm_rank", text)
+    kind = given.text("-l", "1")
+    if kind not in ("1", "2"):
+        given.refuse(f"-l {kind}", "only swapped pairs, -l 1, or their part in each query, -l 2")
+    given.check()
+    why = "svm_rank's -c is divided by the number of queries"
+    m, queries = counts.needed("rows", "C is per row here"), counts.needed("queries", why)
+    done = Translation({"--task": "ranking"})
+    epsilon = given.number("-e", 0.001)
+    if kind == "1":
+        share = counts.needed("pairs", "with -l 1 its loss is a number of pairs") / queries  # of which -e is a part, too
+    else:
+        done.options["--normalisation"] = "queries"
+        share = counts.needed("paired_queries", "queries without a pair have no loss") / queries
+        epsilon /= share
+    done.number("--C", given.number("-c", 0.01) * share / m)
+    done.number("--tol", epsilon)
+    done.options["--tol-relative"] = "0"
+    given.leave_out(done)
+    return done
+
+
+def _svm_hmm(text: str, counts: Counts) -> Translation:
+    given = _struct("svm_hmm", text, "--t", "--e", "--b")
+    given.only("-l", "1", "only the number of wrong labels")
+    given.only("--t", "1", "only transitions of first order")
+    given.only("--e", "0", "only emissions of order 0")
+    given.only("--b", "0", "there is no beam here, the best sequence is found exactly")
+    given.check()
+    done = Translation({"--task": "sequence"})
+    done.number("--C", given.number("-c", 0.01) / counts.needed("queries", "svm_hmm's -c is divided by the number of sequences"))
+    done.number("--bias", 0.0)
+    given.leave_out(done, "-e")
+    return done
+
+
+def _struct(tool: str, text: str, *own: str) -> _Given:
+    """Options of a program built on svm_struct, `own` beside what all of them have."""
+    given = _Given(tool, text, values={"-c", "-e", "-l", "-p", "-o", "-t", "-w", "-v", "-k", *own}, switches=set())
+    given.only("-p", "1", "only slack of norm 1")
+    given.only("-o", "2", "only margin rescaling")
+    given.only("-t", "0", "only the linear kernel")
+    return given
+
+
+def _vw(text: str, counts: Counts) -> Translation:
     left_out = {"-b", "--bit_precision", "-l", "--learning_rate", "--power_t", "--initial_t", "--passes", "--cache_file"}
     idle = {"-c", "--cache", "-k", "--kill_cache", "--holdout_off", "--binary"}
     given = _Given("vw", text, values={"--loss_function", "--l2", *left_out}, switches={"--noconstant", "--quiet", *idle})
@@ -102,7 +201,7 @@ def _vw(text: str, rows: int | None) -> Translation:
         given.refuse(f"--l2 {lam:g}", "without L2 regularisation this is no SVM")
     given.check()
     done = Translation()
-    done.number("--C", 1 / (lam * _needed(rows, "vw's --l2 is per row")))
+    done.number("--C", 1 / (lam * counts.needed("rows", "vw's --l2 is per row")))
     done.number("--bias", 0.0 if "--noconstant" in given.found else 1.0)
     if "--quiet" in given.found:
         done.options["--quiet"] = ""
@@ -113,7 +212,7 @@ def _vw(text: str, rows: int | None) -> Translation:
     return done
 
 
-def _sklearn(text: str, rows: int | None) -> Translation:
+def _sklearn(text: str, counts: Counts) -> Translation:
     try:
         call = ast.parse(text.strip(), mode="eval").body
         assert isinstance(call, ast.Call)
@@ -150,7 +249,7 @@ def _sklearn(text: str, rows: int | None) -> Translation:
         )
         dropped += given.drop("early_stopping", "validation_fraction", "n_iter_no_change", "l1_ratio", "epsilon")
         given.check()
-        C = 1 / (lam * _needed(rows, "SGDClassifier's alpha is per row"))
+        C = 1 / (lam * counts.needed("rows", "SGDClassifier's alpha is per row"))
     done = Translation()
     _class_weights(done, C, {float(label): float(weight) for label, weight in weights.items()})
     done.number("--bias", bias)
@@ -159,18 +258,15 @@ def _sklearn(text: str, rows: int | None) -> Translation:
     return done
 
 
-TOOLS: dict[str, Callable[[str, int | None], Translation]] = {
+TOOLS: dict[str, Callable[[str, Counts], Translation]] = {
     "liblinear": _liblinear,
+    "libsvm": _libsvm,
     "svm_perf": _svm_perf,
+    "svm_rank": _svm_rank,
+    "svm_hmm": _svm_hmm,
     "vw": _vw,
     "sklearn": _sklearn,
 }
-
-
-def _needed(rows: int | None, why: str) -> int:
-    if rows is None:
-        raise UsageError(f"{why}: say how many there are with --rows (streamcut info shows it)")
-    return rows
 
 
 def _class_weights(done: Translation, C: float, weights: dict[float, float]) -> None:
@@ -232,6 +328,25 @@ class _Given(_Refusals):
 
     def text(self, name: str, default: str) -> str:
         return self.found.get(name, default)
+
+    def only(self, name: str, wanted: str, why: str) -> None:
+        """Refuse another value than `wanted`, which is the default."""
+        if self.text(name, wanted) != wanted:
+            self.refuse(f"{name} {self.text(name, wanted)}", f"{why}: {name} {wanted}")
+
+    def class_weights(self) -> dict[float, float]:
+        """By label, of -wLABEL."""
+        return {self.parse(name, name[2:]): self.number(name, 1.0) for name in self.found if name.startswith("-w")}
+
+    def leave_out(self, done: Translation, *more: str) -> None:
+        """Be quiet if that was asked for; note what has no meaning here: of `more`, and what chooses among algorithms."""
+        if "-q" in self.found or self.text("-v", "1") == "0":
+            done.options["--quiet"] = ""
+        if "-e" in more and "-e" in self.found:
+            done.notes.append("-e bounds a violation, not the gap to the optimum: left out, see --tol and --tol-relative")
+        dropped = [name for name in ("-w", "-k", "-h") if name in self.found]
+        if dropped:
+            done.notes.append(f"{', '.join(dropped)}: how {self.tool} goes about it, not what it solves; left out")
 
     def number(self, name: str, default: float) -> float:
         return self.parse(name, self.found[name]) if name in self.found else default

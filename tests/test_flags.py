@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from streamcut.cli.flags import command as flags_command
 from streamcut.cli.train import command as train_command
+from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.flags import TOOLS, translate
 
@@ -79,6 +80,55 @@ def test_svm_perf(data):
     assert found["--tol-relative"] == 0
 
 
+def test_svm_rank(data):
+    """½‖w‖² + c/N Σ over queries of the pairs' hinge losses, their sum or their mean; a query of equal labels has no pair."""
+    X, _, points = data
+    rng = np.random.default_rng(3)
+    grades, query = rng.integers(0, 3, 40), np.arange(40) // 8
+    grades[query == 2] = 1
+    pairs = [
+        [(i, j) for i in range(40) for j in range(40) if query[i] == query[j] == q and grades[i] > grades[j]] for q in range(5)
+    ]
+    counts = {"rows": 40, "queries": 5, "pairs": sum(map(len, pairs)), "paired_queries": 4}
+    for w in points:
+        scores = X @ w[:3]
+        losses = [[max(0.0, 1.0 - scores[i] + scores[j]) for i, j in some] for some in pairs]
+        means = [np.mean(some) for some in losses if some]
+        for text, theirs, ours in (
+            ("-c 20", sum(map(sum, losses)) / 5, np.mean(np.concatenate(losses))),
+            ("-c 20 -l 2", sum(means) / 5, np.mean(means)),
+        ):
+            found = translate("svm_rank", text, **counts).options
+            assert float(found["--C"]) * 40 * ours == pytest.approx(20 * theirs, rel=1e-12)
+            # the gap that they allow, c·ε, with ε times the pairs of a query for -l 1
+            allowed = 20 * 0.001 * (counts["pairs"] / 5 if text == "-c 20" else 1)
+            assert float(found["--tol"]) * float(found["--C"]) * 40 == pytest.approx(allowed, rel=1e-12)
+
+
+def test_the_other_losses_of_svm_perf():
+    found = translate("svm_perf", "-l 10 -c 20", rows=40).options
+    assert (found["--task"], found["--C"]) == ("roc-area", "50")
+    assert "--bias" not in found
+    assert translate("svm_perf", "-l 4 -c 1", rows=40, positives=9).options["--k"] == "4"
+    assert translate("svm_perf", "-l 5 --p 0.1 -c 1", rows=40, positives=9).options["--k"] == "1"
+
+
+def test_libsvms_optimum_is_that_of_smo(data):
+    from libsvm.svmutil import svm_predict, svm_train
+
+    from streamcut.io.memory import MemoryDataset
+    from streamcut.training import train
+
+    X, y, _ = data
+    text = "-t 1 -g 0.5 -r 1 -d 2 -c 2 -w-1 3"
+    theirs = svm_train(y, X, f"{text} -e 1e-9 -q")
+    scores = np.array(svm_predict(y, X, theirs, "-q")[2])[:, 0] * (1 if theirs.label[0] == 1 else -1)
+    found = {name[2:].replace("-", "_"): value for name, value in translate("libsvm", text).options.items()}
+    numbers = {name: float(found.pop(name)) for name in list(found) if name not in ("solver", "kernel")}
+    model = train(MemoryDataset(X, y), **found, **numbers, tol=1e-9, tol_relative=0)
+    np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("tool", "text", "lam"),
     [
@@ -116,7 +166,15 @@ def test_linear_svc():
         ("liblinear", "-s 3 -w1 1 -w2 1 -w3 1", ["two classes"]),
         ("liblinear", "-s 3 -w1 0", ["above 0"]),
         ("svm_perf", "-c 1", ["--rows"]),
-        ("svm_perf", "-c 1 -l 10 -t 2 -y 1", ["-l 10", "-t 2", "-y"]),
+        ("svm_perf", "-c 1 -l 0 -t 2 -y 1", ["-l 0", "-t 2", "-y"]),
+        ("svm_perf", "-l 4 -p 1", ["--positives"]),
+        ("svm_rank", "-l 0 -p 2", ["-l 0", "-p 2"]),
+        ("svm_rank", "-c 1", ["--rows"]),
+        ("svm_hmm", "--t 2 --e 1 --b 100", ["--t 2", "--e 1", "--b 100"]),
+        ("svm_hmm", "-c 1", ["--queries"]),
+        ("libsvm", "-s 3 -t 3 -v 5", ["-s 3", "-t 3", "-v"]),
+        ("libsvm", "-c 1", ["default -g"]),
+        ("liblinear", "-s 4 -w1 2", ["-w"]),
         ("vw", "--l2 1 --bfgs", ["squared", "--bfgs"]),
         ("vw", "--loss_function hinge", ["--l2 0"]),
         ("vw", "--loss_function hinge --l2 1", ["--rows"]),
@@ -139,14 +197,29 @@ def test_what_has_no_counterpart_is_named(tool, text, named):
 
 @pytest.mark.parametrize(
     ("tool", "text"),
-    [("liblinear", "-s 3 -c 0.1 -B 1 -w1 2 -q -n 2"), ("svm_perf", "-c 3 -v 0"), ("sklearn", 'LinearSVC(loss="hinge")')],
+    [
+        ("liblinear", "-s 3 -c 0.1 -B 1 -w1 2 -q -n 2"),
+        ("liblinear", "-s 4"),
+        ("libsvm", "-t 1 -g 0.5 -r 1 -c 3 -m 100 -q -h 0 -e 0.01"),
+        ("libsvm", "-t 2 -g 0.5 -w1 2"),
+        ("libsvm", "-t 0"),
+        *[("svm_perf", f"-c 3 -v 0 -l {kind}") for kind in (1, 2, 3, 4, 5, 10)],
+        ("svm_rank", "-c 3 -w 3"),
+        ("svm_rank", "-c 3 -l 2"),
+        ("svm_hmm", "-c 3 -e 0.5"),
+        ("sklearn", 'LinearSVC(loss="hinge")'),
+    ],
 )
 def test_train_accepts_what_flags_prints(tool, text):
-    run = CliRunner().invoke(flags_command, ["--from", tool, "--rows", "100", text])
+    counts = {"rows": 100, "positives": 40, "queries": 10, "pairs": 60, "paired-queries": 9}
+    words = [word for name, count in counts.items() for word in (f"--{name}", str(count))]
+    run = CliRunner().invoke(flags_command, ["--from", tool, *words, text])
     assert run.exit_code == 0, run.output
     words = shlex.split(run.stdout)
     context = train_command.make_context("train", ["data.zarr", "--model", "m.npz", *words])
     assert context.params["C"][0] > 0
+    known = {name: value for name, value in context.params.items() if name in TrainOptions.__dataclass_fields__}
+    TrainOptions(**{**known, "C": known["C"][0]})
 
 
 def test_an_open_quotation_mark_is_named():

@@ -14,10 +14,14 @@ from streamcut.flags import TOOLS, translate
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )
 @click.option("--from", "tool", type=click.Choice(list(TOOLS)), required=True, help="Whose options they are.")
-@click.option("--rows", type=int, help="Rows in the data, for programs whose C depends on it (svm_perf, vw, SGDClassifier).")
+@click.option("--rows", type=int, help="Rows in the data, for programs whose C depends on it (svm_*, vw, SGDClassifier).")
+@click.option("--positives", type=int, help="Positive rows, for svm_perf -l 4 and -l 5.")
+@click.option("--queries", type=int, help="Queries or sequences, for svm_rank and svm_hmm.")
+@click.option("--pairs", type=int, help="Pairs of rows of a query with different labels, for svm_rank -l 1.")
+@click.option("--paired-queries", type=int, help="Queries that have such a pair, for svm_rank -l 2.")
 @json_option
 @click.argument("text")
-def command(tool: str, rows: int | None, as_json: bool, text: str) -> None:
+def command(tool: str, as_json: bool, text: str, **counts: int | None) -> None:
     """Print the options of `streamcut train` that give the same problem as TEXT gives another program.
 
     Options that have no counterpart are refused by name. What only differs in the way to the solution is said on stderr.
@@ -25,11 +29,13 @@ def command(tool: str, rows: int | None, as_json: bool, text: str) -> None:
     \b
     Examples:
       streamcut flags --from liblinear "-s 3 -c 1 -B 1"
-      streamcut flags --from svm_perf "-c 20" --rows 32561
+      streamcut flags --from libsvm "-t 2 -g 0.5 -c 10"
+      streamcut flags --from svm_perf "-l 10 -c 20" --rows 32561
+      streamcut flags --from svm_rank "-c 20" --rows 5000 --queries 100 --pairs 40000
       streamcut flags --from vw "--loss_function hinge --l2 1e-6" --rows 1000000
       streamcut flags --from sklearn 'LinearSVC(loss="hinge", C=0.1)'
     """
-    found = translate(tool, text, rows=rows)
+    found = translate(tool, text, **counts)
     if as_json:
         print_json({"options": found.options, "notes": found.notes})
         return
