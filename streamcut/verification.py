@@ -3,9 +3,10 @@
 What is proved, and by what:
 
 * `primal` is recomputed from the rows alone. That the model reaches it is certain.
-* `witness_bound` is recomputed from the cutting plane that the model keeps. The cut's slope and offset come from training: that
-  no row multiplier was out of its box cannot be seen without them, so this shows that the record is consistent, not that it
-  is true.
+* `witness_bound` is recomputed from what the model keeps. Of a linear model that is a cutting plane, whose slope and offset come
+  from training: that no row multiplier was out of its box cannot be seen without them, so this shows that the record is
+  consistent, not that it is true. Of a kernel model it is the dual variables themselves, and that they are a feasible point is
+  seen in the rows: this bound is true whatever the model file claims.
 * `own_bound` is made from the rows alone: the cut at the model's weights, scaled as well as can be. No weights can reach less,
   whatever the model file claims. It is looser, since rows on the margin enter it with all of their weight or with none:
   measured 38 to 95 % of the optimum, and next to nothing when features differ much in scale.
@@ -14,53 +15,76 @@ What is proved, and by what:
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from streamcut.chunk import Chunk
+from streamcut.config import SAMPLED
 from streamcut.errors import UsageError
+from streamcut.execution.nystroem import NystroemDataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.measures.global_loss import GlobalLoss
-from streamcut.models.certificate import Certificate
+from streamcut.models.certificate import Certificate, Witness
+from streamcut.models.files import as_model
+from streamcut.models.kernel import KernelModel
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
+from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
+from streamcut.models.nystroem import NystroemModel
 from streamcut.passes.linear import scatter
-from streamcut.prediction import as_model, open_store, scored_chunks
+from streamcut.prediction import open_store, scored_chunks
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
+_SHORTER = 1.0 - 1e-12  # a dual point with so much of its length is in its box, however its C_i were rounded
 PLAIN = 0.0  # scatter's rounder for ordinary sums: a bound needs no equal bits
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a fresh pass over `rows` rows found; every bound is a lower bound of min F. None: not asked for or not possible."""
+    """What a fresh pass over `rows` rows found; every bound is a lower bound of min F. None: not asked for or not possible.
+
+    recorded       the certificate of the model, None when it has none
+    witness_bound  of a kernel model 0 when its coefficients are no feasible point for these rows
+    classes        of a model of each class against the rest: what was found for each, in the order of the labels; the rest of
+                   this record, and of `recorded`, is then the sum over them
+    """
 
     rows: int
     same_data: bool
     primal: float
     mean_loss: float
-    recorded: Certificate
-    witness_bound: float | None
-    own_bound: float | None
-    combined_bound: float | None
+    recorded: Certificate | None
+    witness_bound: float | None = None
+    own_bound: float | None = None
+    combined_bound: float | None = None
+    classes: tuple[Verification, ...] = ()
 
     @property
-    def primal_agrees(self) -> bool:
-        return _close(self.primal, self.recorded.primal, self.primal)
+    def primal_agrees(self) -> bool | None:
+        """None when the model has no certificate to compare with."""
+        return None if self.recorded is None else _close(self.primal, self.recorded.primal, self.primal)
 
     @property
     def bound_agrees(self) -> bool | None:
         """None when the model has no witness to compare with."""
-        return None if self.witness_bound is None else _close(self.witness_bound, self.recorded.lower_bound, self.primal)
+        if self.witness_bound is None or self.recorded is None:
+            return None
+        return _close(self.witness_bound, self.recorded.lower_bound, self.primal)
 
     @property
     def consistent(self) -> bool:
         """The certificate is what this data and the model's witness give, and primal and bounds are in order."""
         bounds = [b for b in (self.witness_bound, self.own_bound, self.combined_bound) if b is not None]
+        bounds += [] if self.recorded is None else [self.recorded.lower_bound]
         slack = AGREEMENT * self.primal
-        return self.primal_agrees and self.bound_agrees is not False and all(b <= self.primal + slack for b in bounds)
+        agrees = self.primal_agrees is not False and self.bound_agrees is not False
+        return agrees and all(b <= self.primal + slack for b in bounds) and all(each.consistent for each in self.classes)
 
 
 def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, force: bool = False) -> Verification:
@@ -69,42 +93,53 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
     bound   also compute bounds from the rows themselves (8 bytes a feature, twice the arithmetic, the same pass)
     force   take data that are not those the model was trained on; the certificate then says nothing about them
 
+    Of a model without certificate the objective alone is computed, for the C that it has.
     Raises UsageError for other data without `force`, BadInputError for labels or features that the model does not know.
     """
-    model = as_model(model)
-    if not isinstance(model, LinearModel):
-        raise UsageError(
-            f"a model of task {model.task} by {model.solver} cannot be verified: only linear ones with one weight vector can"
-        )
-    sorts = GlobalLoss.trained(model)
-    if sorts and bound:
-        raise UsageError("bound: only the hinge loss of single rows has a bound from the rows alone")
+    trained: Any = as_model(model)
     if isinstance(data, tuple):
         data = MemoryDataset(data[0], data[1], weight=data[2] if len(data) > 2 else None)
     elif isinstance(data, str | os.PathLike):
         data = open_store(data)
-    same = data.manifest.fingerprint == model.fingerprint
+    if isinstance(trained, NystroemModel):
+        trained, data = trained.inner, _features(trained, data)
+    if not isinstance(trained, LinearModel | MulticlassModel | KernelModel) or trained.solver in SAMPLED:
+        raise UsageError(f"task {trained.task} by {trained.solver} cannot be verified: its loss is not one of single rows")
+    sorts = isinstance(trained, LinearModel) and GlobalLoss.trained(trained)
+    if bound and (sorts or not isinstance(trained, LinearModel)):
+        raise UsageError("bound: only linear models of two classes with the hinge loss have a bound from the rows alone")
+    same = data.manifest.fingerprint == trained.fingerprint
     if not same and not force:
         raise UsageError("these are not the data that the model was trained on (fingerprints differ); use --force to go on")
-    if sorts:
-        return _verified_by_sorting(model, data, same)
+    if isinstance(trained, LinearModel):
+        return _verified_by_sorting(trained, data, same) if sorts else _linear(trained, data, same, bound)
+    if isinstance(trained, MulticlassModel) or trained.scores_per_row > 1:
+        return _several(trained, data, same)
+    return _kernel(trained, data, same)
+
+
+def _features(model: NystroemModel, data: Any) -> NystroemDataset:
+    """`data` as the linear model inside saw it."""
+    parameters = model.parameters
+    identity = {"kernel": model.map.kernel.as_dict(), "landmarks": parameters["nystroem"], "seed": parameters["seed"]}
+    return NystroemDataset(data, model.map, identity)
+
+
+def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verification:
+    """Two classes."""
     w = np.ascontiguousarray(model.augmented_weights)
     slope = np.zeros(len(w)) if bound else None  # Σ α_i y_i x_i with α_i = C u_i 1[y_i s_i < 1]
     rows, loss, total, offset = 0, 0.0, 0.0, 0.0
     for chunk, scores in scored_chunks(model, data):
-        positive = model.is_positive(chunk.y, chunk.first_row)
-        u = np.where(positive, model.positive_weight, 1.0)
-        if chunk.weight is not None:
-            u *= chunk.weight
-        sign = np.where(positive, 1.0, -1.0)
-        hinge = np.maximum(0.0, 1.0 - sign * scores)
+        positive, u, hinge = _hinge_of_two(model, chunk, scores)
         rows += chunk.n_rows
         loss += float(u @ hinge)
         total += float(u.sum())
         if slope is not None:
             alpha = model.C * u * (hinge > 0)
             offset += float(alpha.sum())
-            scatter(chunk.indptr, chunk.indices, chunk.data, alpha * sign, model.bias, PLAIN, slope)
+            signed = np.where(positive, alpha, -alpha)
+            scatter(chunk.indptr, chunk.indices, chunk.data, signed, model.bias, PLAIN, slope)
     own, combined = (None, None) if slope is None else _bounds(model, slope, offset)
     return Verification(
         rows=rows,
@@ -112,10 +147,134 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
         primal=0.5 * float(w @ w) + model.C * loss,
         mean_loss=loss / total if total else 0.0,
         recorded=model.certificate,
-        witness_bound=None if model.witness is None else model.witness.bound(model.certificate.c_bar),
+        witness_bound=_value(model.witness, model.certificate),
         own_bound=own,
         combined_bound=combined,
     )
+
+
+def _hinge_of_two(
+    model: LinearModel | KernelModel, chunk: Chunk, scores: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(which rows are positive, u_i, hinge losses), each (n,)."""
+    positive = model.is_positive(chunk.y, chunk.first_row)
+    u = np.where(positive, model.positive_weight, 1.0)
+    if chunk.weight is not None:
+        u *= chunk.weight
+    return positive, u, np.maximum(0.0, 1.0 - np.where(positive, scores, -scores))
+
+
+def _value(witness: Witness | None, certificate: Certificate) -> float | None:
+    return None if witness is None else witness.bound(certificate.c_bar)
+
+
+def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
+    """Two classes with a kernel: ½‖w‖² of the support vectors alone, the losses of the rows, and the dual where it is claimed."""
+    rows, loss, total = 0, 0.0, 0.0
+    dual = None if model.certificate is None else _DualPoint(model)
+    for chunk, scores in scored_chunks(model, data):
+        positive, u, hinge = _hinge_of_two(model, chunk, scores)
+        rows += chunk.n_rows
+        loss += float(u @ hinge)
+        total += float(u.sum())
+        if dual is not None:
+            dual.meet(chunk, positive, model.C * u)
+    square = float(_kernel_squares(model)[0])
+    return Verification(
+        rows=rows,
+        same_data=same,
+        primal=0.5 * square + model.C * loss,
+        mean_loss=loss / total if total else 0.0,
+        recorded=model.certificate,
+        witness_bound=None if dual is None else dual.value(square),
+    )
+
+
+def _kernel_squares(model: KernelModel) -> np.ndarray:
+    """‖w_k‖² of every score, from the support vectors alone, float64 (K,)."""
+    X = model.support
+    vectors = Chunk(X.indptr.astype(np.int64), X.indices, X.data, np.zeros(model.n_support))
+    shape = model.n_support, model.scores_per_row
+    scores = (model.score_chunk(vectors) - model.intercept).reshape(shape)
+    return (model.coefficients.reshape(shape) * scores).sum(axis=0)
+
+
+class _DualPoint:
+    """The coefficients y_i α_i of a kernel model: a feasible point of the dual, if the rows say so.
+
+    That is when every support vector with its class is among the rows, whose C_i then have room for its α, and, where the
+    intercept was free, Σ y_i α_i = 0 exactly. Equal rows of one class are as good as one.
+    """
+
+    def __init__(self, model: KernelModel) -> None:
+        self._coefficients = model.coefficients
+        self._free_intercept = model.parameters["bias"] != 0.0
+        X, self._left = model.support, dict[tuple[bool, bytes, bytes], float]()
+        for (indices, values), coefficient in zip(_entries(X.indptr, X.indices, X.data), model.coefficients, strict=True):
+            key = bool(coefficient > 0.0), indices, values
+            self._left[key] = self._left.get(key, 0.0) + _SHORTER * abs(float(coefficient))
+
+    def meet(self, chunk: Chunk, positive: np.ndarray, upper: np.ndarray) -> None:
+        """Take rows, and the C_i of each."""
+        entries = _entries(chunk.indptr, chunk.indices, chunk.data)
+        for (indices, values), sign, room in zip(entries, positive.tolist(), upper.tolist(), strict=True):
+            key = sign, indices, values
+            if key in self._left:
+                self._left[key] -= room
+
+    def value(self, square: float) -> float:
+        """Σ α_i − ½‖w‖², or 0, which is a bound too, when the point is not feasible."""
+        balanced = not self._free_intercept or math.fsum(self._coefficients) == 0.0
+        if not balanced or any(left > 0.0 for left in self._left.values()):
+            return 0.0
+        return _SHORTER * math.fsum(np.abs(self._coefficients)) - 0.5 * _SHORTER**2 * square
+
+
+def _entries(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None) -> Iterator[tuple[bytes, bytes]]:
+    """Of each row what its features and values are, in a form that is equal for equal rows."""
+    columns = np.ascontiguousarray(indices, np.int64)
+    values = np.ones(len(indices)) if data is None else np.ascontiguousarray(data, np.float64)
+    for start, stop in pairwise(indptr.tolist()):
+        yield columns[start:stop].tobytes(), values[start:stop].tobytes()
+
+
+def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Verification:
+    """K classes: Crammer and Singer's loss, or K problems in the same pass."""
+    together = model.strategy == CRAMMER_SINGER
+    certificates = () if isinstance(model, KernelModel) else model.certificates
+    squares = _kernel_squares(model) if isinstance(model, KernelModel) else (model.augmented_weights**2).sum(axis=0)
+    rows, total, losses = 0, 0.0, np.zeros(1 if together else model.scores_per_row)
+    for chunk, scores in scored_chunks(model, data):
+        own = model.classes_of(chunk.y, chunk.first_row)[:, None] == np.arange(model.scores_per_row)
+        u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
+        if together:
+            losses += u @ (np.max(scores + ~own, axis=1) - scores[own])
+        else:
+            losses += u @ np.maximum(0.0, 1.0 - np.where(own, scores, -scores))
+        rows += chunk.n_rows
+        total += float(u.sum())
+    squares = squares.sum(keepdims=True) if together else squares
+    each = tuple(
+        Verification(rows, same, 0.5 * float(square) + model.C * float(loss), float(loss) / total if total else 0.0, recorded)
+        for square, loss, recorded in zip(squares, losses, certificates or [None] * len(losses), strict=True)
+    )
+    if together:
+        return each[0]
+    return Verification(
+        rows=rows,
+        same_data=same,
+        primal=math.fsum(found.primal for found in each),
+        mean_loss=math.fsum(found.mean_loss for found in each),
+        recorded=_sum_of(certificates) if certificates else None,
+        classes=each,
+    )
+
+
+def _sum_of(certificates: tuple[Certificate, ...]) -> Certificate:
+    """What the classes' certificates say together of the sum of their objectives."""
+    worst = next((each for each in certificates if not each.converged), certificates[0])
+    primal, bound = (math.fsum(getattr(each, name) for each in certificates) for name in ("primal", "lower_bound"))
+    return replace(worst, primal=primal, lower_bound=bound)
 
 
 def _verified_by_sorting(model: LinearModel, data: Any, same: bool) -> Verification:
@@ -131,9 +290,7 @@ def _verified_by_sorting(model: LinearModel, data: Any, same: bool) -> Verificat
         primal=0.5 * float(w @ w) + model.C * rows * loss,
         mean_loss=loss,
         recorded=model.certificate,
-        witness_bound=None if model.witness is None else model.witness.bound(model.certificate.c_bar),
-        own_bound=None,
-        combined_bound=None,
+        witness_bound=_value(model.witness, model.certificate),
     )
 
 

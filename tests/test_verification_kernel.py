@@ -1,0 +1,177 @@
+"""Certificates of kernel models are recomputed from rows and support vectors, forged ones are caught; several classes, too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamcut.errors import UsageError
+from streamcut.io.memory import MemoryDataset
+from streamcut.models.files import load_model, save_model
+from streamcut.training import train
+from streamcut.verification import verify
+
+KERNELS = {
+    "rbf": {"kernel": "rbf", "gamma": 0.4},
+    "poly": {"kernel": "poly", "gamma": 0.5, "degree": 2, "coef0": 1.0},
+    "linear": {"kernel": "linear"},
+}
+
+
+def problem(seed=0, n=150, classes=2, weighted=False, repeated=False):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, 6), density=0.6, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    y = np.argmax(X @ rng.standard_normal((6, classes)) + 0.4 * rng.standard_normal((n, classes)), axis=1).astype(float)
+    if repeated:  # equal rows of both classes
+        some = rng.integers(0, n // 8, n)
+        X, y = X[some], rng.integers(0, 2, n).astype(float)
+    return X, y, rng.uniform(0.1, 3.0, n) if weighted else None
+
+
+def objective(model, X, y, weight) -> float:
+    """½‖w‖² + C Σ u max(0, 1 − y f(x)), from matrices."""
+    square = model.coefficients @ model.kernel.matrix(model.support, model.support) @ model.coefficients
+    scores = model.kernel.matrix(X, model.support) @ model.coefficients + model.intercept
+    u = np.where(y == model.labels[1], model.positive_weight, 1.0) * (1.0 if weight is None else weight)
+    return 0.5 * square + model.C * float(u @ np.maximum(0.0, 1.0 - np.where(y == model.labels[1], 1, -1) * scores))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("bias", [1.0, 0.0])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_the_certificate_of_smo_is_confirmed(tmp_path, kernel, bias, weighted, repeated):
+    X, y, weight = problem(weighted=weighted, repeated=repeated)
+    data = MemoryDataset(X, y, weight=weight, shard_nnz=200)
+    model = train(data, solver="smo", C=3.0, bias=bias, positive_weight=1.7, **KERNELS[kernel])
+    save_model(model, tmp_path / "m.npz")
+    found = verify(load_model(tmp_path / "m.npz"), data)
+    assert found.consistent
+    assert found.primal_agrees
+    assert found.bound_agrees
+    assert found.witness_bound <= found.primal
+    assert found.primal == pytest.approx(objective(model, X, y, weight), rel=1e-10)
+
+
+def forged(model):
+    """The model with a lie in it, by its name."""
+    c, beta = model.certificate, model.coefficients
+    more = beta.copy()
+    more[np.argmax(np.abs(beta))] *= 1.01
+    swapped = model.support.copy()
+    swapped.data[0] += 1e-9
+    yield "primal", replace(model, certificate=replace(c, primal=c.primal * (1 - 1e-7)))
+    yield "bound", replace(model, certificate=replace(c, lower_bound=c.lower_bound * (1 + 1e-7)))
+    yield "coefficient", replace(model, coefficients=more)
+    yield "support vector", replace(model, support=swapped)
+    yield "C", replace(model, C=model.C * 1.001)
+    yield "intercept", replace(model, intercept=model.intercept + 1e-3)
+
+
+@pytest.mark.parametrize("bias", [1.0, 0.0])
+def test_a_forged_certificate_of_smo_is_caught(bias):
+    X, y, _ = problem()
+    data = MemoryDataset(X, y)
+    model = train(data, solver="smo", C=3.0, bias=bias, **KERNELS["rbf"])
+    assert verify(model, data).consistent
+    for lie, other in forged(model):
+        assert not verify(other, data).consistent, lie
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 1000))
+def test_no_claimed_dual_beats_the_optimum(seed):
+    """Whatever coefficients a file claims, the bound is below the optimum: it is 0 unless they are a feasible point."""
+    rng = np.random.default_rng(seed)
+    X, y, _ = problem(n=40)
+    data = MemoryDataset(X, y)
+    model = train(data, solver="smo", C=1.0, bias=0.0, tol=1e-8, tol_relative=None, **KERNELS["rbf"])
+    beta = model.coefficients * rng.choice([0.3, 1.0, 1.5], model.n_support)
+    found = verify(replace(model, coefficients=beta), data)
+    assert found.witness_bound <= model.certificate.primal * (1 + 1e-12)
+    assert (found.witness_bound == 0.0) == bool(np.any(np.abs(beta) > 1.0 + 1e-9))
+
+
+@pytest.mark.parametrize("solver", ["sbp", "pegasos", "bsca"])
+def test_the_objective_of_a_model_without_certificate_is_computed(solver):
+    X, y, _ = problem()
+    data = MemoryDataset(X, y)
+    more = {"budget": 20} if solver == "bsca" else {"epochs": 1.0, "bias": 0.0}
+    model = train(data, solver=solver, C=0.5, **KERNELS["rbf"], **more)
+    found = verify(model, data)
+    assert found.recorded is found.witness_bound is found.primal_agrees is None
+    assert found.consistent
+    assert found.primal == pytest.approx(objective(model, X, y, None), rel=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("strategy", ["crammer-singer", "one-against-rest"])
+def test_several_classes(strategy, weighted):
+    X, y, weight = problem(classes=4, weighted=weighted)
+    data = MemoryDataset(X, y, weight=weight, shard_nnz=200)
+    model = train(data, task="multiclass", strategy=strategy, C=0.5)
+    found = verify(model, data)
+    assert found.consistent
+    assert found.primal_agrees
+    assert found.primal == pytest.approx(sum(c.primal for c in model.certificates), rel=1e-10)
+    assert len(found.classes) == (4 if strategy == "one-against-rest" else 0)
+    for number, certificate in enumerate(model.certificates):
+        lie = replace(certificate, primal=certificate.primal * (1 + 1e-6))
+        others = (*model.certificates[:number], lie, *model.certificates[number + 1 :])
+        assert not verify(replace(model, certificates=others), data).consistent
+    above = tuple(replace(c, lower_bound=c.primal * 1.01) for c in model.certificates)
+    assert not verify(replace(model, certificates=above), data).consistent
+
+
+def test_several_classes_with_a_kernel():
+    X, y, _ = problem(classes=3)
+    data = MemoryDataset(X, y)
+    found = verify(train(data, task="multiclass", solver="bsca", budget=20, C=0.5, **KERNELS["rbf"]), data)
+    assert found.recorded is None
+    assert found.primal == pytest.approx(sum(each.primal for each in found.classes))
+
+
+def test_the_certificate_in_nystroem_features_is_confirmed(tmp_path):
+    X, y, _ = problem()
+    data = MemoryDataset(X, y, shard_nnz=200)
+    model = train(data, nystroem=20, C=0.1, **KERNELS["rbf"])
+    save_model(model, tmp_path / "m.npz")
+    found = verify(load_model(tmp_path / "m.npz"), data, bound=True)
+    assert found.consistent
+    assert found.bound_agrees
+    assert found.own_bound <= model.inner.certificate.primal
+    with pytest.raises(UsageError, match="--force"):
+        verify(replace(model, parameters={**model.parameters, "seed": 1}), data)
+
+
+def test_a_bound_from_the_rows_alone_is_for_linear_models():
+    X, y, _ = problem()
+    data = MemoryDataset(X, y)
+    with pytest.raises(UsageError, match="bound: only linear"):
+        verify(train(data, solver="smo", **KERNELS["rbf"]), data, bound=True)
+
+
+def test_on_the_command_line(tmp_path, run):
+    import json
+
+    from sklearn.datasets import dump_svmlight_file
+
+    X, y, _ = problem()
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    dump_svmlight_file(X, y, str(tmp_path / "a.svm"), zero_based=False)
+    assert run("convert", tmp_path / "a.svm", tmp_path / "a.zarr")[0] == 0
+    kernel = ("--kernel", "rbf", "--gamma", 0.4)
+    for solver in ("smo", "sbp"):
+        model = tmp_path / f"{solver}.npz"
+        assert run("train", tmp_path / "a.zarr", "--model", model, "--solver", solver, *kernel)[0] == 0
+        code, out, _ = run("verify", model, tmp_path / "a.zarr", "--json")
+        assert code == 0
+        assert json.loads(out)["primal_agrees"] is (True if solver == "smo" else None)
+        code, _, err = run("verify", model, tmp_path / "a.zarr")
+        assert code == 0
+        assert ("no certificate" in err) == (solver == "sbp")
