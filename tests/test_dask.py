@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+import clusters
 import distributed
 import numpy as np
 import pytest
+from clusters import same, started
 from contracts.runner import ROWS, OnRows, Order, RunnerContract, make_store
 
 import streamcut
@@ -24,7 +24,7 @@ from streamcut.errors import ClusterLostError, CorruptError, ExitCode, MemoryBud
 from streamcut.execution.dask_runner import Cluster, DaskRunner, Needs
 from streamcut.execution.lanes import plan_lanes
 from streamcut.io.memory import MemoryDataset
-from streamcut.models.files import load_model, save_model
+from streamcut.models.files import save_model
 
 
 @pytest.fixture(scope="module")
@@ -139,50 +139,15 @@ def test_a_worker_with_too_little_memory_is_refused(client, dataset, tmp_path):
 # --- a cluster that the user started, and the command line ----------------------------------------------------------------------
 
 
-@contextmanager
-def started(folder, *failpoints):
-    """(address, {name: process}) of a scheduler and a worker without nanny for each of `failpoints`; gone at the end."""
-    told = folder / "scheduler.json"
-    dask = [sys.executable, "-m", "dask"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    processes = {}
-    try:
-        where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", told]
-        processes["scheduler"] = subprocess.Popen([*dask, "scheduler", *where], **quiet)
-        while not told.exists():
-            time.sleep(0.05)
-        for number, failpoint in enumerate(failpoints):
-            options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB", "--local-directory", folder]
-            processes[f"worker {number}"] = subprocess.Popen(
-                [*dask, "worker", "--scheduler-file", told, *options],
-                env={**os.environ, "STREAMCUT_FAILPOINT": failpoint},
-                **quiet,
-            )
-        address = json.loads(told.read_text())["address"]
-        with distributed.Client(address, set_as_default=False) as client:
-            client.wait_for_workers(len(failpoints), timeout=60)
-        yield address, processes
-    finally:
-        for process in processes.values():
-            process.kill()
-        for process in processes.values():
-            process.wait()
+OCAS = "--solver", "ocas", "--lanes", 5, "--C", 0.01
 
 
 def command(dataset, model, *options):
-    fixed = [dataset.path, "--model", model, "--solver", "ocas", "--lanes", 5, "--C", 0.01, "--quiet", *options]
-    return [sys.executable, "-c", "from streamcut.cli import main; main()", "train", *map(str, fixed)]
+    return clusters.command(dataset, model, *OCAS, *options)
 
 
 def train(dataset, model, *options):
-    return subprocess.run(command(dataset, model, *options), capture_output=True, text=True, timeout=100)
-
-
-def same(left, right):
-    ours, theirs = load_model(str(left)), load_model(str(right))
-    assert ours.weights.tobytes() == theirs.weights.tobytes()
-    assert (ours.certificate.primal, ours.certificate.lower_bound) == (theirs.certificate.primal, theirs.certificate.lower_bound)
-    return True
+    return clusters.train(dataset, model, *OCAS, *options)
 
 
 @pytest.fixture(scope="module")

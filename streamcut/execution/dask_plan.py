@@ -166,22 +166,22 @@ def shares(
     """
     client = needs.client(base, sum(member.threads for member in members))
     _, at_home = homes(len(needs.lanes), members)
-    most = max(len(lanes) for lanes in at_home.values())
-    smallest = replace(needs, row_cache=1)
-    free = budget - _sum(client) - sum(_sum(smallest.worker(member, most)) for member in members)
+    most = max(len(lanes) for lanes in at_home.values())  # any of them may be home to so many after another has died
+    free = budget - _sum(client) - sum(_sum(replace(needs, row_cache=1).worker(member, most)) for member in members)
     caches = sum(max(member.threads, most) for member in members)
     needs = replace(needs, row_cache=_between(row_cache, free // caches * len(needs.lanes)))
-    lines = [(f"client: {what}", size) for what, size in client]
-    for number, member in enumerate(members):
-        lines += [(f"worker {number}: {what}", size) for what, size in needs.worker(member, most)]
-    total = _sum(lines)
+    least = [_sum(needs.worker(member, most)) for member in members]
+    total = _sum(client) + sum(least)
     if total > budget:
         raise MemoryBudgetError(
             f"--memory {format_bytes(budget)} is too little for a client and {len(members)} workers: this run needs at least "
             f"{math.ceil(1.02 * total / 1e6)}MB (see --dry-run -v). Raise --memory, or lower --workers or --max-cuts"
         )
     each = (budget - total) // len(members)
-    changed = [replace(member, usable=_sum(needs.worker(member, most)) + each) for member in members]
+    changed = [replace(member, usable=size + each) for member, size in zip(members, least, strict=True)]
+    lines = [(f"client: {what}", size) for what, size in client]
+    for number, member in enumerate(changed):
+        lines += [(f"worker {number}: {what}", size) for what, size in needs.worker(member, len(at_home[member.address]))]
     return changed, MemoryPlan(budget, tuple(lines), *_pinned(needs, changed), row_cache=needs.row_cache)
 
 

@@ -44,6 +44,8 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.machine import resident_bytes
 
+log = logging.getLogger(__name__)
+
 LOCAL = "local-cluster"
 _FOLDER = "streamcut-rows-"  # beginning of the names of folders in the scratch folder
 _POLL = 0.25  # seconds between two looks at the clock and at `stop`
@@ -136,7 +138,16 @@ class Cluster:
                 break
             self.watch(since)
             time.sleep(_POLL)
-        return self._needs.deal(members)
+        deal = self._needs.deal(members)
+        for address, room in deal.rooms.items():
+            lanes = sum(at == address for at in deal.home.values())
+            if self._needs.row_cache and room < lanes:
+                log.warning(
+                    "the worker at %s has room for %d of the row caches of its %d lanes; the others are filled again for every "
+                    "sweep, which takes long: add workers",
+                    *(address, room, lanes),
+                )
+        return deal
 
     def watch(self, since: float) -> float:
         """Now, if there are workers, otherwise `since`, when there were some. Raises ClusterLostError after the deadline."""

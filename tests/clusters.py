@@ -1,0 +1,61 @@
+"""Clusters for tests that a user could have started, workers that die at a failpoint, and `train` as a command on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import distributed
+
+from streamcut.models.files import load_model
+
+
+@contextmanager
+def started(folder, *failpoints):
+    """(address, {name: process}) of a scheduler and a worker without nanny for each of `failpoints`; gone at the end."""
+    told = folder / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    processes = {}
+    try:
+        where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", told]
+        processes["scheduler"] = subprocess.Popen([*dask, "scheduler", *where], **quiet)
+        while not told.exists():
+            time.sleep(0.05)
+        for number, failpoint in enumerate(failpoints):
+            options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB", "--local-directory", folder]
+            processes[f"worker {number}"] = subprocess.Popen(
+                [*dask, "worker", "--scheduler-file", told, *options],
+                env={**os.environ, "STREAMCUT_FAILPOINT": failpoint},
+                **quiet,
+            )
+        address = json.loads(told.read_text())["address"]
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(len(failpoints), timeout=60)
+        yield address, processes
+    finally:
+        for process in processes.values():
+            process.kill()
+        for process in processes.values():
+            process.wait()
+
+
+def command(dataset, model, *options):
+    fixed = [dataset.path, "--model", model, "--quiet", *options]
+    return [sys.executable, "-c", "from streamcut.cli import main; main()", "train", *map(str, fixed)]
+
+
+def train(dataset, model, *options):
+    return subprocess.run(command(dataset, model, *options), capture_output=True, text=True, timeout=100)
+
+
+def same(left, right):
+    ours, theirs = load_model(str(left)), load_model(str(right))
+    assert ours.weights.tobytes() == theirs.weights.tobytes()
+    for name in ("certificate", "certificates"):
+        assert getattr(ours, name, None) == getattr(theirs, name, None)
+    return True

@@ -1,0 +1,261 @@
+"""Row caches on Dask: the bits of threads, whoever dies and wherever a cache has to come about again."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import distributed
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from clusters import same, started, train
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamcut
+from streamcut.chunk import Chunk
+from streamcut.errors import ExitCode, MemoryBudgetError
+from streamcut.execution.cache_passes import RecallPass
+from streamcut.execution.cache_slots import Slots
+from streamcut.execution.dask_plan import Member, Needs, remote, shares
+from streamcut.execution.dual_oracle import DualOracle
+from streamcut.execution.dual_passes import Ascent
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import Lanes
+from streamcut.execution.multiclass_cache import ClassesCache, row_bytes
+from streamcut.execution.multiclass_dual import MulticlassDualOracle
+from streamcut.execution.row_cache import CacheSize, RowCache
+from streamcut.execution.runner import Runner
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.opening import open_dataset
+from streamcut.io.stores.writer import StoreWriter
+from streamcut.machine import memory_limit
+from streamcut.models.files import load_model, save_model
+from streamcut.risks.crammer_singer import CrammerSinger
+from streamcut.risks.hinge import Hinge
+
+ROOT = Path(__file__).resolve().parent.parent
+FEW = {"solver": "bundle-dca", "row_cache": "30%", "sweeps": 4, "max_passes": 4, "tol": 1e-9, "tol_relative": None}
+FEW_IN_WORDS = [f"--{name.replace('_', '-')}={value or 0}" for name, value in FEW.items()]
+
+
+def rows(n=2000, d=30):
+    """X, labels of three classes."""
+    rng = np.random.default_rng(3)
+    X = sp.random_array((n, d), density=0.2, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    scores = X @ rng.standard_normal((d, 3)) + 0.3 * rng.standard_normal((n, 3))
+    return X, scores.argmax(axis=1).astype(float)
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """{task: opened store}, with row weights."""
+    X, y = rows()
+    u, found = np.random.default_rng(0).uniform(0.5, 2.0, len(y)), {}
+    for task, labels in (("binary", np.minimum(y, 1.0)), ("multiclass", y)):
+        path = tmp_path_factory.mktemp("cached") / f"{task}.zarr"
+        with StoreWriter(path, shard_nnz=1000, n_features=X.shape[1], options={}) as writer:
+            writer.append(Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, labels, None, u), {})
+            writer.finish({})
+        found[task] = open_dataset(path)
+    return found
+
+
+@pytest.fixture(scope="module")
+def on_threads(stores, tmp_path_factory):
+    """{(task, lanes): path of the model}."""
+    folder, found = tmp_path_factory.mktemp("models"), {}
+    for task, lanes in (("binary", 2), ("multiclass", 2), ("binary", 3), ("binary", 4)):
+        found[task, lanes] = str(folder / f"{task}{lanes}.npz")
+        save_model(streamcut.train(stores[task], task=task, lanes=lanes, workers=2, **FEW), found[task, lanes])
+    return found
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL, "memory_limit": "2GB"}
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as server,
+        distributed.Client(server, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def on_cluster(client, dataset, tmp_path, **options):
+    (tmp_path / "scratch").mkdir()
+    model = streamcut.train(dataset, scheduler=client, scratch=str(tmp_path / "scratch"), **FEW, **options)
+    assert list((tmp_path / "scratch").iterdir()) == []
+    save_model(model, str(tmp_path / "m.npz"))
+    return model
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_bits_are_those_of_threads(client, stores, on_threads, tmp_path, task):
+    model = on_cluster(client, stores[task], tmp_path, task=task, lanes=2)
+    assert same(tmp_path / "m.npz", on_threads[task, 2])
+    assert model.parameters["row_cache"] == load_model(on_threads[task, 2]).parameters["row_cache"] != "0B"
+
+
+def test_by_default_rows_are_cached_as_on_threads(client, stores, tmp_path):
+    asked = {"solver": "bundle-dca", "lanes": 2, "max_passes": 1}
+    model = streamcut.train(stores["binary"], scheduler=client, scratch=str(tmp_path), **asked)
+    assert model.parameters["row_cache"] == streamcut.train(stores["binary"], **asked).parameters["row_cache"] != "0B"
+
+
+def test_lanes_whose_caches_have_no_room_are_filled_again(client, stores, on_threads, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(Needs, "room", lambda *_: 1)
+    on_cluster(client, stores["binary"], tmp_path, lanes=4)
+    assert same(tmp_path / "m.npz", on_threads["binary", 4])
+    assert "has room for 1 of the row caches of its 2 lanes" in caplog.text
+
+
+def test_a_worker_dies_in_a_sweep_and_another_in_a_pass(stores, on_threads, tmp_path):
+    with started(tmp_path, "none:1:kill", "train.cached:7:kill", "train.shard:20:kill") as (address, processes):
+        asked = [*FEW_IN_WORDS, "--lanes", 3, "--scheduler", address, "--memory", "4GB", "--scratch", tmp_path]
+        done = train(stores["binary"], tmp_path / "m.npz", *asked)
+        assert done.returncode == 0, done.stderr
+        assert [processes[f"worker {number}"].wait(5) for number in (1, 2)] == [-signal.SIGKILL] * 2
+        assert processes["worker 0"].poll() is None
+    assert same(tmp_path / "m.npz", on_threads["binary", 3])
+
+
+def test_when_all_workers_die_in_sweeps_the_checkpoint_is_good(stores, on_threads, tmp_path):
+    asked = [*FEW_IN_WORDS, "--lanes", 2, "--checkpoint", tmp_path / "run", "--checkpoint-iterations", 1]
+    with started(tmp_path, "train.cached:13:kill", "train.cached:13:kill") as (address, _):
+        done = train(stores["binary"], tmp_path / "m.npz", *asked, "--scheduler", address, "--deadline", "2s")
+        assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr
+    assert not (tmp_path / "m.npz").exists()
+    done = train(stores["binary"], tmp_path / "m.npz", *asked, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert same(tmp_path / "m.npz", on_threads["binary", 2])
+
+
+def test_the_caches_of_all_processes_are_within_the_memory(tmp_path):
+    store = tmp_path / "text.zarr"
+    made = ["--kind", "text", "--rows", "200000", "--features", "5000", "--shard-nnz", str(1 << 17)]
+    assert subprocess.run([sys.executable, ROOT / "scripts" / "make_data.py", store, *made], capture_output=True).returncode == 0
+    asked = ["--scheduler", "local-cluster", "--workers", "2", "--lanes", "2", "--max-passes", "2", "--sweeps", "3", "--json"]
+    refused = train(open_dataset(store), tmp_path / "m.npz", *asked, "--memory", "1MB")
+    assert refused.returncode == ExitCode.MEMORY, refused.stderr
+    minimum = memory_limit(re.search(r"at least (\d+MB)", refused.stderr)[1])
+    for room in (0, 20 * 10**6):
+        done = train(open_dataset(store), tmp_path / "m.npz", *asked, "--memory", f"{minimum + room}B", "--force")
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout.splitlines()[-1])
+        assert result["peak"] <= result["planned"] <= result["budget"] == minimum + room
+        cached = int(load_model(str(tmp_path / "m.npz")).parameters["row_cache"].removesuffix("B"))
+        assert 0.5 * room <= cached <= 0.02 * minimum + room
+
+
+# --- the plan and the parts -----------------------------------------------------------------------------------------------------
+
+
+def needs(lanes=4):
+    X, y = rows()
+    return Needs(MemoryDataset(X, y).manifest, Lanes(tuple(2000 * k // lanes for k in range(lanes + 1))), 31, 16, 48)
+
+
+def test_a_budget_is_shared_with_the_row_caches():
+    members = [Member(f"tcp://{k}", 1, 10**8, 0) for k in range(3)]  # of four lanes one worker has two
+    _, least = shares(needs(), members, (0, 0), budget=10**10, base=10**8)
+    for wanted, expected in ((10**6, 10**6), (10**9, 4 * (6 * 10**6 // 6))):
+        changed, plan = shares(needs(), members, (0, wanted), budget=least.needed + 6 * 10**6, base=10**8)
+        assert expected * 0.95 <= plan.row_cache <= expected
+        assert plan.total <= plan.budget
+        assert {Needs.room(needs_with(plan.row_cache), member, 2) for member in changed} == {2}
+    with pytest.raises(MemoryBudgetError, match="too little for a client and 3 workers"):
+        shares(needs(), members, (10**7, 10**7), budget=least.needed + 6 * 10**6, base=10**8)
+
+
+def needs_with(row_cache):
+    planned = needs()
+    return Needs(planned.manifest, planned.lanes, 31, 16, 48, row_cache=row_cache)
+
+
+def test_each_worker_of_a_cluster_keeps_its_limit():
+    def members(usable):
+        return [Member("tcp://0", 2, 10**8, 10**9), Member("tcp://1", 2, 10**8, usable)]
+
+    lean = sum(size for _, size in needs().worker(members(0)[1]))
+    plan = remote(needs(), members(lean + 10**6), (0, 10**9), budget=10**10, base=10**8)
+    assert 0.95 * 2 * 10**6 <= plan.row_cache <= 2 * 10**6  # two lanes each
+    with pytest.raises(MemoryBudgetError, match=r"the worker at tcp://1 may use .* row cache of 2 lanes"):
+        remote(needs(), members(lean + 10**6), (10**7, 10**7), budget=10**10, base=10**8)
+
+
+def test_a_worker_that_is_left_alone_keeps_as_many_caches_as_it_can():
+    planned = needs_with(4 * 10**6)
+    member = Member("tcp://0", 1, 10**8, 0)
+    lean = sum(size for _, size in planned.worker(member))
+    found = [planned.room(Member("tcp://0", 1, 10**8, lean + room), 4) for room in (0, 2 * 10**6 + 5, 10**9)]
+    assert found == [1, 3, 4]
+
+
+def test_slots_remember_what_they_have_seen():
+    slots, like = Slots(), RowCache(CacheSize(3, 9, "int32", None))
+
+    def look(lane, past, room=2, folder="run"):
+        with slots.take(folder, lane, past, room, like) as slot:
+            found = slot.seen
+            slot.seen = (*past, "now")
+        return found
+
+    assert look(0, ()) == ()
+    assert look(0, ("now",)) == ("now",)
+    assert look(0, ("now",)) == ()  # done again: it has seen too much
+    assert look(1, ("a", "now")) == ()
+    assert look(1, ("a", "now", "now", "b")) == ("a", "now", "now")[:3]
+    assert look(0, ("now", "now", "c")) == ("now", "now")
+    assert look(2, ("a",)) == ()  # in the place of lane 1, which was not used for longest
+    assert look(0, ("now", "now", "c", "now")) == ("now", "now", "c", "now")
+    assert look(1, ("a", "now", "now", "b", "now")) == ()
+    with pytest.raises(ZeroDivisionError), slots.take("run", 1, (), 2, like):
+        raise ZeroDivisionError
+    assert look(1, ("a", "now", "now", "b", "now", "now")) == ()
+    assert look(1, ("a",), folder="another") == ()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 1000), st.sampled_from(["binary", "multiclass"]), st.floats(0.05, 1.0))
+def test_a_cache_is_recalled_as_it_was_filled(seed, task, part):
+    X, y = rows(300)
+    rng = np.random.default_rng(seed)
+    data = MemoryDataset(X, y if task == "multiclass" else np.minimum(y, 1.0), weight=rng.uniform(0.0, 2.0, 300).round())
+    lanes = Lanes((0, 110, 300))
+    with Runner(Feed(data, frozenset([0])), lanes) as runner:
+        common = {"C": 1.0, "bias": 1.0, "max_cuts": 6, "sweeps": 1}
+        everything = CacheSize.bytes_of_all(data.manifest, row_bytes(3))
+        size = CacheSize.planned(data.manifest, int(part * everything), 2, row_bytes(3))
+        if task == "binary":
+            oracle, copies = DualOracle(runner, Hinge(1.0), size=size, **common), [RowCache(size) for _ in range(2)]
+        else:
+            oracle = MulticlassDualOracle(runner, CrammerSinger((0.0, 1.0, 2.0)), size=size, **common)
+            copies = [ClassesCache(size, 3) for _ in range(2)]
+        caches = oracle._caches
+        ascent = Ascent(rng.standard_normal(oracle.dimension), np.zeros(6), 0, 1, 1.0, 0.0)
+        fillings = [
+            oracle._work(ascent, np.arange(64), np.arange(2), (-1, -1), room, oracle._limits, True)
+            for room in (caches, dict(zip(caches, copies, strict=True)))
+        ]
+        runner.run(fillings[0])
+        cached = np.zeros(300, np.bool_)
+        for cache in caches.values():
+            cached[cache.numbers] = True
+        runner.run(RecallPass(fillings[1], cached, 0))
+    assert cached.any()
+    for ours, theirs in zip(copies, caches.values(), strict=True):
+        assert contents(ours) == contents(theirs)
+
+
+def contents(cache):
+    """Everything that sweeps look at."""
+    entries = cache._indptr[cache.n]
+    by_row = cache._number, cache._weight, cache._square, cache._share, getattr(cache, "_goal", cache._number)
+    csr = cache._indptr[: cache.n + 1], cache._indices[:entries], cache._data[:entries]
+    return [array.tobytes() for array in (*csr, *(array[: cache.n] for array in by_row))]
