@@ -178,7 +178,7 @@ class Session:
         return self._stack.enter_context(Checkpoints(options, {**known, **identity}))
 
     def finished(self, solve: Callable[[], Model]) -> Model:
-        """What `solve` returns, with the memory that it took."""
+        """What `solve` returns, with the memory that it took and the place of its data, as it was given."""
         try:
             model = solve()
         except Interrupted:
@@ -191,7 +191,10 @@ class Session:
         if counted > self.plan.budget and (own > self._peak_before or counted > own):
             used, budget = format_bytes(counted), format_bytes(self.plan.budget)
             log.warning("peak memory was %s, more than --memory %s; where that is a hard limit, ask for less", used, budget)
-        return replace(model, resources={"budget": self.plan.budget, "planned": self.plan.total, "peak": peak})
+        plan = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
+        resources = {"budget": self.plan.budget, "planned": self.plan.total, "peak": peak, "plan": plan}
+        known = {} if self.dataset.path is None else {"data": self.dataset.path}
+        return replace(model, resources=resources, parameters={**model.parameters, **known})
 
     def _prepare(self) -> None:
         chosen, job, manifest = self.options, self.job, self.dataset.manifest
@@ -229,6 +232,7 @@ class Session:
                 in_memory=isinstance(self.dataset, MemoryDataset),
                 vectors=needs.vectors,
                 row_cache=needs.row_cache,
+                cached=needs.cached,
                 more=more,
                 per_worker=needs.per_worker,
                 lower=lowerable(chosen, job.workers),

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import multivariate as slow
 from reference import svm
+from reference.one_group import evaluated_by_ranges
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import evaluate
@@ -25,13 +26,9 @@ def problem(n=60, d=6, *, seed=0, positives=0.3):
     return X, np.where(s > np.quantile(s, 1.0 - positives), 4.0, -1.0)
 
 
-def evaluated(loss, k, truth, scores):
-    """(risk, coefficients, offset) by streamcut's search."""
-    risk, out = Multivariate(loss, 1.0, k), np.empty(len(truth))
-    codes = np.empty(len(truth), np.int8)
-    risk.encode(np.where(truth, 1.0, 0.0), np.array([0, len(truth)]), codes)
-    sums = risk.evaluate(codes, np.array([0, len(truth)]), np.ones(1), scores, out)
-    return sums[0].sum(), out, sums[1].sum()
+def evaluated(loss, k, truth, scores, room=None):
+    """(risk, coefficients, offset) by streamcut's search; `room` for so many sorted scores."""
+    return evaluated_by_ranges(Multivariate(loss, 1.0, k), np.where(truth, 1.0, 0.0), scores, room)
 
 
 scores_of_rows = st.one_of(st.sampled_from([-1.0, -0.0, 0.0, 0.5, 1.0]), st.floats(-3, 3))

@@ -19,7 +19,7 @@ from streamcut.chunk import Chunk
 from streamcut.config import CheckpointOptions
 from streamcut.errors import BadInputError, CorruptError, UsageError
 from streamcut.evaluation import evaluate
-from streamcut.execution import global_oracle
+from streamcut.execution import groups, row_blocks
 from streamcut.execution.feed import Feed
 from streamcut.execution.global_oracle import GlobalOracle
 from streamcut.execution.lanes import plan_lanes
@@ -188,7 +188,8 @@ def bits(model):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of few rows, so that small problems have many."""
-    monkeypatch.setattr(global_oracle, "BLOCK_ROWS", 50)
+    for module in (groups, row_blocks):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 50)
 
 
 @pytest.mark.parametrize("queries", [None, 30])

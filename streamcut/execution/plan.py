@@ -65,16 +65,18 @@ def plan_memory(
     in_memory: bool,
     vectors: int = 1,
     row_cache: tuple[int, int] = (0, 0),
+    cached: str = "row cache",
     more: tuple[tuple[str, int], ...] = (),
     per_worker: tuple[tuple[str, int], ...] = (),
     lower: tuple[str, ...] = ("--max-cuts", "--workers"),
 ) -> MemoryPlan:
     """Divide `budget` bytes. `base` is the process as it stands, its kernels loaded; `row_bytes` the row state of one row.
 
-    First what must be, then the row state (on disk if it does not fit), then the row cache, of which `row_cache` gives the
-    least and the most bytes, then as many pinned shards as fit. `vectors` are the dense ones of a worker; `more` are (what,
-    bytes) of what else the job keeps, `per_worker` of what else each worker does. `in_memory`: the rows are the caller's arrays,
-    counted in `base` already. Raises MemoryBudgetError with the minimum, and `lower`, the options that make it less.
+    First what must be, then the row state (on disk if it does not fit), then the row cache, or what else `cached` names, of
+    which `row_cache` gives the least and the most bytes, then as many pinned shards as fit. `vectors` are the dense ones of a
+    worker; `more` are (what, bytes) of what else the job keeps, `per_worker` of what else each worker does. `in_memory`: the
+    rows are the caller's arrays, counted in `base` already. Raises MemoryBudgetError with the minimum, and `lower`, the options
+    that make it less.
     """
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
@@ -92,13 +94,13 @@ def plan_memory(
     ]
     least, most = row_cache
     if least > 0:
-        lines.append(("row cache", least))
+        lines.append((cached, least))
     row_state = (f"row state, {row_bytes} bytes × {n_rows:,} rows", row_bytes * n_rows)
     in_rows = [row_state] * (row_bytes > 0)
     if not in_memory:
         longest = max(length for shard in manifest.shards for length in (a.stored_bytes for a in shard.arrays.values()))
         reading = ("reading", workers * longest)
-        complete = [*lines, *in_rows, reading, *_more_cache(least, most)]
+        complete = [*lines, *in_rows, reading, *_more_cache(cached, least, most)]
         if _sum(complete) + sum(sizes) <= budget:  # nothing is ever read again, no worker needs buffers
             return MemoryPlan(budget, tuple(complete), everything, sum(sizes), row_cache=most)
         lines.append((f"buffers of {workers} workers", workers * buffer_bytes(manifest)))
@@ -108,7 +110,7 @@ def plan_memory(
     if _sum(lines) > budget:
         raise _refusal(budget, lines, [*lower, *["the shard size at `convert`"] * (not in_memory)])
     most = min(most, least + budget - _sum(lines))
-    lines.extend(_more_cache(least, most))
+    lines.extend(_more_cache(cached, least, most))
     if in_memory:
         return MemoryPlan(budget, tuple(lines), everything, 0, spilled, most)
     pinned, used, free = set(), 0, budget - _sum(lines)
@@ -119,8 +121,8 @@ def plan_memory(
     return MemoryPlan(budget, tuple(lines), frozenset(pinned), used, spilled, most)
 
 
-def _more_cache(least: int, most: int) -> list[tuple[str, int]]:
-    return [("row cache", most - least)] if most > least else []
+def _more_cache(cached: str, least: int, most: int) -> list[tuple[str, int]]:
+    return [(cached, most - least)] if most > least else []
 
 
 def _sum(lines: list[tuple[str, int]]) -> int:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
+
+import numpy as np
 
 from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.config import CUTTING_PLANES, TrainOptions
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.global_oracle import BLOCK_ROWS, GlobalOracle, GlobalRisk
+from streamcut.execution.global_oracle import GlobalOracle
+from streamcut.execution.groups import GroupRisk
 from streamcut.execution.lanes import Lanes
+from streamcut.execution.one_group import CODE_TYPE, sorting_bytes
 from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.row_blocks import BLOCK_ROWS
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Needs
-from streamcut.jobs.linear import Trainer, certificate
+from streamcut.jobs.linear import Trainer, certificate, on_few_rows
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
+from streamcut.risks.scores import OneGroupRisk
 from streamcut.solvers import cpa, ocas
 from streamcut.solvers.progress import Progress, Solution
 
@@ -36,7 +42,7 @@ class GlobalJob:
     """
 
     options: TrainOptions
-    risk: GlobalRisk
+    risk: GroupRisk | OneGroupRisk
     bias: float
     labels: tuple[float, float] | None
     rest: bool
@@ -54,10 +60,19 @@ class GlobalJob:
         return self.options.chosen_solver
 
     def needs(self, manifest: Manifest) -> Needs:
-        """Row state: two scores (one for CPA), a coefficient, a code. Without queries all rows are at work at once."""
-        statistics, code = manifest.statistics, self.risk.code_type().itemsize
-        row_bytes = 16 + 8 * (self.solver == "ocas") + code
-        n, groups = statistics.n_rows, statistics.groups or 1
+        """Row state: two scores (one for CPA), a coefficient, a code; and room for sorting."""
+        statistics, n = manifest.statistics, manifest.statistics.n_rows
+        dimension, row_bytes = statistics.n_features + (self.bias != 0.0), 16 + 8 * (self.solver == "ocas")
+        if not self.risk.grouped:
+            blocks, room = sorting_bytes(n, self.risk.numbers, self.workers)
+            row_bytes += np.dtype(CODE_TYPE).itemsize
+            more = [("row blocks at work", blocks)]
+            if self.options.distributed:  # the client sorts, by what a cluster's plan does not divide
+                more.append(("sorting", self._client_room(n)))
+                room = (0, 0)
+            return Needs(dimension, self.max_cuts, row_bytes=row_bytes, row_cache=room, cached="sorting", more=tuple(more))
+        row_bytes += np.dtype(self.risk.code_type).itemsize
+        groups = statistics.groups or 1
         at_work = min(n, BLOCK_ROWS + max(shard.rows for shard in manifest.shards))  # no query is in two shards
         if groups == 1:
             at_work = n
@@ -68,9 +83,21 @@ class GlobalJob:
         else:  # in scratch files, all of it would be mapped all the same
             more.append((f"row state, {row_bytes} bytes × {n:,} rows", row_bytes * n))
             row_bytes *= self.options.distributed
-        return Needs(
-            dimension=statistics.n_features + (self.bias != 0.0), max_cuts=self.max_cuts, row_bytes=row_bytes, more=tuple(more)
-        )
+        return Needs(dimension, self.max_cuts, row_bytes=row_bytes, more=tuple(more))
+
+    def _warm_up(self, manifest: Manifest, y: np.ndarray) -> None:
+        """Train on a few rows with labels `y`, with room to sort all of them and with little room."""
+
+        def solve(runner: PassRunner, progress: Progress, plan: MemoryPlan) -> None:
+            self.solve(runner, progress, plan)
+            self.solve(runner, Progress(progress.rule), replace(plan, row_cache=64))
+
+        on_few_rows(manifest, y, self.workers, solve)
+
+    def _client_room(self, n_rows: int) -> int:
+        """Bytes for sorting on the client of a cluster."""
+        least, most = sorting_bytes(n_rows, 1, 1)[1]
+        return min(most, 8 * least)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         names = ("C", "tol", "tol_relative")
@@ -84,7 +111,9 @@ class GlobalJob:
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         """For one C after another."""
         best = self.solver == "ocas"
-        oracle: Any = GlobalOracle(runner, self.risk, C=self.options.C, bias=self.bias, keep_best=best, workers=self.workers)
+        room = self._client_room(runner.row_state.n_rows) if self.options.distributed else plan.row_cache
+        fixed: dict[str, Any] = {"C": self.options.C, "bias": self.bias, "workers": self.workers}
+        oracle: Any = GlobalOracle(runner, self.risk, keep_best=best, room=room, **fixed)
         if best:
             how: dict[str, Any] = {"cut": "exact", "mu": MU, "line_search": minimise_by_tangents}
             solve = partial(ocas.solve, oracle, max_cuts=self.max_cuts, **how)

@@ -20,7 +20,7 @@ class Needs:
 
     dimension   length of a dense vector; `vectors` of them for each worker, max_cuts + 1 in the bundle (−1: there is none)
     row_bytes   row state of one row
-    row_cache   (least, most) bytes for copies of rows
+    row_cache   (least, most) bytes for copies of rows, or what `cached` names
     more        (what, bytes) of anything else
     per_worker  (what, bytes) of anything else that each thread takes, wherever it runs
     """
@@ -30,6 +30,7 @@ class Needs:
     vectors: int = 1
     row_bytes: int = 0
     row_cache: tuple[int, int] = (0, 0)
+    cached: str = "row cache"
     more: tuple[tuple[str, int], ...] = ()
     per_worker: tuple[tuple[str, int], ...] = ()
 

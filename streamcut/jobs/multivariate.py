@@ -6,7 +6,7 @@ C stands before the loss times the number of rows, C̄ = C·m: for "error" it is
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from streamcut.errors import UsageError
 from streamcut.execution.lanes import plan_lanes
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.global_risk import GlobalJob, check_fit
-from streamcut.jobs.linear import bundle_size, on_few_rows, threads_wanted, two_labels
+from streamcut.jobs.linear import bundle_size, threads_wanted, two_labels
 from streamcut.risks.multivariate import Multivariate, rows_of
 
 
@@ -36,6 +36,6 @@ class MultivariateJob(GlobalJob):
         return cls(options, risk, bias, (negative, positive), rest, max_cuts, lanes, threads_wanted(options))
 
     def warm_up(self, manifest: Manifest) -> None:
-        positive, k = self.risk.positive, min(self.risk.k, 8)  # type: ignore[attr-defined]
-        y = np.where(np.arange(8) % 3, positive, positive - 1.0)
-        on_few_rows(manifest, y, self.workers, replace(self, risk=replace(self.risk, k=k)).solve)  # type: ignore[type-var]
+        risk: Any = self.risk
+        y = np.where(np.arange(8) % 3, risk.positive, risk.positive - 1.0)
+        replace(self, risk=replace(risk, k=min(risk.k, 8)))._warm_up(manifest, y)

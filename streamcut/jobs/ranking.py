@@ -16,8 +16,8 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import plan_lanes
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.global_risk import GlobalJob, check_fit
-from streamcut.jobs.linear import bundle_size, on_few_rows, threads_wanted
-from streamcut.risks.pairs import Pairs
+from streamcut.jobs.linear import bundle_size, threads_wanted
+from streamcut.risks.pairs import Pairs, PairsOfLevels
 
 
 class RankingJob(GlobalJob):
@@ -35,7 +35,11 @@ class RankingJob(GlobalJob):
             raise BadInputError("the area under the ROC curve needs two labels; for more take --task ranking")
         max_cuts = options.max_cuts or bundle_size(statistics.n_features)
         lanes = plan_lanes(statistics, options.lanes)
-        return cls(options, Pairs(options.normalisation), 0.0, None, False, max_cuts, lanes, threads_wanted(options))
+        risk: Pairs | PairsOfLevels = Pairs(options.normalisation)
+        if (statistics.groups or 1) == 1 and found is not None and len(found) <= PairsOfLevels.MOST:
+            risk = PairsOfLevels(tuple(sorted(found)), options.normalisation)
+        return cls(options, risk, 0.0, None, False, max_cuts, lanes, threads_wanted(options))
 
     def warm_up(self, manifest: Manifest) -> None:
-        on_few_rows(manifest, np.arange(128) % 3.0, self.workers, self.solve)
+        labels = np.array(getattr(self.risk, "labels", np.arange(3.0)))
+        self._warm_up(manifest, labels[np.arange(128) % len(labels)])

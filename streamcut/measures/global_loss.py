@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.execution.one_group import CODE_TYPE, OneGroup
+from streamcut.execution.row_blocks import RowBlocks
 from streamcut.models.linear import LinearModel
 from streamcut.risks.multivariate import Multivariate, rows_of
-from streamcut.risks.pairs import Pairs
+from streamcut.risks.pairs import Pairs, PairsOfLevels
+from streamcut.risks.scores import OneGroupRisk
 
 
 class GlobalLoss:
-    """Keeps 24 bytes a row, and takes 80 while it sorts them."""
+    """Keeps 24 bytes a row, and takes 40 to 80 while it sorts them."""
 
     def __init__(self, model: LinearModel) -> None:
         self._model = model
@@ -32,18 +35,26 @@ class GlobalLoss:
         y, scores = (np.concatenate([part[i] for part in self._parts]) for i in (0, 1))
         qids = [part[2] for part in self._parts if part[2] is not None]
         self._parts.clear()
-        starts = np.array([0, len(y)])
-        parameters = self._model.parameters
-        risk: Pairs | Multivariate
-        if self._model.labels is None:
-            risk = Pairs(parameters["normalisation"])
-            if qids:
-                qid = np.concatenate(qids)
-                starts = np.append(np.flatnonzero(np.append(True, qid[1:] != qid[:-1])), len(y))
-        else:
+        parameters, labels = self._model.parameters, np.unique(y)
+        if self._model.labels is not None:
             k = parameters["k"]
-            risk = Multivariate(parameters["loss"], 1.0, 0 if k is None else rows_of(k, len(y)))
+            return _of_one_group(Multivariate(parameters["loss"], 1.0, 0 if k is None else rows_of(k, len(y))), y, scores)
+        normalisation = parameters["normalisation"]
+        if not qids and len(labels) <= PairsOfLevels.MOST:
+            return _of_one_group(PairsOfLevels(tuple(labels.tolist()), normalisation), y, scores)
+        risk, starts = Pairs(normalisation), np.array([0, len(y)])
+        if qids:
+            qid = np.concatenate(qids)
+            starts = np.append(np.flatnonzero(np.append(True, qid[1:] != qid[:-1])), len(y))
         codes: np.ndarray = np.empty(len(y), risk.code_type)
         risk.encode(y, starts, codes)
         weights = risk.weights(risk.sizes(codes, starts))
         return float(risk.evaluate(codes, starts, weights, scores, np.empty(len(y)))[0].sum())
+
+
+def _of_one_group(risk: OneGroupRisk, y: np.ndarray, scores: np.ndarray) -> float:
+    rows = {"z": y, "code": np.empty(len(y), CODE_TYPE), "c": np.empty(len(y))}
+    group = OneGroup(risk, RowBlocks(len(y), lambda: rows, lambda start, stop: None))
+    group.begin(None)
+    rows["z"] = scores
+    return group.value(None)[0]

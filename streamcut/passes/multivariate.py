@@ -2,90 +2,124 @@
 
 A measure of all rows sees of a labelling only how many positive rows it misses (`missed`) and how many negative ones it lets in
 (`false_alarms`). Among labellings with the same two numbers the worst flips the positives of the lowest scores and the negatives
-of the highest. So with the positives' scores ascending and the negatives' descending, a search over the numbers is a search
-over all labellings. Below m is the number of rows; what is maximised is
+of the highest. So with scores in sorted order, a search over the numbers is a search over all labellings. Below m is the number
+of rows; what is maximised is
 
     Δ(missed, false alarms) + (1/m)(Σ scores of the flipped negatives − Σ scores of the flipped positives).
 
-The paper tries all tables of F₁, O(m²). With `missed` fixed that is concave in the false alarms, so bisection of its
-increments finds the best: O(m log m).
+The paper tries all tables of F₁, O(m²). With h hits fixed that is concave in the false alarms, and the more hits, the more false
+alarms pay: the a-th brings 2h/((P + h + a)(P + h + a − 1)), which grows with h. So one walk along the positives, from the highest
+score on, with one along the negatives beside it, sees the best table of each h: O(m) after the sort.
+
+Both walks take their scores in pieces, as they come (streamcut.execution.sorted_scores), and keep what they know in `counts`
+(int64) and `sums` (float64), so that where pieces end cannot be seen.
 """
 
 import numpy as np
 
 from streamcut.jit import kernel
 
-
-@kernel
-def worst_for_f1(positives, negatives):
-    """(missed, false alarms) of the labelling with the largest 1 − F₁ plus scores; see above."""
-    P, N = len(positives), len(negatives)
-    scale = 1.0 / (P + N)
-    gained = np.empty(N + 1)  # by letting in the negatives so far
-    gained[0] = 0.0
-    for j in range(N):
-        gained[j + 1] = gained[j] + negatives[j]
-    best, best_missed, best_alarms = -np.inf, 0, 0
-    lost = 0.0  # by missing the positives so far
-    for missed in range(P + 1):
-        if missed > 0:
-            lost += positives[missed - 1]
-        hits = P - missed
-        low, high = 0, N  # the largest number of false alarms whose last one still pays
-        while low < high:
-            alarms = (low + high + 1) // 2
-            size = np.float64(P + hits + alarms)
-            if 2.0 * hits / (size * (size - 1.0)) + scale * negatives[alarms - 1] > 0.0:
-                low = alarms
-            else:
-                high = alarms - 1
-        value = 1.0 - 2.0 * hits / (P + hits + low) + scale * (gained[low] - lost)
-        if value > best:
-            best, best_missed, best_alarms = value, missed, low
-    return best_missed, best_alarms
+HITS, ALARMS, BEST_HITS, BEST_ALARMS = range(4)  # `counts`
+KEPT, GAINED, BEST, AT_NEGATIVE, AT_POSITIVE = 0, 2, 4, 5, 6  # `sums`; the first two are (total, rounding lost)
+LAST_NEGATIVE, LAST_POSITIVE = 7, 8  # the last scores that were flipped; AT_…: at the best table
 
 
 @kernel
-def worst_at_k(positives, negatives, k, full):
-    """(missed, false alarms) of the labelling with exactly k positives and the largest 1 − hits/full plus scores; see above."""
-    P, N = len(positives), len(negatives)
-    scale = 1.0 / (P + N)
-    fewest = max(0, k - N)
-    most = min(P, k)
-    sum_ = 0.0
-    for i in range(P - most):
-        sum_ -= positives[i]
-    for j in range(k - most):
-        sum_ += negatives[j]
-    best, best_hits = -np.inf, most
-    for hits in range(most, fewest - 1, -1):
-        value = 1.0 - hits / full + scale * sum_
-        if value > best:
-            best, best_hits = value, hits
-        if hits > fewest:  # one more missed, one more let in
-            sum_ += negatives[k - hits] - positives[P - hits]
-    return P - best_hits, k - best_hits
+def walk_f1(positives, negatives, P, N, counts, sums):
+    """Go on with F₁ as far as these pieces lead, both read from their ends; returns how many of each were used.
+
+    A piece that is used up is to be followed by the next one; at the end of all positives or negatives that is an empty one.
+    """
+    i, j = 0, 0
+    while True:
+        hits = counts[HITS]
+        while counts[ALARMS] < N:  # does one more pay?
+            if j == len(negatives):
+                return i, j
+            negative = negatives[len(negatives) - 1 - j]
+            size = np.float64(P + hits + counts[ALARMS] + 1)
+            if not 2.0 * hits / (size * (size - 1.0)) + negative / (P + N) > 0.0:
+                break
+            _add(sums, GAINED, negative)
+            sums[LAST_NEGATIVE] = negative
+            counts[ALARMS] += 1
+            j += 1
+        gained = (sums[GAINED] + sums[KEPT]) + (sums[GAINED + 1] + sums[KEPT + 1])
+        value = gained / (P + N) - 2.0 * hits / (P + hits + counts[ALARMS])
+        if value > sums[BEST]:
+            sums[BEST], counts[BEST_HITS], counts[BEST_ALARMS] = value, hits, counts[ALARMS]
+            sums[AT_NEGATIVE] = sums[LAST_NEGATIVE]
+        if i == len(positives):
+            return i, j
+        positive = positives[len(positives) - 1 - i]
+        if hits == counts[BEST_HITS]:
+            sums[AT_POSITIVE] = positive  # the highest that is missed there
+        _add(sums, KEPT, positive)
+        counts[HITS] += 1
+        i += 1
 
 
 @kernel
-def worst_for_errors(positives, negatives):
-    """(missed, false alarms) of the labelling with the largest rate of errors plus scores: each row by itself, a hinge."""
-    missed, alarms = 0, 0
-    while missed < len(positives) and positives[missed] < 1.0:
-        missed += 1
-    while alarms < len(negatives) and negatives[alarms] > -1.0:
-        alarms += 1
-    return missed, alarms
+def walk_at_k(positives, negatives, fewest, full, rows, counts, sums):
+    """Go on with labellings of k positives, one hit less at each step, until there are `fewest` or a piece is used up.
+
+    `positives` from the lowest on that may be missed, `negatives`, read from the end, from the highest on that takes its place.
+    Returns the number of steps, which used as many of each. A hit is worth 1/full.
+    """
+    steps = 0
+    while True:
+        value = (sums[GAINED] + sums[GAINED + 1]) / rows - counts[HITS] / full
+        if value > sums[BEST]:
+            sums[BEST], counts[BEST_HITS] = value, counts[HITS]
+            sums[AT_NEGATIVE], sums[AT_POSITIVE] = sums[LAST_NEGATIVE], sums[LAST_POSITIVE]
+        if counts[HITS] == fewest or steps == min(len(positives), len(negatives)):
+            return steps
+        positive, negative = positives[steps], negatives[len(negatives) - 1 - steps]
+        _add(sums, GAINED, negative)
+        _add(sums, GAINED, -positive)
+        sums[LAST_NEGATIVE], sums[LAST_POSITIVE] = negative, positive
+        counts[HITS] -= 1
+        steps += 1
 
 
 @kernel
-def flip(places, scores, coefficient, out, sums):
-    """out[i] = coefficient for the rows i in `places`; sums (total, rounding lost) += Σ coefficient·scores[i] over them."""
-    total, lost = sums[0], sums[1]
-    for i in places:
-        out[i] = coefficient
-        term = coefficient * scores[i]
-        added = total + term
-        lost += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
-        total = added
-    sums[0], sums[1] = total, lost
+def count_flips(scores, codes, thresholds, counts):
+    """counts[c] += rows of class c to flip for sure; counts[2 + c] += those at the threshold.
+
+    Positives (class 1) below thresholds[1] and negatives above thresholds[0].
+    """
+    for i in range(len(scores)):
+        c = np.uint64(codes[i])
+        if scores[i] == thresholds[c]:
+            counts[np.uint64(2) + c] += 1
+        elif (scores[i] < thresholds[c]) == (c == 1):
+            counts[c] += 1
+
+
+@kernel
+def flip(scores, codes, thresholds, ties, coefficient, out, sums):
+    """out[i] = coefficient for the negatives to flip, −coefficient for the positives, 0 for all others.
+
+    At the thresholds these are the first ties[c] of each class, which are counted down. sums (total, rounding lost) +=
+    Σ out[i]·scores[i].
+    """
+    for i in range(len(scores)):
+        c = np.uint64(codes[i])
+        out[i] = 0.0
+        if scores[i] == thresholds[c]:
+            flipped = ties[c] > 0
+            ties[c] -= flipped
+        else:
+            flipped = (scores[i] < thresholds[c]) == (c == 1)
+        if flipped:
+            out[i] = -coefficient if c == 1 else coefficient
+            _add(sums, 0, out[i] * scores[i])
+
+
+@kernel
+def _add(sums, at, term):
+    """Neumaier's step: (sums[at], sums[at + 1]) stands for their sum."""
+    total = sums[at]
+    added = total + term
+    sums[at + 1] += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
+    sums[at] = added

@@ -14,6 +14,8 @@ import numpy as np
 from streamcut.jit import kernel
 
 _FEW = 64  # rows: below it insertion is quicker than counting digits
+GUIDED = 4  # values in a bin of the guide to sorted ones, on average
+_SHORT = np.uint64(16)  # values: below it looking at all of them is quicker than bisection
 
 
 @kernel
@@ -169,6 +171,92 @@ def hinge_pairs(levels, starts, weights, scores, keys, order, spare_keys, spare_
 
 
 @kernel
+def fill_guide(values, low, scale, guide):
+    """Where to look in ascending `values`: those from `low` on are in bin ⌊(value − low)·scale⌋ or the last one, others in bin 0.
+
+    guide[b] (int32) becomes the place of the first value of bin b or later, its last entry the number of values.
+    """
+    bins, b = len(guide) - 1, 0
+    for i in range(len(values)):
+        last = _bin(values[i], low, scale, bins)
+        while b <= last:
+            guide[b] = i
+            b += 1
+    guide[b:] = len(values)
+
+
+@kernel
+def count_partners(scores, codes, lower, upper, partner, up_to, total, values, guide, origin, scale, out):
+    """The part in one range, with one level, of c⁻_i − c⁺_i of the rows, which is added to `out`; see `hinge_pairs`.
+
+    `values`, ascending, are the scores strictly between `lower` and `upper` of the `total` rows of level `partner`; `up_to` of
+    them have scores up to `lower`. Rows whose last active partner is in another range are left alone. Returns the number of
+    active pairs in which the partner is the lower one.
+    """
+    active = 0
+    for i in range(len(scores)):
+        s, level = scores[i], codes[i]
+        if level < partner:
+            if lower - s < 1.0 and not upper - s < 1.0:
+                out[i] += up_to + _above_margin(values, guide, origin, scale, s)
+        elif level > partner and not s - lower < 1.0 and s - upper < 1.0:
+            wins = total - up_to - _below_margin(values, guide, origin, scale, s)
+            out[i] -= wins
+            active += wins
+    return active
+
+
+@kernel
+def _above_margin(values, guide, origin, scale, s):
+    """Number of values v with v − s < 1."""
+    first, last = _bracket(guide, origin, scale, s, s + 1.0)
+    while last - first > _SHORT:
+        middle = (first + last) >> np.uint64(1)
+        if values[middle] - s < 1.0:
+            first = middle + np.uint64(1)
+        else:
+            last = middle
+    count = np.int64(first)
+    for t in range(first, last):
+        count += values[t] - s < 1.0
+    return count
+
+
+@kernel
+def _below_margin(values, guide, origin, scale, s):
+    """Number of values v with not s − v < 1."""
+    first, last = _bracket(guide, origin, scale, s, s - 1.0)
+    while last - first > _SHORT:
+        middle = (first + last) >> np.uint64(1)
+        if not s - values[middle] < 1.0:
+            first = middle + np.uint64(1)
+        else:
+            last = middle
+    count = np.int64(first)
+    for t in range(first, last):
+        count += not s - values[t] < 1.0
+    return count
+
+
+@kernel
+def _bracket(guide, origin, scale, s, at):
+    """Places between which the values pass `at` = s ± 1, which is rounded, as are differences from s: hence the allowance."""
+    bins = len(guide) - 1
+    allowance = 4e-16 * (1.0 + abs(s))
+    first = guide[np.uint64(_bin(at - allowance, origin, scale, bins))]
+    last = guide[np.uint64(_bin(at + allowance, origin, scale, bins) + 1)]
+    return np.uint64(first), np.uint64(last)
+
+
+@kernel
+def _bin(value, origin, scale, bins):
+    place = (value - origin) * scale
+    if not place > 0.0:
+        return 0
+    return bins - 1 if place >= bins else np.int64(place)
+
+
+@kernel
 def _insert(tree, level, size):
     """One more row of `level` in the Fenwick tree over `size` levels."""
     place = level + 1
@@ -186,19 +274,3 @@ def _below(tree, level):
         count += tree[place]
         place -= place & -place
     return count
-
-
-@kernel
-def between(z_b, z, k, out):
-    """out = z_b + k (z − z_b)."""
-    for i in range(len(z)):
-        out[i] = z_b[i] + k * (z[i] - z_b[i])
-
-
-@kernel
-def slope(coefficients, z_b, z, sums):
-    """sums (total, rounding lost) += Σ coefficients_i (z_i − z_b,i)."""
-    total, lost = sums[0], sums[1]
-    for i in range(len(z)):
-        total, lost = _add(total, lost, coefficients[i] * (z[i] - z_b[i]))
-    sums[0], sums[1] = total, lost

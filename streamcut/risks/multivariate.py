@@ -10,18 +10,20 @@ truth. Where k is another number the truth is not among them, and R no longer bo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.passes import multivariate
+from streamcut.risks.scores import Scores
 
 
 @dataclass(frozen=True, slots=True)
 class Multivariate:
-    """A global risk with one group; the code of a row is 1 for the label `positive`, 0 for every other.
+    """A risk of one group (OneGroupRisk); class 1 are the rows with the label `positive`, 0 all others.
 
     loss  "f1", "prbep", "prec@k", "rec@k" or "error"; `k` rows for the two that need it
     """
@@ -29,52 +31,142 @@ class Multivariate:
     loss: str
     positive: float
     k: int = 0
-    code_type: ClassVar[type] = np.int8
+    grouped: ClassVar[Literal[False]] = False
+    apart: ClassVar[bool] = True  # the walks along positives and negatives are at different scores
     coefficient_sum: ClassVar[float] = 1.0
-    room_bytes: ClassVar[int] = 48  # places before and after sorting, scores, their sums, and what a sort needs
+    classes: ClassVar[int] = 2
+    numbers: ClassVar[int] = 1
 
-    def encode(self, labels: np.ndarray, starts: np.ndarray, codes: np.ndarray) -> None:
+    def encode(self, labels: np.ndarray, codes: np.ndarray) -> None:
         codes[:] = labels == self.positive
 
-    def sizes(self, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """Number of positives times negatives."""
-        positives = np.count_nonzero(codes)
-        return np.array([positives * (len(codes) - positives)])
+    def evaluate(self, scores: Scores) -> tuple[float, float]:
+        worst = self._worst_for_errors(scores) if self.loss == "error" else self._worst(scores)
+        flipped = self._flip(scores, worst)
+        if worst.delta + flipped >= 0.0:
+            return worst.delta + flipped, worst.delta
+        self._flip(scores, _Table(0.0, np.zeros(2, np.int64), np.array([np.inf, -np.inf])))
+        return 0.0, 0.0  # no labelling with k positives is worse than the truth
 
-    def weights(self, sizes: np.ndarray) -> np.ndarray:
-        return np.ones(1)
+    def _flip(self, scores: Scores, table: _Table) -> float:
+        """Fill the coefficients by `table`; returns Σ coefficient·score. At a threshold the first rows are flipped."""
+        m = int(scores.counts.sum())
 
-    def evaluate(
-        self, codes: np.ndarray, starts: np.ndarray, weights: np.ndarray, scores: np.ndarray, out: np.ndarray
-    ) -> np.ndarray:
-        positives, negatives = np.flatnonzero(codes == 1), np.flatnonzero(codes == 0)
-        positives = positives[np.argsort(scores[positives], kind="stable")]
-        negatives = negatives[np.argsort(-scores[negatives], kind="stable")]
-        missed, alarms, delta = self._worst(scores[positives], scores[negatives])
-        sums = np.zeros((2, 2))
-        sums[:, 0] = delta
-        out[:] = 0.0
-        multivariate.flip(positives[:missed], scores, -1.0 / len(codes), out, sums[0])
-        multivariate.flip(negatives[:alarms], scores, 1.0 / len(codes), out, sums[0])
-        if sums[0].sum() < 0.0:  # no labelling with k positives is worse than the truth
-            out[:] = 0.0
-            sums[:] = 0.0
-        return sums
+        def count(first: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> tuple[int, np.ndarray]:
+            found = np.zeros(4, np.int64)
+            multivariate.count_flips(some, rows["code"], table.thresholds, found)
+            return first, found
 
-    def _worst(self, positives: np.ndarray, negatives: np.ndarray) -> tuple[int, int, float]:
-        """(missed, false alarms, Δ) of the labelling that is the maximum."""
-        P, m = len(positives), len(positives) + len(negatives)
-        if self.loss == "error":
-            missed, alarms = multivariate.worst_for_errors(positives, negatives)
-            return missed, alarms, (missed + alarms) / m
+        counts = list(scores.sweep(count))
+        left = table.flips - sum(found[:2] for _, found in counts)
+        ties = {}
+        for first, found in counts:
+            ties[first] = np.minimum(left, found[2:])
+            left = left - ties[first]
+
+        def flip(first: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> np.ndarray:
+            sums = np.zeros(2)
+            multivariate.flip(some, rows["code"], table.thresholds, ties[first], 1.0 / m, rows["c"], sums)
+            return sums
+
+        return math.fsum(value for sums in scores.sweep(flip) for value in sums)
+
+    def _worst_for_errors(self, scores: Scores) -> _Table:
+        """Each row by itself, a hinge."""
+        thresholds = np.array([-1.0, 1.0])
+
+        def count(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> np.ndarray:
+            found = np.zeros(4, np.int64)
+            multivariate.count_flips(some, rows["code"], thresholds, found)
+            return found
+
+        flips = sum(scores.sweep(count), np.zeros(4, np.int64))[:2]
+        return _Table(float(flips.sum() / scores.counts.sum()), flips, thresholds)
+
+    def _worst(self, scores: Scores) -> _Table:
+        P = int(scores.counts[1])
         if self.loss == "f1":
-            missed, alarms = multivariate.worst_for_f1(positives, negatives)
-            hits = P - missed
-            return missed, alarms, 1.0 - 2.0 * hits / (P + hits + alarms)
+            hits, alarms, thresholds = _walk_f1(scores)
+            return _Table(1.0 - 2.0 * hits / (P + hits + alarms), np.array([alarms, P - hits]), thresholds)
         k = P if self.loss == "prbep" else self.k
         full = float(P if self.loss == "rec@k" else k)
-        missed, alarms = multivariate.worst_at_k(positives, negatives, k, full)
-        return missed, alarms, 1.0 - (P - missed) / full
+        hits, thresholds = _walk_at_k(scores, k, full)
+        return _Table(1.0 - hits / full, np.array([k - hits, P - hits]), thresholds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A labelling: Δ, the numbers of flipped negatives and positives, and the scores up to which they are flipped."""
+
+    delta: float
+    flips: np.ndarray
+    thresholds: np.ndarray
+
+
+_NONE = np.empty(0)
+
+
+def _state() -> tuple[np.ndarray, np.ndarray]:
+    """`counts` and `sums` of a walk that has flipped nothing."""
+    counts, sums = np.zeros(4, np.int64), np.zeros(9)
+    sums[multivariate.BEST] = -np.inf
+    sums[[multivariate.AT_NEGATIVE, multivariate.LAST_NEGATIVE]] = np.inf
+    sums[[multivariate.AT_POSITIVE, multivariate.LAST_POSITIVE]] = -np.inf
+    return counts, sums
+
+
+def _thresholds(sums: np.ndarray) -> np.ndarray:
+    return sums[[multivariate.AT_NEGATIVE, multivariate.AT_POSITIVE]]
+
+
+def _walk_f1(scores: Scores) -> tuple[int, int, np.ndarray]:
+    """(hits, false alarms, thresholds) of the worst labelling for F₁."""
+    N, P = map(int, scores.counts)
+    counts, sums = _state()
+    highest, above = scores.stream(1, descending=True), scores.stream(0, descending=True)
+    positives = negatives = _NONE
+    while True:
+        i, j = multivariate.walk_f1(positives, negatives, P, N, counts, sums)
+        positives, negatives = positives[: len(positives) - i], negatives[: len(negatives) - j]
+        if len(negatives) == 0 and counts[multivariate.ALARMS] < N:
+            negatives = _NONE  # makes room for the next one
+            negatives = next(above)
+        elif counts[multivariate.HITS] < P:
+            positives = _NONE
+            positives = next(highest)
+        else:
+            break
+    if counts[multivariate.BEST_HITS] == P:
+        sums[multivariate.AT_POSITIVE] = -np.inf
+    return int(counts[multivariate.BEST_HITS]), int(counts[multivariate.BEST_ALARMS]), _thresholds(sums)
+
+
+def _walk_at_k(scores: Scores, k: int, full: float) -> tuple[int, np.ndarray]:
+    """(hits, thresholds) of the worst labelling with k positives, where a hit is worth 1/full."""
+    N, P = map(int, scores.counts)
+    counts, sums = _state()
+    most, fewest = min(P, k), max(0, k - N)
+    counts[multivariate.HITS] = most
+    lowest = scores.stream(1, descending=False, skip=max(P - most - 1, 0))
+    highest = scores.stream(0, descending=True, skip=max(k - most - 1, 0))
+    positives = negatives = _NONE
+    if most < P:  # the last of those that are missed in any case
+        positives = next(lowest)
+        sums[multivariate.LAST_POSITIVE], positives = positives[0], positives[1:]
+    if most < k:
+        negatives = next(highest)
+        sums[multivariate.LAST_NEGATIVE], negatives = negatives[-1], negatives[:-1]
+    while True:
+        steps = multivariate.walk_at_k(positives, negatives, fewest, full, float(N + P), counts, sums)
+        positives, negatives = positives[steps:], negatives[: len(negatives) - steps]
+        if counts[multivariate.HITS] == fewest:
+            return int(counts[multivariate.BEST_HITS]), _thresholds(sums)
+        if len(positives) == 0:
+            positives = _NONE
+            positives = next(lowest)
+        if len(negatives) == 0:
+            negatives = _NONE
+            negatives = next(highest)
 
 
 def rows_of(k: str, n_rows: int) -> int:

@@ -9,20 +9,23 @@ the area under the ROC curve. A constant feature cancels in every pair, so there
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from streamcut.errors import BadInputError
-from streamcut.passes import pairs
+from streamcut.errors import BadInputError, CorruptError
+from streamcut.passes import pairs, score_ranges
+from streamcut.risks.scores import Scores
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """A global risk whose groups are the queries; the code of a row is the number of its label among those of its query."""
+    """A GroupRisk whose groups are the queries; the code of a row is the number of its label among those of its query."""
 
     normalisation: str = "pairs"
+    grouped: ClassVar[Literal[True]] = True
     code_type: ClassVar[type] = np.int32
     coefficient_sum: ClassVar[float] = 2.0  # each pair gives its weight to both of its rows
     room_bytes: ClassVar[int] = 24  # two arrays of keys, two of places
@@ -48,6 +51,124 @@ class Pairs:
         sums = np.zeros((2, 2))
         pairs.hinge_pairs(codes, starts, weights, scores, *_sorting_room(starts), _tree(codes), out, sums)
         return sums
+
+
+_FEW = 4
+_WHOLE = 5  # scores, levels, counts, and what the sort takes
+
+
+@dataclass(frozen=True, slots=True)
+class PairsOfLevels:
+    """A risk of one group (OneGroupRisk) for few different labels, which are known: all of `labels`, ascending.
+
+    Sorted scores of each level are enough: a row finds the number of its active partners in each other level by bisection. That
+    is Joachims's sweeps over the levels, without row numbers that would have to be sorted too. With more than `FEW` levels one
+    sort and a Fenwick tree are quicker, where there is room for `numbers` float64 a row. Both count, and the rest is the same.
+    """
+
+    labels: tuple[float, ...]
+    normalisation: str = "pairs"  # with one group both are the same
+    grouped: ClassVar[Literal[False]] = False
+    apart: ClassVar[bool] = False
+    coefficient_sum: ClassVar[float] = 2.0
+    MOST: ClassVar[int] = 64  # with more, bisection in each of them takes too long
+
+    @property
+    def classes(self) -> int:
+        return len(self.labels)
+
+    @property
+    def numbers(self) -> int:
+        return _WHOLE if self.classes > _FEW else 1
+
+    def encode(self, labels: np.ndarray, codes: np.ndarray) -> None:
+        known = np.array(self.labels)
+        places = np.searchsorted(known, labels)
+        wrong = known[np.minimum(places, len(known) - 1)] != labels
+        if wrong.any():
+            label = labels[np.argmax(wrong)]
+            raise CorruptError(f"a row has label {label:g}, which the manifest does not know; see `streamcut check`")
+        codes[:] = places
+
+    def evaluate(self, scores: Scores) -> tuple[float, float]:
+        n = int(scores.counts.sum())
+        if scores.room >= self.numbers * n > n:
+            active, firsts = _count_by_tree(scores)
+        else:
+            active, firsts = _count_by_bisection(scores)
+        levels = scores.counts.tolist()
+        factor = 1.0 / (sum(count * sum(levels[:level]) for level, count in enumerate(levels)) or 1)
+        middle = float(np.median(firsts))  # Σ c = 0: a shift of the scores changes nothing but the rounding
+
+        def weigh(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> np.ndarray:
+            sums = np.zeros(2)
+            score_ranges.weigh(rows["c"], factor, some, middle, sums)
+            return sums
+
+        offset = factor * active
+        return math.fsum([offset, *(value for sums in scores.sweep(weigh) for value in sums)]), offset
+
+
+def _count_by_bisection(scores: Scores) -> tuple[int, list[float]]:
+    """c⁻ − c⁺ of each row as its coefficient; returns the number of active pairs, and some scores."""
+    levels = len(scores.counts)
+    up_to = np.zeros(levels, np.int64)  # rows of each level up to the range's lower bound
+    active, firsts = 0, []
+    for r in range(len(scores.inside)):
+        values, starts = scores.sorted_range(r)
+        bounds = float(scores.bounds[r]), float(scores.bounds[r + 1])
+        partners = [_Partners.sorted(values[starts[level] : starts[level + 1]]) for level in range(levels)]
+        known = list(zip(range(levels), up_to.tolist(), scores.counts.tolist(), strict=True))
+
+        def count(_: int, some: np.ndarray, rows: dict[str, np.ndarray], r=r, bounds=bounds, known=known, partners=partners):
+            if r == 0:
+                rows["c"][:] = 0.0
+            found = 0
+            for level, p in zip(known, partners, strict=True):
+                place = p.values, p.guide, p.origin, p.scale
+                found += pairs.count_partners(some, rows["code"], *bounds, *level, *place, rows["c"])
+            return found, some[0]
+
+        found = list(scores.sweep(count))
+        active += sum(one for one, _ in found)
+        firsts = [score for _, score in found]
+        up_to += scores.inside[r] + scores.ties[r]
+    return active, firsts
+
+
+@dataclass(frozen=True, slots=True)
+class _Partners:
+    """Ascending scores, and a guide to them (`fill_guide`)."""
+
+    values: np.ndarray
+    guide: np.ndarray
+    origin: float
+    scale: float
+
+    @classmethod
+    def sorted(cls, values: np.ndarray) -> _Partners:
+        guide = np.zeros(len(values) // pairs.GUIDED + 2, np.int32)
+        origin, scale = 0.0, 0.0
+        if len(values):
+            few = len(values) // 1000  # stray scores would leave too few bins for all others
+            origin, last = float(values[few]), float(values[-1 - few])
+            scale = (len(guide) - 1) / (last - origin) if last > origin else 0.0
+        scale = scale if math.isfinite(scale) else 0.0
+        pairs.fill_guide(values, origin, scale, guide)
+        return cls(values, guide, origin, scale)
+
+
+def _count_by_tree(scores: Scores) -> tuple[int, list[float]]:
+    """The same by one sort of all rows."""
+    whole, codes = scores.whole()
+    starts, counts, sums = np.array([0, len(whole)]), np.empty(len(whole)), np.zeros((2, 2))
+    pairs.hinge_pairs(codes, starts, np.ones(1), whole, *_sorting_room(starts), _tree(codes), counts, sums)
+
+    def keep(first: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> float:
+        rows["c"][:] = counts[first : first + len(some)]
+        return some[0]
+
+    return int(sums[1].sum()), list(scores.sweep(keep))
 
 
 def _sorting_room(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

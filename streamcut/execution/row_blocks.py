@@ -1,0 +1,60 @@
+"""Looks at the row state between two passes, a piece at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from streamcut.execution.row_state import Rows
+
+BLOCK_ROWS = 1 << 17
+
+
+class RowBlocks:
+    """Blocks of all rows, on `workers` threads. Where they begin depends on the data alone, so that sums of sums do, too.
+
+    rows  gives the row state as whole arrays; release  lets go of rows start:stop
+    """
+
+    def __init__(self, n_rows: int, rows: Callable[[], Rows], release: Callable[[int, int], None], workers: int = 1) -> None:
+        self.n_rows = n_rows
+        self.workers = workers
+        self._rows = rows
+        self._release = release
+
+    def map(self, work: Callable[[int, Rows], Any], bounds: Sequence[int] | np.ndarray | None = None) -> Iterator[Any]:
+        """What `work` makes of (first row, row state) of each block, in their order.
+
+        Block b is bounds[b]:bounds[b + 1], by default BLOCK_ROWS rows. Its pages are released afterwards.
+        """
+        if bounds is None:
+            bounds = [*range(0, self.n_rows, BLOCK_ROWS), self.n_rows]
+        arrays = self._rows()
+
+        def one(block: tuple[int, int]) -> Any:
+            start, stop = block
+            try:
+                return work(start, {name: array[start:stop] for name, array in arrays.items()})
+            finally:
+                self._release(start, stop)
+
+        yield from in_threads(one, list(pairwise(map(int, bounds))), self.workers)
+
+    def each(self, work: Callable[[int, Rows], Any]) -> None:
+        """The same for work that returns nothing."""
+        for _ in self.map(work):
+            pass
+
+
+def in_threads(work: Callable[[Any], Any], items: Sequence[Any], workers: int) -> Iterator[Any]:
+    """work(item) of each, in order."""
+    workers = min(workers, len(items))
+    if workers <= 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(workers, "rows") as pool:
+        yield from pool.map(work, items)

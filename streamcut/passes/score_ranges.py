@@ -1,0 +1,94 @@
+"""Scores of rows by where they lie: order statistics by the bits that order float64, and the scores between two bounds."""
+
+import numpy as np
+
+from streamcut.jit import kernel
+
+DIGIT = 11  # bits; the top digit has the 9 that are left
+
+
+@kernel
+def between(z_b, z, k, out):
+    """out = z_b + k (z − z_b)."""
+    for i in range(len(z)):
+        out[i] = z_b[i] + k * (z[i] - z_b[i])
+
+
+@kernel
+def slope(coefficients, z_b, z, sums):
+    """sums (total, rounding lost) += Σ coefficients_i (z_i − z_b,i)."""
+    total, lost = sums[0], sums[1]
+    for i in range(len(z)):
+        total, lost = _add(total, lost, coefficients[i] * (z[i] - z_b[i]))
+    sums[0], sums[1] = total, lost
+
+
+@kernel
+def weigh(coefficients, factor, scores, middle, sums):
+    """coefficients *= factor, in place; sums (total, rounding lost) += Σ coefficients_i (scores_i − middle)."""
+    total, lost = sums[0], sums[1]
+    for i in range(len(scores)):
+        coefficients[i] *= factor
+        total, lost = _add(total, lost, coefficients[i] * (scores[i] - middle))
+    sums[0], sums[1] = total, lost
+
+
+@kernel
+def _add(total, lost, term):
+    """Neumaier's step: (total, lost) stands for the sum total + lost."""
+    added = total + term
+    lost += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
+    return added, lost
+
+
+@kernel
+def count_digits(scores, prefixes, shift, counts):
+    """counts[p, digit] += scores whose key has prefixes[p] above the digit at bit `shift`, for sorted different prefixes.
+
+    The key of a score is the uint64 that orders as the scores do; −0.0 has that of 0.0.
+    """
+    sign = np.uint64(1) << np.uint64(63)
+    shift, mask = np.uint64(shift), np.uint64((1 << DIGIT) - 1)
+    for i in range(len(scores)):
+        bits = np.float64(scores[i] + 0.0).view(np.uint64)
+        digits = (~bits if bits & sign else bits | sign) >> shift
+        prefix = digits >> np.uint64(DIGIT)
+        for p in range(len(prefixes)):
+            if prefixes[p] == prefix:
+                counts[p, digits & mask] += 1
+                break
+
+
+@kernel
+def count_ranges(scores, codes, splitters, inside, ties):
+    """inside[r, code] += rows strictly between splitters r − 1 and r; ties[r, code] += rows at splitter r."""
+    for i in range(len(scores)):
+        low, high = 0, len(splitters)
+        while low < high:
+            middle = (low + high) // 2
+            if splitters[middle] < scores[i]:
+                low = middle + 1
+            else:
+                high = middle
+        if low < len(splitters) and splitters[low] == scores[i]:
+            ties[low, codes[i]] += 1
+        else:
+            inside[low, codes[i]] += 1
+
+
+@kernel
+def pick(scores, codes, lower, upper, ends, out):
+    """Fill `out` with the scores strictly between two bounds, those of code c in out[ends[c]:ends[c + 1]]."""
+    ends[:] = 0
+    for i in range(len(scores)):
+        if lower < scores[i] < upper:
+            ends[codes[i] + 1] += 1
+    for code in range(len(ends) - 1):
+        ends[code + 1] += ends[code]
+    for i in range(len(scores)):
+        if lower < scores[i] < upper:
+            out[ends[codes[i]]] = scores[i]
+            ends[codes[i]] += 1
+    for code in range(len(ends) - 1, 0, -1):
+        ends[code] = ends[code - 1]
+    ends[0] = 0
