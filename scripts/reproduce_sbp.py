@@ -10,7 +10,7 @@ smo      SMO against LIBSVM: dual objective and time at the same tolerance and c
 
 Times are processor time of one thread. Kernel evaluations are those of whole columns: a row that a step changes costs as many as
 there are training rows, for all methods but SMO, which computes what it needs. --quick takes the first 3,000 training rows.
-Writes PART.json, PART.md and, with --plot (needs matplotlib), figure2.svg to --out.
+Writes PART.json and PART.md, after each data set, and, with --plot (needs matplotlib), figure2.svg to --out.
 Data from STREAMCUT_DATA, default ../shared/data.
 """
 
@@ -58,10 +58,12 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     for part in options.parts or PARTS:
         compute, in_words = PARTS[part]
-        result = compute(options)
-        text = in_words(result)
-        (options.out / f"{part}.json").write_text(json.dumps(result, indent=1))
-        (options.out / f"{part}.md").write_text(text)
+        result, text = {}, ""
+        for name, entry in compute(options):
+            result[name] = entry
+            text = in_words(result)
+            (options.out / f"{part}.json").write_text(json.dumps(result, indent=1))
+            (options.out / f"{part}.md").write_text(text)
         print(text)
         if part == "curves" and options.plot:
             plot(result, options.out / "figure2.svg")

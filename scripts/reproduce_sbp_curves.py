@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,8 @@ from reproduce_sbp_tools import TABLE_2, Problem, gaussian, made, optimum, run
 from streamcut.solvers.kernel_rounds import Limits
 
 
-def curves(options) -> dict:
-    """Figure 2."""
-    result = {}
+def curves(options) -> Iterator[tuple[str, dict]]:
+    """Figure 2: what was found for each data set, as it comes."""
     for name in options.data or TABLE_2:
         problem = Problem(name, options.rows, options.test_rows)
         variance, C, theirs = TABLE_2[name][0]
@@ -42,8 +42,7 @@ def curves(options) -> dict:
                 "figures": {k: histories[0][-1][k] for k in ("norm", "mean_hinge") if k in histories[0][-1]},
             }
             print(name, method, entry["methods"][method]["last"], flush=True)
-        result[name] = entry
-    return result
+        yield name, entry
 
 
 def at(method: dict, evaluations: float) -> float:

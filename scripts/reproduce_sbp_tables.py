@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,9 +30,8 @@ LIBSVM_SETS = {
 MOST_ROWS = {"ijcnn1": 20_000, "mnist": 10_000}  # in the comparison with LIBSVM, where all take it too long
 
 
-def batches(options) -> dict:
+def batches(options) -> Iterator[tuple[str, dict]]:
     """Batches of rows on a store that is read again in every pass."""
-    result = {}
     for name in options.data or TABLE_2:
         problem = Problem(name, options.rows, options.test_rows)
         variance, C, _ = TABLE_2[name][0]
@@ -50,8 +50,7 @@ def batches(options) -> dict:
             history = run(solver, problem, kernel, Limits(evaluations=options.epochs_streamed * problem.m**2))
             entry["batches"][batch] = {**history[-1], "thread_seconds": time.thread_time() - started, "history": history}
             print(name, batch, history[-1]["error"], flush=True)
-        result[name] = entry
-    return result
+        yield name, entry
 
 
 def batches_in_words(result: dict) -> str:
@@ -96,9 +95,8 @@ def libsvm(problem: Problem, kernel: Kernel, C: float, cache: int) -> dict:
     return {"seconds": seconds, "alpha": alpha, "error": error}
 
 
-def with_bias(options) -> dict:
+def with_bias(options) -> Iterator[tuple[str, dict]]:
     """SBP and SMO against LIBSVM, with a bias."""
-    result = {}
     for name in [name for name in options.data or TABLE_2 if TABLE_2[name][1] is not None]:
         problem = Problem(name, options.rows, options.test_rows)
         variance, C, nu = TABLE_2[name][1]
@@ -113,8 +111,7 @@ def with_bias(options) -> dict:
             ),
         }
         print(name, {key: entry[key] for key in ("rows", "libsvm")}, entry["sbp"][-1], flush=True)
-        result[name] = entry
-    return result
+        yield name, entry
 
 
 def timed(solver, problem: Problem, kernel: Kernel, seconds: float) -> list[tuple[float, int, float]]:
@@ -160,9 +157,8 @@ def with_bias_in_words(result: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def against_libsvm(options) -> dict:
+def against_libsvm(options) -> Iterator[tuple[str, dict]]:
     """SMO and LIBSVM: dual objective and time, same tolerance, same cache, with bias."""
-    result = {}
     for name in [name for name in LIBSVM_SETS if options.data is None or name in options.data]:
         C, gamma = LIBSVM_SETS[name]
         problem = Problem(name, min(options.rows or 10**9, MOST_ROWS.get(name, 10**9)), 1000)
@@ -178,13 +174,13 @@ def against_libsvm(options) -> dict:
         other = problem.smo(kernel, C, bias=True, cache=8)
         other.alpha = theirs["alpha"]
         dual = other.certify().dual
-        result[name] = {
+        entry = {
             "rows": problem.m, "C": C, "gamma": gamma, "libsvm_seconds": theirs["seconds"], "seconds": seconds,
             "certified_seconds": certified, "libsvm_dual": dual, "dual": value.dual, "gap": value.gap / value.dual,
             "difference": (value.dual - dual) / dual, "evaluations": ours.evaluations, "steps": ours.steps,
         }  # fmt: skip
-        print(name, result[name], flush=True)
-    return result
+        print(name, entry, flush=True)
+        yield name, entry
 
 
 def against_libsvm_in_words(result: dict) -> str:
