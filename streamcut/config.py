@@ -167,8 +167,6 @@ class TrainOptions:
             raise UsageError(f"scheduler: {self.scheduler!r} is unknown; use one of {', '.join(SCHEDULERS)}, tcp://HOST:PORT")
         self._check_numbers()
         self._check_fit()
-        if self.distributed and self.row_cache not in ("auto", "0"):
-            raise UsageError(f"row_cache: {self.row_cache!r} is of no use on Dask, where no rows are cached; leave it out")
         if self.chosen_solver == "bundle-dca" and self.max_cuts is not None and self.max_cuts < 4:
             raise UsageError(f"max_cuts: bundle-dca adds two cuts a pass and needs room for 4, not {self.max_cuts}")
         if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):

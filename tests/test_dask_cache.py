@@ -138,19 +138,19 @@ def test_when_all_workers_die_in_sweeps_the_checkpoint_is_good(stores, on_thread
 
 def test_the_caches_of_all_processes_are_within_the_memory(tmp_path):
     store = tmp_path / "text.zarr"
-    made = ["--kind", "text", "--rows", "200000", "--features", "5000", "--shard-nnz", str(1 << 17)]
+    made = ["--kind", "text", "--rows", "100000", "--features", "5000", "--shard-nnz", str(1 << 17)]
     assert subprocess.run([sys.executable, ROOT / "scripts" / "make_data.py", store, *made], capture_output=True).returncode == 0
     asked = ["--scheduler", "local-cluster", "--workers", "2", "--lanes", "2", "--max-passes", "2", "--sweeps", "3", "--json"]
     refused = train(open_dataset(store), tmp_path / "m.npz", *asked, "--memory", "1MB")
     assert refused.returncode == ExitCode.MEMORY, refused.stderr
     minimum = memory_limit(re.search(r"at least (\d+MB)", refused.stderr)[1])
-    for room in (0, 20 * 10**6):
-        done = train(open_dataset(store), tmp_path / "m.npz", *asked, "--memory", f"{minimum + room}B", "--force")
-        assert done.returncode == 0, done.stderr
-        result = json.loads(done.stdout.splitlines()[-1])
-        assert result["peak"] <= result["planned"] <= result["budget"] == minimum + room
-        cached = int(load_model(str(tmp_path / "m.npz")).parameters["row_cache"].removesuffix("B"))
-        assert 0.5 * room <= cached <= 0.02 * minimum + room
+    room = 10**7  # a third of what they would like
+    done = train(open_dataset(store), tmp_path / "m.npz", *asked, "--memory", f"{minimum + room}B", "--force")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["peak"] <= result["planned"] <= result["budget"] == minimum + room
+    cached = int(load_model(str(tmp_path / "m.npz")).parameters["row_cache"].removesuffix("B"))
+    assert 0.5 * room <= cached <= 0.02 * minimum + room
 
 
 # --- the plan and the parts -----------------------------------------------------------------------------------------------------
