@@ -119,6 +119,7 @@ class StochasticBatchPerceptron:
         self._batch = batch
         self.random = random
         self._levels = WaterLevel(responses.signs, bias=bias)
+        self._own = {wanted: np.flatnonzero(responses.signs == wanted) for wanted in (_POSITIVE, _NEGATIVE)} if bias else {}
         self._largest = float(responses.diagonal.max())
         self._square = 0.0  # ‖w‖²
         self._level: Level | None = None
@@ -211,7 +212,7 @@ class StochasticBatchPerceptron:
         """Distinct rows, increasing: up to `batch`, the same number of each class with a bias (a coin decides about the last)."""
         if not self._levels.two:
             return np.sort(self._some(np.arange(len(c)), c, level.positive, level.covered, self._batch))
-        signs, half, odd = self.responses.signs, self._batch // 2, self._batch % 2
+        half, odd = self._batch // 2, self._batch % 2
         first = int(self.random.integers(2)) if odd else 0
         drawn = []
         for wanted, surface, count in (
@@ -220,7 +221,7 @@ class StochasticBatchPerceptron:
         ):
             if count == 0:
                 continue
-            (own,) = np.nonzero(signs == wanted)
+            own = self._own[wanted]
             drawn.append(self._some(own, c[own], surface, level.covered, count))
         return np.sort(np.concatenate(drawn))
 
