@@ -8,7 +8,9 @@ import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -21,12 +23,13 @@ import streamcut
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.io.memory import MemoryDataset
-from streamcut.models.files import load_model, plain
+from streamcut.models.files import load_model, plain, save_model
 from streamcut.reports import facts
 from streamcut.reports.drawing import save
 from streamcut.reports.page import Report
 from streamcut.reports.plots import convergence_plots, separation_plots
 from streamcut.training import train
+from streamcut.units import format_bytes
 
 
 def arrays(classes: int = 2, seed: int = 0, n: int = 500):
@@ -180,7 +183,7 @@ def test_the_greatest_weights():
 )
 def test_the_command_trains_the_same_model(options, stores, tmp_path, run):
     model = train(stores[0], **options)
-    words = shlex.split(facts.command(model, stores[0], tmp_path / "again.npz"))
+    words = shlex.split(facts.command(model, tmp_path / "again.npz"))
     assert words[:2] == ["streamcut", "train"]
     assert run(*words[1:], "--quiet")[0] == 0
     again = load_model(tmp_path / "again.npz")
@@ -272,3 +275,39 @@ def test_without_matplotlib_it_says_what_to_install(stores, tmp_path):
     assert done.returncode == 2
     assert "pip install 'streamcut[plots]'" in done.stderr
     assert not (tmp_path / "m.npz").exists(), "nothing was trained in vain"
+
+
+def test_the_plan_adds_up_and_stands_next_to_the_peak(stores, tmp_path, run):
+    model = train(stores[0], solver="ocas")
+    plan = model.resources["plan"]
+    assert sum(size for _, size in plan) == model.resources["planned"]
+    html = Report(model).html()
+    for what, size in plan:
+        assert size == 0 or f"<td>{escape(what)}</td><td>{format_bytes(size)}</td>" in html
+    assert f"<td>measured peak</td><td>{format_bytes(model.resources['peak'])}</td>" in html
+    save_model(model, tmp_path / "m.npz")
+    code, out, _ = run("info", tmp_path / "m.npz", "--json")
+    assert code == 0
+    assert json.loads(out)["resources"] == plain(model.resources)
+    _, out, _ = run("info", tmp_path / "m.npz")
+    assert all(what in out for what, _ in plan)
+
+
+def test_a_model_knows_where_its_data_were(stores, tmp_path, run, monkeypatch):
+    data = Path(stores[0])
+    monkeypatch.chdir(data.parent)
+    assert run("train", data.name, "--model", tmp_path / "m.npz", "--quiet", "--report", tmp_path / "m.html")[0] == 0
+    assert f"streamcut train {data.name} --model" in (tmp_path / "m.html").read_text(), "as it was given"
+    assert load_model(tmp_path / "m.npz").parameters["data"] == data.name
+    code, out, _ = run("verify", tmp_path / "m.npz", "--json")
+    assert code == 0
+    assert json.loads(out)["same_data"]
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("verify", tmp_path / "m.npz")
+    assert code == 4
+    assert f"{data.name}: no such file" in err
+    save_model(train(MemoryDataset(*arrays())), tmp_path / "arrays.npz")
+    code, _, err = run("verify", tmp_path / "arrays.npz")
+    assert code == 2
+    assert "arrays in memory" in err
+    assert facts.command(load_model(tmp_path / "arrays.npz")).startswith("streamcut train DATA")

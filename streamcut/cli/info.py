@@ -38,6 +38,8 @@ def command(path: str, as_json: bool) -> None:
     else:
         for name, value in shown.items():
             click.echo(f"{name.replace('_', ' '):<18} {number(value)}")
+        for what, size in record.get("resources", {}).get("plan", []):
+            click.echo(f"  {what:<58} {format_bytes(size):>8}")
 
 
 def describe(manifest: Any, path: str) -> dict[str, Any]:
@@ -84,7 +86,9 @@ def _model_for_people(record: dict[str, Any]) -> dict[str, Any]:
     if isinstance(shown.get("kernel"), dict):
         kernel = dict(shown["kernel"])
         shown["kernel"] = ", ".join([kernel.pop("name"), *(f"{name} {number(value)}" for name, value in kernel.items())])
-    for name in ("budget", "planned", "peak"):
+    if "data" in record["parameters"]:
+        shown["trained on"] = record["parameters"]["data"]
+    for name in ("budget", "peak", "planned"):  # the lines of the plan follow
         if name in record["resources"]:
             shown[f"memory {name}"] = format_bytes(record["resources"][name])
     return shown

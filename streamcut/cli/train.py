@@ -133,9 +133,10 @@ def command(
             if Path(folder).exists() and not any(Path(folder).iterdir()):
                 Path(folder).rmdir()
     if report is not None:
-        _report(model, report, validation, data, model_path)
+        _report(model, report, validation, model_path)
     if as_json:
-        print_json({"event": "result", "model": model_path, **plain({**model.result(), **model.resources})})
+        memory = {name: model.resources[name] for name in ("budget", "planned", "peak")}
+        print_json({"event": "result", "model": model_path, **plain({**model.result(), **memory})})
     elif not quiet:
         note(model.in_words())
         note(f"Model written to {model_path}.")
@@ -147,10 +148,10 @@ def command(
         raise NotConvergedError(f"not converged ({model.stop_reason}); the model in {model_path} is the best so far")
 
 
-def _report(model: Model, path: str, validation: str | None, data: str, model_path: str) -> None:
+def _report(model: Model, path: str, validation: str | None, model_path: str) -> None:
     from streamcut.reports.page import Report
 
-    Report(model, data=validation, trained_on=data, path=model_path).write(path)
+    Report(model, data=validation, path=model_path).write(path)
 
 
 class _Path:

@@ -22,9 +22,9 @@ class Model(ABC):
     """Scores rows; remembers its training.
 
     task         "binary", "multiclass", …; solver: what trained it
-    history      one dict an iteration; parameters: what training was called with (JSON types)
+    history      one dict an iteration; parameters: what training was called with (JSON types), `data` among it if that is stored
     fingerprint  of the training data (Manifest.fingerprint)
-    resources    bytes of memory: budget, planned, peak (of the process that trained)
+    resources    bytes of memory: budget, planned, peak (of the process that trained), and `plan`, (what, bytes) that add up
     sigmoid      probabilities from scores, None unless they were fitted (streamcut.calibration)
     """
 
@@ -33,7 +33,7 @@ class Model(ABC):
     history: list[dict[str, Any]] = field(default_factory=list)
     parameters: dict[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
-    resources: dict[str, int] = field(default_factory=dict)
+    resources: dict[str, Any] = field(default_factory=dict)
     sigmoid: Sigmoid | None = None
 
     kind: ClassVar[str]  # what a model file calls the class

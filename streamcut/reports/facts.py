@@ -18,9 +18,9 @@ _SECONDS = ("max_time", "deadline")
 MOST_CLASSES = 20
 
 
-def command(model: Model, data: str | None = None, path: str | os.PathLike | None = None) -> str:
-    """The command line that trains `model` again; DATA stands for a data set that is not known."""
-    words = ["streamcut", "train", data or "DATA", "--model", os.fspath(path or "m.npz")]
+def command(model: Model, path: str | os.PathLike | None = None) -> str:
+    """The command line that trains `model` again; DATA stands for data that were in memory."""
+    words = ["streamcut", "train", model.parameters.get("data", "DATA"), "--model", os.fspath(path or "m.npz")]
     asked = {**model.parameters, "solver": model.solver}  # what "auto" stands for may change
     for name, field in TrainOptions.__dataclass_fields__.items():
         value = asked.get(name, field.default)
@@ -36,21 +36,17 @@ def command(model: Model, data: str | None = None, path: str | os.PathLike | Non
 def traffic(model: Model) -> dict[str, float]:
     """Totals of training, and what they are for a pass and for a second; empty when the solver does not record them."""
     last = model.history[-1] if model.history else {}
-    if "bytes_computed" not in last:
+    recorded = [kind for kind in ("read", "computed") if f"bytes_{kind}" in last]
+    if not recorded:
         return {}
-    passes, seconds = max(last["passes"], 1), max(last["seconds"], 1e-9)
-    return {
-        "passes": last["passes"],
-        "seconds": last["seconds"],
-        "rows": last["rows"],
-        "bytes_read": last["bytes_read"],
-        "bytes_computed": last["bytes_computed"],
-        "bytes_read_per_pass": last["bytes_read"] / passes,
-        "bytes_computed_per_pass": last["bytes_computed"] / passes,
-        "seconds_per_pass": last["seconds"] / passes,
-        "GB_per_second_read": last["bytes_read"] / seconds / 1e9,
-        "GB_per_second_computed": last["bytes_computed"] / seconds / 1e9,
-    }
+    passes, seconds = last.get("passes", last.get("epoch")), max(last["seconds"], 1e-9)
+    found = {"passes": passes, "seconds": last["seconds"], "seconds_per_pass": last["seconds"] / max(passes, 1)}
+    found |= {"rows": last["rows"]} if "rows" in last else {}
+    for kind in recorded:
+        size = last[f"bytes_{kind}"]
+        found[f"bytes_{kind}"], found[f"bytes_{kind}_per_pass"] = size, size / max(passes, 1)
+        found[f"GB_per_second_{kind}"] = size / seconds / 1e9
+    return found
 
 
 def top_features(model: Model, names: list[str] | None, count: int = 20) -> dict[str, list[tuple[str, float]]]:

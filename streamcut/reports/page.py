@@ -43,7 +43,7 @@ figure { margin: 0; } figure svg { width: 100%; height: auto; } .wide { overflow
 .bar { background: var(--soft); height: .8rem; border-radius: 3px; overflow: hidden; min-width: 10rem; }
 .bar i { display: block; height: 100%; background: var(--accent); }
 .memory { display: grid; grid-template-columns: max-content 1fr max-content; gap: .4rem 1rem; max-width: 40rem; }
-.memory { align-items: center; }
+.memory { align-items: center; } h3.next { margin-top: 1.5rem; }
 """
 _CAPTIONS = {
     "objective": "Objective and bound", "gap": "Gap", "averages": "Objective", "accuracy": "Accuracy", "loss": "Loss",
@@ -57,7 +57,7 @@ class Report:
 
     data        a store (path or opened) that it is measured on
     vocabulary  file with the name of each feature on a line of its own
-    trained_on, path   data and model file, for the command that trains it again
+    path        the model file, for the command that trains it again
 
     Raises UsageError without matplotlib, BadInputError for labels and features that the model does not know.
     """
@@ -68,12 +68,11 @@ class Report:
         *,
         data: Any = None,
         vocabulary: str | os.PathLike | None = None,
-        trained_on: str | None = None,
         path: str | os.PathLike | None = None,
     ) -> None:
         needs_matplotlib()
         self.model, self.title = model, f"{model.task} model by {model.solver}"
-        self.command = facts.command(model, trained_on, path)
+        self.command = facts.command(model, path)
         self.traffic = facts.traffic(model)
         names = None if vocabulary is None else facts.vocabulary(vocabulary, model.n_features)
         self.features = facts.top_features(model, names)
@@ -152,14 +151,18 @@ class Report:
         sizes = self.model.resources
         if not sizes:
             return ""
-        most = max(sizes.values())
+        totals = {"allowed": sizes["budget"], "planned": sizes["planned"], "measured peak": sizes["peak"]}
+        most = max(totals.values())
         bars = "".join(
-            f'<span>{name}</span><div class="bar"><i style="width:{100 * sizes[key] / most:.1f}%"></i></div>'
-            f"<span>{format_bytes(sizes[key])}</span>"
-            for key, name in (("budget", "allowed"), ("planned", "planned"), ("peak", "measured peak"))
-            if key in sizes
+            f'<span>{name}</span><div class="bar"><i style="width:{100 * size / most:.1f}%"></i></div>'
+            f"<span>{format_bytes(size)}</span>"
+            for name, size in totals.items()
         )
-        return f'<h2>Memory</h2><div class="memory">{bars}</div>'
+        lines = {
+            **{what: format_bytes(size) for what, size in sizes.get("plan", []) if size},
+            **{name: format_bytes(totals[name]) for name in ("planned", "measured peak")},
+        }
+        return f'<h2>Memory</h2><div class="memory">{bars}</div><h3 class="next">What was planned</h3>{_table(lines)}'
 
     def _weights(self) -> str:
         if not self.features:

@@ -14,6 +14,7 @@ from streamcut.prediction import scored_chunks
 from streamcut.reports.drawing import BLUE, GREY, ORANGE, legend, new_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _X = (("passes", "passes over the data"), ("epoch", "epochs"), ("looks", "rows drawn"), ("seconds", "seconds"))
@@ -44,7 +45,7 @@ def convergence_plots(history: Sequence[dict[str, Any]]) -> dict[str, Figure]:
             drawn = [each for each in drawn if len(each[1]) > 1]
             if not drawn:
                 continue
-            figure, axes = new_figure(label, ylabel)
+            figure, axes = _work_axes((field, label), ylabel)
             for (_, text, colour), x, y in drawn:
                 axes.plot(x, y, color=colour, label=text)
             if len(drawn) > 1:
@@ -54,7 +55,7 @@ def convergence_plots(history: Sequence[dict[str, Any]]) -> dict[str, Figure]:
             found[f"{name}_by_{field}"] = figure
         x, gap = _series(history, field, "gap")
         if len(x) > 1 and (gap > 0).any():
-            figure, axes = new_figure(label, "gap (objective − lower bound)")
+            figure, axes = _work_axes((field, label), "gap (objective − lower bound)")
             axes.semilogy(x[gap > 0], gap[gap > 0], color=BLUE, label="gap")
             x, allowed = _series(history, field, "allowed_gap")
             if (allowed > 0).any():
@@ -64,15 +65,26 @@ def convergence_plots(history: Sequence[dict[str, Any]]) -> dict[str, Figure]:
     return found
 
 
+def _work_axes(x: tuple[str, str], ylabel: str) -> tuple[Figure, Axes]:
+    """A figure over (field of the history, label); passes are whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axes = new_figure(x[1], ylabel)
+    if x[0] == "passes":
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure, axes
+
+
 def traffic_plot(history: Sequence[dict[str, Any]]) -> Figure | None:
     """GB/s from storage and through the kernels in each step of the history, None when it was not recorded."""
     if len(history) < 2 or "bytes_computed" not in history[-1]:
         return None
-    figure, axes = new_figure("passes over the data", "GB/s")
+    x = next(each for each in _X if each[0] in history[-1])
+    figure, axes = _work_axes(x, "GB/s")
     steps = [(a, b) for a, b in pairwise(history) if b["seconds"] > a["seconds"]]
     for field, text, colour in (("bytes_computed", "rows gone through", BLUE), ("bytes_read", "read from storage", ORANGE)):
         rates = [(b[field] - a[field]) / (b["seconds"] - a["seconds"]) / 1e9 for a, b in steps]
-        axes.plot([b["passes"] for _, b in steps], rates, color=colour, label=text)
+        axes.plot([b[x[0]] for _, b in steps], rates, color=colour, label=text)
     axes.set_ylim(bottom=0)
     legend(axes)
     return figure

@@ -42,6 +42,7 @@ class Epoch:
     dual          Σ α − ½‖w‖² with the w of the budgeted model; None for BSGD, and where α of an earlier training are unknown
     maintained    share of the steps that were followed by budget maintenance
     degradation   Σ of the squared distances that maintenance moved w
+    bytes_read, bytes_computed   decoded from storage, and of all rows that were met
     validation    accuracy on validation rows, None without any
     """
 
@@ -58,6 +59,7 @@ class Epoch:
     degradation: float
     kernel_evaluations: int
     bytes_read: int
+    bytes_computed: int
     validation: float | None
 
     def columns(self) -> dict[str, str]:
@@ -345,6 +347,7 @@ class Training:
             degradation=float(sums[passes.DEGRADATION]),
             kernel_evaluations=int(counts[passes.EVALUATIONS]),
             bytes_read=self.epochs.traffic.bytes_read,
+            bytes_computed=self.epochs.traffic.bytes_computed,
             validation=None if self.measure is None else self.measure(now),
         )
 
