@@ -7,7 +7,7 @@ needs data fills them anew; what those after it do follows from what they are gi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,7 +51,10 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class RecallPass:
-    """Fill the cache of a lane again as `filling` did; `cached` (rows of the lane) tells which rows it took."""
+    """Fill the cache of a lane again as `filling` did, whose limits are infinite now, by the rows that it took.
+
+    cached  which of the lane's rows they are; first_row: of the lane
+    """
 
     filling: FillingPass
     cached: np.ndarray
@@ -63,8 +66,7 @@ class RecallPass:
         return Recalled()
 
     def enter(self, recalled: Recalled, first_row: int) -> None:
-        recalled.cache = self.filling.caches[first_row]
-        recalled.cache.begin(np.inf)
+        self.filling.enter(recalled, first_row)
 
     def visit(self, recalled: Recalled, rows: Rows, chunk: Chunk | None) -> None:
         assert chunk is not None
@@ -82,17 +84,17 @@ class RecallPass:
 
 @dataclass(slots=True)
 class Step:
-    """What one sweep over the cached rows of some lanes did: Δw and C Σ u Δf."""
+    """What one sweep over the cached rows of some lanes did: Δw and C Σ u Δf, for several problems at once (A)."""
 
     delta: np.ndarray
-    gain: float = 0.0
+    gain: Any = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class SweepPass:
     """Every lane sweeps its cached rows once, all from the same w; the data is not read. `number` counts from 0 after a pass.
 
-    theta  the part of the sweep before that was taken
+    theta  the part of the sweep before that was taken, (A) for several problems
     """
 
     caches: Mapping[int, RowCache]
@@ -101,7 +103,7 @@ class SweepPass:
     bias: float
     seed: int
     number: int
-    theta: float
+    theta: Any
     needs_data: ClassVar[bool] = False
     alignment: ClassVar[int] = 1
     row_arrays: ClassVar[tuple[str, ...]] = ()
@@ -120,43 +122,41 @@ class SweepPass:
         step.delta -= self.w
 
     def merge(self, total: Step, part: Step) -> Step:
-        vectors.add(total.delta, part.delta)
-        total.gain += part.gain
+        vectors.add(total.delta.reshape(-1), part.delta.reshape(-1))
+        total.gain = total.gain + part.gain
         return total
 
 
 @dataclass(slots=True)
 class Change:
-    """What the shares of cached rows change in the cut of the ascent, and in its Σ u f: the second of `cuts`, of `b` (2).
-
-    `cache` and `at`, its next row, while in a lane.
-    """
+    """What the shares of cached rows change in `cuts` and their Σ u f, `b`; `cache` and `at`, its next row, while in a lane."""
 
     cuts: np.ndarray
-    b: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    b: np.ndarray
     cache: RowCache | None = None
     at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class SettlePass:
-    """Cached rows take their shares home to column `slot` of their codes; the data is not read. `shape` is that of a cut.
+    """Cached rows take their shares home to column `slot` of their codes; the data is not read.
 
-    theta  the part of the last sweep that was taken
+    shapes  of the cuts and their Σ u f
+    theta   the part of the last sweep that was taken, (A) for several problems
     """
 
     caches: Mapping[int, RowCache]
-    slot: int
+    slot: Any
     bias: float
     grids: tuple[float, float]
-    shape: tuple[int, ...]
-    theta: float
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    theta: Any
     needs_data: ClassVar[bool] = False
     alignment: ClassVar[int] = 1
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
     def begin(self) -> Change:
-        return Change(np.zeros((2, *self.shape)))  # the first is never touched, and takes no memory
+        return Change(np.zeros(self.shapes[0]), np.zeros(self.shapes[1]))
 
     def enter(self, change: Change, first_row: int) -> None:
         change.cache, change.at = self.caches[first_row], first_row
@@ -169,7 +169,7 @@ class SettlePass:
         change.at += len(codes)
 
     def finish(self, change: Change, rows: Rows, first_row: int) -> None:
-        change.cuts, change.cache = change.cuts[1:], None
+        change.cache = None
 
     def merge(self, total: Change, part: Change) -> Change:
         vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))

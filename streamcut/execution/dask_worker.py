@@ -140,7 +140,8 @@ def _catch_up(runner: Runner, job: Job, lane: int, slot: Slot) -> None:
     for place in job.past[len(slot.seen) :]:
         work: Any = replace(_read(place).work, caches={start: slot.cache})  # type: ignore[type-var]
         if work.needs_data:
-            work = RecallPass(work, job.rows.read(CACHED, lane, stop - start), start)
+            filling = replace(work, limits={start: np.inf})
+            work = RecallPass(filling, job.rows.read(CACHED, lane, stop - start), start)
         _run(runner, job, lane, work)
         slot.seen += (place,)
 

@@ -11,6 +11,7 @@ from streamcut.bundle.bundle import Merge
 from streamcut.execution.cache_passes import SettlePass, SweepPass
 from streamcut.execution.dual_passes import Ascent, DualPass, MergePass
 from streamcut.execution.joined_rows import joined_bytes
+from streamcut.execution.linear_passes import Grids
 from streamcut.execution.oracle import Cut, DecomposableOracle, LinearOracle
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.runner import Pass, PassRunner
@@ -95,11 +96,7 @@ class DualAscent(DecomposableOracle):
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
         common = self._runner, self._caches
         theta = sweep_caches(*common, sums.w, self.C, self._bias, self.passes, self._sweeps, ascent.enough)
-        grids = self._grids.vector, self._grids.weight
-        work = SettlePass(self._caches, ascent.dual, self._bias, grids, sums.cuts.shape[1:], theta)
-        change, _ = self._runner.run(work)
-        vectors.add(sums.cuts[1].reshape(-1), change.cuts.reshape(-1))
-        sums.b += change.b
+        settle(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)
 
 
 class DualOracle(DualAscent, LinearOracle):
@@ -120,6 +117,16 @@ class DualOracle(DualAscent, LinearOracle):
 
     def _pass(self, *now: Any) -> DualPass:
         return DualPass(self._risk, self._grids, self.C, self._bias, *now)
+
+
+def settle(
+    runner: PassRunner, caches: Mapping[int, RowCache], sums: Any, slot: Any, bias: float, grids: Grids, theta: Any
+) -> None:
+    """Cached rows take their shares home, which changes `sums.cuts` and `sums.b`; see SettlePass."""
+    shapes = sums.cuts.shape, sums.b.shape
+    change, _ = runner.run(SettlePass(caches, slot, bias, (grids.vector, grids.weight), shapes, theta))
+    vectors.add(sums.cuts.reshape(-1), change.cuts.reshape(-1))
+    sums.b += change.b
 
 
 def sweep_caches(

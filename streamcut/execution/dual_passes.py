@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -117,7 +117,9 @@ class DualPass(FillingPass):
 
         cache.fill(offered, chunk.n_rows)
 
-    def _csr(self, rows: Rows, chunk: Chunk) -> Any:
+    def _csr(
+        self, rows: Rows, chunk: Chunk
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray, float, np.ndarray | None]:
         return chunk.indptr, chunk.indices, chunk.data, chunk.y, self.risk.positive, rows.get("u")
 
     def merge(self, total: DualSums, part: DualSums) -> DualSums:

@@ -23,9 +23,13 @@ class RestCache(RowCache):
 
     def __init__(self, size: CacheSize, classes: int) -> None:
         super().__init__(size)
+        self._classes = classes
         self._goal = np.empty(size.rows, np.int64)
         self._room = np.empty((2, size.rows * classes)), np.empty(size.rows * classes, np.bool_)
         self.serve(np.arange(classes))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.size, self._classes)
 
     def serve(self, active: np.ndarray) -> None:
         """From now on the classes are `active`; the cache must be empty."""

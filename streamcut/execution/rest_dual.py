@@ -7,7 +7,7 @@ the cut's slot in the class's bundle (streamcut.passes.rest_dual).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,13 +15,15 @@ import numpy as np
 from streamcut.bundle.bundle import Merge
 from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
+from streamcut.execution.cache_passes import FillingPass, Step, SweepPass
+from streamcut.execution.dual_oracle import settle
 from streamcut.execution.joined_rows import joined_bytes
 from streamcut.execution.linear_passes import Grids, RowPass
 from streamcut.execution.multiclass_passes import targets
 from streamcut.execution.oracle import Cut
 from streamcut.execution.rest_cache import RestCache
 from streamcut.execution.rest_oracle import RestOracle, by_class, side_by_side
-from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
@@ -74,6 +76,8 @@ class RestDualSums:
     cuts: np.ndarray
     b: np.ndarray
     weight: float = 0.0
+    limits: dict[int, float] = field(default_factory=dict)
+    cache: RowCache | None = None
 
 
 class RestDualOracle(RestOracle):
@@ -99,7 +103,7 @@ class RestDualOracle(RestOracle):
         self._caches: dict[int, RestCache] = {}
         if size is not None and sweeps > 0:
             self._caches = {start: RestCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
-        self._limits = [np.inf] * len(self._caches)  # of the last whole pass: one that is broken off leaves nothing behind
+        self._limits = dict.fromkeys(self._caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
         self._group, self._sweeps = group_rows(runner.feed.data.manifest.statistics), sweeps
         self._last = np.full((2, risk.classes), -1)  # slots of the cuts of each class whose sums are known
         self._sums: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # of the last pass: classes, cuts, their Σ u f
@@ -113,9 +117,6 @@ class RestDualOracle(RestOracle):
         `mixtures` (cuts,) are of the shares that each w is made of, `slots` (2, A) those of the cuts. Each cut is summed from its
         shares alone, whose bounds the kernels keep: valid whatever rows remembered. `first` sets `total_weight`.
         """
-        for cache, limit in zip(self._caches.values(), self._limits, strict=True):
-            cache.begin(limit)
-            cache.serve(self.active)
         mixture = np.zeros((len(mixtures[0]), self._risk.classes))
         mixture[:, self.active] = np.stack(mixtures, axis=1)
         overwritten = (self._last[:, None, self.active] == slots).any(axis=(0, 1))
@@ -125,12 +126,13 @@ class RestDualOracle(RestOracle):
         rng = np.random.default_rng(self.passes)
         order, places = rng.permutation(self._group), rng.permutation(_BATCH)
         common = self._risk, self._grids, self.C, self._bias
-        sums = self._read(RestDualPass(*common, ascent, order, places, self._caches, self._runner.lanes.bounds, first))
+        sums = self._read(RestDualPass(*common, ascent, order, places, self._caches, self._limits, first))
         if self._sums is not None:
             self._go_on_from_last(last, sums)
         if first:
             self.total_weight = sums.weight
         if self._caches:
+            self._limits = sums.limits
             self._sweep(ascent, sums)
         self._last[:, self.active] = slots
         self._sums = self.active, sums.cuts, sums.b
@@ -149,12 +151,12 @@ class RestDualOracle(RestOracle):
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        return {**numbers, "cache_limits": self._limits}, arrays
+        return {**numbers, "cache_limits": list(self._limits.values())}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
         super().restore(numbers, fill)
         self._last[:] = -1
-        self._limits = numbers["cache_limits"]
+        self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))
 
     def _go_on_from_last(self, last: np.ndarray, sums: RestDualSums) -> None:
         """Add the last pass's sums to `sums`, which are the differences to them where `last` says so."""
@@ -171,30 +173,24 @@ class RestDualOracle(RestOracle):
         A class ends when a sweep brings it no more than `enough` (streamcut.execution.dual_oracle.sweep_caches).
         """
         assert sums.w is not None
-        products, at_work = np.empty((2, len(ascent.active))), np.arange(len(ascent.active))
+        A = len(ascent.active)
+        products, at_work, theta = np.empty((2, A)), np.arange(A), np.ones(A)
         for number in range(self._sweeps):
-            for cache in self._caches.values():
-                cache.at_work = at_work
-            step, _ = self._runner.run(RestSweepPass(self._caches, sums.w, self.C, self._bias, self.passes, number))
+            work = RestSweepPass(self._caches, sums.w, self.C, self._bias, self.passes, number, theta, at_work)
+            step, _ = self._runner.run(work)
             rest_dual.line_products(sums.w, step.delta, products)
             slope, curvature = step.gain - products[0], products[1]
             moved = curvature > 0.0
             theta = np.where(moved, np.clip(slope / np.where(moved, curvature, 1.0), 0.0, 1.0), 0.0)
             rest_dual.move(sums.w, step.delta, theta)
-            if (theta[at_work] < 1.0).any():
-                for cache in self._caches.values():
-                    cache.step_back(theta)
             at_work = at_work[(theta * (slope - 0.5 * theta * curvature) > ascent.enough)[at_work]]
             if len(at_work) == 0:
                 break
-        self._limits = [cache.limit for cache in self._caches.values()]
-        codes, grids = self._runner.rows["codes"], (self._grids.vector, self._grids.weight)
-        for cache in self._caches.values():
-            cache.settle(ascent.dual, self._bias, grids, codes, sums.cuts, sums.b, self.release)
+        settle(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)
 
 
 @dataclass(frozen=True, slots=True)
-class RestDualPass:
+class RestDualPass(FillingPass):
     """Margins, predicted cuts, a sweep of dual ascent; rows are offered to the lane's cache. `first` fills `t`, `u`, and sums u.
 
     Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
@@ -208,8 +204,8 @@ class RestDualPass:
     ascent: RestAscent
     order: np.ndarray
     places: np.ndarray
-    caches: dict[int, RestCache]  # by the first row of the lane
-    bounds: tuple[int, ...]
+    caches: Mapping[int, RestCache]  # by the first row of the lane
+    limits: Mapping[int, float]
     first: bool
     needs_data: ClassVar[bool] = True
     can_be_broken_off: ClassVar[bool] = True
@@ -245,16 +241,26 @@ class RestDualPass:
         )  # fmt: skip
         if bad >= 0:
             raise CorruptError(f"row {first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
+        if sums.cache is not None:
+            self.offer(sums.cache, rows, chunk, keys)
+
+    def enter(self, sums: Any, first_row: int) -> None:
+        FillingPass.enter(self, sums, first_row)
         if self.caches:
-            lane = self.bounds[int(np.searchsorted(self.bounds, first_row, side="right")) - 1]
+            sums.cache.serve(self.ascent.active)
 
-            def offered(first: int, *cache) -> tuple[int, int]:
-                return rest_dual.offer(first, *csr, target, now.active, u, z, keys, codes, now.dual, self.bias, first_row, *cache)
+    def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
+        csr, now = (chunk.indptr, chunk.indices, chunk.data, rows["t"], self.ascent.active, chunk.weight, rows["z"]), self.ascent
+        codes = rows["codes"]
 
-            self.caches[lane].fill(offered, chunk.n_rows)
+        def offered(first: int, *room) -> tuple[int, int]:
+            return rest_dual.offer(first, *csr, keys, codes, now.dual, self.bias, chunk.first_row, *room)
+
+        cache.fill(offered, chunk.n_rows)
 
     def finish(self, sums: RestDualSums, rows: Rows, first_row: int) -> None:
         """Without caches the running w′ of a lane are of no use to others: cuts come from shares alone."""
+        FillingPass.finish(self, sums, rows, first_row)
         if not self.caches:
             sums.w = None
 
@@ -266,46 +272,20 @@ class RestDualPass:
             total.w -= self.ascent.w  # now w′ and the steps of all lanes
         total.b += part.b
         total.weight += part.weight
+        total.limits |= part.limits
         return total
-
-
-@dataclass(slots=True)
-class RestStep:
-    """What one sweep over the cached rows of some lanes did: Δw (D, A) and C Σ u Δf (A)."""
-
-    delta: np.ndarray
-    gain: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
-class RestSweepPass:
-    """Every lane sweeps its cached rows once, all from the same w; the data is not read. `number` counts from 0 after a pass."""
+class RestSweepPass(SweepPass):
+    """A SweepPass of the classes in columns `at_work`."""
 
+    at_work: np.ndarray
     caches: Mapping[int, RestCache]
-    w: np.ndarray
-    C: float
-    bias: float
-    seed: int
-    number: int
-    needs_data: ClassVar[bool] = False
-    alignment: ClassVar[int] = 1
 
-    def begin(self) -> RestStep:
-        return RestStep(self.w.copy(), np.zeros(self.w.shape[1]))
-
-    def visit(self, step: RestStep, rows: Rows, chunk: Chunk | None) -> None:
-        """Rows that are not cached stay as they are."""
-
-    def finish(self, step: RestStep, rows: Rows, first_row: int) -> None:
-        cache = self.caches[first_row]
-        rng = np.random.default_rng((self.seed, self.number, first_row))
-        step.gain = cache.sweep(rng, self.C, self.bias, step.delta, first=self.number == 0)
-        step.delta -= self.w
-
-    def merge(self, total: RestStep, part: RestStep) -> RestStep:
-        vectors.add(total.delta.reshape(-1), part.delta.reshape(-1))
-        total.gain += part.gain
-        return total
+    def finish(self, step: Step, rows: Rows, first_row: int) -> None:
+        self.caches[first_row].at_work = self.at_work
+        SweepPass.finish(self, step, rows, first_row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from streamcut.io.manifest import Manifest
 from streamcut.passes import dual
 
 _KEPT = 0.8  # of the room, when it is full: the rows with the smallest keys
-_SETTLED = 1024  # rows
 _LOOSER = 1.5  # a pass begins with the last limit times this: keys change, and room that is left would be wasted
 ROW_BYTES = 96  # of a cached row beside its entries, with what sorting rows by key takes
 
@@ -110,16 +109,11 @@ class RowCache:
         share *= theta
         share += before
 
-    def settle(
-        self, slot: int, bias: float, grids: tuple[float, float], codes, cuts, sums,
-        release: Callable[[], None] = lambda: None, *, first_row: int = 0,
-    ) -> None:  # fmt: skip
-        """dual.settle for the cached rows of `codes`, which begin at `first_row`; `release` after every few."""
+    def settle(self, slot: int, bias: float, grids: tuple[float, float], codes, cuts, sums, *, first_row: int) -> None:
+        """dual.settle for the cached rows of `codes`, which begin at `first_row`."""
         first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)))
-        for start in range(first, last, _SETTLED):
-            part = slice(start, min(start + _SETTLED, last))
-            self._settle(part, self._number[part] - first_row, slot, bias, *grids, codes, cuts, sums)
-            release()
+        part = slice(first, last)
+        self._settle(part, self._number[part] - first_row, slot, bias, *grids, codes, cuts, sums)
 
     def _arrays(self) -> tuple[np.ndarray | None, ...]:
         return self._indptr, self._indices, self._data, self._number, self._key, self._weight, self._square, self._share
