@@ -26,7 +26,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.config import SAMPLED
-from streamcut.errors import UsageError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.nystroem import NystroemDataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.measures.global_loss import GlobalLoss
@@ -119,7 +119,10 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
 
 
 def _features(model: NystroemModel, data: Any) -> NystroemDataset:
-    """`data` as the linear model inside saw it."""
+    """`data` as the linear model inside saw it. Raises BadInputError for features that the model does not know."""
+    found = data.manifest.statistics.n_features
+    if found > model.n_features:
+        raise BadInputError(f"the data has {found:,} features, the model only {model.n_features:,}")
     parameters = model.parameters
     identity = {"kernel": model.map.kernel.as_dict(), "landmarks": parameters["nystroem"], "seed": parameters["seed"]}
     return NystroemDataset(data, model.map, identity)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamcut.errors import UsageError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, save_model
 from streamcut.training import train
@@ -147,6 +147,8 @@ def test_the_certificate_in_nystroem_features_is_confirmed(tmp_path):
     assert found.own_bound <= model.inner.certificate.primal
     with pytest.raises(UsageError, match="--force"):
         verify(replace(model, parameters={**model.parameters, "seed": 1}), data)
+    with pytest.raises(BadInputError, match="7 features, the model only 6"):
+        verify(model, (sp.hstack([X, X[:, :1]], format="csr"), y), force=True)
 
 
 def test_a_bound_from_the_rows_alone_is_for_linear_models():
