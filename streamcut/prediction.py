@@ -139,7 +139,7 @@ def _is_text(path: str | os.PathLike) -> bool:
     if os.fspath(path) != "-" and (os.path.isdir(path) or not os.path.exists(path)):
         return False  # a store, a URL, or a matter of which open_store says what is wrong
     kind = sniff(os.fspath(path))
-    if kind in ("npz", "mtx", "anndata", "parquet"):
+    if kind in ("mtx", "anndata", "parquet"):  # open_store says what an .npz is
         raise UsageError(f"{path}: {kind} is not read directly; make a store of it with `streamcut convert`")
     return kind == "svmlight"
 

@@ -208,6 +208,7 @@ def test_a_model_in_the_place_of_data(run, model):
         "check m.npz",
         "train m.npz --model n.npz",
         "verify m.npz m.npz",
+        "evaluate m.npz m.npz",
         "tune m.npz --model n.npz --C 1,2 --folds 2",
     ):
         refused(run, command, MISSING, "a model, not data")
