@@ -42,6 +42,11 @@ from streamcut.risks.hinge import Hinge
 
 ROOT = Path(__file__).resolve().parent.parent
 FEW = {"solver": "bundle-dca", "row_cache": "30%", "sweeps": 4, "max_passes": 4, "tol": 1e-9, "tol_relative": None}
+TASKS = {
+    "binary": {},
+    "multiclass": {"task": "multiclass"},
+    "rest": {"task": "multiclass", "strategy": "one-against-rest"},
+}
 FEW_IN_WORDS = [f"--{name.replace('_', '-')}={value or 0}" for name, value in FEW.items()]
 
 
@@ -55,7 +60,7 @@ def rows(n=2000, d=30):
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
-    """{task: opened store}, with row weights."""
+    """{name of TASKS: opened store}, with row weights."""
     X, y = rows()
     u, found = np.random.default_rng(0).uniform(0.5, 2.0, len(y)), {}
     for task, labels in (("binary", np.minimum(y, 1.0)), ("multiclass", y)):
@@ -64,16 +69,16 @@ def stores(tmp_path_factory):
             writer.append(Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, labels, None, u), {})
             writer.finish({})
         found[task] = open_dataset(path)
-    return found
+    return {**found, "rest": found["multiclass"]}
 
 
 @pytest.fixture(scope="module")
 def on_threads(stores, tmp_path_factory):
-    """{(task, lanes): path of the model}."""
+    """{(name of TASKS, lanes): path of the model}."""
     folder, found = tmp_path_factory.mktemp("models"), {}
-    for task, lanes in (("binary", 2), ("multiclass", 2), ("binary", 3), ("binary", 4)):
+    for task, lanes in (("binary", 2), ("multiclass", 2), ("rest", 2), ("binary", 3), ("binary", 4), ("rest", 4)):
         found[task, lanes] = str(folder / f"{task}{lanes}.npz")
-        save_model(streamcut.train(stores[task], task=task, lanes=lanes, workers=2, **FEW), found[task, lanes])
+        save_model(streamcut.train(stores[task], lanes=lanes, workers=2, **TASKS[task], **FEW), found[task, lanes])
     return found
 
 
@@ -95,9 +100,9 @@ def on_cluster(client, dataset, tmp_path, **options):
     return model
 
 
-@pytest.mark.parametrize("task", ["binary", "multiclass"])
+@pytest.mark.parametrize("task", TASKS)
 def test_bits_are_those_of_threads(client, stores, on_threads, tmp_path, task):
-    model = on_cluster(client, stores[task], tmp_path, task=task, lanes=2)
+    model = on_cluster(client, stores[task], tmp_path, lanes=2, **TASKS[task])
     assert same(tmp_path / "m.npz", on_threads[task, 2])
     assert model.parameters["row_cache"] == load_model(on_threads[task, 2]).parameters["row_cache"] != "0B"
 
@@ -108,10 +113,11 @@ def test_by_default_rows_are_cached_as_on_threads(client, stores, tmp_path):
     assert model.parameters["row_cache"] == streamcut.train(stores["binary"], **asked).parameters["row_cache"] != "0B"
 
 
-def test_lanes_whose_caches_have_no_room_are_filled_again(client, stores, on_threads, tmp_path, monkeypatch, caplog):
+@pytest.mark.parametrize("task", ["binary", "rest"])
+def test_lanes_whose_caches_have_no_room_are_filled_again(client, stores, on_threads, tmp_path, monkeypatch, caplog, task):
     monkeypatch.setattr(Needs, "room", lambda *_: 1)
-    on_cluster(client, stores["binary"], tmp_path, lanes=4)
-    assert same(tmp_path / "m.npz", on_threads["binary", 4])
+    on_cluster(client, stores[task], tmp_path, lanes=4, **TASKS[task])
+    assert same(tmp_path / "m.npz", on_threads[task, 4])
     assert "has room for 1 of the row caches of its 2 lanes" in caplog.text
 
 
@@ -185,7 +191,7 @@ def test_each_worker_of_a_cluster_keeps_its_limit():
     lean = sum(size for _, size in needs().worker(members(0)[1]))
     plan = remote(needs(), members(lean + 10**6), (0, 10**9), budget=10**10, base=10**8)
     assert 0.95 * 2 * 10**6 <= plan.row_cache <= 2 * 10**6  # two lanes each
-    with pytest.raises(MemoryBudgetError, match=r"the worker at tcp://1 may use .* row cache of 2 lanes"):
+    with pytest.raises(MemoryBudgetError, match=r"the worker at tcp://1 may use .* row cache of a lane × 2"):
         remote(needs(), members(lean + 10**6), (10**7, 10**7), budget=10**10, base=10**8)
 
 

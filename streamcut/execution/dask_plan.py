@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -39,6 +39,11 @@ class Deal:
     pins: dict[str, frozenset[int]]
     rooms: dict[str, int]
     threads: int
+
+    def crowded(self) -> dict[str, tuple[int, int]]:
+        """{worker: (row caches that it keeps, lanes that it is home to)} where these are more."""
+        lanes = Counter(self.home.values())
+        return {at: (room, lanes[at]) for at, room in self.rooms.items() if room < lanes[at]}
 
     def tasks(self, *, one_by_one: bool) -> deque[tuple[int, ...]]:
         """Lanes of each task, one or all of a worker."""
@@ -101,7 +106,7 @@ class Needs:
             (f"row state of a lane, {self.row_bytes} bytes × {longest:,} rows × {t} threads", t * self.row_bytes * longest),
             (f"rows at work, {t} threads", t * block * _TEMPORARIES),
             (f"buffers of {t} threads", t * buffer_bytes(self.manifest)),
-            *[(f"row cache of {max(t, lanes)} lanes", max(t, lanes) * self.lane_cache + t * longest)] * (self.row_cache > 0),
+            *[(f"row cache of a lane × {max(t, lanes)}", max(t, lanes) * self.lane_cache + t * longest)] * (self.row_cache > 0),
             ("slack", _SLACK),
         ]
 

@@ -91,6 +91,7 @@ class Cluster:
         self.deadline = deadline
         self.address = client.scheduler.address
         self.members: dict[str, Member] = {}
+        self._told: set[tuple[str, int, int]] = set()  # workers with too little room
         self._share: int | None = None  # of the budget, for each worker of a local cluster
 
     def prepare(self, data: Dataset, scratch: Path, warm_up: Callable[[Manifest], None]) -> None:
@@ -139,14 +140,14 @@ class Cluster:
             self.watch(since)
             time.sleep(_POLL)
         deal = self._needs.deal(members)
-        for address, room in deal.rooms.items():
-            lanes = sum(at == address for at in deal.home.values())
-            if self._needs.row_cache and room < lanes:
-                log.warning(
-                    "the worker at %s has room for %d of the row caches of its %d lanes; the others are filled again for every "
-                    "sweep, which takes long: add workers",
-                    *(address, room, lanes),
-                )
+        crowded = {(at, room, lanes) for at, (room, lanes) in deal.crowded().items()} if self._needs.row_cache else set()
+        for found in crowded - self._told:
+            log.warning(
+                "the worker at %s has room for %d of the row caches of its %d lanes; the others are filled again for every "
+                "sweep, which takes long: add workers",
+                *found,
+            )
+        self._told |= crowded
         return deal
 
     def watch(self, since: float) -> float:
