@@ -155,8 +155,10 @@ def _folds(data: Dataset, folds: int, options: Mapping[str, Any]) -> Iterator[tu
     if options.get("scheduler", "threads") not in ("threads", "sync"):
         raise UsageError("folds: cross-validation runs on threads only, not on Dask")
     if len(shards) < folds:
+        fewer = max(data.manifest.statistics.nnz // (3 * folds), 1)
         raise UsageError(
-            f"folds: the data has {len(shards)} shards, too few for {folds} folds; convert it again with a smaller --shard-nnz"
+            f"folds: {folds} folds need as many shards, and the data has {len(shards)}; convert the store to one of smaller "
+            f"shards: streamcut convert {data.path or 'DATA'} NEW --shard-nnz {fewer}"
         )
     for fold in range(folds):
         parts = [[i for i in shards if (i % folds == fold) == held_out] for held_out in (False, True)]

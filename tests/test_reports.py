@@ -178,6 +178,7 @@ def test_the_greatest_weights():
         {"cut": "exact", "tol": 0.0, "tol_relative": 1e-5, "bias": 0.0, "solver": "ocas"},
         {"positive_label": 0.0, "positive_weight": 2.5, "max_time": 100.0},
         {"solver": "bsca", "kernel": "rbf", "gamma": 0.125, "budget": 20, "epochs": 2.0, "seed": 3},
+        {"solver": "bsca", "kernel": "linear", "budget": 20, "maintenance": "remove"},
     ],
     ids=str,
 )

@@ -131,7 +131,7 @@ def test_measures_of_the_task():
     [
         ({}, "validation data or a number of folds"),
         ({"folds": 2, "validation": "x"}, "one of them"),
-        ({"folds": 99}, "smaller --shard-nnz"),
+        ({"folds": 99}, "NEW --shard-nnz 16"),
         ({"folds": 1}, "2 or above"),
         ({"folds": 2, "C": 3.0}, "in the grid already"),
         ({"folds": 2, "grid": {"C": [1.0, 1.0]}}, "once"),

@@ -127,7 +127,7 @@ class KernelSVM(_KernelClassifier):
     solver         "smo"; "sbp", which stops after `epochs`; "sampled-constant" or "sampled-linear", also for several classes
     nu             sbp: mean slack of a row, in place of C
     samples        sampled cuts: rows that a cut is made of
-    class_weight, sample_weight   smo only
+    class_weight, sample_weight   smo and sampled cuts
     random_state   seed, of all but smo
     others         as in `streamcut.train`
 

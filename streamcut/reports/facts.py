@@ -24,7 +24,7 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
     asked = {**model.parameters, "solver": model.solver}  # what "auto" stands for may change
     for name, field in TrainOptions.__dataclass_fields__.items():
         value = asked.get(name, field.default)
-        if value == field.default:
+        if value == field.default or (name == "gamma" and asked.get("kernel") == "linear"):  # which has none
             continue
         if value is None:
             value = 0  # switched off
