@@ -1,14 +1,18 @@
 """Linear SVMs in memory: streamcut's solvers next to LIBLINEAR, scikit-learn's SGDClassifier and Vowpal Wabbit, same objective.
 
 All minimise ½‖w‖² + C Σ max(0, 1 − y⟨w, x⟩) with a regularised bias; F is evaluated here in float64, in nobody's time. Seconds
-are processor time of one thread. LIBLINEAR is run at several -e, SGD and Vowpal Wabbit are looked at after 1, 2, 4, … passes.
-Suboptimality is that against the highest lower bound that streamcut proved, so the true one is at most that.
+are processor time of one thread, by the clock where streamcut has two. LIBLINEAR is run at several -e, SGD and Vowpal Wabbit are
+looked at after 1, 2, 4, … passes. Suboptimality is that against the highest lower bound that streamcut proved, so the true one
+is at most that.
 
 Writes results.json, results.md and results.png (two panels a problem: by passes, by seconds) into --out, after every problem.
 LIBLINEAR and scikit-learn come with `pip install -e .[dev]`; also needed: vowpalwabbit and matplotlib, unless --tools and
 --no-plot do without. The data from disk instead: bench_linear_disk.py.
 
-Usage: python scripts/bench_linear.py --out FOLDER [--sets a9a,ijcnn1] [--C 1,10] [--seconds 20] [--repeat 3]
+A tool that takes minutes need not run again: --known takes the points of tools that are not in --tools from a results.json.
+
+Usage: python scripts/bench_linear.py --out FOLDER [--sets a9a,ijcnn1] [--C 1,10] [--seconds 20] [--repeat 3] [--epsilon 0.1]
+       [--known OTHER/results.json --tools "bundle-dca 0 %,bundle-dca 30 %"]
        (data from STREAMCUT_DATA, default ../shared/data; text-like: 1,000,000 × 1,000,000 by make_data.py's recipe)
 """
 
@@ -28,7 +32,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import scipy.sparse as sp
-from bench_linear_tools import SOLVERS, VW_KINDS, Liblinear, Point, Problem, VowpalWabbit, sgd, streamcut, vw_lines
+from bench_linear_tools import EPSILONS, SOLVERS, VW_KINDS, Liblinear, Point, Problem, VowpalWabbit, sgd, streamcut, vw_lines
 from make_data import Recipe, Source
 from sklearn.datasets import load_svmlight_file
 
@@ -66,7 +70,20 @@ def chunks(X: sp.csr_array, y: np.ndarray) -> Iterator[Chunk]:
         yield replace(part, indptr=part.indptr - part.indptr[0], indices=part.indices[cut], data=X.data[cut])
 
 
-def curves(name: str, Cs: list[float], tools: list[str], seconds: float, repeat: int) -> Iterator[tuple[float, dict]]:
+Known = dict[tuple[str, float], dict[str, list[Point]]]
+
+
+def read_known(path: Path) -> Known:
+    """What an earlier results.json says of (set, C): the points of every tool."""
+    listed = [(result.pop("set"), result.pop("C"), result) for result in json.loads(path.read_text())]
+    return {
+        (name, C): {tool: [Point(**point) for point in points] for tool, points in result.items()} for name, C, result in listed
+    }
+
+
+def curves(
+    name: str, Cs: list[float], tools: list[str], seconds: float, repeat: int, epsilons: list[float]
+) -> Iterator[tuple[float, dict]]:
     """(C, points of every tool) of one data set; seconds are medians of all runs, which take turns."""
     X, y = load(name)
     data = MemoryDataset(X, y)
@@ -84,7 +101,7 @@ def curves(name: str, Cs: list[float], tools: list[str], seconds: float, repeat:
                     if tool in SOLVERS:
                         found = streamcut(problem, data, tool, seconds)
                     elif liblinear is not None and tool == "liblinear":
-                        found = liblinear.points(problem, seconds)
+                        found = liblinear.points(problem, seconds, epsilons)
                     elif wabbit is not None and tool in VW_KINDS:
                         found = wabbit.points(tool, problem, seconds)
                     else:
@@ -106,15 +123,15 @@ def seconds_until(points: list[Point], primal: float) -> float | None:
 
 
 def table(name: str, C: float, found: dict[str, list[Point]]) -> list[str]:
-    """Markdown lines: passes and seconds to some suboptimalities, and to what LIBLINEAR reaches at its default -e 0.1."""
+    """Markdown lines: passes and seconds to some suboptimalities, and to what LIBLINEAR reaches at the first -e."""
     best = max((point.bound for points in found.values() for point in points if point.bound is not None), default=0.0)
     primal = min(point.primal for points in found.values() for point in points)
     lines = [f"## {name}, C = {C:g}", "", f"The optimum lies between {best:.8g} and {primal:.8g}.", ""]
-    goal = found["liblinear"][0] if "liblinear" in found else None  # of its default -e
+    goal = found["liblinear"][0] if "liblinear" in found else None
     head = [*(f"{100 * level:g} % above" for level in LEVELS), "best F", "its gap"]
     if goal is not None:
         lines += [
-            f"LIBLINEAR -e 0.1: F = {goal.primal:.8g}, {100 * (goal.primal / best - 1):.2g} % above, {goal.seconds:.3f} s.",
+            f"LIBLINEAR: F = {goal.primal:.8g}, {100 * (goal.primal / best - 1):.2g} % above, {goal.seconds:.3f} s.",
             "",
         ]
         head.append("time to LIBLINEAR's F / LIBLINEAR's")
@@ -168,6 +185,8 @@ def main() -> None:
     parser.add_argument("--tools", default=",".join([*SOLVERS, *OTHERS]))
     parser.add_argument("--seconds", type=float, default=20.0, help="for one run of one tool")
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--epsilon", default=",".join(map(str, EPSILONS)), help="LIBLINEAR's -e; ratios are to the first of them")
+    parser.add_argument("--known", type=Path, help="results.json of an earlier run")
     parser.add_argument("--no-plot", action="store_true")
     options = parser.parse_args()
     names, tools = options.sets.split(","), options.tools.split(",")
@@ -180,8 +199,11 @@ def main() -> None:
         import vowpalwabbit  # noqa: F401
     options.out.mkdir(parents=True, exist_ok=True)
     results = []
+    Cs, epsilons = ([float(number) for number in text.split(",")] for text in (options.C, options.epsilon))
+    known = {} if options.known is None else read_known(options.known)
     for name in names:
-        for C, found in curves(name, [float(C) for C in options.C.split(",")], tools, options.seconds, options.repeat):
+        for C, measured in curves(name, Cs, tools, options.seconds, options.repeat, epsilons):
+            found = known.get((name, C), {}) | measured
             results.append((name, C, found))
             listed = [{"set": n, "C": c, **{t: [asdict(p) for p in points] for t, points in f.items()}} for n, c, f in results]
             (options.out / "results.json").write_text(json.dumps(listed, indent=1) + "\n")

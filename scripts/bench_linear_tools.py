@@ -1,6 +1,7 @@
 """What bench_linear.py compares: tools that minimise ½‖w‖² + C Σ max(0, 1 − y⟨w, x⟩), w with a regularised bias, in their ways.
 
-Each gives a list of Points; seconds are processor time of its own work alone, on one thread (Vowpal Wabbit: of its process).
+Each gives a list of Points; seconds are processor time of its own work alone, on one thread (Vowpal Wabbit: of its process), and
+those of the clock where streamcut has two threads.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,8 @@ from streamcut.training import train
 EPSILONS = (0.1, 1.0, 0.3, 0.01)  # LIBLINEAR's -e, its default first
 VW_KINDS = {"vw": [], "vw --sgd": ["--sgd"]}
 _VW_OPTIONS = ["--loss_function", "hinge", "--noconstant", "--holdout_off", "--quiet"]
+ONE = {"lanes": 1, "scheduler": "sync"}
+TWO = {"lanes": 2, "workers": 2, "scheduler": "threads"}
 SOLVERS = {
     "cpa": {"solver": "cpa"},
     "ocas exact": {"solver": "ocas", "cut": "exact"},
@@ -34,6 +37,8 @@ SOLVERS = {
     "bundle-dca 0 %": {"solver": "bundle-dca", "row_cache": "0"},
     "bundle-dca 10 %": {"solver": "bundle-dca", "row_cache": "10%"},
     "bundle-dca 30 %": {"solver": "bundle-dca", "row_cache": "30%"},
+    "bundle-dca 0 % on two threads": {"solver": "bundle-dca", "row_cache": "0", **TWO},
+    "bundle-dca 30 % on two threads": {"solver": "bundle-dca", "row_cache": "30%", **TWO},
 }
 _BLOCK = 1 << 17  # rows
 
@@ -75,6 +80,8 @@ class Problem:
 
 def streamcut(problem: Problem, data: MemoryDataset, solver: str, seconds: float) -> list[Point]:
     """One training to 0.01 % of the optimum: every iteration is a point. F is its own, checked at the end."""
+    options = {**ONE, **SOLVERS[solver]}
+    now = time.thread_time if options["lanes"] == 1 else time.perf_counter
     clock: list[float] = []
     started: list[float] = []
     model = train(
@@ -82,19 +89,17 @@ def streamcut(problem: Problem, data: MemoryDataset, solver: str, seconds: float
         C=problem.C,
         tol=None,
         tol_relative=1e-4,
-        lanes=1,
-        scheduler="sync",
-        stop=lambda: time.thread_time() - started[0] > seconds,
-        on_plan=lambda plan: started.append(time.thread_time()),
-        on_iteration=lambda iteration: clock.append(time.thread_time()),
-        **SOLVERS[solver],
+        stop=lambda: now() - started[0] > seconds,
+        on_plan=lambda plan: started.append(now()),
+        on_iteration=lambda iteration: clock.append(now()),
+        **options,
     )
     found, claimed = problem.objective(model.augmented_weights), model.certificate.primal
     if abs(found - claimed) > 1e-9 * found:
         raise SystemExit(f"{problem.name} {solver}: F is {found!r}, the certificate says {claimed!r}")
     return [
-        Point(line["passes"], now - started[0], line["primal"], line["lower_bound"], line["bytes_computed"])
-        for line, now in zip(model.history, clock, strict=True)
+        Point(line["passes"], then - started[0], line["primal"], line["lower_bound"], line["bytes_computed"])
+        for line, then in zip(model.history, clock, strict=True)
     ]
 
 
@@ -108,10 +113,10 @@ class Liblinear:
         self._rows = liblinear.problem(problem.y, sp.csr_matrix(problem.X), bias=1)
         self._printed: list[str] = []
 
-    def points(self, problem: Problem, seconds: float) -> list[Point]:
-        """One training for each of EPSILONS, in that order, none after one that took more than `seconds`."""
+    def points(self, problem: Problem, seconds: float, epsilons: Sequence[float] = EPSILONS) -> list[Point]:
+        """One training for each of `epsilons`, in that order, none after one that took more than `seconds`."""
         found: list[Point] = []
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             if not found or max(point.seconds for point in found) < seconds:
                 found.append(self._point(problem, epsilon))
         return found
