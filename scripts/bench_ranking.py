@@ -22,7 +22,7 @@ from streamcut.execution.global_oracle import GlobalOracle
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
-from streamcut.risks.pairs import Pairs
+from streamcut.risks.pairs import Pairs, PairsOfLevels
 from streamcut.training import train
 
 FEATURES = 10_000
@@ -48,7 +48,9 @@ def per_iteration(data: MemoryDataset, **options) -> float:
 def sorting(data: MemoryDataset) -> float:
     """Processor seconds to sort and count once."""
     with Runner(Feed(data), plan_lanes(data.manifest.statistics, 1)) as runner:
-        oracle = GlobalOracle(runner, Pairs(), C=1.0, bias=0.0, keep_best=True)
+        labels = data.manifest.statistics.labels
+        risk = Pairs() if data.manifest.statistics.groups else PairsOfLevels(tuple(sorted(labels)))
+        oracle = GlobalOracle(runner, risk, C=1.0, bias=0.0, keep_best=True)
         oracle.start()
         oracle.score(np.random.default_rng(0).standard_normal(oracle.dimension))
         started = time.thread_time()

@@ -14,6 +14,7 @@ nor shards nor memory change a bit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
@@ -67,6 +68,7 @@ class GlobalOracle:
         self._bias = bias
         self._rounder = exact_rounder(risk.coefficient_sum * max(statistics.max_abs_value, bias))
         self._looked: dict[float, float] = {}  # the risk at steps of this line
+        self._held: tuple[float, float, float] | None = None  # the step whose coefficients are in `c`, risk and offset there
         self._blocks = RowBlocks(self._n, lambda: runner.rows, runner.row_state.release, workers)
         self._groups: Groups | OneGroup
         if risk.grouped:
@@ -123,33 +125,49 @@ class GlobalOracle:
         """One pass: the scores of w, for the line search."""
         self._read(ScoresPass(w, self._bias))
         self._looked.clear()
+        if self._held is not None and self._held[0] != 0.0:
+            self._held = None  # it was on another line
 
     def cut_between(self, mu: float) -> Cut:
         """One pass: the cut at w_b + μ(w − w_b) by scores that are known."""
-        _, offset, _ = self._groups.value(mu)
+        _, offset = self._value(mu)
         return self._cut(offset)
 
     def at(self, k: float) -> tuple[float, float]:
         """m·R at w_b + k(w − w_b) and its slope in k. The data is not read."""
-        risk, _, slope = self._groups.value(k)
+        risk, _ = self._value(k)
         self._looked[k] = risk
-        return self._n * risk, self._n * slope
+
+        def slope(_: int, rows: Rows) -> np.ndarray:
+            sums = np.zeros(2)
+            score_ranges.slope(rows["c"], rows["z_b"], rows["z"], sums)
+            return sums
+
+        return self._n * risk, self._n * math.fsum(value for sums in self._blocks.map(slope) for value in sums)
 
     def step(self, k: float) -> float:
         """Make w_b + k(w − w_b) the best point; returns m·R there. The data is not read."""
-        risk = self._looked[k] if k in self._looked else self._groups.value(k)[0]
+        risk = self._looked[k] if k in self._looked else self._value(k)[0]
 
         def move(_: int, rows: Rows) -> None:
             score_ranges.between(rows["z_b"], rows["z"], k, rows["z_b"])
 
         self._blocks.each(move)
         self._looked.clear()
+        self._held = None if self._held is None or self._held[0] != k else (0.0, *self._held[1:])
         self.guess = k
         return self._n * risk
 
+    def _value(self, k: float) -> tuple[float, float]:
+        """(risk, offset of its cut) at w_b + k(w − w_b), the coefficients of which `c` has then, if it has not."""
+        if self._held is None or self._held[0] != k:
+            self._held = (k, *self._groups.value(k))
+        return self._held[1:]
+
     def _cut_and_loss(self) -> tuple[Cut, float]:
         """One pass: the cut and m·R at the scores `z`."""
-        risk, offset, _ = self._groups.value(None)
+        self._held = None
+        risk, offset = self._groups.value(None)
         return self._cut(offset), self._n * risk
 
     def _cut(self, offset: float) -> Cut:

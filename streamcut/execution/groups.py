@@ -89,22 +89,18 @@ class Groups:
             raise BadInputError(f"no two rows{where} have different labels: there is nothing to rank")
         self._weights = self._risk.weights(found)
 
-    def value(self, k: float | None) -> tuple[float, float, float]:
-        """(risk, offset, slope in k) at z_b + k(z − z_b), or at z when k is None; fills the coefficients."""
+    def value(self, k: float | None) -> tuple[float, float]:
+        """(risk, offset) at z_b + k(z − z_b), or at z when k is None; fills the coefficients."""
 
         def evaluate(rows: Rows, starts: np.ndarray, groups: slice) -> np.ndarray:
             scores = rows["z"]
             if k is not None:
                 scores = np.empty(len(scores))
                 score_ranges.between(rows["z_b"], rows["z"], k, scores)
-            sums = np.zeros((3, 2))
-            sums[:2] = self._risk.evaluate(rows["code"], starts, self._weights[groups], scores, rows["c"])
-            if k is not None:
-                score_ranges.slope(rows["c"], rows["z_b"], rows["z"], sums[2])
-            return sums
+            return self._risk.evaluate(rows["code"], starts, self._weights[groups], scores, rows["c"])
 
-        risk, offset, slope = (math.fsum(part.ravel()) for part in np.stack(self._map(evaluate), axis=1))
-        return risk, offset, slope
+        risk, offset = (math.fsum(part.ravel()) for part in np.stack(self._map(evaluate), axis=1))
+        return risk, offset
 
     def _map(self, work: Any) -> list[Any]:
         """work(row state, where groups start in it, which of all groups they are) of each block."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from streamcut.errors import BadInputError
 from streamcut.execution.row_blocks import BLOCK_ROWS, RowBlocks
-from streamcut.execution.row_state import Rows
 from streamcut.execution.sorted_scores import SortedScores
-from streamcut.passes import score_ranges
 from streamcut.risks.scores import OneGroupRisk
 
 CODE_TYPE = np.int8
@@ -51,21 +47,12 @@ class OneGroup:
         if np.count_nonzero(self._counts) < 2:
             raise BadInputError("no two rows have different labels: there is nothing to rank")
 
-    def value(self, k: float | None) -> tuple[float, float, float]:
-        """(risk, offset, slope in k) at z_b + k(z − z_b), or at z when k is None; fills the coefficients."""
+    def value(self, k: float | None) -> tuple[float, float]:
+        """(risk, offset) at z_b + k(z − z_b), or at z when k is None; fills the coefficients."""
         known, apart = self._splitters, self._risk.apart
         scores = SortedScores(self._blocks, k, self._counts, self._room, known=known, apart=apart)
         self._splitters = scores.splitters
-        risk, offset = self._risk.evaluate(scores)
-        if k is None:
-            return risk, offset, 0.0
-
-        def slope(_: int, rows: Rows) -> np.ndarray:
-            sums = np.zeros(2)
-            score_ranges.slope(rows["c"], rows["z_b"], rows["z"], sums)
-            return sums
-
-        return risk, offset, math.fsum(value for sums in self._blocks.map(slope) for value in sums)
+        return self._risk.evaluate(scores)
 
 
 def sorting_bytes(n_rows: int, numbers: int, workers: int) -> tuple[int, tuple[int, int]]:

@@ -12,5 +12,5 @@ def evaluated_by_ranges(risk, labels, scores, room=None, *, workers=1):
     group = OneGroup(risk, RowBlocks(len(labels), lambda: rows, lambda *_: None, workers), None if room is None else 9 * room)
     group.begin(None)
     rows["z"] = scores
-    loss, offset, _ = group.value(None)
+    loss, offset = group.value(None)
     return loss, rows["c"], offset
