@@ -39,7 +39,8 @@ def traffic(model: Model) -> dict[str, float]:
     recorded = [kind for kind in ("read", "computed") if f"bytes_{kind}" in last]
     if not recorded:
         return {}
-    passes, seconds = last.get("passes", last.get("epoch")), max(last["seconds"], 1e-9)
+    passes: float = last["passes" if "passes" in last else "epoch"]
+    seconds = max(last["seconds"], 1e-9)
     found = {"passes": passes, "seconds": last["seconds"], "seconds_per_pass": last["seconds"] / max(passes, 1)}
     found |= {"rows": last["rows"]} if "rows" in last else {}
     for kind in recorded:
