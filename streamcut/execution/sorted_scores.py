@@ -94,8 +94,8 @@ class SortedScores:
         values, filled, lock = np.empty(starts[-1]), starts[:-1].copy(), threading.Lock()
 
         def gather(_: int, scores: np.ndarray, rows: Rows) -> None:
-            picked, ends = np.empty(len(scores)), np.empty(len(starts), np.int64)
-            score_ranges.pick(scores, rows["code"], self.bounds[r], self.bounds[r + 1], ends, picked)
+            picked, places, ends = np.empty(len(scores)), np.empty(len(scores), np.int32), np.empty(len(starts), np.int64)
+            score_ranges.pick(scores, rows["code"], self.bounds[r], self.bounds[r + 1], places, ends, picked)
             with lock:
                 for c in np.flatnonzero(sizes):
                     part = picked[ends[c] : ends[c + 1]]

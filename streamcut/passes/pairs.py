@@ -196,10 +196,11 @@ def count_partners(scores, codes, lower, upper, partner, up_to, total, values, g
     active = 0
     for i in range(len(scores)):
         s, level = scores[i], codes[i]
-        if level < partner:
-            if lower - s < 1.0 and not upper - s < 1.0:
-                out[i] += up_to + _above_margin(values, guide, origin, scale, s)
-        elif level > partner and not s - lower < 1.0 and s - upper < 1.0:
+        above = (level < partner) & (lower - s < 1.0) & (upper - s >= 1.0)  # seldom true where ranges are many: no other branch
+        below = (level > partner) & (s - lower >= 1.0) & (s - upper < 1.0)
+        if above:
+            out[i] += up_to + _above_margin(values, guide, origin, scale, s)
+        elif below:
             wins = total - up_to - _below_margin(values, guide, origin, scale, s)
             out[i] -= wins
             active += wins
