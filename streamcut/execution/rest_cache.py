@@ -63,7 +63,9 @@ class RestCache(RowCache):
 
     def _settle(self, part: slice, rows: np.ndarray, slot: Any, *where) -> None:
         A = len(self.active)
+        bias, vector, scalar, codes, cuts, sums = where
         rest_dual.settle(
             self._indptr[part.start :], self._indices, self._data, rows, self._weight[part], self._share[part],
-            self._goal[part], self.active, slot, *where, np.empty(A, np.int64), np.empty(A), np.empty(A),
+            self._goal[part], self.active, slot, bias, vector, scalar, codes, cuts, sums,
+            np.empty(A, np.int64), np.empty(A), np.empty(A),
         )  # fmt: skip

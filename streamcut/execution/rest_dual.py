@@ -122,7 +122,7 @@ class RestDualOracle(RestOracle):
         overwritten = (self._last[:, None, self.active] == slots).any(axis=(0, 1))
         self._last[:, self.active[overwritten]] = -1
         last = self._last[:, self.active]
-        ascent = RestAscent(self.active, side_by_side(w), mixture, *slots, last, kappa, enough)
+        ascent = RestAscent(self.active, side_by_side(w), mixture, slots[0], slots[1], last, kappa, enough)
         rng = np.random.default_rng(self.passes)
         order, places = rng.permutation(self._group), rng.permutation(_BATCH)
         common = self._risk, self._grids, self.C, self._bias
@@ -180,8 +180,9 @@ class RestDualOracle(RestOracle):
             step, _ = self._runner.run(work)
             rest_dual.line_products(sums.w, step.delta, products)
             slope, curvature = step.gain - products[0], products[1]
+            theta = np.ones(A)  # nothing is taken back of a class that did not move
             moved = curvature > 0.0
-            theta = np.where(moved, np.clip(slope / np.where(moved, curvature, 1.0), 0.0, 1.0), 0.0)
+            theta[moved] = np.clip(slope[moved] / curvature[moved], 0.0, 1.0)
             rest_dual.move(sums.w, step.delta, theta)
             at_work = at_work[(theta * (slope - 0.5 * theta * curvature) > ascent.enough)[at_work]]
             if len(at_work) == 0:

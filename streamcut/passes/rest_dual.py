@@ -67,18 +67,22 @@ def _square(indptr, data, bias, i):
 @kernel
 def _scores(indptr, indices, data, W, bias, i, columns, count, out):
     """out[c] = ⟨W[:, c], xᵢ⟩ for the first `count` of `columns`, and for any others."""
-    few, last = _FEW * count < len(out), len(W) - 1
+    start, stop, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1]), len(W) - 1
+    if _FEW * count < len(out):
+        for m in range(count):
+            c = np.uint64(columns[m])
+            total = bias * W[last, c] if bias != 0.0 else 0.0
+            for p in range(start, stop):
+                total += W[np.uint64(indices[p]), c] if data is None else data[p] * W[np.uint64(indices[p]), c]
+            out[c] = total
+        return
     for c in range(len(out)):
         out[c] = bias * W[last, c] if bias != 0.0 else 0.0
-    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+    for p in range(start, stop):
         j = np.uint64(indices[p])
         value = 1.0 if data is None else np.float64(data[p])
-        if few:
-            for m in range(count):
-                out[columns[m]] += value * W[j, columns[m]]
-        else:
-            for c in range(len(out)):
-                out[c] += value * W[j, c]
+        for c in range(len(out)):
+            out[c] += value * W[j, c]
 
 
 @kernel
