@@ -152,6 +152,17 @@ def test_training_in_little_room_gives_the_same_bits(options, small_blocks, litt
     assert bits(train(MemoryDataset(X, y), **options)) == expected
 
 
+def test_a_cluster_gives_the_same_bits(tmp_path):
+    pytest.importorskip("distributed")
+    X, y, _ = problem(400, 15, levels=2)
+    with StoreWriter(tmp_path / "rows.zarr", shard_nnz=700, n_features=15, options={}) as writer:
+        writer.append(MemoryDataset(X, y).read(0), {})
+        writer.finish({})
+    options = {"task": "roc-area", "C": 0.3, "lanes": 3, "max_passes": 12}
+    clustered = train(str(tmp_path / "rows.zarr"), scheduler="local-cluster", workers=2, scratch=str(tmp_path), **options)
+    assert bits(clustered) == bits(train(MemoryDataset(X, y), **options))
+
+
 def test_a_run_that_was_stopped_goes_on_in_other_room(tmp_path, small_blocks, little_room):
     X, y, _ = problem(400, 15, levels=2)
     options = {"task": "roc-area", "C": 1.0, "tol": 1e-4}

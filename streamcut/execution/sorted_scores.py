@@ -6,10 +6,11 @@ memory, and a sweep over all rows gathers the scores of one range, which are sor
     if they don't fit: splitters = every so-many-th score, by radix selection, six sweeps
     for each range, in order: a sweep that gathers its scores; sort them
 
-An external merge sort would write and read each score three times, with the number of its row so that the row learns its rank.
-Here nothing is written: a row finds its rank in the range that holds it (PairsOfLevels), or only a few ranks are asked for
-(Multivariate). With r ranges that is 2r sweeps that read 17 bytes a row, in all less than half of the other for r ≤ 4, and
-r is 4 for 50 million rows in 160 MB. What comes out are counts, and scores in one order: nothing depends on where ranges end.
+An external merge sort would write each score three times, with the number of its row so that the row learns its rank. Here
+nothing is written: a row finds its rank in the range that holds it (PairsOfLevels), or only a few ranks are asked for
+(Multivariate). Of r ranges each takes two sweeps, which read 17 bytes a row in order: processor time of the ROC area of 8 million
+rows is 1.6 times that with room for all when there is room for a quarter of them, 3 times for a sixteenth. What comes out are
+counts, and scores in one order: nothing depends on where ranges end.
 """
 
 from __future__ import annotations
