@@ -108,7 +108,7 @@ def _collected(
     if label_names is None:
         collected = _OF_TASK[model.task](model)
     elif model.task == "sequence":
-        collected = SequenceMeasures(model, label_names if isinstance(label_names, Mapping) else _named(label_names))
+        collected = _OF_TASK[model.task](model, label_names if isinstance(label_names, Mapping) else _named(label_names))
     else:
         raise UsageError(f"label_names: only sequences have chunks with names, not a model of task {model.task}")
     for chunk, scores in scored_chunks(model, data, ignore_extra_features=ignore_extra_features, index_base=index_base):

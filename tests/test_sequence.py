@@ -105,7 +105,7 @@ def test_cut_is_a_subgradient_of_the_risk():
         assert value(v) >= n * (cut.a @ v + cut.b) - 1e-9
 
 
-@pytest.mark.parametrize(("solver", "options"), [("ocas", {}), ("ocas", {"cut": "exact"}), ("cpa", {})])
+@pytest.mark.parametrize(("solver", "options"), [("ocas", {}), ("ocas", {"cut": "exact"}), ("cpa", {}), ("bundle-dca", {})])
 def test_solvers_meet_at_the_optimum(solver, options):
     X, y, qid = sequences(30)
     model = train(MemoryDataset(X, y, qid=qid), task="sequence", C=0.5, solver=solver, bias=0, tol_relative=1e-4, **options)
@@ -147,18 +147,20 @@ def _bits(model):
     return model.weights.tobytes(), model.intercepts.tobytes(), model.transitions.tobytes(), model.certificate.primal
 
 
-def test_shards_and_workers_change_no_bit():
+@pytest.mark.parametrize("solver", ["ocas", "bundle-dca"])
+def test_shards_and_workers_change_no_bit(solver):
     X, y, qid = sequences(150)
-    common = {"task": "sequence", "C": 0.4, "lanes": 4, "tol_relative": 1e-3}
+    common = {"task": "sequence", "C": 0.4, "lanes": 4, "tol_relative": 1e-3, "solver": solver}
     want = _bits(train(MemoryDataset(X, y, qid=qid), workers=1, **common))
     assert want == _bits(train(MemoryDataset(X, y, qid=qid, shard_nnz=50), workers=1, **common))
     assert want == _bits(train(MemoryDataset(X, y, qid=qid, shard_nnz=200), workers=2, **common))
 
 
-def test_stopped_and_resumed_is_uninterrupted(tmp_path):
+@pytest.mark.parametrize("solver", ["ocas", "bundle-dca"])
+def test_stopped_and_resumed_is_uninterrupted(solver, tmp_path):
     X, y, qid = sequences(100)
     data = MemoryDataset(X, y, qid=qid)
-    common = {"task": "sequence", "C": 0.4, "tol_relative": 1e-3}
+    common = {"task": "sequence", "C": 0.4, "tol_relative": 1e-3, "solver": solver}
     whole = train(data, **common)
     folder = str(tmp_path / "run")
     train(data, **common, max_passes=6, checkpoint=folder)
@@ -245,8 +247,6 @@ def test_what_sequences_refuse():
         train(MemoryDataset(X, y, qid=qid, weight=np.ones(len(y))), task="sequence")
     with pytest.raises(BadInputError, match="different labels"):
         train(MemoryDataset(X, np.ones(len(y)), qid=qid), task="sequence")
-    with pytest.raises(UsageError, match="bundle-dca"):
-        train(MemoryDataset(X, y, qid=qid), task="sequence", solver="bundle-dca")
     model = train(MemoryDataset(X, y, qid=qid), task="sequence", max_passes=2)
     with pytest.raises(BadInputError, match="no qid"):
         predict(model, MemoryDataset(X, y))

@@ -1,4 +1,4 @@
-"""Labelling of sequences (rows of one qid) by a linear chain of first order: by cutting planes."""
+"""Labelling of sequences (rows of one qid) by a linear chain of first order: by cutting planes, or bundle-dca."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.bundle.line_search import minimise_by_tangents
-from streamcut.config import CUTTING_PLANES, TrainOptions
+from streamcut.config import LINEAR, TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
+from streamcut.execution.sequence_dual import VECTORS, SequenceDualOracle
 from streamcut.execution.sequence_oracle import SequenceOracle
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import Needs
 from streamcut.jobs.linear import bundle_size, certificate, on_few_rows, threads_wanted
 from streamcut.models.sequence import SequenceModel
 from streamcut.risks.sequence import SequenceRisk
-from streamcut.solvers import cpa, ocas
-from streamcut.solvers.progress import Progress
+from streamcut.solvers import cpa, ocas, sequence_dca
+from streamcut.solvers.progress import Progress, Solution
 
 _VITERBI = 48  # bytes a row and class of the block at work: back pointers, scores, temporaries of a step
 
@@ -52,22 +53,31 @@ class SequenceJob:
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         statistics = manifest.statistics
-        if options.chosen_solver not in CUTTING_PLANES:
-            raise UsageError(f"solver: task sequence is solved by {', '.join(CUTTING_PLANES)}, not {options.chosen_solver}")
+        solver = options.chosen_solver
+        if solver not in LINEAR:
+            raise UsageError(f"solver: task sequence is solved by {', '.join(LINEAR)}, not {solver}")
         risk = chain(statistics)
-        lanes = plan_lanes(statistics, options.lanes)
+        lanes = plan_lanes(statistics, options.lanes or (1 if solver == "bundle-dca" else None))
+        if solver == "bundle-dca":
+            for name in ("row_cache", "sweeps"):
+                if getattr(options, name) != TrainOptions.__dataclass_fields__[name].default:
+                    raise UsageError(f"{name}: bundle-dca caches no rows of sequences; leave it out")
         max_cuts = options.max_cuts or bundle_size(_dimension(options, risk, statistics))
-        return cls(options, risk, options.chosen_solver, max_cuts, lanes, min(threads_wanted(options), len(lanes)))
+        return cls(options, risk, solver, max_cuts, lanes, min(threads_wanted(options), len(lanes)))
 
     def needs(self, manifest: Manifest) -> Needs:
-        """Row state: two scores for each class, the class, and whether a sequence begins."""
-        statistics, K = manifest.statistics, self.risk.classes
+        """Row state: two scores for each class, the class, whether a sequence begins, and the shares of the classes."""
+        statistics, K, dual = manifest.statistics, self.risk.classes, self.solver == "bundle-dca"
         longest = max(shard.rows for shard in manifest.shards)
         return Needs(
             dimension=_dimension(self.options, self.risk, statistics),
             max_cuts=self.max_cuts,
-            row_bytes=(16 * K + 5) * (self.solver == "ocas"),
-            more=((f"paths of {self.workers} workers", self.workers * longest * K * _VITERBI),),
+            vectors=VECTORS if dual else 1,
+            row_bytes=(16 * K + 5) * (self.solver != "cpa") + 8 * K * dual,
+            more=(
+                (f"paths of {self.workers} workers", self.workers * longest * K * _VITERBI),
+                *[("transitions that sequences hold", 8 * (K * K + 2) * (statistics.groups or 0))] * dual,
+            ),
         )
 
     def warm_up(self, manifest: Manifest) -> None:
@@ -82,10 +92,15 @@ class SequenceJob:
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> SequenceModel:
         options, K = self.options, self.risk.classes
-        oracle: Any = SequenceOracle(runner, self.risk, C=options.C, bias=options.bias, keep_margins=self.solver == "ocas")
-        if self.solver == "cpa":
+        solution: Solution
+        if self.solver == "bundle-dca":
+            oracle: Any = SequenceDualOracle(runner, self.risk, C=options.C, bias=options.bias)
+            solution = sequence_dca.solve(oracle, progress, max_cuts=self.max_cuts)
+        elif self.solver == "cpa":
+            oracle = SequenceOracle(runner, self.risk, C=options.C, bias=options.bias, keep_margins=False)
             solution = cpa.solve(oracle, progress, max_cuts=self.max_cuts)
         else:
+            oracle = SequenceOracle(runner, self.risk, C=options.C, bias=options.bias, keep_margins=True)
             solution = ocas.solve(oracle, progress, max_cuts=self.max_cuts, cut=options.cut, line_search=minimise_by_tangents)
         manifest = runner.feed.data.manifest
         d = manifest.statistics.n_features

@@ -1,4 +1,4 @@
-"""Best label paths through sequences (Viterbi), with or without a loss for wrong labels, and what a path counts.
+"""Best label paths through sequences (Viterbi), with or without a loss for wrong labels, what a path counts, and dual steps.
 
 Conventions: `starts` (S + 1) int64 are the rows where sequences begin, and the end; scores `z`, `z_b` float64 (n, K); `target`
 (n) int32 the class of each row, 0 … K − 1; `transitions` float64 (K, K), [j, k] for class k after class j. All paths add their
@@ -106,3 +106,118 @@ def count_transitions(starts, target, path, out):
         for i in range(starts[s] + 1, starts[s + 1]):
             out[path[i - 1], path[i]] += 1.0
             out[target[i - 1], target[i]] -= 1.0
+
+
+@kernel
+def ascend(
+    indptr, indices, data, bias, starts, target, scale, W, transitions, shares, edges, losses, out, out_edges,
+    moves, seen, touched, z, back, path, excess,
+):  # fmt: skip
+    """A Frank-Wolfe step for each sequence in turn, in place on what it holds and on the weights; then its part of the cut.
+
+    A sequence holds a mixture of labellings: `shares` (n, K) and `edges` (S, K, K) tell how often a row has a class and a class
+    follows another in it, less the same for the targets; `losses` (S) its mean number of wrong rows. A step moves the mixture
+    towards the best path as long as the dual objective rises, and W (D, K) and `transitions` by −`scale` times what it changes.
+
+    `out` (D, K) and `out_edges` (K, K) get Σ x shares and Σ edges. Room: `moves` (D, K); `seen` int64 (D + 1), 0 at first;
+    `touched` int32 (D); z (n, K), back, path and excess as in `best_paths`.
+    """
+    move = np.empty_like(transitions)
+    for s in range(len(starts) - 1):
+        first, stop = starts[s], starts[s + 1]
+        _scores(indptr, indices, data, bias, W, first, stop, z)
+        best_paths(starts[s : s + 2], target, z, z, 0.0, transitions, 1.0, back, path, excess[s : s + 1])
+        held, loss = losses[s] + np.sum(edges[s] * transitions), 0.0
+        for i in range(first, stop):
+            loss += 1.0 if path[i] != target[i] else 0.0
+            for k in range(z.shape[1]):
+                held += shares[i, k] * z[i, k]
+        gain = excess[s] - held
+        if gain > 0.0:
+            _direction(first, stop, target, path, shares, edges[s], z, move)
+            count = _moves(indptr, indices, data, bias, first, stop, z, moves, seen, touched)
+            square = np.sum(move * move)
+            for f in range(count):
+                j = np.uint64(touched[f])
+                for k in range(np.uint64(z.shape[1])):
+                    square += moves[j, k] * moves[j, k]
+            step = gain / (scale * square) if gain < scale * square else 1.0
+            for f in range(count):
+                j = np.uint64(touched[f])
+                for k in range(np.uint64(z.shape[1])):
+                    W[j, k] -= scale * step * moves[j, k]
+            transitions -= scale * step * move
+            edges[s] += step * move
+            shares[first:stop] += step * z[first:stop]
+            losses[s] += step * (loss - losses[s])
+        out_edges += edges[s]
+        _add_held(indptr, indices, data, bias, first, stop, shares, out)
+
+
+@kernel
+def _scores(indptr, indices, data, bias, W, first, stop, z):
+    """z[i, k] = ⟨W[:, k], x_i⟩ for rows first:stop."""
+    last, classes = np.uint64(len(W) - 1), np.uint64(W.shape[1])
+    for i in range(np.uint64(first), np.uint64(stop)):
+        for k in range(classes):
+            z[i, k] = bias * W[last, k] if bias != 0.0 else 0.0
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
+            j = np.uint64(indices[p])
+            value = 1.0 if data is None else np.float64(data[p])
+            for k in range(classes):
+                z[i, k] += value * W[j, k]
+
+
+@kernel
+def _direction(first, stop, target, path, shares, edges, z, move):
+    """From what a sequence holds to all of the path: `z` row by row, `move` of the edges."""
+    move[:] = -edges
+    for i in range(first, stop):
+        z[i] = -shares[i]
+        z[i, path[i]] += 1.0
+        z[i, target[i]] -= 1.0
+        if i > first:
+            move[path[i - 1], path[i]] += 1.0
+            move[target[i - 1], target[i]] -= 1.0
+
+
+@kernel
+def _moves(indptr, indices, data, bias, first, stop, z, moves, seen, touched):
+    """moves[j] = Σ x_ij z[i] over rows first:stop, for the features j in `touched`; returns how many these are."""
+    last, classes, count = np.uint64(len(moves) - 1), np.uint64(z.shape[1]), 0
+    seen[-1] += 1  # the number of this step: a feature that has another is new
+    for i in range(first, stop):
+        if not np.any(z[i]):
+            continue
+        for p in range(indptr[i], indptr[i + 1] + (bias != 0.0)):
+            j, value = last, bias
+            if p < indptr[i + 1]:
+                j = np.uint64(indices[p])
+                value = 1.0 if data is None else np.float64(data[p])
+            if seen[j] != seen[-1]:
+                seen[j] = seen[-1]
+                touched[count] = j
+                count += 1
+                for k in range(classes):
+                    moves[j, k] = 0.0
+            for k in range(classes):
+                moves[j, k] += value * z[np.uint64(i), k]
+    return count
+
+
+@kernel
+def _add_held(indptr, indices, data, bias, first, stop, shares, out):
+    """out[j] += Σ x_ij shares[i] over rows first:stop; most rows hold nothing but their target."""
+    last, classes = np.uint64(len(out) - 1), np.uint64(out.shape[1])
+    for i in range(first, stop):
+        if not np.any(shares[i]):
+            continue
+        row = np.uint64(i)
+        if bias != 0.0:
+            for k in range(classes):
+                out[last, k] += bias * shares[row, k]
+        for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
+            j = np.uint64(indices[p])
+            value = 1.0 if data is None else np.float64(data[p])
+            for k in range(classes):
+                out[j, k] += value * shares[row, k]

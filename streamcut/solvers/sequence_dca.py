@@ -1,0 +1,54 @@
+"""Cutting planes and block-coordinate Frank-Wolfe steps in one bundle, for labelled sequences.
+
+Problem   min F(w) = ½‖w‖² + C Σ ℓ_s(w), ℓ_s the worst of exponentially many labellings of sequence s.
+Given     the oracle, a bundle size, a stopping rule.
+Returns   the best point w_b, F there, and a lower bound on min F.
+Stops     when F(w_b) − bound is small enough.
+
+Every sequence holds a mixture of labellings (Lacoste-Julien et al. 2013, Algorithm 4, with the marginals of a chain for the mean
+of its joint features). The mean over all sequences of what they hold is a cut, and the dual point behind it the w that the steps
+start from. OCAS does the rest: master problem, line search, and the cut at the point where it looks.
+
+    w = 0, all sequences hold their own labelling; first cut at 0
+    repeat
+        one pass: scores of w; the cut at w_b + κ(w − w_b), κ the step that OCAS predicts;
+                  and for each sequence, on a running w′: its best labelling, an exact step of its mixture towards that: a cut
+        k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
+        add both cuts, solve the master problem: its value is the bound, its solution w
+
+The paper visits sequences in random order and averages its iterates; here they come as they are stored, and the master problem
+and the line search do better than averages.
+"""
+
+from __future__ import annotations
+
+from streamcut.bundle.line_search import minimise_by_tangents
+from streamcut.execution.runner import Interrupted
+from streamcut.execution.sequence_dual import SequenceDualOracle
+from streamcut.models.certificate import StopReason
+from streamcut.passes import vectors
+from streamcut.solvers.ocas import MU
+from streamcut.solvers.progress import Progress, Solution
+from streamcut.solvers.state import BundleState
+
+
+def solve(oracle: SequenceDualOracle, progress: Progress, *, max_cuts: int) -> Solution:
+    """Run to the stopping rule of `progress`: one pass an iteration. Raises Interrupted before there is a solution."""
+    rule = progress.rule
+    found = progress.resume(oracle)
+    s = BundleState.at_zero(oracle, max_cuts, rule) if found is None else BundleState.restored(found)
+    try:
+        while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle)) is None:
+            progress.keep(s, oracle)
+            place = 1.0 if progress.still else MU
+            plane, held = oracle.score_and_ascend(s.w, s.k + place * (1.0 - s.k))
+            A0, B0 = vectors.line(s.w_b, s.w)
+            s.k = minimise_by_tangents(A0, B0, oracle.C, oracle)
+            s.F_b = 0.5 * vectors.move(s.w_b, s.w, s.k) + oracle.C * oracle.step(s.k)
+            s.bundle.add(plane.a, plane.b)
+            s.improve(held, rule)
+    except Interrupted:
+        reason = StopReason.INTERRUPTED
+    if reason is not StopReason.CONVERGED:
+        progress.save(s, oracle)
+    return s.solution(reason, progress.history)

@@ -1,0 +1,107 @@
+"""Dual ascent on sequences: the cut of what they hold is one, and steps are those of the reference and never go down."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import viterbi as slow
+from test_sequence import sequences
+
+from streamcut.errors import UsageError
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.runner import Runner
+from streamcut.execution.sequence_dual import SequenceDualOracle
+from streamcut.io.memory import MemoryDataset
+from streamcut.risks.sequence import SequenceRisk
+from streamcut.training import train
+
+K = 3
+RISK = SequenceRisk((1.0, 2.0, 3.0))
+
+
+def set_up(X, y, qid, *, C, bias, lanes):
+    data = MemoryDataset(X, y, qid=qid, shard_nnz=60)
+    runner = Runner(Feed(data), plan_lanes(data.manifest.statistics, lanes))
+    oracle = SequenceDualOracle(runner, RISK, C=C, bias=bias)
+    oracle.start()
+    return runner, oracle
+
+
+def worst(w, X, target, starts):
+    """(the worst labelling of every row, ℓ of every sequence) at w; that Viterbi is right is shown in test_sequence."""
+    z = np.ascontiguousarray(X @ w[: X.shape[1] * K].reshape(-1, K))
+    return RISK.worst(starts, target.astype(np.int32), z, z, 0.0, np.ascontiguousarray(w[X.shape[1] * K :].reshape(K, K)))
+
+
+def reference_pass(X, target, starts, C, mixtures, w):
+    """One Frank-Wolfe step for each sequence; `mixtures` are (joint features less the targets', wrong rows), changed in place."""
+    for s, (a, b) in enumerate(pairwise(starts)):
+        path, value = worst(w, X[a:b], target[a:b], np.array([0, b - a]))
+        psi, loss = mixtures[s]
+        corner = slow.joint_features(X[a:b], path, K) - slow.joint_features(X[a:b], target[a:b], K)
+        gain, move = value[0] - (loss + psi @ w), corner - psi
+        if gain > 1e-12:
+            step = min(1.0, gain / (C * move @ move))
+            w -= C * step * move
+            mixtures[s] = psi + step * move, loss + step * (np.sum(path != target[a:b]) - loss)
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 1000), C=st.sampled_from([0.05, 1.0]), bias=st.sampled_from([0.0, 2.0]))
+def test_one_lane_takes_the_steps_of_the_reference(seed, C, bias):
+    X, y, qid = sequences(12, seed=seed)
+    _, oracle = set_up(X, y, qid, C=C, bias=bias, lanes=1)
+    dense = np.hstack([X.toarray(), np.full((len(y), 1), bias)]) if bias else X.toarray()
+    starts, target = np.concatenate(([0], np.flatnonzero(np.diff(qid)) + 1, [len(y)])), (y - 1).astype(int)
+    w, mixtures = np.zeros(oracle.dimension), [(np.zeros(oracle.dimension), 0.0)] * (len(starts) - 1)
+    for _ in range(4):
+        reference_pass(dense, target, starts, C, mixtures, w)
+        _, cut = oracle.score_and_ascend(np.zeros(oracle.dimension), 0.0)
+        assert np.allclose(cut.a * len(y), sum(psi for psi, _ in mixtures), atol=1e-9)
+        assert cut.b * len(y) == pytest.approx(sum(loss for _, loss in mixtures))
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 5])
+def test_steps_never_lower_the_dual_objective_and_their_cuts_bound_the_risk(lanes):
+    X, y, qid = sequences(60)
+    _, oracle = set_up(X, y, qid, C=0.5, bias=0.0, lanes=lanes)
+    starts, target = np.concatenate(([0], np.flatnonzero(np.diff(qid)) + 1, [len(y)])), (y - 1).astype(int)
+    rng, dual = np.random.default_rng(2), 0.0
+    for _ in range(6):
+        _, cut = oracle.score_and_ascend(rng.standard_normal(oracle.dimension), 0.3)
+        before, dual = dual, oracle.c_bar * cut.b - 0.5 * oracle.c_bar**2 * cut.a @ cut.a
+        assert dual >= before - 1e-9
+        for v in (*rng.standard_normal((4, oracle.dimension)), -oracle.c_bar * cut.a):
+            assert worst(v, X.toarray(), target, starts)[1].sum() >= len(y) * (cut.a @ v + cut.b) - 1e-9
+    assert dual > 0.0
+
+
+def test_shares_are_those_of_a_distribution():
+    X, y, qid = sequences(60)
+    runner, oracle = set_up(X, y, qid, C=0.5, bias=1.0, lanes=2)
+    for _ in range(20):
+        oracle.score_and_ascend(np.zeros(oracle.dimension), 0.0)
+    shares = runner.rows["shares"] + np.eye(K)[(y - 1).astype(int)]
+    assert np.allclose(shares.sum(axis=1), 1.0, atol=1e-12)
+    assert shares.min() > -1e-12
+    assert np.count_nonzero(np.abs(runner.rows["shares"]).sum(axis=1) > 1e-3) > 10
+
+
+def test_it_takes_fewer_passes_than_cutting_planes():
+    X, y, qid = sequences(400, d=40)
+    common = {"task": "sequence", "C": 0.3, "tol_relative": 0.01, "tol": None}
+    data = MemoryDataset(X, y, qid=qid)
+    ours, theirs = (train(data, solver=solver, **common) for solver in ("bundle-dca", "ocas"))
+    assert ours.converged
+    assert ours.history[-1]["passes"] < 0.75 * theirs.history[-1]["passes"]
+    assert ours.certificate.lower_bound <= theirs.certificate.primal
+    assert theirs.certificate.lower_bound <= ours.certificate.primal
+
+
+def test_it_caches_no_rows():
+    X, y, qid = sequences(10)
+    with pytest.raises(UsageError, match="row_cache"):
+        train(MemoryDataset(X, y, qid=qid), task="sequence", solver="bundle-dca", row_cache="10%")
