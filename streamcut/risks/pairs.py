@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -111,29 +112,33 @@ class PairsOfLevels:
 
 def _count_by_bisection(scores: Scores) -> tuple[int, list[float]]:
     """c⁻ − c⁺ of each row as its coefficient; returns the number of active pairs, and some scores."""
-    levels = len(scores.counts)
-    up_to = np.zeros(levels, np.int64)  # rows of each level up to the range's lower bound
+    up_to = np.zeros(len(scores.counts), np.int64)  # rows of each level up to the range's lower bound
     active, firsts = 0, []
     for r in range(len(scores.inside)):
-        values, starts = scores.sorted_range(r)
-        bounds = float(scores.bounds[r]), float(scores.bounds[r + 1])
-        partners = [_Partners.sorted(values[starts[level] : starts[level + 1]]) for level in range(levels)]
-        known = list(zip(range(levels), up_to.tolist(), scores.counts.tolist(), strict=True))
-
-        def count(_: int, some: np.ndarray, rows: dict[str, np.ndarray], r=r, bounds=bounds, known=known, partners=partners):
-            if r == 0:
-                rows["c"][:] = 0.0
-            found = 0
-            for level, p in zip(known, partners, strict=True):
-                place = p.values, p.guide, p.origin, p.scale
-                found += pairs.count_partners(some, rows["code"], *bounds, *level, *place, rows["c"])
-            return found, some[0]
-
-        found = list(scores.sweep(count))
+        found = _count_in_range(scores, r, up_to)
         active += sum(one for one, _ in found)
         firsts = [score for _, score in found]
         up_to += scores.inside[r] + scores.ties[r]
     return active, firsts
+
+
+def _count_in_range(scores: Scores, r: int, up_to: np.ndarray) -> list[tuple[int, float]]:
+    """(active pairs, first score) of each block of rows. The range is freed before there is another one."""
+    values, starts = scores.sorted_range(r)
+    bounds = float(scores.bounds[r]), float(scores.bounds[r + 1])
+    partners = [_Partners.sorted(values[first:last]) for first, last in pairwise(starts.tolist())]
+    known = list(zip(range(len(partners)), up_to.tolist(), scores.counts.tolist(), strict=True))
+
+    def count(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> tuple[int, float]:
+        if r == 0:
+            rows["c"][:] = 0.0
+        found = 0
+        for (level, before, total), p in zip(known, partners, strict=True):
+            place = p.values, p.guide, p.origin, p.scale
+            found += pairs.count_partners(some, rows["code"], *bounds, level, before, total, *place, rows["c"])  # type: ignore[call-arg]
+        return found, float(some[0])
+
+    return list(scores.sweep(count))
 
 
 @dataclass(frozen=True, slots=True)
