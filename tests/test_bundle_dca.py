@@ -1,5 +1,7 @@
 """bundle-dca: its certificate above all, then what must never change the answer, then kernels against slow versions."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,6 +14,7 @@ from streamcut.bundle.bundle import Bundle
 from streamcut.chunk import Chunk
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
+from streamcut.execution import row_cache
 from streamcut.execution.dual_oracle import DualOracle, group_rows
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
@@ -314,6 +317,24 @@ def test_a_full_cache_keeps_rows_of_small_keys(seed, room, parts):
         mine = slice(cache._indptr[at], cache._indptr[at + 1])
         np.testing.assert_array_equal(cache._indices[mine], X.indices[X.indptr[row] : X.indptr[row + 1]])
         np.testing.assert_array_equal(cache._data[mine], X.data[X.indptr[row] : X.indptr[row + 1]])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(16, 200), st.integers(0, 200))
+def test_sweeps_over_many_rows_go_from_group_to_group_and_look_at_each_row_once(seed, n, left):
+    rng = np.random.default_rng(seed)
+    with mock.patch.object(row_cache, "_GROUP_NNZ", 6):  # 3 rows
+        cache = RowCache(CacheSize(n, 2 * n, "int32", None))
+        cache.n, cache._indptr[:] = n, 2 * np.arange(n + 1)
+        rows = rng.permutation(n)[: min(left, n)]
+        cache._order = rows.copy()
+        cache._shuffle(np.random.default_rng(seed))
+    groups = {tuple(group) for group in np.sort(rows)[: len(rows) // 3 * 3].reshape(-1, 3)}
+    assert sorted(cache._order) == sorted(rows)
+    if n >= 24:
+        assert {tuple(sorted(group)) for group in cache._order[: len(rows) // 3 * 3].reshape(-1, 3)} == groups
+    if len(rows) > 40:
+        assert (np.diff(cache._order) < 0).any()
 
 
 @settings(max_examples=50, deadline=None)

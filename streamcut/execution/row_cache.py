@@ -12,6 +12,8 @@ from streamcut.io.manifest import Manifest
 from streamcut.passes import dual
 
 _KEPT = 0.8  # of the room, when it is full: the rows with the smallest keys
+_GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it goes on to others
+_GROUPS = 8  # with fewer of them all rows come in random order: they are in a cache level anyway
 _LOOSER = 1.5  # a pass begins with the last limit times this: keys change, and room that is left would be wasted
 ROW_BYTES = 96  # of a cached row beside its entries, with what sorting rows by key takes
 
@@ -94,7 +96,7 @@ class RowCache:
         n = self.n
         if first:
             self._order, self._slack = np.arange(n), np.inf
-        rng.shuffle(self._order)
+        self._shuffle(rng)
         self._before[:n] = self._share[:n]
         gain, left, largest = self._climb(C, bias, w)
         self._order, self._slack = self._order[:left], largest
@@ -126,6 +128,20 @@ class RowCache:
         self.limit = float(self._key[order[count]])
         self._keep(np.sort(order[:count]))
         self.n = count
+
+    def _shuffle(self, rng: np.random.Generator) -> None:
+        """A random order of the rows that sweeps still visit."""
+        order, entries = self._order, int(self._indptr[self.n])
+        if entries < _GROUPS * _GROUP_NNZ:
+            rng.shuffle(order)
+            return
+        order.sort()
+        size = max(1, _GROUP_NNZ * self.n // entries)
+        whole = len(order) // size * size
+        rng.shuffle(order[whole:])
+        groups = order[:whole].reshape(-1, size)
+        groups[:] = groups[rng.permutation(len(groups))]
+        rng.permuted(groups, axis=1, out=groups)
 
     def _keep(self, kept: np.ndarray) -> None:
         dual.keep(kept, *self._arrays())
