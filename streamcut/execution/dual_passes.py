@@ -22,8 +22,6 @@ from streamcut.execution.runner import Rows
 from streamcut.passes import dual, vectors
 from streamcut.risks.hinge import Hinge
 
-_VISITS = 2  # steps for each row of a group while it is in cache
-
 
 @dataclass(frozen=True, slots=True)
 class Ascent:
@@ -31,6 +29,7 @@ class Ascent:
 
     enough  sweeps over cached rows end when one brings no more than this (units of F)
     start   where the running w′ starts if not at w: what the mixture of shares amounts to
+    visits  steps for each row of a group while it is in cache, after the first as long as it is at no bound
     """
 
     w: np.ndarray
@@ -40,6 +39,7 @@ class Ascent:
     kappa: float
     enough: float
     start: np.ndarray | None = None
+    visits: int = 2
 
     @property
     def running(self) -> np.ndarray:
@@ -101,7 +101,7 @@ class DualPass(FillingPass):
         csr = self._csr(rows, chunk)
         bad = dual.ascend(
             *csr, rows["z_b"], now.kappa, parts, self.C, self.bias, now.cut, now.dual, *self.last,
-            self.grids.vector, self.grids.weight, _VISITS, self.order, self.places, first_row % self.alignment,
+            self.grids.vector, self.grids.weight, now.visits, self.order, self.places, first_row % self.alignment,
             now.w, sums.w, sums.cuts, rows["z"], codes, keys, sums.b, *room,
         )  # fmt: skip
         if bad >= 0:
@@ -138,6 +138,7 @@ class MergePass:
 
     merges: list[Merge]
     needs_data: ClassVar[bool] = False
+    row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
     alignment: ClassVar[int] = 1
 
     def begin(self) -> None:

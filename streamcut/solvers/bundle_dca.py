@@ -12,8 +12,9 @@ such cuts is the SVM's dual over their mixtures: its β tells from which mixture
     w = 0, all shares 0
     repeat
         one pass: margins of w; the cut at w_b + κ(w − w_b), κ the step that OCAS predicts;
-                  from the mixed shares a sweep on a running w′ over the rows that w does not hold at a bound,
-                  then sweeps over the rows in the cache: a cut
+                  from the mixed shares a sweep on a running w′ over the rows that w does not hold at a bound, those that stay
+                  free several times while their group is at hand, more often while F hardly falls;
+                  then sweeps over the rows in the row cache: a cut
         k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
         add both cuts, solve the master problem: its value is the bound, its solution w, its β the mixture
         if the bound is far behind: go on with a smaller C, and come back (streamcut.solvers.continuation)
@@ -38,6 +39,7 @@ from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 
 MAX_CUTS = 16
+VISITS = 2, 6  # steps for each row of a group while it is in cache; while the bound is what is late
 ENOUGH = 0.0005  # sweeps over cached rows end when one brings no more than this part of the gap
 
 
@@ -58,7 +60,8 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
             merges, (cut, dual) = s.bundle.make_room(2, keep=2)
             oracle.follow(merges)
             kappa = s.k + mu * (1.0 - s.k)
-            planes = oracle.ascend(Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, ENOUGH * (s.F_b - s.bound)))
+            enough, visits = ENOUGH * (s.F_b - s.bound), VISITS[way.late]
+            planes = oracle.ascend(Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, visits=visits))
             A0, B0 = vectors.line(s.w_b, s.w)
             s.k = minimise_along_line(A0, B0, oracle.C, oracle)
             before = s.F_b
