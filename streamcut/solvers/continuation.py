@@ -37,7 +37,7 @@ _LONG = 60  # passes at one C after which the next one begins anyway
 class Continuation:
     """`state` works for `stage` on the way to `C`; what is known of F for C itself: the best point `w`, F there, bound, witness.
 
-    stayed  passes at this stage; fell: by how much F did in the last one; gap: after it; late: it is the bound that is late
+    stayed  passes at this stage; fell: by how much F did in the last one; gap: after it; late: F hardly fell in it
     tried   C was left for a smaller one already
     """
 
@@ -64,15 +64,15 @@ class Continuation:
         s = self.state
         self.stayed += 1
         gap = s.F_b - s.bound
-        self.late = bool(self.fell + fell < _STILL * gap)
-        slow = gap > _SLOW * self.gap
+        self.late = bool(fell < 0.5 * _STILL * gap)
+        still, slow = self.fell + fell < _STILL * gap, gap > _SLOW * self.gap
         self.fell, self.gap = fell, gap
         if self.stage == self.C:
             if s.F_b <= self.F:
                 self.w, self.F = s.w_b, s.F_b
             if s.bound > self.bound:
                 self.bound, self.witness = s.bound, s.witness
-            if not self.tried and self.stayed >= _PASSES and gap > _LATE * oracle.c_bar and self.late and slow:
+            if not self.tried and self.stayed >= _PASSES and gap > _LATE * oracle.c_bar and still and slow:
                 self.tried = True
                 self.w = s.w_b.copy()
                 self._move(self._smaller(oracle, rule), oracle, rule)
