@@ -1,7 +1,6 @@
 """One group larger than memory: whatever room there is to sort, the same bits as with all of it."""
 
 import json
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,13 +16,15 @@ from test_multivariate import problem as two_classes
 from test_ranking import bits, problem
 
 from streamcut.config import CheckpointOptions
-from streamcut.errors import CorruptError, ExitCode
+from streamcut.errors import CorruptError
 from streamcut.execution import groups, one_group, row_blocks
 from streamcut.execution.row_blocks import RowBlocks
+from streamcut.execution.runner import Interrupted
 from streamcut.execution.sorted_scores import SortedScores
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.jobs.global_risk import GlobalJob
+from streamcut.models.certificate import StopReason
 from streamcut.risks.multivariate import Multivariate
 from streamcut.risks.pairs import Pairs, PairsOfLevels
 from streamcut.training import train
@@ -173,6 +174,85 @@ def test_a_run_that_was_stopped_goes_on_in_other_room(tmp_path, small_blocks, li
     assert bits(rest) == bits(expected)
 
 
+class Asked:
+    """A `stop` that says so when it is asked for the nth time inside an evaluation of scores, and from then on."""
+
+    def __init__(self, monkeypatch, nth=None):
+        self.times = self.depth = 0
+        self._nth = nth
+        for kind in (one_group.OneGroup, groups.Groups):
+            monkeypatch.setattr(kind, "value", self._watched(kind.value))
+
+    def _watched(self, value):
+        def watched(group, k):
+            self.depth += 1
+            try:
+                return value(group, k)
+            finally:
+                self.depth -= 1
+
+        return watched
+
+    def __call__(self):
+        self.times += bool(self.depth)
+        return self._nth is not None and self.times >= self._nth
+
+
+EVALUATED = [
+    {"task": "roc-area"},
+    {"task": "roc-area", "solver": "cpa"},
+    {"task": "roc-area", "scheduler": "threads", "workers": 2},
+    {"task": "ranking"},
+    {"loss": "f1"},
+]
+
+
+@pytest.mark.parametrize("options", EVALUATED, ids=lambda options: "-".join(str(value) for value in options.values()))
+def test_an_evaluation_that_is_broken_off_leaves_no_trace(options, tmp_path, monkeypatch, small_blocks, little_room):
+    X, y, qid = problem(400, 15, levels=2, queries=20 if options.get("task") == "ranking" else None)
+    options = {"scheduler": "sync", "C": 1.0, "tol": 1e-4, "max_passes": 8, **options}
+    little_room(150)
+
+    def run(nth=None, **more):
+        with monkeypatch.context() as patch:
+            asked = Asked(patch, nth)
+            return train(MemoryDataset(X, y, qid=qid), stop=asked, **options, **more), asked.times
+
+    def path(model):
+        known = ("passes", "primal", "lower_bound", "step", "cuts", "rows", "nnz", "bytes_computed")
+        return bits(model), [[line[name] for name in known] for line in model.history]
+
+    expected, times = run()
+    ends = []
+    for nth in np.linspace(times // 2, times, 3, dtype=int):
+        folder = str(tmp_path / f"{nth}")
+        stopped, _ = run(nth, checkpoint=folder)
+        assert stopped.stop_reason == StopReason.INTERRUPTED
+        ends.append(stopped.history[-1]["passes"])
+        rest, _ = run(checkpoint=CheckpointOptions(folder, resume=True))
+        assert path(rest) == path(expected)
+    assert len(set(ends)) > 1
+
+
+def test_whoever_stops_before_there_is_a_model_waits_for_no_sort(monkeypatch, small_blocks, little_room):
+    X, y, _ = problem(400, 15, levels=2)
+    little_room(60)
+    asked = Asked(monkeypatch, 1)
+    with pytest.raises(KeyboardInterrupt, match="before it had a model"):
+        train(MemoryDataset(X, y), task="roc-area", scheduler="sync", stop=asked)
+    assert asked.times == 1
+
+
+def test_steps_are_never_left_half_done():
+    rows, seen = {"z": np.arange(10 * row_blocks.BLOCK_ROWS)}, []
+    blocks = RowBlocks(len(rows["z"]), lambda: rows, lambda *_: None, stop=lambda: len(seen) == 3)
+    with pytest.raises(Interrupted):
+        list(blocks.map(lambda first, _: seen.append(first)))
+    assert len(seen) == 3
+    blocks.each(lambda first, _: seen.append(first))
+    assert len(seen) == 13
+
+
 def test_a_label_that_the_manifest_does_not_know_is_refused():
     X, y, _ = problem(levels=2)
     data = MemoryDataset(X, y)
@@ -181,29 +261,41 @@ def test_a_label_that_the_manifest_does_not_know_is_refused():
         train(data, task="ranking")
 
 
-def test_a_long_group_trains_in_its_least_memory(tmp_path, monkeypatch):
-    """A million rows: their row state and a sort of them all take 34 MB, of which the least has 16 for sorting."""
-    n = 1_000_000
+IN_LEAST_MEMORY = """
+import json, re, sys
+from streamcut.errors import MemoryBudgetError
+from streamcut.execution import one_group
+from streamcut.training import train
+
+one_group._LEAST_ROOM = 1 << 20
+options = json.loads(sys.argv[2])
+try:
+    train(sys.argv[1], memory="1MB", **options)
+except MemoryBudgetError as error:
+    refusal = str(error)
+model = train(sys.argv[1], memory=re.search(r"at least (\\d+MB)", refusal)[1], **options)
+print(json.dumps({**model.resources, "refusal": refusal, "lower_bound": model.certificate.lower_bound}))
+"""
+
+
+def test_a_long_group_trains_in_its_least_memory(tmp_path):
+    """Half a million rows take 4.5 MB to sort, of which the least has 1."""
+    n, folder = 500_000, tmp_path / "rows.zarr"
     rng = np.random.default_rng(0)
     X = np.ones((n, 1), np.float32) * rng.standard_normal((n, 1), dtype=np.float32)
     y = (X[:, 0] + rng.standard_normal(n, dtype=np.float32) > 1).astype(float)
-    with StoreWriter(tmp_path / "rows.zarr", shard_nnz=1 << 18, n_features=1, options={}) as writer:
+    with StoreWriter(folder, shard_nnz=1 << 18, n_features=1, options={}) as writer:
         for start in range(0, n, 1 << 18):
             writer.append(MemoryDataset(X[start : start + (1 << 18)], y[start : start + (1 << 18)]).read(0), {})
         writer.finish({})
-    program = [sys.executable, "-c", "from streamcut.cli import main; main()", "train", str(tmp_path / "rows.zarr"), "--json"]
-    line = [*program, "--task", "roc-area", "--max-cuts", "20", "--max-passes", "3", "--model", str(tmp_path / "m.npz")]
-    refused = subprocess.run([*line, "--memory", "1MB"], capture_output=True, text=True, timeout=120)
-    assert refused.returncode == ExitCode.MEMORY
-    minimum = re.search(r"at least (\d+)MB", refused.stderr)[1]
-    base = int(re.search(r"kernels: (\d+)", refused.stderr)[1])
-    assert int(minimum) - base < 90
-    done = subprocess.run([*line, "--memory", f"{minimum}MB"], capture_output=True, text=True, timeout=120)
+    options = {"task": "roc-area", "max_cuts": 20, "max_passes": 3}
+    line = [sys.executable, "-c", IN_LEAST_MEMORY, str(folder), json.dumps(options)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout.splitlines()[-1])
-    assert result["peak"] <= result["planned"] <= 1e6 * int(minimum)
-    roomy = subprocess.run([*line, "--memory", "1GB", "--force"], capture_output=True, text=True, timeout=120)
-    assert json.loads(roomy.stdout.splitlines()[-1])["lower_bound"] == result["lower_bound"]
+    result = json.loads(done.stdout)
+    assert "sorting: 1.05 MB" in result["refusal"]
+    assert result["peak"] <= result["planned"] <= result["budget"]
+    assert train(str(folder), **options).certificate.lower_bound == result["lower_bound"]
 
 
 def test_room_is_divided_between_the_least_and_all_rows():

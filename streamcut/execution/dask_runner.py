@@ -257,7 +257,7 @@ class DaskRunner:
         self._open = ExitStack()
         self._open.enter_context(locked(self._folder / "lock", str(self._folder)))
         self.row_state = SharedRows(self._folder, lanes, scratch)
-        self._stop = stop
+        self.stop = stop
         self._number = 0
         self._deal: Deal | None = None
         self._past: tuple[str, ...] = ()  # files of the passes that the row caches have seen since they were filled
@@ -355,7 +355,7 @@ class DaskRunner:
                     while count < len(flying) and flying[count].future.done():
                         count += 1
                     wanted = self._cluster.gather([flying[i].future for i in range(count)])
-                if may_stop and self._stop():
+                if may_stop and self.stop():
                     raise Interrupted
                 if wait([wanted], timeout=_POLL).done:
                     with lost_if_silent(self._cluster.address):

@@ -9,14 +9,15 @@ Row state, all in whole arrays that this process looks at between passes:
 
 Groups of rows that don't see each other are worked on in blocks of whole groups (Groups); where all rows see each other, they
 may be more than memory holds (OneGroup). Blocks depend on the data alone and their sums are added exactly, so neither threads
-nor shards nor memory change a bit.
+nor shards nor memory change a bit. Whoever waits for the end of a run need not wait for the end of a sort: looks are broken off
+as passes are, but for those that move the best point.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,8 @@ class GlobalOracle:
         self._rounder = exact_rounder(risk.coefficient_sum * max(statistics.max_abs_value, bias))
         self._looked: dict[float, float] = {}  # the risk at steps of this line
         self._held: tuple[float, float, float] | None = None  # the step whose coefficients are in `c`, risk and offset there
-        self._blocks = RowBlocks(self._n, lambda: runner.rows, runner.row_state.release, workers)
+        self._before_line: tuple[int, Traffic] | None = None  # `passes`, `traffic` before scores whose step is not taken yet
+        self._blocks = RowBlocks(self._n, lambda: runner.rows, runner.row_state.release, workers, stop=runner.stop)
         self._groups: Groups | OneGroup
         if risk.grouped:
             self._groups = Groups(risk, self._blocks, statistics)
@@ -85,8 +87,12 @@ class GlobalOracle:
         return self.C * self._n
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) that a checkpoint keeps; release the row state after each look at the arrays."""
-        numbers = {"guess": self.guess, "passes": self.passes, "traffic": asdict(self.traffic)}
+        """(numbers, arrays) that a checkpoint keeps; release the row state after each look at the arrays.
+
+        Of an iteration that was broken off before its step nothing is kept: it is repeated, and not counted twice.
+        """
+        passes, traffic = self._before_line or (self.passes, self.traffic)
+        numbers = {"guess": self.guess, "passes": passes, "traffic": asdict(traffic)}
         return numbers, {**self._groups.saved(), **{f"rows.{name}": array for name, array in self._kept().items()}}
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
@@ -119,10 +125,13 @@ class GlobalOracle:
     def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
         """Two passes: the cut at w and m·R(w)."""
         self.score(w)
-        return self._cut_and_loss()
+        found = self._cut_and_loss()
+        self._before_line = None
+        return found
 
     def score(self, w: np.ndarray) -> None:
         """One pass: the scores of w, for the line search."""
+        self._before_line = self.passes, replace(self.traffic)
         self._read(ScoresPass(w, self._bias))
         self._looked.clear()
         if self._held is not None and self._held[0] != 0.0:
@@ -146,8 +155,8 @@ class GlobalOracle:
         return self._n * risk, self._n * math.fsum(value for sums in self._blocks.map(slope) for value in sums)
 
     def step(self, k: float) -> float:
-        """Make w_b + k(w − w_b) the best point; returns m·R there. The data is not read."""
-        risk = self._looked[k] if k in self._looked else self._value(k)[0]
+        """Make w_b + k(w − w_b), where `at` was asked, the best point; returns m·R there. The data is not read."""
+        risk = self._looked[k]
 
         def move(_: int, rows: Rows) -> None:
             score_ranges.between(rows["z_b"], rows["z"], k, rows["z_b"])
@@ -156,11 +165,13 @@ class GlobalOracle:
         self._looked.clear()
         self._held = None if self._held is None or self._held[0] != k else (0.0, *self._held[1:])
         self.guess = k
+        self._before_line = None
         return self._n * risk
 
     def _value(self, k: float) -> tuple[float, float]:
         """(risk, offset of its cut) at w_b + k(w − w_b), the coefficients of which `c` has then, if it has not."""
         if self._held is None or self._held[0] != k:
+            self._held = None  # should this be broken off, `c` has a part of either
             self._held = (k, *self._groups.value(k))
         return self._held[1:]
 

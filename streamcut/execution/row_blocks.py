@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.execution.row_state import Rows
+from streamcut.execution.runner import Interrupted
 
 BLOCK_ROWS = 1 << 17
 
@@ -17,19 +18,33 @@ BLOCK_ROWS = 1 << 17
 class RowBlocks:
     """Blocks of all rows, on `workers` threads. Where they begin depends on the data alone, so that sums of sums do, too.
 
-    rows  gives the row state as whole arrays; release  lets go of rows start:stop
+    rows     gives the row state as whole arrays
+    release  lets go of rows start:stop
+    stop     asked before every block
     """
 
-    def __init__(self, n_rows: int, rows: Callable[[], Rows], release: Callable[[int, int], None], workers: int = 1) -> None:
+    def __init__(
+        self,
+        n_rows: int,
+        rows: Callable[[], Rows],
+        release: Callable[[int, int], None],
+        workers: int = 1,
+        *,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.n_rows = n_rows
         self.workers = workers
         self._rows = rows
         self._release = release
+        self._stop = stop
 
-    def map(self, work: Callable[[int, Rows], Any], bounds: Sequence[int] | np.ndarray | None = None) -> Iterator[Any]:
+    def map(
+        self, work: Callable[[int, Rows], Any], bounds: Sequence[int] | np.ndarray | None = None, *, to_the_end: bool = False
+    ) -> Iterator[Any]:
         """What `work` makes of (first row, row state) of each block, in their order.
 
-        Block b is bounds[b]:bounds[b + 1], by default BLOCK_ROWS rows. Its pages are released afterwards.
+        Block b is bounds[b]:bounds[b + 1], by default BLOCK_ROWS rows. Its pages are released afterwards. Raises Interrupted when
+        `stop` says so, unless it is `to_the_end`.
         """
         if bounds is None:
             bounds = [*range(0, self.n_rows, BLOCK_ROWS), self.n_rows]
@@ -37,6 +52,8 @@ class RowBlocks:
 
         def one(block: tuple[int, int]) -> Any:
             start, stop = block
+            if not to_the_end and self._stop():
+                raise Interrupted
             try:
                 return work(start, {name: array[start:stop] for name, array in arrays.items()})
             finally:
@@ -45,8 +62,8 @@ class RowBlocks:
         yield from in_threads(one, list(pairwise(map(int, bounds))), self.workers)
 
     def each(self, work: Callable[[int, Rows], Any]) -> None:
-        """The same for work that returns nothing."""
-        for _ in self.map(work):
+        """The same to the end, for work that returns nothing and may not be left half done."""
+        for _ in self.map(work, to_the_end=True):
             pass
 
 

@@ -76,10 +76,11 @@ class RowKeeper(Protocol):
 
 
 class PassRunner(Protocol):
-    """What solvers' oracles need: runs passes over `lanes` of the rows of `feed.data`, wherever that is."""
+    """What solvers' oracles need: runs passes over `lanes` of the rows of `feed.data`, wherever that is, until `stop` says so."""
 
     feed: Feed
     lanes: Lanes
+    stop: Callable[[], bool]
 
     @property
     def row_state(self) -> RowKeeper: ...
@@ -93,7 +94,7 @@ class PassRunner(Protocol):
 
 
 class Interrupted(Exception):  # noqa: N818 - nothing is wrong
-    """A pass was broken off because somebody asked for the end of the run."""
+    """A pass, or a look at the row state, was broken off because somebody asked for the end of the run."""
 
 
 class Runner:
@@ -117,7 +118,7 @@ class Runner:
         self.workers = min(workers, len(lanes))
         self.row_state = RowState(lanes.bounds[-1]) if row_state is None else row_state
         self.rows: Rows = self.row_state.arrays
-        self._stop = stop
+        self.stop = stop
         self._pool = _running_threads(self.workers) if self.workers > 1 else None
         self._buffers: list[object | None] = [None] * self.workers
 
@@ -162,7 +163,7 @@ class Runner:
                     self.row_state.release(start, stop)
                     if turn.error is not None:
                         return
-                    if may_stop and self._stop():
+                    if may_stop and self.stop():
                         raise Interrupted
                 start, stop = self.lanes.rows(lane)
                 work.finish(partial, {name: array[start:stop] for name, array in self.rows.items()}, start)
