@@ -131,9 +131,10 @@ class CutPass:
 
 @dataclass(frozen=True, slots=True)
 class RowPass:
-    """Base of passes over the row state alone, whose partial is one or more arrays that add up."""
+    """Base of passes over scores that are known, whose partial is one or more arrays that add up."""
 
     needs_data: ClassVar[bool] = False
+    row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "u")  # whichever there are
     alignment: ClassVar[int] = 1
 
     def finish(self, partial, rows: Rows, first_row: int) -> None:

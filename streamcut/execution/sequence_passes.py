@@ -136,6 +136,7 @@ class LinePass(linear_passes.RowPass):
     slopes: np.ndarray
     step: bool = False
     whole_groups: ClassVar[bool] = True
+    row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "begins")
 
     def begin(self) -> np.ndarray:
         return np.zeros((2, 2))

@@ -96,12 +96,12 @@ class _Lane:
 
 
 class LaneRows:
-    """The row state of one lane as a Runner wants it, in memory; `names` are the arrays that are asked for, None is all."""
+    """The row state of one lane as a Runner wants it, in memory: of the arrays that there are those in `names`, None is all."""
 
     def __init__(self, files: RowFiles, lane: int, start: int, stop: int, names: tuple[str, ...] | None = None) -> None:
         self._files = files
         self._lane = lane
-        self._read = {name: files.read(name, lane, stop - start) for name in (files.kinds if names is None else names)}
+        self._read = {name: files.read(name, lane, stop - start) for name in files.kinds if names is None or name in names}
         self.arrays = {name: _Lane(array, start) for name, array in self._read.items()}
 
     def release(self, start: int, stop: int) -> None:
