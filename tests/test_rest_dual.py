@@ -1,6 +1,8 @@
 """The kernels of one against the rest by dual ascent, against one class after the other; bounds against LIBLINEAR's optima."""
 
+import hashlib
 import lzma
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +14,9 @@ from reference import svm
 from sklearn.datasets import load_svmlight_file
 
 from streamcut.io.memory import MemoryDataset
-from streamcut.passes import rest_dual
+from streamcut.passes import cached_rows, multiclass_cache, multiclass_dual, rest_cache, rest_dual, shares
 from streamcut.passes.linear import exact_rounder
+from streamcut.passes.shares import ONE
 from streamcut.training import train
 
 K, T = 4, 5
@@ -34,7 +37,7 @@ class Rows:
         self.given = rng.uniform(0.2, 2.0, n) if weights else None
         self.u = np.ones(n) if self.given is None else self.given
         self.z_b = 1.0 + rng.standard_normal((n, K))
-        self.codes = rng.choice([0, 0, rest_dual.ONE, rest_dual.ONE, 20000], (n, T, K)).astype(np.uint16)
+        self.codes = rng.choice([0, 0, ONE, ONE, 20000], (n, T, K)).astype(np.uint16)
         self.grids = exact_rounder(2.0 * n * np.abs(self.dense).max()), exact_rounder(2.0 * n)
         self.z = np.empty((n, K))
 
@@ -46,7 +49,7 @@ class Rows:
         D, A = W.shape
         cuts, sums, W_run, keys, g = np.zeros((D, 2 * A)), np.zeros(2 * A), W.copy(), np.empty(self.n), len(order)
         used = np.flatnonzero(mixture.any(axis=1))
-        parts = mixture[used] / np.float64(rest_dual.ONE) ** 2
+        parts = mixture[used] / np.float64(ONE) ** 2
         bad = rest_dual.ascend(
             *self.csr, self.target, active, self.given, self.z_b, kappa, used, parts, self.C, self.bias, *slots, last,
             *self.grids, visits, order, np.array(places), 0, W, W_run, cuts, self.z, self.codes, keys, sums,
@@ -75,18 +78,18 @@ def test_a_pass_is_that_of_one_class_after_the_other(seed, bias, ones, weights):
     assert (keys >= 0.0).all()
     np.testing.assert_array_equal(rows.codes[:, :, 1], untouched)
     for a, k in enumerate(active):
-        share = np.tensordot((before[:, :2, k] / rest_dual.ONE) ** 2, mixture[:2, k], 1)
+        share = np.tensordot((before[:, :2, k] / ONE) ** 2, mixture[:2, k], 1)
         share[share > 1 - 1e-7] = 1.0
         z, wrong, share, running = slow.ascend(
             rows.dense, rows.sign(k), rows.u, rows.z_b[:, k], kappa[a], share, rows.C, order, 2, W[:, a]
         )
         np.testing.assert_allclose(rows.z[:, a], z, atol=1e-12)
-        np.testing.assert_array_equal(rows.codes[:, slots[0, a], k] == rest_dual.ONE, wrong)
-        found = (rows.codes[:, slots[1, a], k] / rest_dual.ONE) ** 2
+        np.testing.assert_array_equal(rows.codes[:, slots[0, a], k] == ONE, wrong)
+        found = (rows.codes[:, slots[1, a], k] / ONE) ** 2
         np.testing.assert_allclose(found, share, atol=1e-4)
         np.testing.assert_allclose(W_run[:, a], running, atol=1e-2)
-        for column, shares in ((a, wrong), (3 + a, found)):
-            vector, total = slow.cut(rows.dense, rows.sign(k), rows.u, shares)
+        for column, part in ((a, wrong), (3 + a, found)):
+            vector, total = slow.cut(rows.dense, rows.sign(k), rows.u, part)
             np.testing.assert_allclose(cuts[:, column], vector, atol=1e-9)
             assert sums[column] == pytest.approx(total, abs=1e-9)
 
@@ -123,10 +126,10 @@ def test_sweeps_over_cached_rows_climb_each_dual_and_take_their_shares_home(seed
     cached = np.zeros(n + 1, np.int64), np.empty(size, np.int32), None if ones else np.empty(size)
     number, key, weight, square = np.empty(n, np.int64), *(np.empty(n) for _ in range(3))
     share, goal, busy = np.empty((n, 3)), np.empty(n, np.int64), np.empty((n, 3), np.bool_)
-    at, m = rest_dual.offer(
-        0, *rows.csr, rows.target, active, rows.given, rows.z, np.zeros(n), rows.codes, dual, bias, 0, np.inf, 0,
-        *cached, number, key, weight, square, share, goal, busy,
-    )  # fmt: skip
+    at, m = cached_rows.offer(
+        0, *rows.csr, rows.target, rows.given, np.zeros(n), bias, 0, np.inf, 0, *cached, number, key, weight, square, goal
+    )
+    rest_cache.remember(number[:m], active, rows.z, rows.codes, dual, share, busy)
     some = np.flatnonzero((rows.dense**2).sum(axis=1) > 0)
     assert at == n
     np.testing.assert_array_equal(number[:m], some)
@@ -145,7 +148,7 @@ def test_sweeps_over_cached_rows_climb_each_dual_and_take_their_shares_home(seed
     work = np.array([0, 2])
     for _ in range(30):
         gain, largest, before = np.zeros(3), np.zeros(3), share[:m].copy()
-        left = rest_dual.sweep(
+        left = rest_cache.sweep(
             order, *cached, weight[:m], square[:m], share[:m], goal[:m], busy[:m], active, work, rows.C, bias, slack, W,
             gain, largest, np.empty(3), np.empty(3, np.int64), np.empty(3),
         )  # fmt: skip
@@ -157,27 +160,43 @@ def test_sweeps_over_cached_rows_climb_each_dual_and_take_their_shares_home(seed
     np.testing.assert_array_equal(share[:m, 1], before[:, 1])
     cuts, sums = np.zeros((d + (bias != 0.0), 6)), np.zeros(6)
     past = rows.codes.copy()
-    rest_dual.settle(
+    rest_cache.settle(
         *cached, number[:m], weight[:m], share[:m], goal[:m], active, dual, bias, *rows.grids, rows.codes, cuts, sums,
         np.empty(3, np.int64), np.empty(3), np.empty(3),
     )  # fmt: skip
     for a, k in enumerate(active):
-        changed = (rows.codes[:, dual[a], k] / rest_dual.ONE) ** 2 - (past[:, dual[a], k] / rest_dual.ONE) ** 2
-        np.testing.assert_allclose((past[some, dual[a], k] / rest_dual.ONE) ** 2 + changed[some], share[:m, a], atol=1e-4)
+        changed = (rows.codes[:, dual[a], k] / ONE) ** 2 - (past[:, dual[a], k] / ONE) ** 2
+        np.testing.assert_allclose((past[some, dual[a], k] / ONE) ** 2 + changed[some], share[:m, a], atol=1e-4)
         vector, total = slow.cut(rows.dense, rows.sign(k), rows.u, changed)
         np.testing.assert_allclose(cuts[:, 3 + a], vector, atol=1e-9)
         assert sums[3 + a] == pytest.approx(total, abs=1e-9)
     assert not cuts[:, :3].any()
 
 
+@pytest.mark.parametrize(
+    ("user", "helpers"),
+    [
+        (cached_rows, [shares]),
+        (multiclass_dual, [shares]),
+        (rest_dual, [shares]),
+        (multiclass_cache, [shares, multiclass_dual]),
+        (rest_cache, [shares, rest_dual]),
+    ],
+)
+def test_kernels_name_the_version_of_their_helpers(user, helpers):
+    texts = b"".join(Path(helper.__file__).read_bytes() for helper in helpers)
+    found = hashlib.sha256(texts).hexdigest()[:16]
+    assert found == user.HELPERS, f"compiled kernels on disk would be stale: HELPERS of {user.__name__} must be {found}"
+
+
 def test_merged_shares_follow_merges_one_after_the_other():
-    codes = np.random.default_rng(0).integers(0, rest_dual.ONE + 1, (50, T, K)).astype(np.uint16)
-    shares = (codes / rest_dual.ONE) ** 2
+    codes = np.random.default_rng(0).integers(0, ONE + 1, (50, T, K)).astype(np.uint16)
+    f = (codes / ONE) ** 2
     merges = [(1, 0, 2, 0.3), (1, 0, 3, 0.5), (3, 4, 1, 0.0)]
     rest_dual.merge_shares(codes, *(np.array(x) for x in zip(*merges, strict=True)))
     for k, into, gone, weight in merges:
-        shares[:, into, k] = (1 - weight) * shares[:, into, k] + weight * shares[:, gone, k]
-    np.testing.assert_allclose((codes / rest_dual.ONE) ** 2, shares, atol=4e-5)
+        f[:, into, k] = (1 - weight) * f[:, into, k] + weight * f[:, gone, k]
+    np.testing.assert_allclose((codes / ONE) ** 2, f, atol=4e-5)
 
 
 @pytest.mark.parametrize(("name", "classes"), [("dna", None), ("news20_bydate", (1.0, 7.0))])

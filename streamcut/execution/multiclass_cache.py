@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.chunk import Chunk
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
-from streamcut.passes import multiclass_cache
+from streamcut.passes import cached_rows, multiclass_cache
 
 
 def row_bytes(classes: int) -> int:
@@ -27,11 +28,25 @@ class ClassesCache(RowCache):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.size, len(self._room[0]))
 
-    def _arrays(self) -> tuple[np.ndarray | None, ...]:
-        return *super()._arrays(), self._goal
+    def collect(self, chunk: Chunk, target: np.ndarray, keys: np.ndarray, bias: float, *shares: Any) -> None:
+        """Take the rows of `chunk` with the smallest `keys` (n), with the shares that `remember` finds in `shares`."""
+        csr, u, first_row = (chunk.indptr, chunk.indices, chunk.data), chunk.weight, chunk.first_row
+        room = self._indptr, self._indices, self._data, self._number, self._key, self._weight, self._square, self._goal
 
-    def _keep(self, kept: np.ndarray) -> None:
-        multiclass_cache.keep(kept, *self._arrays())
+        def offered(first: int, limit: float, n: int, *_: Any) -> tuple[int, int]:
+            stop, count = cached_rows.offer(first, *csr, target, u, keys, bias, first_row, limit, n, *room)
+            self._remember(slice(n, count), self._number[n:count] - first_row, *shares)
+            return stop, count
+
+        self.fill(offered, chunk.n_rows)
+
+    def _remember(self, part: slice, rows: np.ndarray, *shares: Any) -> None:
+        """The shares of `part` of the cache are those of `rows` of the block."""
+        taken = rows, *shares, self._share[part]
+        multiclass_cache.remember(*taken)
+
+    def _by_row(self) -> tuple[np.ndarray, ...]:
+        return *super()._by_row(), self._goal
 
     def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[float, int, float]:
         n, (new, room, moved) = self.n, self._room

@@ -18,34 +18,21 @@ from streamcut.errors import CorruptError
 from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.dual_oracle import DualAscent
 from streamcut.execution.dual_passes import Ascent
-from streamcut.execution.joined_rows import joined_bytes
 from streamcut.execution.linear_passes import Grids, RowPass
 from streamcut.execution.multiclass_cache import ClassesCache
 from streamcut.execution.multiclass_oracle import MulticlassOracle
-from streamcut.execution.multiclass_passes import targets
+from streamcut.execution.multiclass_passes import fill
+from streamcut.execution.random_order import RandomOrder
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
-from streamcut.io.manifest import Manifest, Statistics
-from streamcut.passes import multiclass_cache, multiclass_dual, vectors
+from streamcut.passes import multiclass_dual, shares, vectors
 from streamcut.risks.crammer_singer import CrammerSinger
 
 _VISITS = 5  # steps for each row of a group while it is in cache, as long as its share is divided
 _VISITS_CACHED = 2  # where sweeps over cached rows follow
-_GROUP_NNZ = 1 << 19  # rows of a group stay in the last cache level; an eighth of it takes news20 from 45 passes to 60
-_GROUP_ROWS = 8192
-_BATCH = 4  # groups that are visited in random order; their rows are in memory at once
-
-
-def group_rows(statistics: Statistics) -> int:
-    """Rows that are visited in random order among themselves; it depends on the whole data, not on shards."""
-    return min(max(1, _GROUP_NNZ * statistics.n_rows // max(statistics.nnz, 1)), _GROUP_ROWS, statistics.n_rows)
-
-
-def room_bytes(manifest: Manifest, classes: int) -> int:
-    """Memory that a worker needs for the group at work, and for the rows of a batch that lie in different shards."""
-    group = group_rows(manifest.statistics)
-    return 8 * group * (classes + 2) + joined_bytes(manifest, _BATCH * group)
+# Rows of a group stay in the last cache level; an eighth of it takes news20 from 45 passes to 60.
+ORDER = RandomOrder(nnz=1 << 19, batch=4)
 
 
 class MulticlassDualOracle(DualAscent, MulticlassOracle):
@@ -71,8 +58,8 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
         caches: dict[int, ClassesCache] = {}
         if size is not None and sweeps > 0:
             caches = {start: ClassesCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
-        group = group_rows(runner.feed.data.manifest.statistics)
-        self.prepare(self._pass, MergePass, caches, group=group, batch=_BATCH, sweeps=sweeps)
+        group = ORDER.group_rows(runner.feed.data.manifest.statistics)
+        self.prepare(self._pass, MergePass, caches, group=group, batch=ORDER.batch, sweeps=sweeps)
 
     def _pass(self, *now: Any) -> DualPass:
         return DualPass(self._risk, self._grids, self.C, self._bias, *now)
@@ -81,7 +68,7 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
 @dataclass(slots=True)
 class DualSums:
     """The running W flat, None when it is of no more use; both cuts (2, D, K) and their Σ u (1 − p_t), less those of the last
-    pass, not divided by M; Σ u.
+    pass, not divided by M; Σ u. With A classes against the rest W (D, A), cuts (D, 2 A), Σ u f (2 A).
     """
 
     w: np.ndarray | None
@@ -128,12 +115,9 @@ class DualPass(FillingPass):
         assert sums.w is not None
         now, codes, u, first_row, K = self.ascent, rows["codes"], chunk.weight, chunk.first_row, self.risk.classes
         if self.first:
-            sums.weight += float(chunk.n_rows) if u is None else self.grids.weight_sum(u)
-            rows["t"][:] = targets(self.risk, chunk)
-            if "u" in rows:
-                rows["u"][:] = u
+            sums.weight += fill(rows, chunk, self.risk, self.grids)
         slots, visits = np.flatnonzero(now.mixture), _VISITS_CACHED if self.caches else _VISITS
-        parts = now.mixture[slots] / np.float64(multiclass_dual.ONE) ** 2
+        parts = now.mixture[slots] / np.float64(shares.ONE) ** 2
         csr, target, keys = (chunk.indptr, chunk.indices, chunk.data), rows["t"], np.empty(chunk.n_rows)
         bad = multiclass_dual.ascend(
             *csr, target, u, rows["z_b"], now.kappa, slots, parts, self.C, self.bias, now.cut, now.dual, *self.last,
@@ -148,13 +132,8 @@ class DualPass(FillingPass):
             self.offer(sums.cache, rows, chunk, keys)
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
-        csr = chunk.indptr, chunk.indices, chunk.data, rows["t"], chunk.weight
-        codes, slot = rows["codes"], self.ascent.dual
-
-        def offered(first: int, *room) -> tuple[int, int]:
-            return multiclass_cache.offer(first, *csr, keys, codes, slot, self.bias, chunk.first_row, *room)
-
-        cache.fill(offered, chunk.n_rows)
+        assert isinstance(cache, ClassesCache)
+        cache.collect(chunk, rows["t"], keys, self.bias, rows["t"], rows["codes"], self.ascent.dual)
 
     def finish(self, sums: DualSums, rows: Rows, first_row: int) -> None:
         """Without caches the running W of a lane is of no use to others: cuts come from shares alone."""
@@ -165,7 +144,8 @@ class DualPass(FillingPass):
     def merge(self, total: DualSums, part: DualSums) -> DualSums:
         vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
         if total.w is not None:
-            vectors.add(total.w, part.w)
+            assert part.w is not None
+            vectors.add(total.w.reshape(-1), part.w.reshape(-1))
             total.w -= self.ascent.running  # now W′ and the steps of all lanes
         total.b += part.b
         total.weight += part.weight
@@ -178,6 +158,7 @@ class MergePass(RowPass):
     """The rows' shares follow the bundle's merges; the data is not read."""
 
     merges: list[Merge]
+    row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
     def begin(self) -> None:
         return None

@@ -29,6 +29,15 @@ def targets(risk: CrammerSinger, chunk: Chunk) -> np.ndarray:
     return target
 
 
+def fill(rows: Rows, chunk: Chunk, risk: CrammerSinger, grids: Grids) -> float:
+    """Fill the classes and weights of `rows`, where they have such arrays; returns Σ u."""
+    if "t" in rows:
+        rows["t"][:] = targets(risk, chunk)
+    if "u" in rows:
+        rows["u"][:] = chunk.weight
+    return float(chunk.n_rows) if chunk.weight is None else grids.weight_sum(chunk.weight)
+
+
 @dataclass(frozen=True, slots=True)
 class _DataPass:
     """Base of passes that take cuts: rows of a chunk into the columns of their target and their rival."""
@@ -76,11 +85,7 @@ class ScorePass(_DataPass):
         z = rows["z"] if "z" in rows else np.empty((chunk.n_rows, K))
         target, u = targets(self.risk, chunk), chunk.weight
         if self.first:
-            sums.weight += float(chunk.n_rows) if u is None else self.grids.weight_sum(u)
-            if "t" in rows:
-                rows["t"][:] = target
-            if "u" in rows:
-                rows["u"][:] = u
+            sums.weight += fill(rows, chunk, self.risk, self.grids)
         multiclass.scores(chunk.indptr, chunk.indices, chunk.data, self.w.reshape(-1, K), self.bias, z)
         if (bad := self.risk.losses(target, u, z, sums.loss)) >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")

@@ -7,7 +7,7 @@ the cut's slot in the class's bundle (streamcut.passes.rest_dual).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,41 +17,28 @@ from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
 from streamcut.execution.cache_passes import FillingPass, Step, SweepPass
 from streamcut.execution.dual_oracle import settle
-from streamcut.execution.joined_rows import joined_bytes
-from streamcut.execution.linear_passes import Grids, RowPass
-from streamcut.execution.multiclass_passes import targets
+from streamcut.execution.linear_passes import RowPass
+from streamcut.execution.multiclass_dual import DualPass, DualSums
+from streamcut.execution.multiclass_passes import fill
 from streamcut.execution.oracle import Cut
+from streamcut.execution.random_order import RandomOrder
 from streamcut.execution.rest_cache import RestCache
 from streamcut.execution.rest_oracle import RestOracle, by_class, side_by_side
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
-from streamcut.io.manifest import Manifest, Statistics
-from streamcut.passes import rest_dual, vectors
+from streamcut.passes import rest_dual, shares
 from streamcut.risks.crammer_singer import CrammerSinger
 
 _VISITS = 2  # steps for each pair of a group while it is in cache, as long as it is free
-_GROUP_NNZ = 1 << 17  # rows of a group stay in the second cache level while they are visited in random order
-_GROUP_ROWS = 8192
-_BATCH = 8  # groups that are visited in random order; their rows are in memory at once
-
-
-def group_rows(statistics: Statistics) -> int:
-    """Rows that are visited in random order among themselves; it depends on the whole data, not on shards."""
-    return min(max(1, _GROUP_NNZ * statistics.n_rows // max(statistics.nnz, 1)), _GROUP_ROWS, statistics.n_rows)
-
-
-def room_bytes(manifest: Manifest, classes: int) -> int:
-    """Memory that a worker needs for the group at work, and for the rows of a batch that lie in different shards."""
-    group = group_rows(manifest.statistics)
-    return 8 * group * (classes + 2) + joined_bytes(manifest, _BATCH * group)
+ORDER = RandomOrder(nnz=1 << 17, batch=8)  # rows of a group stay in the second cache level
 
 
 @dataclass(frozen=True, slots=True)
 class RestAscent:
     """Where a pass starts, for the A classes `active` of K: `w` (D, A), and the mixtures (cuts, K) of the rows' shares behind it.
 
-    cut, dual  (A) slots of both cuts of the pass; last (2, A): those of the last pass's, from which sums go on; −1: from nothing
+    cut, dual  (A) slots of both cuts of the pass
     kappa      (A) the predicted cut is at w_b + κ(w − w_b)
     enough     (A) sweeps over cached rows end when one brings no more than this (units of F)
     """
@@ -61,23 +48,13 @@ class RestAscent:
     mixture: np.ndarray
     cut: np.ndarray
     dual: np.ndarray
-    last: np.ndarray
     kappa: np.ndarray
     enough: np.ndarray
 
-
-@dataclass(slots=True)
-class RestDualSums:
-    """The running w′ (D, A), None when it is of no more use; both cuts (D, 2 A) and their Σ u f (2 A), less those of the last
-    pass, not divided by M; Σ u.
-    """
-
-    w: np.ndarray | None
-    cuts: np.ndarray
-    b: np.ndarray
-    weight: float = 0.0
-    limits: dict[int, float] = field(default_factory=dict)
-    cache: RowCache | None = None
+    @property
+    def running(self) -> np.ndarray:
+        """The w′ of the first row."""
+        return self.w
 
 
 class RestDualOracle(RestOracle):
@@ -104,7 +81,7 @@ class RestDualOracle(RestOracle):
         if size is not None and sweeps > 0:
             self._caches = {start: RestCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
         self._limits = dict.fromkeys(self._caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
-        self._group, self._sweeps = group_rows(runner.feed.data.manifest.statistics), sweeps
+        self._group, self._sweeps = ORDER.group_rows(runner.feed.data.manifest.statistics), sweeps
         self._last = np.full((2, risk.classes), -1)  # slots of the cuts of each class whose sums are known
         self._sums: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # of the last pass: classes, cuts, their Σ u f
 
@@ -122,11 +99,11 @@ class RestDualOracle(RestOracle):
         overwritten = (self._last[:, None, self.active] == slots).any(axis=(0, 1))
         self._last[:, self.active[overwritten]] = -1
         last = self._last[:, self.active]
-        ascent = RestAscent(self.active, side_by_side(w), mixture, slots[0], slots[1], last, kappa, enough)
+        ascent = RestAscent(self.active, side_by_side(w), mixture, slots[0], slots[1], kappa, enough)
         rng = np.random.default_rng(self.passes)
-        order, places = rng.permutation(self._group), rng.permutation(_BATCH)
+        order, places = rng.permutation(self._group), rng.permutation(ORDER.batch)
         common = self._risk, self._grids, self.C, self._bias
-        sums = self._read(RestDualPass(*common, ascent, order, places, self._caches, self._limits, first))
+        sums = self._read(RestDualPass(*common, ascent, order, places, last, self._caches, self._limits, first))
         if self._sums is not None:
             self._go_on_from_last(last, sums)
         if first:
@@ -158,7 +135,7 @@ class RestDualOracle(RestOracle):
         self._last[:] = -1
         self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))
 
-    def _go_on_from_last(self, last: np.ndarray, sums: RestDualSums) -> None:
+    def _go_on_from_last(self, last: np.ndarray, sums: DualSums) -> None:
         """Add the last pass's sums to `sums`, which are the differences to them where `last` says so."""
         assert self._sums is not None
         before, cuts, b = self._sums
@@ -167,7 +144,7 @@ class RestDualOracle(RestOracle):
         rest_dual.add_columns(cuts, columns, sums.cuts)
         rest_dual.add_columns(b[None], columns, sums.b[None])
 
-    def _sweep(self, ascent: RestAscent, sums: RestDualSums) -> None:
+    def _sweep(self, ascent: RestAscent, sums: DualSums) -> None:
         """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step of every class.
 
         A class ends when a sweep brings it no more than `enough` (streamcut.execution.dual_oracle.sweep_caches).
@@ -191,50 +168,29 @@ class RestDualOracle(RestOracle):
 
 
 @dataclass(frozen=True, slots=True)
-class RestDualPass(FillingPass):
-    """Margins, predicted cuts, a sweep of dual ascent; rows are offered to the lane's cache. `first` fills `t`, `u`, and sums u.
+class RestDualPass(DualPass):
+    """A DualPass of the classes at work; last (2, A)."""
 
-    Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
-    order; both count from row 0 of the data set.
-    """
+    ascent: RestAscent  # type: ignore[assignment]
+    last: np.ndarray  # type: ignore[assignment]
+    caches: Mapping[int, RestCache]
 
-    risk: CrammerSinger
-    grids: Grids
-    C: float
-    bias: float
-    ascent: RestAscent
-    order: np.ndarray
-    places: np.ndarray
-    caches: Mapping[int, RestCache]  # by the first row of the lane
-    limits: Mapping[int, float]
-    first: bool
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
-
-    @property
-    def alignment(self) -> int:
-        """Blocks hold whole batches."""
-        return len(self.order) * len(self.places)
-
-    def begin(self) -> RestDualSums:
+    def begin(self) -> DualSums:
         D, A = self.ascent.w.shape
-        return RestDualSums(self.ascent.w.copy(), np.zeros((D, 2 * A)), np.zeros(2 * A))
+        return DualSums(self.ascent.w.copy(), np.zeros((D, 2 * A)), np.zeros(2 * A))
 
-    def visit(self, sums: RestDualSums, rows: Rows, chunk: Chunk | None) -> None:
+    def visit(self, sums: DualSums, rows: Rows, chunk: Chunk | None) -> None:
         assert chunk is not None
         assert sums.w is not None
         now, codes, u, first_row, z = self.ascent, rows["codes"], chunk.weight, chunk.first_row, rows["z"]
         A, K, group = len(now.active), self.risk.classes, len(self.order)
         if self.first:
-            sums.weight += float(chunk.n_rows) if u is None else self.grids.weight_sum(u)
-            rows["t"][:] = targets(self.risk, chunk)
-            if "u" in rows:
-                rows["u"][:] = u
+            sums.weight += fill(rows, chunk, self.risk, self.grids)
         slots, keys = np.flatnonzero(now.mixture.any(axis=1)), np.empty(chunk.n_rows)
-        parts = now.mixture[slots] / np.float64(rest_dual.ONE) ** 2
+        parts = now.mixture[slots] / np.float64(shares.ONE) ** 2
         csr, target = (chunk.indptr, chunk.indices, chunk.data), rows["t"]
         bad = rest_dual.ascend(
-            *csr, target, now.active, u, rows["z_b"], now.kappa, slots, parts, self.C, self.bias, now.cut, now.dual, now.last,
+            *csr, target, now.active, u, rows["z_b"], now.kappa, slots, parts, self.C, self.bias, now.cut, now.dual, self.last,
             self.grids.vector, self.grids.weight, _VISITS, self.order, self.places, first_row % self.alignment,
             now.w, sums.w, sums.cuts, z, codes, keys, sums.b,
             np.empty((group, A)), np.empty(group, np.int64), np.empty(group, np.int64), np.empty(K), np.empty(A),
@@ -251,30 +207,9 @@ class RestDualPass(FillingPass):
             sums.cache.serve(self.ascent.active)
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
-        csr, now = (chunk.indptr, chunk.indices, chunk.data, rows["t"], self.ascent.active, chunk.weight, rows["z"]), self.ascent
-        codes = rows["codes"]
-
-        def offered(first: int, *room) -> tuple[int, int]:
-            return rest_dual.offer(first, *csr, keys, codes, now.dual, self.bias, chunk.first_row, *room)
-
-        cache.fill(offered, chunk.n_rows)
-
-    def finish(self, sums: RestDualSums, rows: Rows, first_row: int) -> None:
-        """Without caches the running w′ of a lane are of no use to others: cuts come from shares alone."""
-        FillingPass.finish(self, sums, rows, first_row)
-        if not self.caches:
-            sums.w = None
-
-    def merge(self, total: RestDualSums, part: RestDualSums) -> RestDualSums:
-        vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
-        if total.w is not None:
-            assert part.w is not None
-            vectors.add(total.w.reshape(-1), part.w.reshape(-1))
-            total.w -= self.ascent.w  # now w′ and the steps of all lanes
-        total.b += part.b
-        total.weight += part.weight
-        total.limits |= part.limits
-        return total
+        now = self.ascent
+        assert isinstance(cache, RestCache)
+        cache.collect(chunk, rows["t"], keys, self.bias, now.active, rows["z"], rows["codes"], now.dual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +229,7 @@ class RestMergePass(RowPass):
     """The rows' shares follow the merges in the bundles of classes; the data is not read."""
 
     merges: list[tuple[int, Merge]]
+    row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
     def begin(self) -> None:
         return None

@@ -15,7 +15,7 @@ from streamcut.bundle.line_searches import BINS
 from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
 from streamcut.execution.linear_passes import Grids, RowPass
-from streamcut.execution.multiclass_passes import targets
+from streamcut.execution.multiclass_passes import fill
 from streamcut.execution.row_state import Rows
 from streamcut.passes import hinge, multiclass, rest, vectors
 from streamcut.risks.crammer_singer import CrammerSinger
@@ -55,10 +55,7 @@ class RestPass:
         assert chunk is not None
         A, u, csr = len(self.active), chunk.weight, (chunk.indptr, chunk.indices, chunk.data)
         if self.first:
-            sums.weight += float(chunk.n_rows) if u is None else self.grids.weight_sum(u)
-            rows["t"][:] = targets(self.risk, chunk)
-            if "u" in rows:
-                rows["u"][:] = u
+            sums.weight += fill(rows, chunk, self.risk, self.grids)
         scores = np.empty((chunk.n_rows, A))
         multiclass.scores(*csr, self.W, self.bias, scores)
         bad = rest.cut(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.io.manifest import Manifest
-from streamcut.passes import dual
+from streamcut.passes import cached_rows, dual
 
 _KEPT = 0.8  # of the room, when it is full: the rows with the smallest keys
 _GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it goes on to others
@@ -143,8 +143,13 @@ class RowCache:
         groups[:] = groups[rng.permutation(len(groups))]
         rng.permuted(groups, axis=1, out=groups)
 
+    def _by_row(self) -> tuple[np.ndarray, ...]:
+        return self._number, self._key, self._weight, self._square, self._share
+
     def _keep(self, kept: np.ndarray) -> None:
-        dual.keep(kept, *self._arrays())
+        cached_rows.keep(kept, self._indptr, self._indices, self._data)
+        for array in self._by_row():
+            cached_rows.move_up(kept, array.reshape(len(array), -1))
 
     def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[float, int, float]:
         n = self.n

@@ -19,7 +19,16 @@ from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Needs
-from streamcut.jobs.linear import Trainer, bundle_size, certificate, on_few_rows, threads_wanted, two_labels
+from streamcut.jobs.linear import (
+    DCA_VECTORS,
+    Trainer,
+    bundle_size,
+    cache_wanted,
+    certificate,
+    on_few_rows,
+    threads_wanted,
+    two_labels,
+)
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
@@ -28,10 +37,8 @@ from streamcut.solvers import bundle_dca, cpa, ocas, warm_start
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 from streamcut.solvers.warm_start import Origin
-from streamcut.units import parse_size
 
 _DCA_LANE_NNZ = 1 << 25
-_DCA_VECTORS = 8  # dense ones of a worker of bundle-dca: w′, two cuts, those known, a lane ahead, two for sweeps over cached rows
 _CACHED = 0.3  # of the rows, when memory is plenty
 
 
@@ -75,24 +82,11 @@ class BinaryJob:
         return Needs(
             dimension=statistics.n_features + (self.options.bias != 0.0),
             max_cuts=self.max_cuts,
-            vectors=_DCA_VECTORS if dual else 1,
+            vectors=DCA_VECTORS if dual else 1,
             row_bytes=16 * (self.solver != "cpa") + 8 * self.risk.weighted(statistics.weight_sum is not None) + shares,
-            row_cache=self._cache_wanted(manifest),
+            row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED),
             per_worker=(("rows put together", batch_bytes(manifest)),) if dual else (),
         )
-
-    def _cache_wanted(self, manifest: Manifest) -> tuple[int, int]:
-        """(least, most) bytes of the row cache."""
-        text = self.options.row_cache
-        if self.solver != "bundle-dca" or self.options.sweeps == 0 or text == "0":
-            return 0, 0
-        everything = CacheSize.bytes_of_all(manifest)
-        if text == "auto":
-            return 0, int(_CACHED * everything)
-        size = min(parse_size(text, option="row_cache", total=everything), everything)
-        if CacheSize.planned(manifest, size, len(self.lanes)) is None:
-            raise UsageError(f"row_cache: {text} is too little for a row in each of {len(self.lanes)} lanes; use 0 for none")
-        return size, size
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         chosen = self.options

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from streamcut.config import TrainOptions
-from streamcut.errors import BadInputError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
-from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.oracle import DecomposableOracle
 from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.row_cache import ROW_BYTES, CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.memory import MemoryDataset
@@ -21,7 +22,9 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
+from streamcut.units import parse_size
 
+DCA_VECTORS = 8  # dense ones of a worker of bundle-dca: w′, two cuts, those known, a lane ahead, two for sweeps over cached rows
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most so many float64 (128 MiB)
 _WARM_UP_CACHE = 1 << 20
 
@@ -29,6 +32,25 @@ _WARM_UP_CACHE = 1 << 20
 def bundle_size(dimension: int) -> int:
     """Cuts that the default bundle holds: as many as 128 MiB do, 20 to 1000; it depends on the data alone."""
     return min(max(_BUNDLE_NUMBERS // max(dimension, 1), 20), 1000)
+
+
+def cache_wanted(
+    options: TrainOptions, manifest: Manifest, lanes: Lanes, *, part: float, row_bytes: int = ROW_BYTES
+) -> tuple[int, int]:
+    """(least, most) bytes of bundle-dca's row caches, of whose rows each takes `row_bytes` beside its entries.
+
+    `part` of a cache of all rows is the most unless options say how much. Raises UsageError when that is too little for a row.
+    """
+    text = options.row_cache
+    if options.chosen_solver != "bundle-dca" or options.sweeps == 0 or text == "0":
+        return 0, 0
+    everything = CacheSize.bytes_of_all(manifest, row_bytes)
+    if text == "auto":
+        return 0, int(part * everything)
+    size = min(parse_size(text, option="row_cache", total=everything), everything)
+    if CacheSize.planned(manifest, size, len(lanes), row_bytes) is None:
+        raise UsageError(f"row_cache: {text} is too little for a row in each of {len(lanes)} lanes; use 0 for none")
+    return size, size
 
 
 def threads_wanted(options: TrainOptions) -> int:

@@ -233,22 +233,6 @@ def offer(
 
 
 @kernel
-def keep(kept, cached_indptr, cached_indices, cached_data, number, key, weight, square, share):
-    """Leaves only the rows `kept` (increasing) in a cache, in place."""
-    at = np.uint64(0)
-    for n in range(len(kept)):
-        i = kept[n]
-        start, stop = np.uint64(cached_indptr[i]), np.uint64(cached_indptr[i + 1])
-        for t in range(start, stop):
-            cached_indices[at] = cached_indices[t]
-            if cached_data is not None:
-                cached_data[at] = cached_data[t]
-            at += np.uint64(1)
-        number[n], key[n], weight[n], square[n], share[n] = number[i], key[i], weight[i], square[i], share[i]
-        cached_indptr[n + 1] = at
-
-
-@kernel
 def sweep(order, cached_indptr, cached_indices, cached_data, weight, square, share, C, bias, slack, w):
     """A sweep of dual ascent over cached rows in `order` at w; `share` and w move in place.
 

@@ -1,68 +1,26 @@
 """Dual coordinate ascent on the Crammer-Singer loss for rows in a cache, by the steps of streamcut.passes.multiclass_dual.
 
-The `cached_` arrays, `number`, `key`, `goal`, `weight`, `square`, `share` (rows, K) belong to the rows in the cache: CSR, row
-numbers, keys, targets, u_i, ‖x_i‖², p_i.
+The `cached_` arrays, `number`, `goal`, `weight`, `square` are those of streamcut.passes.cached_rows, `share` (rows, K) is p_i.
 """
 
-import numpy as np
-
 from streamcut.jit import kernel
-from streamcut.passes.multiclass_dual import _add_change, _climb, _encode, _lead, _score, _share, _square
+from streamcut.passes.multiclass_dual import _add_change, _climb, _encode, _lead, _score
+from streamcut.passes.shares import share_of
 
-# The disk cache of compiled kernels compares this file alone; so the SHA-256 of multiclass_dual.py stands here, for a test.
-HELPERS = "8aac29d0f2250c0c"
+# The disk cache of compiled kernels compares this file alone; so the SHA-256 of shares.py and multiclass_dual.py stands here, for
+# a test.
+HELPERS = "c08b15df11f757a7"
 
 
 @kernel
-def offer(
-    first, indptr, indices, data, target, u, keys, codes, dual, bias, first_row, limit, n,
-    cached_indptr, cached_indices, cached_data, number, key, weight, square, share, goal,
-):  # fmt: skip
-    """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while there is room.
-
-    Rows that dual ascent cannot move (weight 0, no features) are left out. Returns (the row to go on with, rows in the cache).
-    """
-    for i in range(first, len(target)):
-        if keys[i] >= limit:
-            continue
-        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        at = np.uint64(cached_indptr[n])
-        if n == len(number) or at + (stop - start) > np.uint64(len(cached_indices)):
-            return i, n
-        own, norm = 1.0 if u is None else u[i], _square(indptr, data, bias, i)
-        if norm == 0.0 or own == 0.0:
-            continue
-        for p in range(start, stop):
-            cached_indices[at] = indices[p]
-            if cached_data is not None:
-                cached_data[at] = 1.0 if data is None else np.float64(data[p])
-            at += np.uint64(1)
-        number[n], key[n], weight[n], square[n], goal[n] = first_row + i, keys[i], own, norm, target[i]
-        others = 0.0
+def remember(rows, target, codes, dual, share):
+    """The shares of the `rows` of a block that were taken, and what is left to their `target`."""
+    for n in range(len(rows)):
+        i, others = rows[n], 0.0
         for k in range(codes.shape[2]):
-            share[n, k] = _share(codes[i, dual, k])
+            share[n, k] = share_of(codes[i, dual, k])
             others += share[n, k]
         share[n, target[i]] = max(0.0, 1.0 - others)
-        n += 1
-        cached_indptr[n] = at
-    return len(target), n
-
-
-@kernel
-def keep(kept, cached_indptr, cached_indices, cached_data, number, key, weight, square, share, goal):
-    """Leaves only the rows `kept` (increasing) in a cache, in place."""
-    at = np.uint64(0)
-    for n in range(len(kept)):
-        i = kept[n]
-        for p in range(np.uint64(cached_indptr[i]), np.uint64(cached_indptr[i + 1])):
-            cached_indices[at] = cached_indices[p]
-            if cached_data is not None:
-                cached_data[at] = cached_data[p]
-            at += np.uint64(1)
-        number[n], key[n], weight[n], square[n], goal[n] = number[i], key[i], weight[i], square[i], goal[i]
-        for k in range(share.shape[1]):
-            share[n, k] = share[i, k]
-        cached_indptr[n + 1] = at
 
 
 @kernel

@@ -14,8 +14,10 @@ ascent moves the row's share to classes of high value.
 import numpy as np
 
 from streamcut.jit import inlined, kernel
+from streamcut.passes.shares import ONE, rounded, share_of, square_of
 
-ONE = 65535  # the code of share 1
+HELPERS = "37ebb202077f1bcd"  # SHA-256 of shares.py, as in streamcut.passes.multiclass_cache
+
 _NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
 _NOT_FREE = 1e3  # added to the keys of rows whose share is all one class's: the others come first, whatever their scores
 _FAR = 1.0  # a row at rest whose class leads by so much is never cached: it would be swept to no end
@@ -25,19 +27,8 @@ _TINY = 1e-200  # the dual along a row is as good as straight below this curvatu
 
 
 @inlined
-def _share(code):
-    root = np.float64(code) / 65535.0
-    return root * root
-
-
-@inlined
 def _code(share):
     return np.uint16(np.sqrt(share) * 65535.0)
-
-
-@inlined
-def _rounded(value, rounder):
-    return (value + rounder) - rounder
 
 
 @kernel
@@ -46,7 +37,7 @@ def merge_shares(codes, into, gone, weight):
     for i in range(len(codes)):
         for k in range(codes.shape[2]):
             if codes[i, into, k] != codes[i, gone, k]:
-                codes[i, into, k] = _code((1.0 - weight) * _share(codes[i, into, k]) + weight * _share(codes[i, gone, k]))
+                codes[i, into, k] = _code((1.0 - weight) * share_of(codes[i, into, k]) + weight * share_of(codes[i, gone, k]))
 
 
 @kernel
@@ -77,17 +68,6 @@ def _score(indptr, indices, data, W, bias, i, out):
         value = 1.0 if data is None else np.float64(data[p])
         for k in range(len(out)):
             out[k] += value * W[j, k]
-
-
-@kernel
-def _square(indptr, data, bias, i):
-    """‖xᵢ‖²."""
-    square = bias * bias
-    if data is None:
-        return square + np.float64(indptr[i + 1] - indptr[i])
-    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-        square += np.float64(data[p]) * np.float64(data[p])
-    return square
 
 
 @kernel
@@ -196,7 +176,7 @@ def _coefficients(t, weight, codes, out):
     """out (K,) = what the row counts in each column: weight times the shares of `codes`, less all of them in the target's."""
     total = 0.0
     for k in range(len(codes)):
-        out[k] = weight * _share(codes[k])
+        out[k] = weight * share_of(codes[k])
         total += out[k]
     out[t] = -total
     return total
@@ -215,7 +195,7 @@ def _add_change(
     if count == 1:
         return
     taken, given = _coefficients(t, weight, past, before), _coefficients(t, weight, now, after)
-    sums[which] += _rounded(given, scalar) - _rounded(taken, scalar)
+    sums[which] += rounded(given, scalar) - rounded(taken, scalar)
     few, last = _FEW * count < len(now), cuts.shape[1] - 1
     for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
         j = np.uint64(indices[p])
@@ -223,13 +203,13 @@ def _add_change(
         if few:
             for m in range(count):
                 k = moved[m]
-                cuts[which, j, k] += _rounded(after[k] * value, vector) - _rounded(before[k] * value, vector)
+                cuts[which, j, k] += rounded(after[k] * value, vector) - rounded(before[k] * value, vector)
         else:
             for k in range(len(now)):
-                cuts[which, j, k] += _rounded(after[k] * value, vector) - _rounded(before[k] * value, vector)
+                cuts[which, j, k] += rounded(after[k] * value, vector) - rounded(before[k] * value, vector)
     if bias != 0.0:
         for k in range(len(now)):
-            cuts[which, last, k] += _rounded(after[k] * bias, vector) - _rounded(before[k] * bias, vector)
+            cuts[which, last, k] += rounded(after[k] * bias, vector) - rounded(before[k] * bias, vector)
 
 
 @kernel
@@ -330,7 +310,7 @@ def _climb_group(group, waiting, indptr, indices, data, target, u, C, bias, W_ru
         t, scale = target[i], C if u is None else C * u[i]
         _score(indptr, indices, data, W_run, bias, i, new)
         lead = _lead(t, new, share)
-        _climb(indptr, indices, data, t, scale, _square(indptr, data, bias, i), bias, i, W_run, share, new, room, moved)
+        _climb(indptr, indices, data, t, scale, square_of(indptr, data, bias, i), bias, i, W_run, share, new, room, moved)
         whole = _undivided(share)
         keys[i] = abs(lead) + (_NOT_FREE if whole else 0.0)
         waiting[divided] = place

@@ -9,16 +9,15 @@ Conventions as in streamcut.passes.rest: column a of W, W_run (D, A) and `z` bel
 Σ −u_i y_ik 1[z_c < 1] x_i with y_ik = ±1, + for rows of class k, then those of the ascent, Σ −u_i y_ik f_ik x_i; `sums` (2 A) are
 Σ u_i 1[z_c < 1] and Σ u_i f_ik. Terms are rounded to the grids of `vector` and `scalar` (streamcut.passes.linear.exact_rounder):
 what a row added to the cuts can be taken back exactly.
-
-The `cached_` arrays, `number`, `key`, `weight`, `square`, `share` (rows, A), `goal`, `busy` (rows, A) belong to rows in a cache:
-CSR, row numbers, keys, u_i, ‖x_i‖², shares, classes, and which pairs may still move.
 """
 
 import numpy as np
 
 from streamcut.jit import inlined, kernel
+from streamcut.passes.shares import ONE, rounded, share_of, square_of
 
-ONE = 65535  # the code of share 1
+HELPERS = "37ebb202077f1bcd"  # SHA-256 of shares.py, as in streamcut.passes.multiclass_cache
+
 _NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
 _NOT_FREE = 1e3  # added to the keys of rows whose shares are all at a bound: free rows come first, whatever their margins
 _FAR = 1.0  # a pair at a bound whose margin says by so much that it stays there is not swept in a cache
@@ -27,19 +26,8 @@ _FEW = 4  # all classes together take about as long as a fourth of them one by o
 
 
 @inlined
-def _share(code):
-    root = np.float64(code) / 65535.0
-    return root * root
-
-
-@inlined
 def _code(share):
     return np.uint16(np.sqrt(share) * 65535.0 + 0.5)
-
-
-@inlined
-def _rounded(value, rounder):
-    return (value + rounder) - rounder
 
 
 @kernel
@@ -49,19 +37,8 @@ def merge_shares(codes, classes, into, gone, weight):
         for m in range(len(classes)):
             k = classes[m]
             if codes[i, into[m], k] != codes[i, gone[m], k]:
-                kept = (1.0 - weight[m]) * _share(codes[i, into[m], k])
-                codes[i, into[m], k] = _code(kept + weight[m] * _share(codes[i, gone[m], k]))
-
-
-@kernel
-def _square(indptr, data, bias, i):
-    """‖xᵢ‖²."""
-    square = bias * bias
-    if data is None:
-        return square + np.float64(indptr[i + 1] - indptr[i])
-    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-        square += np.float64(data[p]) * np.float64(data[p])
-    return square
+                kept = (1.0 - weight[m]) * share_of(codes[i, into[m], k])
+                codes[i, into[m], k] = _code(kept + weight[m] * share_of(codes[i, gone[m], k]))
 
 
 @kernel
@@ -208,14 +185,14 @@ def _climb_group(
                 count += 1
         _scores(indptr, indices, data, W_run, bias, i, columns, count, running)
         scale = C if u is None else C * u[i]
-        room, key, moved = scale * _square(indptr, data, bias, i), keys[i], 0
+        room, key, moved = scale * square_of(indptr, data, bias, i), keys[i], 0
         for m in range(count):
             a = columns[m]
             k = active[a]
             sign = 1.0 if target[i] == k else -1.0
             ahead = 1.0 - sign * running[a]
             code = _code(min(1.0, max(0.0, share[a] + ahead / room))) if room > 0.0 else np.uint16(ONE)
-            after = _share(code)
+            after = share_of(code)
             if after != share[a]:
                 columns[moved], steps[moved] = a, (after - share[a]) * scale * sign
                 moved += 1
@@ -236,8 +213,8 @@ def _climb_group(
 def _note_change(column, past, now, weight, sign, scalar, sums, changes, columns, before, after):
     """A change of code goes to the end of the first `changes` of `columns`, before, after; returns how many they are then."""
     if now != past:
-        taken, given = weight * _share(past), weight * _share(now)
-        sums[column] += _rounded(given, scalar) - _rounded(taken, scalar)
+        taken, given = weight * share_of(past), weight * share_of(now)
+        sums[column] += rounded(given, scalar) - rounded(taken, scalar)
         columns[changes], before[changes], after[changes] = column, -sign * taken, -sign * given
         changes += 1
     return changes
@@ -252,125 +229,10 @@ def _add_changes(indptr, indices, data, bias, i, vector, columns, changes, befor
         j = np.uint64(indices[p])
         value = 1.0 if data is None else np.float64(data[p])
         for m in range(changes):
-            cuts[j, columns[m]] += _rounded(after[m] * value, vector) - _rounded(before[m] * value, vector)
+            cuts[j, columns[m]] += rounded(after[m] * value, vector) - rounded(before[m] * value, vector)
     if bias != 0.0:
         for m in range(changes):
-            cuts[len(cuts) - 1, columns[m]] += _rounded(after[m] * bias, vector) - _rounded(before[m] * bias, vector)
-
-
-@kernel
-def offer(
-    first, indptr, indices, data, target, active, u, z, keys, codes, dual, bias, first_row, limit, n,
-    cached_indptr, cached_indices, cached_data, number, key, weight, square, share, goal, busy,
-):  # fmt: skip
-    """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while there is room.
-
-    Rows that dual ascent cannot move (weight 0, no features) are left out. Returns (the row to go on with, rows in the cache).
-    """
-    for i in range(first, len(target)):
-        if keys[i] >= limit:
-            continue
-        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        at = np.uint64(cached_indptr[n])
-        if n == len(number) or at + (stop - start) > np.uint64(len(cached_indices)):
-            return i, n
-        own, norm = 1.0 if u is None else u[i], _square(indptr, data, bias, i)
-        if norm == 0.0 or own == 0.0:
-            continue
-        for p in range(start, stop):
-            cached_indices[at] = indices[p]
-            if cached_data is not None:
-                cached_data[at] = 1.0 if data is None else np.float64(data[p])
-            at += np.uint64(1)
-        number[n], key[n], weight[n], square[n], goal[n] = first_row + i, keys[i], own, norm, target[i]
-        for a in range(len(active)):
-            code = codes[i, dual[a], active[a]]
-            share[n, a] = _share(code)
-            far = (code == 0 and z[i, a] >= 1.0 + _FAR) or (code == ONE and z[i, a] <= 1.0 - _FAR)
-            busy[n, a] = not far
-        n += 1
-        cached_indptr[n] = at
-    return len(target), n
-
-
-@kernel
-def keep(kept, cached_indptr, cached_indices, cached_data, number, key, weight, square, share, goal, busy):
-    """Leaves only the rows `kept` (increasing) in a cache, in place."""
-    at = np.uint64(0)
-    for n in range(len(kept)):
-        i = kept[n]
-        for p in range(np.uint64(cached_indptr[i]), np.uint64(cached_indptr[i + 1])):
-            cached_indices[at] = cached_indices[p]
-            if cached_data is not None:
-                cached_data[at] = cached_data[p]
-            at += np.uint64(1)
-        number[n], key[n], weight[n], square[n], goal[n] = number[i], key[i], weight[i], square[i], goal[i]
-        for a in range(share.shape[1]):
-            share[n, a], busy[n, a] = share[i, a], busy[i, a]
-        cached_indptr[n + 1] = at
-
-
-@kernel
-def sweep(
-    order, cached_indptr, cached_indices, cached_data, weight, square, share, goal, busy, active, at_work, C, bias, slack, W,
-    gain, largest, running, columns, steps,
-):  # fmt: skip
-    """A sweep of dual ascent over cached rows in `order` at W for the columns `at_work`; `share`, `busy` and W move in place.
-
-    A pair at a bound whose margin is more than slack[a] from where it would leave it is shrunk away (Hsieh et al. 2008, 3.2):
-    busy no more. Rows with busy pairs come first in `order`; returns how many they are. Adds C Σ u_i Δf to gain (A), and takes
-    the largest violation |1 − margin| to largest (A). Room to work in: running, columns, steps (A).
-    """
-    left = 0
-    for i in order:
-        count = 0
-        for a in at_work:
-            if busy[i, a]:
-                columns[count] = a
-                count += 1
-        if count == 0:
-            continue
-        _scores(cached_indptr, cached_indices, cached_data, W, bias, i, columns, count, running)
-        scale, moved, some = C * weight[i], 0, False
-        for m in range(count):
-            a = columns[m]
-            sign = 1.0 if goal[i] == active[a] else -1.0
-            ahead = 1.0 - sign * running[a]
-            if (share[i, a] == 0.0 and ahead < -slack[a]) or (share[i, a] == 1.0 and ahead > slack[a]):
-                busy[i, a] = False
-                continue
-            some = True
-            after = min(1.0, max(0.0, share[i, a] + ahead / (scale * square[i])))
-            step = (after - share[i, a]) * scale
-            if step != 0.0:
-                largest[a] = max(largest[a], abs(ahead))
-                gain[a] += step
-                share[i, a] = after
-                columns[moved], steps[moved] = a, step * sign
-                moved += 1
-        if moved > 0:
-            _move(cached_indptr, cached_indices, cached_data, W, bias, i, columns, moved, steps)
-        order[left] = i
-        left += some
-    return left
-
-
-@kernel
-def settle(
-    cached_indptr, cached_indices, cached_data, number, weight, share, goal, active, dual, bias, vector, scalar, codes, cuts,
-    sums, columns, before, after,
-):  # fmt: skip
-    """Cached rows take their shares home: to slots `dual` of `codes`, and by their difference to the dual cuts and their sums."""
-    A = len(active)
-    for i in range(len(number)):
-        row, changes = number[i], 0
-        for a in range(A):
-            k = active[a]
-            past, now = codes[row, dual[a], k], _code(share[i, a])
-            codes[row, dual[a], k] = now
-            sign = 1.0 if goal[i] == k else -1.0
-            changes = _note_change(A + a, past, now, weight[i], sign, scalar, sums, changes, columns, before, after)
-        _add_changes(cached_indptr, cached_indices, cached_data, bias, i, vector, columns, changes, before, after, cuts)
+            cuts[len(cuts) - 1, columns[m]] += rounded(after[m] * bias, vector) - rounded(before[m] * bias, vector)
 
 
 @kernel

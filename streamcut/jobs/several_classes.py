@@ -1,0 +1,136 @@
+"""What the jobs of linear models of several classes share: bundles as long as K vectors, rows with K scores and shares."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from streamcut.config import TrainOptions
+from streamcut.errors import BadInputError
+from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.random_order import RandomOrder
+from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.runner import PassRunner
+from streamcut.io.manifest import Manifest, Statistics
+from streamcut.jobs.job import Needs
+from streamcut.jobs.linear import DCA_VECTORS, bundle_size, cache_wanted, on_few_rows, threads_wanted
+from streamcut.models.certificate import Certificate
+from streamcut.models.model import Model
+from streamcut.models.multiclass import MulticlassModel
+from streamcut.risks.crammer_singer import CrammerSinger
+from streamcut.solvers import bundle_dca
+from streamcut.solvers.progress import Iteration, Progress
+
+_DCA_LANE_WORK = 1 << 25  # entries × classes; the number of lanes decides which bits come out, so it is not that of threads
+_DCA_LANES = 4
+_CACHED = 1.0  # of the rows, when memory is plenty: text of many classes takes 2 passes then, 20 with 0.3
+
+
+@dataclass(frozen=True)
+class ClassesJob:
+    """What is to be computed; see streamcut.jobs.job.Job. `order` is that of the rows of bundle-dca."""
+
+    options: TrainOptions
+    risk: CrammerSinger
+    solver: str
+    max_cuts: int
+    lanes: Lanes
+    workers: int
+    distributable: ClassVar[bool] = True
+    task: ClassVar[str] = "multiclass"
+    order: ClassVar[RandomOrder]
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        statistics, solver, lanes = manifest.statistics, options.chosen_solver, options.lanes
+        labels = several_labels(statistics)
+        max_cuts = options.max_cuts or bundle_size((statistics.n_features + (options.bias != 0.0)) * len(labels))
+        if solver == "bundle-dca":
+            max_cuts = options.max_cuts or bundle_dca.MAX_CUTS
+            lanes = lanes or min(_DCA_LANES, max(1, statistics.nnz * len(labels) // _DCA_LANE_WORK))
+        chosen = plan_lanes(statistics, lanes)
+        return cls(options, CrammerSinger(labels), solver, max_cuts, chosen, min(threads_wanted(options), len(chosen)))
+
+    def needs(self, manifest: Manifest) -> Needs:
+        """Row state: class and weight, two scores for each class, and the shares of each in the cuts of bundle-dca."""
+        statistics, K, dual = manifest.statistics, self.risk.classes, self.solver == "bundle-dca"
+        own = []
+        if block := self.rows_scored(manifest):
+            own.append((f"scores of rows at work, {K} classes", 8 * K * block))
+        if dual:
+            own.append(("rows put together", self.order.room_bytes(manifest, K)))
+        state = 4 + 16 * K + 8 * (statistics.weight_sum is not None) + 2 * K * self.max_cuts * dual
+        return Needs(
+            dimension=(statistics.n_features + (self.options.bias != 0.0)) * K,
+            max_cuts=self.max_cuts,
+            vectors=DCA_VECTORS if dual else 1,
+            row_bytes=state if self.solver != "cpa" else 0,
+            row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=self.row_bytes(K)),
+            per_worker=tuple(own),
+        )
+
+    def rows_scored(self, manifest: Manifest) -> int:
+        """Rows of a block whose scores are kept beside the row state."""
+        raise NotImplementedError
+
+    def row_bytes(self, classes: int) -> int:
+        """Of a cached row beside its entries."""
+        raise NotImplementedError
+
+    def cache(self, manifest: Manifest, plan: MemoryPlan) -> CacheSize | None:
+        """The size of a lane's row cache."""
+        return CacheSize.planned(manifest, plan.row_cache, len(self.lanes), self.row_bytes(self.risk.classes))
+
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+        chosen = {name: getattr(self.options, name) for name in ("C", "cut", "bias", "tol", "tol_relative", "strategy")}
+        fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
+        if self.solver == "bundle-dca":
+            fixed |= {"row_cache": plan.row_cache, "sweeps": self.options.sweeps}
+        return {**fixed, **chosen}
+
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+        raise NotImplementedError
+
+    def warm_up(self, manifest: Manifest) -> None:
+        y = np.resize(self.risk.labels, 8)
+        on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4).solve)
+
+
+def several_labels(statistics: Statistics) -> tuple[float, ...]:
+    """The labels, increasing. Raises BadInputError when there are fewer than two, or too many to be classes."""
+    found = statistics.labels
+    if found is None:
+        raise BadInputError("the data has more than 4096 different labels: these are no classes; choose another --task")
+    if len(found) == 1:
+        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; training needs two classes")
+    return tuple(sorted(found))
+
+
+def multiclass_model(
+    W: np.ndarray,
+    options: TrainOptions,
+    labels: tuple[float, ...],
+    certificates: tuple[Certificate, ...],
+    solver: str,
+    history: list[Iteration],
+    manifest: Manifest,
+) -> MulticlassModel:
+    """The model with weights W (D, K)."""
+    d = manifest.statistics.n_features
+    return MulticlassModel(
+        weights=W[:d].copy(),
+        intercepts=W[d] * options.bias if options.bias else np.zeros(len(labels)),
+        bias=float(options.bias),
+        labels=labels,
+        C=float(options.C),
+        strategy=options.strategy,
+        certificates=certificates,
+        task="multiclass",
+        solver=solver,
+        history=[asdict(iteration) for iteration in history],
+        parameters=options.as_dict(),
+        fingerprint=manifest.fingerprint,
+    )
