@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -12,6 +13,17 @@ from contextlib import contextmanager
 import distributed
 
 from streamcut.models.files import load_model
+
+
+@contextmanager
+def two_workers():
+    """The client of a cluster of two processes."""
+    options = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL, "memory_limit": "2GB"}
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as server,
+        distributed.Client(server, set_as_default=False) as client,
+    ):
+        yield client
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import subprocess
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import clusters
-import distributed
 import numpy as np
 import pytest
 from clusters import same, started
@@ -34,11 +32,7 @@ def dataset(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client():
-    options = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL, "memory_limit": "2GB"}
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as server,
-        distributed.Client(server, set_as_default=False) as client,
-    ):
+    with clusters.two_workers() as client:
         yield client
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import signal
-import subprocess
-import sys
-from pathlib import Path
+from functools import cache
 
-import distributed
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from clusters import same, started, train
+from clusters import same, started, train, two_workers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +36,6 @@ from streamcut.models.files import load_model, save_model
 from streamcut.risks.crammer_singer import CrammerSinger
 from streamcut.risks.hinge import Hinge
 
-ROOT = Path(__file__).resolve().parent.parent
 FEW = {"solver": "bundle-dca", "row_cache": "30%", "sweeps": 4, "max_passes": 4, "tol": 1e-9, "tol_relative": None}
 TASKS = {
     "binary": {},
@@ -74,21 +69,21 @@ def stores(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def on_threads(stores, tmp_path_factory):
-    """{(name of TASKS, lanes): path of the model}."""
-    folder, found = tmp_path_factory.mktemp("models"), {}
-    for task, lanes in (("binary", 2), ("multiclass", 2), ("rest", 2), ("binary", 3), ("binary", 4), ("rest", 4)):
-        found[task, lanes] = str(folder / f"{task}{lanes}.npz")
-        save_model(streamcut.train(stores[task], lanes=lanes, workers=2, **TASKS[task], **FEW), found[task, lanes])
-    return found
+    """The path of the model of (name of TASKS, lanes)."""
+    folder = tmp_path_factory.mktemp("models")
+
+    @cache
+    def trained(task, lanes):
+        path = str(folder / f"{task}{lanes}.npz")
+        save_model(streamcut.train(stores[task], lanes=lanes, workers=2, **TASKS[task], **FEW), path)
+        return path
+
+    return trained
 
 
 @pytest.fixture(scope="module")
 def client():
-    options = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL, "memory_limit": "2GB"}
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options) as server,
-        distributed.Client(server, set_as_default=False) as client,
-    ):
+    with two_workers() as client:
         yield client
 
 
@@ -102,9 +97,10 @@ def on_cluster(client, dataset, tmp_path, **options):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_bits_are_those_of_threads(client, stores, on_threads, tmp_path, task):
-    model = on_cluster(client, stores[task], tmp_path, lanes=2, **TASKS[task])
-    assert same(tmp_path / "m.npz", on_threads[task, 2])
-    assert model.parameters["row_cache"] == load_model(on_threads[task, 2]).parameters["row_cache"] != "0B"
+    model = on_cluster(client, stores[task], tmp_path, lanes=4, **TASKS[task])
+    assert model.solver == "bundle-dca"
+    assert same(tmp_path / "m.npz", on_threads(task, 4))
+    assert model.parameters["row_cache"] == load_model(on_threads(task, 4)).parameters["row_cache"] != "0B"
 
 
 def test_by_default_rows_are_cached_as_on_threads(client, stores, tmp_path):
@@ -117,7 +113,7 @@ def test_by_default_rows_are_cached_as_on_threads(client, stores, tmp_path):
 def test_lanes_whose_caches_have_no_room_are_filled_again(client, stores, on_threads, tmp_path, monkeypatch, caplog, task):
     monkeypatch.setattr(Needs, "room", lambda *_: 1)
     on_cluster(client, stores[task], tmp_path, lanes=4, **TASKS[task])
-    assert same(tmp_path / "m.npz", on_threads[task, 4])
+    assert same(tmp_path / "m.npz", on_threads(task, 4))
     assert "has room for 1 of the row caches of its 2 lanes" in caplog.text
 
 
@@ -128,24 +124,28 @@ def test_a_worker_dies_in_a_sweep_and_another_in_a_pass(stores, on_threads, tmp_
         assert done.returncode == 0, done.stderr
         assert [processes[f"worker {number}"].wait(5) for number in (1, 2)] == [-signal.SIGKILL] * 2
         assert processes["worker 0"].poll() is None
-    assert same(tmp_path / "m.npz", on_threads["binary", 3])
+    assert same(tmp_path / "m.npz", on_threads("binary", 3))
 
 
 def test_when_all_workers_die_in_sweeps_the_checkpoint_is_good(stores, on_threads, tmp_path):
-    asked = [*FEW_IN_WORDS, "--lanes", 2, "--checkpoint", tmp_path / "run", "--checkpoint-iterations", 1]
-    with started(tmp_path, "train.cached:13:kill", "train.cached:13:kill") as (address, _):
+    asked = [*FEW_IN_WORDS, "--lanes", 4, "--checkpoint", tmp_path / "run", "--checkpoint-iterations", 1]
+    with started(tmp_path, "train.cached:23:kill", "train.cached:23:kill") as (address, _):
         done = train(stores["binary"], tmp_path / "m.npz", *asked, "--scheduler", address, "--deadline", "2s")
         assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr
     assert not (tmp_path / "m.npz").exists()
     done = train(stores["binary"], tmp_path / "m.npz", *asked, "--resume")
     assert done.returncode == 0, done.stderr
-    assert same(tmp_path / "m.npz", on_threads["binary", 2])
+    assert same(tmp_path / "m.npz", on_threads("binary", 4))
 
 
 def test_the_caches_of_all_processes_are_within_the_memory(tmp_path):
-    store = tmp_path / "text.zarr"
-    made = ["--kind", "text", "--rows", "100000", "--features", "5000", "--shard-nnz", str(1 << 17)]
-    assert subprocess.run([sys.executable, ROOT / "scripts" / "make_data.py", store, *made], capture_output=True).returncode == 0
+    store, n, each = tmp_path / "wide.zarr", 60_000, 50
+    rng = np.random.default_rng(0)
+    indices = (rng.integers(0, 100, (n, each)) + 100 * np.arange(each)).astype(np.int32).ravel()
+    with StoreWriter(store, shard_nnz=1 << 17, n_features=100 * each, options={}) as writer:
+        indptr, y = each * np.arange(n + 1), rng.choice([-1.0, 1.0], n)
+        writer.append(Chunk(indptr, indices, rng.random(n * each).astype(np.float32), y), {})
+        writer.finish({})
     asked = ["--scheduler", "local-cluster", "--workers", "2", "--lanes", "2", "--max-passes", "2", "--sweeps", "3", "--json"]
     refused = train(open_dataset(store), tmp_path / "m.npz", *asked, "--memory", "1MB")
     assert refused.returncode == ExitCode.MEMORY, refused.stderr
