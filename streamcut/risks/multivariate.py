@@ -51,13 +51,7 @@ class Multivariate:
     def _flip(self, scores: Scores, table: _Table) -> float:
         """Fill the coefficients by `table`; returns Σ coefficient·score. At a threshold the first rows are flipped."""
         m = int(scores.counts.sum())
-
-        def count(first: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> tuple[int, np.ndarray]:
-            found = np.zeros(4, np.int64)
-            multivariate.count_flips(some, rows["code"], table.thresholds, found)
-            return first, found
-
-        counts = list(scores.sweep(count))
+        counts = _count_flips(scores, table.thresholds)
         left = table.flips - sum(found[:2] for _, found in counts)
         ties = {}
         for first, found in counts:
@@ -74,13 +68,7 @@ class Multivariate:
     def _worst_for_errors(self, scores: Scores) -> _Table:
         """Each row by itself, a hinge."""
         thresholds = np.array([-1.0, 1.0])
-
-        def count(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> np.ndarray:
-            found = np.zeros(4, np.int64)
-            multivariate.count_flips(some, rows["code"], thresholds, found)
-            return found
-
-        flips = sum(scores.sweep(count), np.zeros(4, np.int64))[:2]
+        flips = np.sum([found[:2] for _, found in _count_flips(scores, thresholds)], axis=0)
         return _Table(float(flips.sum() / scores.counts.sum()), flips, thresholds)
 
     def _worst(self, scores: Scores) -> _Table:
@@ -101,6 +89,17 @@ class _Table:
     delta: float
     flips: np.ndarray
     thresholds: np.ndarray
+
+
+def _count_flips(scores: Scores, thresholds: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """(first row, what the kernel of this name counts) of each block of rows."""
+
+    def count(first: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> tuple[int, np.ndarray]:
+        found = np.zeros(4, np.int64)
+        multivariate.count_flips(some, rows["code"], thresholds, found)
+        return first, found
+
+    return list(scores.sweep(count))
 
 
 _NONE = np.empty(0)
