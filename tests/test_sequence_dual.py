@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from reference import viterbi as slow
 from test_sequence import sequences
 
+from streamcut.chunk import group_starts
 from streamcut.errors import UsageError
-from streamcut.execution.feed import Feed
+from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.execution.sequence_dual import SequenceDualOracle
@@ -30,15 +31,21 @@ def set_up(X, y, qid, *, C, bias, lanes):
     return runner, oracle
 
 
+def keys_of(oracle):
+    """By which sequences are ordered in the next pass."""
+    return np.random.default_rng(oracle.passes).permutation(oracle._sequences)
+
+
 def worst(w, X, target, starts):
     """(the worst labelling of every row, ℓ of every sequence) at w; that Viterbi is right is shown in test_sequence."""
     z = np.ascontiguousarray(X @ w[: X.shape[1] * K].reshape(-1, K))
     return RISK.worst(starts, target.astype(np.int32), z, z, 0.0, np.ascontiguousarray(w[X.shape[1] * K :].reshape(K, K)))
 
 
-def reference_pass(X, target, starts, C, mixtures, w):
+def reference_pass(X, target, starts, order, C, mixtures, w):
     """One Frank-Wolfe step for each sequence; `mixtures` are (joint features less the targets', wrong rows), changed in place."""
-    for s, (a, b) in enumerate(pairwise(starts)):
+    for s in order:
+        a, b = starts[s], starts[s + 1]
         path, value = worst(w, X[a:b], target[a:b], np.array([0, b - a]))
         psi, loss = mixtures[s]
         corner = slow.joint_features(X[a:b], path, K) - slow.joint_features(X[a:b], target[a:b], K)
@@ -58,10 +65,68 @@ def test_one_lane_takes_the_steps_of_the_reference(seed, C, bias):
     starts, target = np.concatenate(([0], np.flatnonzero(np.diff(qid)) + 1, [len(y)])), (y - 1).astype(int)
     w, mixtures = np.zeros(oracle.dimension), [(np.zeros(oracle.dimension), 0.0)] * (len(starts) - 1)
     for _ in range(4):
-        reference_pass(dense, target, starts, C, mixtures, w)
+        reference_pass(dense, target, starts, np.argsort(keys_of(oracle)), C, mixtures, w)
         _, cut = oracle.score_and_ascend(np.zeros(oracle.dimension), 0.0)
         assert np.allclose(cut.a * len(y), sum(psi for psi, _ in mixtures), atol=1e-9)
         assert cut.b * len(y) == pytest.approx(sum(loss for _, loss in mixtures))
+
+
+def slow_batches(bounds, size):
+    """[the sequences of a batch, in stored order], of those that begin at rows `bounds`."""
+    batches, last = [], None
+    for s, (a, b) in enumerate(pairwise(bounds)):
+        alone = a // size != (b - 1) // size
+        if alone or last != a // size:
+            batches.append([])
+        batches[-1].append(s)
+        last = None if alone else a // size
+    return batches
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=30),
+    size=st.integers(2, 12),
+    shard_nnz=st.integers(1, 60),
+    cut=st.integers(0, 200),
+    block=st.sampled_from([1, 20, 1000]),
+)
+def test_blocks_hold_whole_batches_wherever_shards_end(lengths, size, shard_nnz, cut, block):
+    bounds = np.append(0, np.cumsum(lengths))
+    n = int(bounds[-1])
+    data = MemoryDataset(
+        np.arange(2.0, n + 2)[:, None], np.arange(n) % 2, qid=np.repeat(np.arange(len(lengths)), lengths), shard_nnz=shard_nnz
+    )
+    feed, cut = Feed(data), min(cut, n)
+    for first, stop in ((0, cut), (cut, n)):
+        here = bounds[np.searchsorted(bounds, first) :][: np.count_nonzero((bounds[:-1] >= first) & (bounds[:-1] < stop)) + 1]
+        found, values = [], []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("streamcut.execution.feed.BLOCK_NNZ", block)
+            for chunk in feed.groups(first, stop, feed.buffers(), Traffic(), alignment=size):
+                ends = group_starts(chunk) + chunk.first_row
+                found.extend(slow_batches(ends.tolist(), size) if len(ends) > 1 else [])
+                values.append(chunk.data[chunk.indptr[0] : chunk.indptr[-1]].copy())
+        batches = slow_batches(here.tolist(), size) if len(here) > 1 else []
+        assert [len(batch) for batch in found] == [len(batch) for batch in batches]
+        assert np.concatenate([*values, []]).tolist() == list(range(here[0] + 2, here[-1] + 2 if batches else 0))
+
+
+@settings(max_examples=8, deadline=None)
+@given(size=st.sampled_from([2, 5, 16, 1000]), shard_nnz=st.sampled_from([1, 30, 100]), lanes=st.sampled_from([1, 3]))
+def test_bits_depend_on_neither_shards_nor_workers(size, shard_nnz, lanes):
+    X, y, qid = sequences(60, seed=3)
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("streamcut.execution.sequence_dual.batch_rows", lambda statistics: size)
+        for nnz, workers in ((1 << 20, 1), (shard_nnz, 1), (shard_nnz, 2)):
+            data = MemoryDataset(X, y, qid=qid, shard_nnz=nnz)
+            common = {"task": "sequence", "solver": "bundle-dca", "tol": None, "max_passes": 6}
+            model = train(data, **common, lanes=lanes, workers=workers)
+            found.append((model.weights, model.transitions, model.certificate.lower_bound))
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 5])

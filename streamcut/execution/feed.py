@@ -19,6 +19,7 @@ from streamcut.files import failpoint
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 
 BLOCK_NNZ = 1 << 19  # entries visited at once: still in the last cache level when the second kernel comes
+GROUP_ROWS = 1 << 16  # rows of several groups visited at once
 
 
 @dataclass(slots=True)
@@ -91,19 +92,47 @@ class Feed:
                 waiting = True
             start, shard = last, shard + 1
 
-    def groups(self, start: int, stop: int, buffers: object | None, traffic: Traffic) -> Iterator[Chunk]:
+    def groups(self, start: int, stop: int, buffers: object | None, traffic: Traffic, *, alignment: int = 1) -> Iterator[Chunk]:
         """Whole groups of equal qid, those that begin in rows start:stop, in blocks as above (a longer group stands alone).
 
-        A lane may end inside a group, a shard never does: stores keep groups whole.
+        A lane may end inside a group, a shard never does: stores keep groups whole. With `alignment` above 1 blocks hold whole
+        batches (`batch_numbers`), of which those that lie in different shards are put together.
         """
+        if alignment == 1:
+            for rows, bounds, _ in self._grouped(start, stop, buffers, traffic):
+                yield from whole_groups(rows, bounds)
+            return
+        joined, waiting = self._joined(alignment), -1  # the batch in `joined`, of which more may come
+        for rows, bounds, following in self._grouped(start, stop, buffers, traffic):
+            batches = batch_numbers(rows.first_row + bounds, alignment)
+            bounds = bounds[np.concatenate(([0], np.flatnonzero(np.diff(batches)) + 1, [len(batches)]))]
+            more = following < stop and batches[-1] == 2 * (following // alignment)
+            if waiting >= 0:
+                known = int(batches[0] == waiting)
+                joined.add(rows.rows(0, int(bounds[known])))
+                bounds = bounds[known:]
+                if len(bounds) > 1 or not more:
+                    yield joined.chunk()
+                    waiting = -1
+            if len(bounds) > 1 and more:
+                joined.begin()
+                joined.add(rows.rows(int(bounds[-2]), int(bounds[-1])))
+                bounds, waiting = bounds[:-1], int(batches[-1])
+            yield from whole_groups(rows, bounds)
+
+    def _grouped(
+        self, start: int, stop: int, buffers: object | None, traffic: Traffic
+    ) -> Iterator[tuple[Chunk, np.ndarray, int]]:
+        """(a shard's groups that begin in rows start:stop, where each begins in them and the end, the next shard's row)."""
         shard = int(np.searchsorted(self._first, start, side="right")) - 1
         while start < stop:
             before = traffic.bytes_read
             chunk = replace(self._shard(shard, buffers, traffic), first_row=self._first[shard])
-            if self._first[shard + 1] < stop and shard + 1 not in self._kept:
+            following = self._first[shard + 1]
+            if following < stop and shard + 1 not in self._kept:
                 self.data.expect(shard + 1)
             starts = group_starts(chunk) + chunk.first_row
-            first, last = np.searchsorted(starts, [start, min(stop, self._first[shard + 1])])
+            first, last = np.searchsorted(starts, [start, min(stop, following)])
             bounds = starts[first : last + 1] - chunk.first_row
             if len(bounds) > 1:
                 rows = chunk.rows(bounds[0], bounds[-1])
@@ -111,8 +140,8 @@ class Feed:
                 traffic.nnz += rows.nnz
                 traffic.bytes_computed += self._sizes[shard] * rows.n_rows // max(chunk.n_rows, 1)
                 traffic.rows_pinned += rows.n_rows if traffic.bytes_read == before else 0
-                yield from whole_groups(rows, bounds - bounds[0])
-            start, shard = self._first[shard + 1], shard + 1
+                yield rows, bounds - bounds[0], following
+            start, shard = following, shard + 1
 
     def _joined(self, alignment: int) -> JoinedRows:
         known = self._own.__dict__.setdefault("joined", {})
@@ -146,11 +175,25 @@ def _blocks(chunk: Chunk, alignment: int) -> Iterator[Chunk]:
         start = stop
 
 
+def batch_numbers(bounds: np.ndarray, alignment: int) -> np.ndarray:
+    """The batch of each of the groups that begin at rows `bounds`, int64, the last entry the end of the last one.
+
+    Those that lie within rows j · alignment to (j + 1) · alignment are batch 2j. One that begins there and ends later is batch
+    2j + 1, alone: batches with several groups have at most `alignment` rows.
+    """
+    begin, end = bounds[:-1] // alignment, (bounds[1:] - 1) // alignment
+    return 2 * begin + (end > begin)
+
+
 def whole_groups(chunk: Chunk, starts: np.ndarray) -> Iterator[Chunk]:
-    """`chunk` in blocks that begin and end at `starts` (see `group_starts`): at most BLOCK_NNZ entries, or one longer group."""
+    """Rows `starts[0]:starts[-1]` of `chunk` in blocks that begin and end at `starts`.
+
+    They have at most BLOCK_NNZ entries and GROUP_ROWS rows, unless there are more between two of `starts`.
+    """
     first, groups, entries = 0, len(starts) - 1, chunk.indptr[starts]
     while first < groups:
         last = int(np.searchsorted(entries, entries[first] + BLOCK_NNZ, side="right")) - 1
+        last = min(last, int(np.searchsorted(starts, starts[first] + GROUP_ROWS, side="right")) - 1)
         last = min(max(last, first + 1), groups)
         yield chunk.rows(int(starts[first]), int(starts[last]))
         first = last

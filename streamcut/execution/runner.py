@@ -30,10 +30,11 @@ class Pass(Protocol):
     """One look at all rows. `needs_data` False: only the row state is visited, nothing is read.
 
     A pass with an attribute `can_be_broken_off` that is true leaves nothing behind that a repetition would see. One with
-    `whole_groups` gets, in place of the rows of a lane, the groups of equal qid that begin there, each in one block; without data
-    it finds them by the row state `begins`, 1 in the first row of each. `enter(partial, first_row)`, where a pass has it, comes
-    after `begin`. What one with `caches` finds in them stands in streamcut.execution.cache_passes; `row_arrays`, where a pass
-    names them, are the only ones that it asks for.
+    `whole_groups` gets, in place of the rows of a lane, the groups of equal qid that begin there, each in one block, with an
+    `alignment` also each batch of them (streamcut.execution.feed.batch_numbers); without data it finds them by the row state
+    `begins`, 1 in the first row of each. `enter(partial, first_row)`, where a pass has it, comes after `begin`. What one with
+    `caches` finds in them stands in streamcut.execution.cache_passes; `row_arrays`, where a pass names them, are the only ones
+    that it asks for.
     """
 
     needs_data: ClassVar[bool]
@@ -184,7 +185,7 @@ class Runner:
             return
         buffers = self._buffers[worker]
         if groups:
-            chunks = self.feed.groups(start, stop, buffers, traffic)
+            chunks = self.feed.groups(start, stop, buffers, traffic, alignment=work.alignment)
         else:
             chunks = self.feed.blocks(start, stop, buffers, traffic, alignment=work.alignment)
         for chunk in chunks:

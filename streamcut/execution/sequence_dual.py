@@ -13,16 +13,30 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.chunk import Chunk, group_starts
+from streamcut.execution.feed import GROUP_ROWS, batch_numbers
+from streamcut.execution.joined_rows import joined_bytes
 from streamcut.execution.oracle import Cut
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.execution.sequence_oracle import SequenceOracle
 from streamcut.execution.sequence_passes import ScorePass, SequenceSums
+from streamcut.io.manifest import Manifest, Statistics
 from streamcut.passes import vectors, viterbi
 from streamcut.risks.sequence import SequenceRisk
 
 VECTORS = 7  # dense ones of a worker: two cuts, w as it changes, room for a step, and the cuts of a lane that waits
 _ROUNDING = 1e-12  # of b: far more than what mixtures that change thousands of times in float64 are off
+_BATCH_NNZ = 1 << 21  # sequences of a batch are visited in random order: a quarter takes conll2000 TODO
+
+
+def batch_rows(statistics: Statistics) -> int:
+    """Rows whose sequences are visited in random order; it depends on the whole data, not on shards."""
+    return min(max(2, _BATCH_NNZ * statistics.n_rows // max(statistics.nnz, 1)), GROUP_ROWS)
+
+
+def room_bytes(manifest: Manifest) -> int:
+    """Memory that a worker needs for the rows of a batch that lie in different shards."""
+    return joined_bytes(manifest, batch_rows(manifest.statistics))
 
 
 @dataclass(slots=True)
@@ -47,6 +61,7 @@ class SequenceDualOracle(SequenceOracle):
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
         K = risk.classes
         runner.row_state.add("shares", np.float64, (K,))
+        self._batch = batch_rows(runner.feed.data.manifest.statistics)
         S = self._sequences or 0
         self._held = Mixtures(np.zeros(S, np.int64), np.zeros((S, K, K)), np.zeros(S), np.zeros(self.dimension))
 
@@ -68,7 +83,8 @@ class SequenceDualOracle(SequenceOracle):
         """`score_and_cut`, and in the same pass a step for every sequence: also the cut of what they hold after it."""
         self._scored = self._transitions(w)
         scale = self.C * len(self._runner.lanes)
-        sums = self._read(AscentPass(*self._common(kappa), w=w, held=self._held, scale=scale))
+        keys = np.random.default_rng(self.passes).permutation(len(self._held.losses))
+        sums = self._read(AscentPass(*self._common(kappa), w=w, held=self._held, keys=keys, batch=self._batch, scale=scale))
         M = self.total_weight
         a = sums.dual / M
         self._held.w = -self.c_bar * a
@@ -89,12 +105,22 @@ class AscentSums(SequenceSums):
 
 @dataclass(frozen=True, slots=True)
 class AscentPass(ScorePass):
-    """A `ScorePass` that also makes a step for each sequence. It changes what they hold, and so cannot be repeated."""
+    """A `ScorePass` that also makes a step for each sequence. It changes what they hold, and so cannot be repeated.
+
+    Batches of sequences (streamcut.execution.feed.batch_numbers) come as they are stored, and those in one by their `keys` (S,).
+    """
 
     _: KW_ONLY
     held: Mixtures
+    keys: np.ndarray
+    batch: int
     scale: float
     can_be_broken_off: ClassVar[bool] = False
+
+    @property
+    def alignment(self) -> int:  # type: ignore[override]
+        """Blocks hold whole batches."""
+        return self.batch
 
     def begin(self) -> AscentSums:
         D, K = self.dimension, self.risk.classes
@@ -113,10 +139,12 @@ class AscentPass(ScorePass):
         parts = [vector[part] for vector in (sums.w, sums.dual) for part in (slice(-K * K), slice(-K * K, None))]
         W, transitions, out, out_edges = (part.reshape(-1, K) for part in parts)
         n = chunk.n_rows
+        order = np.lexsort((self.keys[here], batch_numbers(chunk.first_row + starts, self.batch)))
         room = np.empty((n, K)), np.empty((n, K), np.int16), np.empty(n, np.int32), np.empty(len(starts) - 1)
         viterbi.ascend(
-            chunk.indptr, chunk.indices, chunk.data, self.bias, starts, rows["t"], self.scale, W, transitions, rows["shares"],
-            self.held.edges[here], self.held.losses[here], out, out_edges, sums.moves, sums.seen, sums.touched, *room,
+            chunk.indptr, chunk.indices, chunk.data, self.bias, starts, order, rows["t"], self.scale, W, transitions,
+            rows["shares"], self.held.edges[here], self.held.losses[here], out, out_edges,
+            sums.moves, sums.seen, sums.touched, *room,
         )  # fmt: skip
 
     def finish(self, sums: AscentSums, rows: Rows, first_row: int) -> None:  # type: ignore[override]

@@ -20,6 +20,8 @@ from streamcut.execution.row_state import Rows
 from streamcut.passes import multiclass
 from streamcut.risks.sequence import SequenceRisk
 
+_ROWS = 1024  # moved at once
+
 
 @dataclass(slots=True)
 class SequenceSums(CutSums):
@@ -145,7 +147,9 @@ class LinePass(linear_passes.RowPass):
         starts = np.append(np.flatnonzero(rows["begins"]), len(rows["t"]))
         z_b, z, k = rows["z_b"], rows["z"], self.k
         if self.step:
-            z_b += k * (z - z_b)
+            for first in range(0, len(z), _ROWS):  # temporaries of all would be as large as the scores
+                here = slice(first, first + _ROWS)
+                z_b[here] += k * (z[here] - z_b[here])
             k = 0.0
         excess, slope = self.risk.along_line(starts, rows["t"], z_b, z, k, self.transitions, self.slopes)
         self.risk.add(excess, sums[0])

@@ -13,7 +13,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
-from streamcut.execution.sequence_dual import VECTORS, SequenceDualOracle
+from streamcut.execution.sequence_dual import VECTORS, SequenceDualOracle, room_bytes
 from streamcut.execution.sequence_oracle import SequenceOracle
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import Needs
@@ -23,7 +23,7 @@ from streamcut.risks.sequence import SequenceRisk
 from streamcut.solvers import cpa, ocas, sequence_dca
 from streamcut.solvers.progress import Progress, Solution
 
-_VITERBI = 48  # bytes a row and class of the block at work: back pointers, scores, temporaries of a step
+_VITERBI = 12  # bytes a row and class of the block at work: scores, back pointers, whether scores are finite
 
 
 def chain(statistics: Statistics) -> SequenceRisk:
@@ -68,16 +68,15 @@ class SequenceJob:
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two scores for each class, the class, whether a sequence begins, and the shares of the classes."""
         statistics, K, dual = manifest.statistics, self.risk.classes, self.solver == "bundle-dca"
-        longest = max(shard.rows for shard in manifest.shards)
+        joined = room_bytes(manifest) if dual else 0
+        most = max(shard.rows for shard in manifest.shards)  # no sequence is in two shards
         return Needs(
             dimension=_dimension(self.options, self.risk, statistics),
             max_cuts=self.max_cuts,
             vectors=VECTORS if dual else 1,
             row_bytes=(16 * K + 5) * (self.solver != "cpa") + 8 * K * dual,
-            more=(
-                (f"paths of {self.workers} workers", self.workers * longest * K * _VITERBI),
-                *[("transitions that sequences hold", 8 * (K * K + 2) * (statistics.groups or 0))] * dual,
-            ),
+            more=(*[("transitions that sequences hold", 8 * (K * K + 3) * (statistics.groups or 0))] * dual,),
+            per_worker=(("paths", most * K * _VITERBI), *[("rows put together", joined)] * (joined > 0)),
         )
 
     def warm_up(self, manifest: Manifest) -> None:

@@ -110,10 +110,10 @@ def count_transitions(starts, target, path, out):
 
 @kernel
 def ascend(
-    indptr, indices, data, bias, starts, target, scale, W, transitions, shares, edges, losses, out, out_edges,
+    indptr, indices, data, bias, starts, order, target, scale, W, transitions, shares, edges, losses, out, out_edges,
     moves, seen, touched, z, back, path, excess,
 ):  # fmt: skip
-    """A Frank-Wolfe step for each sequence in turn, in place on what it holds and on the weights; then its part of the cut.
+    """A Frank-Wolfe step for each sequence, in `order` (S), in place on what it holds and the weights; then its part of the cut.
 
     A sequence holds a mixture of labellings: `shares` (n, K) and `edges` (S, K, K) tell how often a row has a class and a class
     follows another in it, less the same for the targets; `losses` (S) its mean number of wrong rows. A step moves the mixture
@@ -123,7 +123,7 @@ def ascend(
     `touched` int32 (D); z (n, K), back, path and excess as in `best_paths`.
     """
     move = np.empty_like(transitions)
-    for s in range(len(starts) - 1):
+    for s in order:
         first, stop = starts[s], starts[s + 1]
         _scores(indptr, indices, data, bias, W, first, stop, z)
         best_paths(starts[s : s + 2], target, z, z, 0.0, transitions, 1.0, back, path, excess[s : s + 1])
