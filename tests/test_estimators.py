@@ -247,6 +247,16 @@ def test_class_weights_are_those_of_rows():
         LinearSVM(class_weight="balanced").fit(MemoryDataset(X, y))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_class_weights_of_sampled_cuts_are_those_of_rows():
+    X, y = rows()
+    svm = KernelSVM(gamma=0.1, solver="sampled-linear", samples=100, max_passes=3)
+    weighted = clone(svm).set_params(class_weight={0: 1.0, 1: 5.0}).fit(X, y)
+    by_row, plain = clone(svm).fit(X, y, np.where(y == 1, 5.0, 1.0)), clone(svm).fit(X, y)
+    np.testing.assert_array_equal(weighted.decision_function(X), by_row.decision_function(X))
+    assert np.mean(weighted.predict(X) == 1) > np.mean(plain.predict(X) == 1)
+
+
 def test_labels_of_any_kind():
     X, y = rows()
     for labels in (np.array([False, True]), np.array([7, -2])):
