@@ -68,6 +68,8 @@ _OF_TASKS = {
     "normalisation": ("ranking", "roc-area"),
     "strategy": ("multiclass",),
     "warm_start": ("binary", "multiclass"),
+    "row_cache": ("binary", "multiclass"),
+    "sweeps": ("binary", "multiclass"),
 }
 
 
@@ -156,8 +158,8 @@ class TrainOptions:
             return "bsca"
         if self.task == "multiclass":
             return "bundle-dca"
-        rows = self.task in ("auto", "binary") and self.loss == "hinge"  # a loss of each row by itself
-        return "bundle-dca" if rows and self.cut == "predicted" else "ocas"
+        parts = self.task in ("auto", "binary", "sequence") and self.loss == "hinge"  # a loss of each row or sequence by itself
+        return "bundle-dca" if parts and self.cut == "predicted" else "ocas"
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():

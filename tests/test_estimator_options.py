@@ -16,7 +16,7 @@ TWO = ("binary", "multiclass")
 ESTIMATORS = {  # (tasks, solvers, kernel)
     LinearSVM: (TWO, LINEAR, "linear"),
     RankingSVM: (("ranking",), CUTTING_PLANES, "linear"),
-    SequenceSVM: (("sequence",), CUTTING_PLANES, "linear"),
+    SequenceSVM: (("sequence",), LINEAR, "linear"),
     BudgetedKernelSVM: (TWO, BUDGETED, "rbf"),
     KernelSVM: (TWO, (*EXACT_KERNEL, *SAMPLED), "rbf"),
 }

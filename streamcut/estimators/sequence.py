@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
-from streamcut.config import CUTTING_PLANES
+from streamcut.config import LINEAR
 from streamcut.estimators.base import StreamedClassifier, is_stored
 from streamcut.prediction import predict
 from streamcut.training import train
@@ -28,7 +28,7 @@ class SequenceSVM(StreamedClassifier):
     primal_objective_, lower_bound_, gap_, converged_, history_, model_.
     """
 
-    _solvers: ClassVar = ("auto", *CUTTING_PLANES)
+    _solvers: ClassVar = ("auto", *LINEAR)
     _fixed: ClassVar[dict[str, Any]] = {"task": "sequence"}
     class_weight = None  # sequences have no weights
 

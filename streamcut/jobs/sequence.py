@@ -58,10 +58,6 @@ class SequenceJob:
             raise UsageError(f"solver: task sequence is solved by {', '.join(LINEAR)}, not {solver}")
         risk = chain(statistics)
         lanes = plan_lanes(statistics, options.lanes or (1 if solver == "bundle-dca" else None))
-        if solver == "bundle-dca":
-            for name in ("row_cache", "sweeps"):
-                if getattr(options, name) != TrainOptions.__dataclass_fields__[name].default:
-                    raise UsageError(f"{name}: bundle-dca caches no rows of sequences; leave it out")
         max_cuts = options.max_cuts or bundle_size(_dimension(options, risk, statistics))
         return cls(options, risk, solver, max_cuts, lanes, min(threads_wanted(options), len(lanes)))
 
