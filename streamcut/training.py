@@ -96,7 +96,8 @@ def train(
     row_cache        bundle-dca: "2GB", a part of the data ("30%"), or "auto": memory for the rows that matter most; "0" = none
     sweeps           bundle-dca: at most so many over cached rows after each pass
     checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes
-    stop             asked after every block of rows: once it is true, the best model so far is returned
+    stop             asked after every block of rows (of sequences by bundle-dca: every pass); once it is true, the best model so
+                     far is returned
     on_iteration     called with each solvers.progress.Iteration; on_plan: called with the memory plan before any work
 
     Raises UsageError for bad options or the checkpoint of another run, BadInputError for data without two classes,
