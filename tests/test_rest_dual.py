@@ -13,7 +13,10 @@ from reference import rest_dual as slow
 from reference import svm
 from sklearn.datasets import load_svmlight_file
 
+from streamcut.config import TrainOptions
 from streamcut.io.memory import MemoryDataset
+from streamcut.jobs.multiclass import MulticlassJob
+from streamcut.jobs.one_against_rest import RestJob
 from streamcut.passes import cached_rows, multiclass_cache, multiclass_dual, rest_cache, rest_dual, shares
 from streamcut.passes.linear import exact_rounder
 from streamcut.passes.shares import ONE
@@ -197,6 +200,14 @@ def test_merged_shares_follow_merges_one_after_the_other():
     for k, into, gone, weight in merges:
         f[:, into, k] = (1 - weight) * f[:, into, k] + weight * f[:, gone, k]
     np.testing.assert_allclose((codes / ONE) ** 2, f, atol=4e-5)
+
+
+@pytest.mark.parametrize(("classes", "features", "cuts"), [(3, 50, 16), (5, (1 << 22) // 5, 8)])
+def test_bundles_of_many_long_vectors_are_small_by_default(classes, features, cuts):
+    X = sp.csr_array((np.ones(classes), (np.arange(classes), np.full(classes, features - 1))), (classes, features))
+    data = MemoryDataset(X, np.arange(classes))
+    for job, strategy in ((MulticlassJob, "crammer-singer"), (RestJob, "one-against-rest")):
+        assert job.planned(TrainOptions(task="multiclass", strategy=strategy), data.manifest).max_cuts == cuts
 
 
 @pytest.mark.parametrize(("name", "classes"), [("dna", None), ("news20_bydate", (1.0, 7.0))])

@@ -26,6 +26,8 @@ from streamcut.solvers.progress import Iteration, Progress
 
 _DCA_LANE_WORK = 1 << 25  # entries × classes; the number of lanes decides which bits come out, so it is not that of threads
 _DCA_LANES = 4
+_LONG = 1 << 22  # numbers in the vectors of all classes: 16 such vectors take 512 MiB
+_FEW_CUTS = 8  # for longer ones: sector takes 6 passes against the rest, as with 16
 _CACHED = 1.0  # of the rows, when memory is plenty: text of many classes takes 2 passes then, 20 with 0.3
 
 
@@ -47,9 +49,10 @@ class ClassesJob:
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         statistics, solver, lanes = manifest.statistics, options.chosen_solver, options.lanes
         labels = several_labels(statistics)
-        max_cuts = options.max_cuts or bundle_size((statistics.n_features + (options.bias != 0.0)) * len(labels))
+        dimension = (statistics.n_features + (options.bias != 0.0)) * len(labels)
+        max_cuts = options.max_cuts or bundle_size(dimension)
         if solver == "bundle-dca":
-            max_cuts = options.max_cuts or bundle_dca.MAX_CUTS
+            max_cuts = options.max_cuts or (_FEW_CUTS if dimension > _LONG else bundle_dca.MAX_CUTS)
             lanes = lanes or min(_DCA_LANES, max(1, statistics.nnz * len(labels) // _DCA_LANE_WORK))
         chosen = plan_lanes(statistics, lanes)
         return cls(options, CrammerSinger(labels), solver, max_cuts, chosen, min(threads_wanted(options), len(chosen)))
