@@ -192,20 +192,25 @@ def markdown(lines: list[dict]) -> str:
 
 
 def plot(part: str, lines: list[dict], path: Path) -> None:
+    """One panel a figure; runs that the limit ended are crosses."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     x, by, what = AXES[part]
-    figure, axes = pyplot.subplots(1, len(what), figsize=(5 * len(what), 4))
+    keys = list(dict.fromkeys(tuple(line[b] for b in by) for line in lines))
+    figure, axes = pyplot.subplots(1, len(what), figsize=(5 * len(what), 4.5))
     for axis, (y, logarithmic) in zip(axes, what, strict=True):
-        for key in dict.fromkeys(tuple(line[b] for b in by) for line in lines):
-            points = sorted((line[x], line[y]) for line in lines if tuple(line[b] for b in by) == key and y in line)
-            axis.plot(*zip(*points, strict=True), marker="o", markersize=3, label=" ".join(map(str, key))) if points else None
-        axis.set(xlabel=x, ylabel=y, xscale="log", yscale="log" if logarithmic else "linear")
-    axes[-1].legend(fontsize=7)
-    figure.tight_layout()
+        for number, key in enumerate(keys):
+            own = sorted((line for line in lines if tuple(line[b] for b in by) == key and y in line), key=lambda line: line[x])
+            style = {"color": f"C{number % 10}", "linestyle": "--" if "constant" in str(key[0]) else "-"}
+            axis.plot([line[x] for line in own], [line[y] for line in own], label=" ".join(map(str, key)), **style)
+            for line in own:
+                axis.plot(line[x], line[y], "x" if line.get("stop") == "interrupted" else ".", color=style["color"])
+        axis.set(xlabel=x, ylabel=y.replace("_", " "), xscale="log", yscale="log" if logarithmic else "linear")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="lower center", ncols=5, fontsize=8)
+    figure.tight_layout(rect=(0, 0.14, 1, 1))
     figure.savefig(path)
 
 
