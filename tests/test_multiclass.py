@@ -383,6 +383,5 @@ def test_command_line(run, tmp_path):
     assert "confusion" not in shown
     code, shown, _ = run("evaluate", tmp_path / "m.npz", tmp_path / "rows.svm", "--json")
     assert np.trace(json.loads(shown)["confusion_matrix"]) == pytest.approx(json.loads(shown)["accuracy"] * len(y))
-    code, _, told = run("verify", tmp_path / "m.npz", tmp_path / "rows.zarr")
-    assert code == 2
-    assert "multiclass" in told
+    code, shown, _ = run("verify", tmp_path / "m.npz")
+    assert code == 0

@@ -21,7 +21,7 @@ import numpy as np
 from streamcut.jit import fused, fused_inlined, inlined, kernel
 from streamcut.passes.kernel_rows import exponential
 
-HELPERS = "c7071bcf559db644"  # SHA-256 of kernel_rows.py, as in streamcut.passes.budget
+HELPERS = "d63298ba48fcd963"  # SHA-256 of kernel_rows.py, as in streamcut.passes.budget
 
 GRID = 256  # cells of the table of h in each direction: m in [1/2, 1] and κ in [0, 1]
 _BITS, _OCTAVES = 6, 24  # the table of least degradations: cells of κ between powers of 2, and powers of 2 (below, one cell) …
