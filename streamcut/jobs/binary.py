@@ -38,7 +38,7 @@ from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 from streamcut.solvers.warm_start import Origin
 
-_DCA_LANE_NNZ = 1 << 25
+_DCA_LANE_NNZ = 1 << 24
 _CACHED = 0.3  # of the rows, when memory is plenty
 
 
