@@ -17,7 +17,7 @@ from streamcut.config import TrainOptions
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.multiclass import MulticlassJob
 from streamcut.jobs.one_against_rest import RestJob
-from streamcut.passes import cached_rows, multiclass_cache, multiclass_dual, rest_cache, rest_dual, shares
+from streamcut.passes import cached_rows, dual, multiclass_cache, multiclass_dual, rest_cache, rest_dual, shares
 from streamcut.passes.linear import exact_rounder
 from streamcut.passes.shares import ONE
 from streamcut.training import train
@@ -180,6 +180,7 @@ def test_sweeps_over_cached_rows_climb_each_dual_and_take_their_shares_home(seed
     ("user", "helpers"),
     [
         (cached_rows, [shares]),
+        (dual, [shares]),
         (multiclass_dual, [shares]),
         (rest_dual, [shares]),
         (multiclass_cache, [shares, multiclass_dual]),

@@ -16,11 +16,11 @@ The `cached_` arrays and `share` belong to rows in a cache: CSR, row numbers, ke
 
 import numpy as np
 
-from streamcut.jit import inlined, kernel
+from streamcut.jit import kernel
+from streamcut.passes.shares import ONE, code_of, rounded, share_of
 
-ONE = 65535  # the code of share 1
+HELPERS = "96a4b333d3129530"  # SHA-256 of shares.py, as in streamcut.passes.multiclass_cache
 _NOT_FREE = 1e3  # added to the keys of rows whose share is at a bound: free rows come first, whatever their margins
-
 
 MIXED = 1 << 31  # what parts of a mixture are multiples of: then Σ part·q² is exact in 64 bits
 _WHOLE = MIXED * 65535.0 * 65535.0
@@ -28,28 +28,12 @@ _NEARLY = 1.0 - 1e-7  # rounding of parts and merged codes apart, such a share i
 _AT_REST = -1.0
 
 
-@inlined
-def _share(code):
-    root = np.float64(code) / 65535.0
-    return root * root
-
-
-@inlined
-def _code(share):
-    return np.uint16(np.sqrt(share) * 65535.0 + 0.5)
-
-
-@inlined
-def _rounded(value, rounder):
-    return (value + rounder) - rounder
-
-
 @kernel
 def merge_shares(codes, into, gone, weight):
     """Column `into` of codes (n, T) becomes (1 − weight)·itself + weight·column `gone`, in place: the shares of merged cuts."""
     for i in range(len(codes)):
         if codes[i, into] != codes[i, gone]:
-            codes[i, into] = _code((1.0 - weight) * _share(codes[i, into]) + weight * _share(codes[i, gone]))
+            codes[i, into] = code_of((1.0 - weight) * share_of(codes[i, into]) + weight * share_of(codes[i, gone]))
 
 
 @kernel
@@ -157,8 +141,8 @@ def _climb(group, waiting, indptr, indices, data, y, positive, u, C, bias, dual,
         sign = 1.0 if y[i] == positive else -1.0
         scale = C if u is None else C * u[i]
         ahead, room = 1.0 - sign * running, scale * square
-        code = _code(min(1.0, max(0.0, shares[place] + ahead / room))) if room > 0.0 else np.uint16(ONE)
-        after = _share(code)
+        code = code_of(min(1.0, max(0.0, shares[place] + ahead / room))) if room > 0.0 else np.uint16(ONE)
+        after = share_of(code)
         step = (after - shares[place]) * scale * sign
         codes[i, dual] = code
         bounded = code == 0 or code == ONE
@@ -187,15 +171,15 @@ def _add_changes(
         if code == past:
             continue
         weight = 1.0 if u is None else u[i]
-        after, before = weight * _share(code), weight * _share(past)
-        sums[which] += _rounded(after, scalar) - _rounded(before, scalar)
+        after, before = weight * share_of(code), weight * share_of(past)
+        sums[which] += rounded(after, scalar) - rounded(before, scalar)
         if y[i] == positive:
             after, before = -after, -before
         if bias != 0.0:
-            cuts[which, -1] += _rounded(after * bias, vector) - _rounded(before * bias, vector)
+            cuts[which, -1] += rounded(after * bias, vector) - rounded(before * bias, vector)
         for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             value = 1.0 if data is None else np.float64(data[t])
-            cuts[which, np.uint64(indices[t])] += _rounded(after * value, vector) - _rounded(before * value, vector)
+            cuts[which, np.uint64(indices[t])] += rounded(after * value, vector) - rounded(before * value, vector)
 
 
 @kernel
@@ -225,7 +209,7 @@ def offer(
         own = 1.0 if u is None else u[i]
         if norm == 0.0 or own == 0.0:
             continue
-        number[n], key[n], square[n], share[n] = first_row + i, keys[i], norm, _share(codes[i, dual])
+        number[n], key[n], square[n], share[n] = first_row + i, keys[i], norm, share_of(codes[i, dual])
         weight[n] = own if y[i] == positive else -own
         n += 1
         cached_indptr[n] = at
@@ -273,14 +257,14 @@ def settle(cached_indptr, cached_indices, cached_data, number, weight, share, du
     """Cached rows take their shares home: to column `dual` of `codes`, and by their difference to the dual cut and its sum."""
     for i in range(len(number)):
         row = number[i]
-        old, new = codes[row, dual], _code(share[i])
+        old, new = codes[row, dual], code_of(share[i])
         if old == new:
             continue
         codes[row, dual] = new
-        before, after = -weight[i] * _share(old), -weight[i] * _share(new)
-        sums[1] += _rounded(abs(after), scalar) - _rounded(abs(before), scalar)
+        before, after = -weight[i] * share_of(old), -weight[i] * share_of(new)
+        sums[1] += rounded(abs(after), scalar) - rounded(abs(before), scalar)
         if bias != 0.0:
-            cuts[1, -1] += _rounded(after * bias, vector) - _rounded(before * bias, vector)
+            cuts[1, -1] += rounded(after * bias, vector) - rounded(before * bias, vector)
         for t in range(np.uint64(cached_indptr[i]), np.uint64(cached_indptr[i + 1])):
             value = 1.0 if cached_data is None else np.float64(cached_data[t])
-            cuts[1, np.uint64(cached_indices[t])] += _rounded(after * value, vector) - _rounded(before * value, vector)
+            cuts[1, np.uint64(cached_indices[t])] += rounded(after * value, vector) - rounded(before * value, vector)

@@ -16,7 +16,7 @@ import numpy as np
 from streamcut.jit import inlined, kernel
 from streamcut.passes.shares import ONE, rounded, share_of, square_of
 
-HELPERS = "37ebb202077f1bcd"  # SHA-256 of shares.py, as in streamcut.passes.multiclass_cache
+HELPERS = "96a4b333d3129530"  # SHA-256 of shares.py, as in streamcut.passes.multiclass_cache
 
 _NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
 _NOT_FREE = 1e3  # added to the keys of rows whose share is all one class's: the others come first, whatever their scores

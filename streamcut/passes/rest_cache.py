@@ -5,10 +5,10 @@ are the shares of the pairs, and which of them may still move.
 """
 
 from streamcut.jit import kernel
-from streamcut.passes.rest_dual import _FAR, _add_changes, _code, _move, _note_change, _scores
-from streamcut.passes.shares import ONE, share_of
+from streamcut.passes.rest_dual import _FAR, _add_changes, _move, _note_change, _scores
+from streamcut.passes.shares import ONE, code_of, share_of
 
-HELPERS = "8e638996bafefc85"  # SHA-256 of shares.py and rest_dual.py, as in streamcut.passes.multiclass_cache
+HELPERS = "a547c791125eedb0"  # SHA-256 of shares.py and rest_dual.py, as in streamcut.passes.multiclass_cache
 
 
 @kernel
@@ -79,7 +79,7 @@ def settle(
         row, changes = number[i], 0
         for a in range(A):
             k = active[a]
-            past, now = codes[row, dual[a], k], _code(share[i, a])
+            past, now = codes[row, dual[a], k], code_of(share[i, a])
             codes[row, dual[a], k] = now
             sign = 1.0 if goal[i] == k else -1.0
             changes = _note_change(A + a, past, now, weight[i], sign, scalar, sums, changes, columns, before, after)

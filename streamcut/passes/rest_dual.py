@@ -14,20 +14,15 @@ what a row added to the cuts can be taken back exactly.
 import numpy as np
 
 from streamcut.jit import inlined, kernel
-from streamcut.passes.shares import ONE, rounded, share_of, square_of
+from streamcut.passes.shares import ONE, code_of, rounded, share_of, square_of
 
-HELPERS = "37ebb202077f1bcd"  # SHA-256 of shares.py, as in streamcut.passes.multiclass_cache
+HELPERS = "96a4b333d3129530"  # SHA-256 of shares.py, as in streamcut.passes.multiclass_cache
 
 _NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
 _NOT_FREE = 1e3  # added to the keys of rows whose shares are all at a bound: free rows come first, whatever their margins
 _FAR = 1.0  # a pair at a bound whose margin says by so much that it stays there is not swept in a cache
 _AT_REST = -1.0
 _FEW = 4  # all classes together take about as long as a fourth of them one by one
-
-
-@inlined
-def _code(share):
-    return np.uint16(np.sqrt(share) * 65535.0 + 0.5)
 
 
 @kernel
@@ -38,7 +33,7 @@ def merge_shares(codes, classes, into, gone, weight):
             k = classes[m]
             if codes[i, into[m], k] != codes[i, gone[m], k]:
                 kept = (1.0 - weight[m]) * share_of(codes[i, into[m], k])
-                codes[i, into[m], k] = _code(kept + weight[m] * share_of(codes[i, gone[m], k]))
+                codes[i, into[m], k] = code_of(kept + weight[m] * share_of(codes[i, gone[m], k]))
 
 
 @kernel
@@ -191,7 +186,7 @@ def _climb_group(
             k = active[a]
             sign = 1.0 if target[i] == k else -1.0
             ahead = 1.0 - sign * running[a]
-            code = _code(min(1.0, max(0.0, share[a] + ahead / room))) if room > 0.0 else np.uint16(ONE)
+            code = code_of(min(1.0, max(0.0, share[a] + ahead / room))) if room > 0.0 else np.uint16(ONE)
             after = share_of(code)
             if after != share[a]:
                 columns[moved], steps[moved] = a, (after - share[a]) * scale * sign

@@ -15,6 +15,12 @@ def share_of(code):
 
 
 @inlined
+def code_of(share):
+    """The nearest code of a share."""
+    return np.uint16(np.sqrt(share) * 65535.0 + 0.5)
+
+
+@inlined
 def rounded(value, rounder):
     """`value` on the grid of `rounder` (streamcut.passes.linear.exact_rounder)."""
     return (value + rounder) - rounder
