@@ -6,6 +6,7 @@ needs data fills them anew; what those after it do follows from what they are gi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,7 +19,7 @@ from streamcut.execution.row_state import Rows
 from streamcut.passes import vectors
 
 
-class FillingPass:
+class FillingPass(ABC):
     """Base of passes over the data that fill `caches`, none or one a lane; `limits` are those that the last one ended with.
 
     Their partial sums have a `cache` while they are in a lane, and `limits` after it.
@@ -37,9 +38,9 @@ class FillingPass:
         if sums.cache is not None:
             sums.limits, sums.cache = {first_row: sums.cache.limit}, None
 
+    @abstractmethod
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
         """Take the rows of `chunk` with the smallest `keys` (n) into the cache, with the shares that `rows` say they have."""
-        raise NotImplementedError
 
 
 @dataclass(slots=True)

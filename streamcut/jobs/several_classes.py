@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -32,7 +33,7 @@ _CACHED = 1.0  # of the rows, when memory is plenty: text of many classes takes 
 
 
 @dataclass(frozen=True)
-class ClassesJob:
+class ClassesJob(ABC):
     """What is to be computed; see streamcut.jobs.job.Job. `order` is that of the rows of bundle-dca."""
 
     options: TrainOptions
@@ -75,13 +76,13 @@ class ClassesJob:
             per_worker=tuple(own),
         )
 
+    @abstractmethod
     def rows_scored(self, manifest: Manifest) -> int:
         """Rows of a block whose scores are kept beside the row state."""
-        raise NotImplementedError
 
+    @abstractmethod
     def row_bytes(self, classes: int) -> int:
         """Of a cached row beside its entries."""
-        raise NotImplementedError
 
     def cache(self, manifest: Manifest, plan: MemoryPlan) -> CacheSize | None:
         """The size of a lane's row cache."""
@@ -94,8 +95,9 @@ class ClassesJob:
             fixed |= {"row_cache": plan.row_cache, "sweeps": self.options.sweeps}
         return {**fixed, **chosen}
 
+    @abstractmethod
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
-        raise NotImplementedError
+        """The whole model but for its `resources`."""
 
     def warm_up(self, manifest: Manifest) -> None:
         y = np.resize(self.risk.labels, 8)
