@@ -27,11 +27,11 @@ import numpy as np
 
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.oracle import LinearOracle
 from streamcut.execution.runner import Runner
 from streamcut.io.dataset import Dataset, shard_bytes
 from streamcut.io.opening import open_dataset
-from streamcut.risks.hinge import Hinge
+from streamcut.losses.hinge import Hinge
+from streamcut.oracles.decomposable import LinearOracle
 from streamcut.units import parse_size
 
 COLD = 0.9  # of a cold measurement's bytes must come from storage

@@ -17,15 +17,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamcut.execution.dask_runner import Cluster, DaskRunner, Needs, connect
+from streamcut.execution.dask.runner import Cluster, DaskRunner, Needs, connect
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.oracle import LinearOracle
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
+from streamcut.losses.hinge import Hinge
 from streamcut.machine import resident_bytes
-from streamcut.risks.hinge import Hinge
+from streamcut.oracles.decomposable import LinearOracle
 
 
 def no_warm_up(manifest: Manifest) -> None:

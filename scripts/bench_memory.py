@@ -39,7 +39,7 @@ SOLVERS = {  # name: options
     "ranking": ["--task", "ranking"],
     "multiclass": ["--task", "multiclass", "--max-cuts", "16"],
     "crammer-singer": ["--task", "multiclass", "--solver", "ocas"],
-    "rest": ["--task", "multiclass", "--strategy", "one-against-rest"],
+    "rest": ["--task", "multiclass", "--strategy", "one-vs-rest"],
     "sequence": ["--task", "sequence"],
 }
 IN_QUERIES = ("ranking", "multiclass", "crammer-singer", "rest", "sequence")  # these take rows in queries, with five labels

@@ -1,9 +1,9 @@
-"""Several classes: passes, processor time and test accuracy of Crammer-Singer and one-against-rest, next to LIBLINEAR -s 4, -s 3.
+"""Several classes: passes, processor time and test accuracy of Crammer-Singer and one-vs-rest, next to LIBLINEAR -s 4, -s 3.
 
 Everything in memory, one lane, one thread; rows are shuffled first: some sets are sorted by class. "objective", "bound" and "gap"
 (of the mean loss) are those of the class that is furthest from its optimum; runs end at 1e-3, or at --max-passes or --budget
 seconds. For LIBLINEAR its primal stands against our lower bound, for -s 3 the sums over classes; its own tolerance is -e.
-`--separate` also trains every class of one-against-rest on its own, and counts the passes.
+`--separate` also trains every class of one-vs-rest on its own, and counts the passes.
 Usage: python scripts/bench_multiclass.py [NAME:C …]   (data from STREAMCUT_DATA, default ../shared/data)
 """
 
@@ -22,8 +22,8 @@ from liblinear import liblinearutil
 from sklearn.datasets import load_svmlight_file
 
 import streamcut
+from streamcut.compiled import multiclass
 from streamcut.io.memory import MemoryDataset
-from streamcut.passes import multiclass
 from streamcut.training import train
 
 DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
@@ -31,9 +31,9 @@ SCALES = {"mnist": 1 / 255}
 RUNS = {
     "ocas": {"solver": "ocas"},
     "bundle-dca": {"solver": "bundle-dca"},
-    "rest-ocas": {"strategy": "one-against-rest", "solver": "ocas"},
-    "rest-uncached": {"strategy": "one-against-rest", "row_cache": "0"},
-    "rest": {"strategy": "one-against-rest"},
+    "rest-ocas": {"strategy": "one-vs-rest", "solver": "ocas"},
+    "rest-uncached": {"strategy": "one-vs-rest", "row_cache": "0"},
+    "rest": {"strategy": "one-vs-rest"},
 }
 
 

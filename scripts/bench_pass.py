@@ -22,11 +22,11 @@ from sklearn.datasets import load_svmlight_file
 
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.oracle import LinearOracle
 from streamcut.execution.runner import Runner
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.memory import MemoryDataset
-from streamcut.risks.hinge import Hinge
+from streamcut.losses.hinge import Hinge
+from streamcut.oracles.decomposable import LinearOracle
 
 DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
 REPEATS = 9

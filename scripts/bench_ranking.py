@@ -18,11 +18,11 @@ from make_data import Recipe, Source
 from sklearn.svm import LinearSVC
 
 from streamcut.execution.feed import Feed
-from streamcut.execution.global_oracle import GlobalOracle
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
-from streamcut.risks.pairs import Pairs, PairsOfLevels
+from streamcut.losses.pairs import Pairs, PairsOfLevels
+from streamcut.oracles.global_risk import GlobalOracle
 from streamcut.training import train
 
 FEATURES = 10_000

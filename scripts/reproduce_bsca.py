@@ -30,10 +30,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
+from streamcut.compiled import budget as passes
+from streamcut.compiled.kernel_rows import kernel_rows
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
-from streamcut.passes import budget as passes
-from streamcut.passes.kernel_rows import kernel_rows
 from streamcut.solvers.bsca import Bsca
 from streamcut.solvers.bsgd import Bsgd
 from streamcut.solvers.budget import MODES, Problem, exported, new_slots, squared_norm

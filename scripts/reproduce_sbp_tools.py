@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 from streamcut.execution.feed import Feed
-from streamcut.execution.kernel_columns import Responses, add_scores, squared_norms, take
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
+from streamcut.oracles.kernel_columns import Responses, add_scores, squared_norms, take
 from streamcut.solvers import kernel_rounds
 from streamcut.solvers.kernel_pegasos import KernelPegasos
 from streamcut.solvers.kernel_perceptron import KernelPerceptron

@@ -21,7 +21,7 @@ CHOICES = {
     "task": TASKS,
     "solver": ("auto", *SOLVERS),
     "loss": ("hinge", "f1", "prbep", "prec@k", "rec@k", "error"),
-    "strategy": ("crammer-singer", "one-against-rest"),
+    "strategy": ("crammer-singer", "one-vs-rest"),
     "normalisation": ("pairs", "queries"),
     "cut": ("predicted", "exact"),
     "kernel": ("linear", "rbf", "poly"),

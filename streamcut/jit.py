@@ -1,20 +1,100 @@
-"""The one place that decides how kernels are compiled.
+"""The one place that decides how kernels are compiled, and where their machine code is kept.
 
-`nogil` lets lanes run on Python threads; `cache` keeps machine code on disk between runs. Never `parallel=True` (two threads
-that enter it abort the process under the workqueue layer) and never `fastmath` (bounds are summed in IEEE arithmetic); where
-no bound is made, `fused` lets a product and a sum share one rounding, as processors do it at half the cost.
-A kernel and the helpers that it calls share a file: the disk cache does not see an edit in another one. The parser is too long
-for that, and names the version of its helpers (`HELPERS` in io/text/kernels.py).
+`nogil` lets lanes run on Python threads. Never `parallel=True` (two threads that enter it abort the process under the workqueue
+layer) and never `fastmath` (bounds are summed in IEEE arithmetic); where no bound is made, `fused` lets a product and a sum share
+one rounding, as processors do it at half the cost.
+
+Machine code is cached on disk. Numba's own cache looks at the source file of a kernel only; here the key also covers every file
+that the kernel takes helpers from, so that files may share helpers. A damaged cache is never loaded: what is read is held against
+a checksum first, and compiled anew if it does not fit.
 """
 
-import numba
+from __future__ import annotations
 
-kernel = numba.njit(nogil=True, cache=True, error_model="numpy")
+import hashlib
+import pickle
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numba
+from numba.core.caching import IndexDataCacheFile
+from numba.core.dispatcher import Dispatcher
+
+_DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
+
+
+class _CheckedFiles(IndexDataCacheFile):
+    """The cache files of one kernel, one for each signature and processor, named after them.
+
+    A file begins with a checksum of its content and of the sources behind it. What does not fit, cannot be read or cannot be
+    written is as if there were no cache. There is no index, so processes that compile at the same time don't meet.
+    """
+
+    def load(self, key: Any) -> Any:
+        try:
+            stored = Path(self._file(key)).read_bytes()
+        except OSError:
+            return None
+        content = stored[_DIGEST:]
+        return pickle.loads(content) if stored[:_DIGEST] == self._sum(content) else None
+
+    def save(self, key: Any, data: Any) -> None:
+        content = self._dump(data)
+        with suppress(OSError), self._open_for_write(self._file(key)) as file:
+            file.write(self._sum(content) + content)
+
+    def _file(self, key: Any) -> str:
+        name = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
+        return self._data_path(f"{self._index_name.removesuffix('.nbi')}.{name}.nbc")
+
+    def _sum(self, content: bytes) -> bytes:
+        return hashlib.sha256(f"{self._version} {_stamp(self._source_stamp)}".encode() + content).digest()
+
+
+@cache
+def _sources(name: str) -> frozenset[str]:
+    """The files of module `name` and of all modules of ours that it takes names from, theirs included."""
+    module = sys.modules[name]
+    found = {module.__file__ or ""}
+    for value in list(vars(module).values()):
+        home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        if isinstance(home, str) and home.startswith("streamcut.") and home not in (name, __name__):
+            found |= _sources(home)
+    return frozenset(found)
+
+
+@cache
+def _stamp(name: str) -> str:
+    """What the sources behind the kernels of module `name` are; asked once the module is complete."""
+    digest = hashlib.sha256()
+    for path in sorted(_sources(name), key=lambda path: Path(path).name):
+        digest.update(Path(path).read_bytes())
+    return digest.hexdigest()
+
+
+def _compiled(**options: Any) -> Callable[[Callable], Any]:
+    """A decorator: numba.njit with our cache."""
+
+    def decorate(function: Callable) -> Any:
+        kernel: Dispatcher = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
+        files = getattr(kernel._cache, "_cache_file", None)
+        if files is not None:  # None where the disk has no place to write to
+            kernel._cache._cache_file = _CheckedFiles(files._cache_path, files._index_name[:-4], function.__module__)
+        return kernel
+
+    return decorate
+
+
+kernel = _compiled()
+fused = _compiled(fastmath={"contract"})
 
 # For the smallest helpers of an inner loop: always inlined into their kernel.
 inlined = numba.njit(nogil=True, forceinline=True, error_model="numpy")
-
-fused = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
 fused_inlined = numba.njit(nogil=True, forceinline=True, error_model="numpy", fastmath={"contract"})
 # The same, and sums in any order, so that they can be vectors.
 reordered = numba.njit(nogil=True, forceinline=True, error_model="numpy", fastmath={"contract", "reassoc"})

@@ -1,6 +1,6 @@
 """Structured tasks of your own, written in Python: `train` them with a certificate, and `predict`.
 
-streamcut.risks.structured.StructuredTask says what a task is. Data are streamed as for every other task; the arithmetic of an
+streamcut.losses.structured.StructuredTask says what a task is. Data are streamed as for every other task; the arithmetic of an
 example is the task's, so a pass takes as long as Python does. It runs CPA: OCAS would want scores between two w, which only the
 task could tell, at the price of a pass each. Sequence labelling is built in: streamcut.train(data, task="sequence").
 """
@@ -18,12 +18,12 @@ from streamcut.errors import BadInputError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Interrupted, Runner
-from streamcut.execution.structured_oracle import StructuredOracle, examples
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
+from streamcut.losses.structured import StructuredTask
 from streamcut.models.certificate import Certificate, StopReason
+from streamcut.oracles.structured import StructuredOracle, examples
 from streamcut.prediction import open_store
-from streamcut.risks.structured import StructuredTask
 from streamcut.solvers import cpa
 from streamcut.solvers.progress import Iteration, Observer, Progress, StoppingRule
 

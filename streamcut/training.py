@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from streamcut.config import BUDGETED, EXACT_KERNEL, SAMPLED, CheckpointOptions, TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
-from streamcut.execution.nystroem import NystroemDataset
 from streamcut.execution.plan import MemoryPlan, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
@@ -25,18 +24,19 @@ from streamcut.machine import memory_limit, resident_bytes
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.model import Model
 from streamcut.models.nystroem import NystroemModel
+from streamcut.oracles.nystroem import NystroemDataset
 from streamcut.solvers.progress import Observer, Progress, StoppingRule
 from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
-    from streamcut.execution.dask_runner import DaskRunner
+    from streamcut.execution.dask.runner import DaskRunner
 
 log = logging.getLogger(__name__)
 
 _JOBS = {  # by the task, or the family of solvers
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
     "multiclass": ("streamcut.jobs.multiclass", "MulticlassJob"),
-    "one-against-rest": ("streamcut.jobs.one_against_rest", "RestJob"),
+    "one-vs-rest": ("streamcut.jobs.ovr", "RestJob"),
     "multivariate": ("streamcut.jobs.multivariate", "MultivariateJob"),
     "ranking": ("streamcut.jobs.ranking", "RankingJob"),
     "roc-area": ("streamcut.jobs.ranking", "RankingJob"),
@@ -65,7 +65,7 @@ def train(
     C                loss of a row, as in LIBLINEAR and scikit-learn
     loss, k          binary: "hinge", or a bound on a measure of all rows: "f1", "prbep", "prec@k", "rec@k", "error"; k is "100"
                      or "10%"
-    strategy         multiclass: "crammer-singer" or "one-against-rest"
+    strategy         multiclass: "crammer-singer" or "one-vs-rest"
     normalisation    ranking, roc-area: the mean over all "pairs", or over "queries" of the mean over their pairs
     solver, cut      linear: "bundle-dca", "ocas" with "predicted" or "exact" cuts, "cpa"; kernels: "bsca", "bsgd", "smo", "sbp",
                      "sdca", "pegasos", "perceptron", "sampled-constant", "sampled-linear"; "auto": TrainOptions.chosen_solver
@@ -211,7 +211,7 @@ class Session:
             if not job.distributable:
                 raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask")
             try:
-                from streamcut.execution import dask_runner
+                from streamcut.execution.dask import runner as dask_runner
             except ModuleNotFoundError as error:
                 raise UsageError(f"--scheduler {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
 
@@ -262,7 +262,7 @@ def job_class(options: TrainOptions) -> type[Job]:
             name = family
     if name == "binary" and options.loss != "hinge":
         name = "multivariate"
-    if name == "multiclass" and options.strategy == "one-against-rest":
+    if name == "multiclass" and options.strategy == "one-vs-rest":
         name = options.strategy
     if name not in _JOBS:
         raise UsageError(f"task {options.task} with solver {solver} is not offered")

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.compiled.linear import scatter
 from streamcut.config import SAMPLED
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.nystroem import NystroemDataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.measures.global_loss import GlobalLoss
 from streamcut.models.certificate import Certificate, Witness
@@ -37,7 +37,7 @@ from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
 from streamcut.models.nystroem import NystroemModel
-from streamcut.passes.linear import scatter
+from streamcut.oracles.nystroem import NystroemDataset
 from streamcut.prediction import open_store, scored_chunks
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums

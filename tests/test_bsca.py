@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from reference.budget import bsca, bsgd, sca_optimum
 
 import streamcut
+from streamcut.compiled import budget as passes
+from streamcut.compiled.budget import SparseRows
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
-from streamcut.passes import budget as passes
-from streamcut.passes.budget import SparseRows
 from streamcut.solvers.budget import MODES, Problem, exported, new_slots
 
 NEVER = (1 << 61, 1 << 62)

@@ -12,18 +12,18 @@ from reference import svm
 
 from streamcut.bundle.bundle import Bundle
 from streamcut.chunk import Chunk
+from streamcut.compiled import dual, linear
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.execution import row_cache
-from streamcut.execution.dual_oracle import DualOracle, group_rows
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
+from streamcut.losses.hinge import Hinge
 from streamcut.models.certificate import StopReason
-from streamcut.passes import dual, linear
-from streamcut.risks.hinge import Hinge
+from streamcut.oracles.dual.ascent import DualOracle, group_rows
 from streamcut.solvers import bundle_dca
 from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.training import train

@@ -19,7 +19,7 @@ from contracts.runner import ROWS, OnRows, Order, RunnerContract, make_store
 
 import streamcut
 from streamcut.errors import ClusterLostError, CorruptError, ExitCode, MemoryBudgetError, UsageError
-from streamcut.execution.dask_runner import Cluster, DaskRunner, Needs
+from streamcut.execution.dask.runner import Cluster, DaskRunner, Needs
 from streamcut.execution.lanes import plan_lanes
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import save_model

@@ -18,29 +18,29 @@ import streamcut
 from streamcut.chunk import Chunk
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.cache_passes import RecallPass
-from streamcut.execution.cache_slots import Slots
-from streamcut.execution.dask_plan import Member, Needs, remote, shares
-from streamcut.execution.dual_oracle import DualOracle
-from streamcut.execution.dual_passes import Ascent
+from streamcut.execution.dask.cache_slots import Slots
+from streamcut.execution.dask.plan import Member, Needs, remote, shares
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.multiclass_cache import ClassesCache, row_bytes
-from streamcut.execution.multiclass_dual import MulticlassDualOracle
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
+from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.hinge import Hinge
 from streamcut.machine import memory_limit
 from streamcut.models.files import load_model, save_model
-from streamcut.risks.crammer_singer import CrammerSinger
-from streamcut.risks.hinge import Hinge
+from streamcut.oracles.dual.ascent import DualOracle
+from streamcut.oracles.dual.crammer_singer import MulticlassDualOracle
+from streamcut.oracles.dual.crammer_singer_cache import ClassesCache, row_bytes
+from streamcut.oracles.dual.passes import Ascent
 
 FEW = {"solver": "bundle-dca", "row_cache": "30%", "sweeps": 4, "max_passes": 4, "tol": 1e-9, "tol_relative": None}
 TASKS = {
     "binary": {},
     "multiclass": {"task": "multiclass"},
-    "rest": {"task": "multiclass", "strategy": "one-against-rest"},
+    "rest": {"task": "multiclass", "strategy": "one-vs-rest"},
 }
 FEW_IN_WORDS = [f"--{name.replace('_', '-')}={value or 0}" for name, value in FEW.items()]
 

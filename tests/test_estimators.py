@@ -27,7 +27,7 @@ STOPS_EARLIER = {  # they compare to 7 digits what is trained to a tolerance, fr
 }
 CHECKED = {
     "linear": LinearSVM(),
-    "rest": LinearSVM(strategy="one-against-rest"),
+    "rest": LinearSVM(strategy="one-vs-rest"),
     "budget": BudgetedKernelSVM(epochs=1.0, budget=20, workers=1),
     "smo": KernelSVM(),
     "ranking": RankingSVM(),
@@ -97,7 +97,7 @@ def test_a_store_gives_the_same_bits_as_its_arrays(estimator, tmp_path):
     np.testing.assert_array_equal(clone(estimator).fit(X.toarray(), y).predict(X.toarray()), by_array.predict(X))
 
 
-@pytest.mark.parametrize("strategy", ["crammer-singer", "one-against-rest"])
+@pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
 def test_several_classes_from_a_store(strategy, tmp_path):
     X, y = rows(4)
     store = stored(tmp_path, X, y)

@@ -17,16 +17,16 @@ from test_ranking import bits, problem
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError
-from streamcut.execution import groups, one_group, row_blocks
-from streamcut.execution.row_blocks import RowBlocks
 from streamcut.execution.runner import Interrupted
-from streamcut.execution.sorted_scores import SortedScores
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.jobs.global_risk import GlobalJob
+from streamcut.losses.multivariate import Multivariate
+from streamcut.losses.pairs import Pairs, PairsOfLevels
 from streamcut.models.certificate import StopReason
-from streamcut.risks.multivariate import Multivariate
-from streamcut.risks.pairs import Pairs, PairsOfLevels
+from streamcut.oracles import groups, one_group, row_blocks
+from streamcut.oracles.row_blocks import RowBlocks
+from streamcut.oracles.sorted_scores import SortedScores
 from streamcut.training import train
 
 ROOMS = [1, 2, 5, 17, 200, None]
@@ -264,7 +264,7 @@ def test_a_label_that_the_manifest_does_not_know_is_refused():
 IN_LEAST_MEMORY = """
 import json, re, sys
 from streamcut.errors import MemoryBudgetError
-from streamcut.execution import one_group
+from streamcut.oracles import one_group
 from streamcut.training import train
 
 one_group._LEAST_ROOM = 1 << 20

@@ -16,10 +16,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 LAYERS = [  # lower ones first; a package sees the layers below its own
     {"foundation"},
-    {"io", "passes"},
-    {"bundle", "risks", "kernels"},
+    {"io", "compiled"},
+    {"bundle", "losses", "kernels"},
     {"execution", "models"},
-    {"measures", "solvers"},  # solvers stand above execution, which has the oracle they ask
+    {"oracles"},
+    {"measures", "solvers"},
     {"jobs"},
     {"wiring"},
     {"reports"},
@@ -27,7 +28,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
 ]
 FOUNDATION = {"", "chunk", "config", "errors", "files", "jit", "machine", "units"}  # "" is streamcut itself
 WIRING = {"structured", "training", "prediction", "evaluation", "verification", "flags", "selection", "tuning", "calibration"}
-BLIND = {"passes", "bundle", "risks", "solvers"}  # these get arrays, cuts and oracles: they never see a file
+BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "math", "numba", "numpy", "streamcut.jit", "typing"}
 
 
@@ -80,11 +81,11 @@ def complaints(name: str, source: str) -> list[str]:
     found = []
     for target, line in imported(name, ast.parse(source)):
         where = f"{name}:{line} imports {target}"
-        if target.split(".")[0] in ("dask", "distributed") and name != "streamcut.execution.dask_runner":
-            found.append(f"{where}: only execution/dask_runner.py may")
-        helper = package(target) == "passes" and "\nHELPERS = " in source  # it names the version of what it imports
-        if package(name) == "passes" and name != "streamcut.passes" and target not in KERNELS_SEE and not helper:
-            found.append(f"{where}: files in passes/ hold kernels only")
+        if target.split(".")[0] in ("dask", "distributed") and name != "streamcut.execution.dask.runner":
+            found.append(f"{where}: only execution/dask/runner.py may")
+        ours = package(target) in ("compiled", "foundation")  # helpers may come from other files: streamcut.jit sees them
+        if package(name) == "compiled" and not ours and target not in KERNELS_SEE:
+            found.append(f"{where}: files in compiled/ hold kernels only")
         if target.split(".")[0] != "streamcut" or package(target) == package(name):
             continue
         if rank(target) >= rank(name):
@@ -102,14 +103,13 @@ def test_imports_go_downwards(name):
 @pytest.mark.parametrize(
     ("name", "source", "reason"),
     [
-        ("streamcut.io.manifest", "from streamcut import passes", "not a layer below"),
-        ("streamcut.passes.cuts", "def f():\n    import streamcut.solvers", "not a layer below"),
+        ("streamcut.io.manifest", "from streamcut import compiled", "not a layer below"),
+        ("streamcut.compiled.cuts", "def f():\n    import streamcut.solvers", "not a layer below"),
         ("streamcut.solvers.cpa", "from streamcut.io import manifest", "never sees a file"),
-        ("streamcut.risks.hinge", "from streamcut import train", "not a layer below"),
-        ("streamcut.bundle.master", "import streamcut.risks", "not a layer below"),
-        ("streamcut.training", "import distributed", "dask_runner"),
-        ("streamcut.passes.cuts", "import scipy.sparse", "kernels only"),
-        ("streamcut.passes.cuts", "from streamcut.passes import linear", "kernels only"),
+        ("streamcut.losses.hinge", "from streamcut import train", "not a layer below"),
+        ("streamcut.bundle.master", "import streamcut.losses", "not a layer below"),
+        ("streamcut.training", "import distributed", "dask/runner"),
+        ("streamcut.compiled.cuts", "import scipy.sparse", "kernels only"),
         ("streamcut.errors", "from streamcut.cli import main", "not a layer below"),
     ],
 )
@@ -120,7 +120,7 @@ def test_an_upward_import_is_found(name, source, reason):
 
 def test_downward_imports_are_fine():
     assert complaints("streamcut.cli.train", "from streamcut import train\nfrom streamcut.io import manifest\nimport click") == []
-    assert complaints("streamcut.execution.dask_runner", "import dask, distributed") == []
+    assert complaints("streamcut.execution.dask.runner", "import dask, distributed") == []
 
 
 def _loaded_by(code: str) -> set[str]:

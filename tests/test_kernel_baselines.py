@@ -9,11 +9,11 @@ from reference import smo as exact
 
 import streamcut
 from streamcut.execution.feed import Feed
-from streamcut.execution.kernel_columns import Responses
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
+from streamcut.oracles.kernel_columns import Responses
 from streamcut.solvers.kernel_pegasos import KernelPegasos
 from streamcut.solvers.kernel_perceptron import KernelPerceptron
 from streamcut.solvers.kernel_sdca import KernelSDCA

@@ -12,11 +12,11 @@ from reference import svm
 
 from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.line_search import minimise_along_line
+from streamcut.compiled import hinge, linear
 from streamcut.errors import BadInputError, CorruptError, MemoryBudgetError, UsageError
 from streamcut.execution.lanes import plan_lanes
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import StopReason
-from streamcut.passes import hinge, linear
 from streamcut.training import train
 
 

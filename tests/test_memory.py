@@ -97,7 +97,7 @@ FAMILIES = {
     "f1": ["--loss", "f1"],
     "multiclass": ["--task", "multiclass"],
     "multiclass-ocas": ["--task", "multiclass", "--solver", "ocas"],
-    "one-against-rest": ["--task", "multiclass", "--strategy", "one-against-rest"],
+    "one-vs-rest": ["--task", "multiclass", "--strategy", "one-vs-rest"],
     "ranking": ["--task", "ranking"],
     "sequence": ["--task", "sequence"],
     "sequence-ocas": ["--task", "sequence", "--solver", "ocas"],
@@ -105,7 +105,7 @@ FAMILIES = {
     "bsca": ["--kernel", "rbf", "--gamma", "1", "--budget", "20"],
     "sampled-linear": ["--solver", "sampled-linear", "--kernel", "rbf", "--gamma", "1", "--samples", "50"],
 }
-QUERIES = ("ranking", "sequence", "sequence-ocas", "multiclass", "multiclass-ocas", "one-against-rest")
+QUERIES = ("ranking", "sequence", "sequence-ocas", "multiclass", "multiclass-ocas", "one-vs-rest")
 SHORT = {"bsca": ["--max-time", "2s"], "sampled-linear": ["--max-cuts", "20", "--max-passes", "2"]}
 
 

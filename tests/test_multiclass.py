@@ -14,21 +14,21 @@ from sklearn.datasets import dump_svmlight_file
 import streamcut
 from streamcut.bundle.line_search import minimise_along_line
 from streamcut.chunk import Chunk
+from streamcut.compiled import multiclass, multiclass_dual
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.dual_passes import Ascent
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.multiclass_cache import row_bytes
-from streamcut.execution.multiclass_dual import MulticlassDualOracle
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.multiclass import MulticlassJob
+from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.models.files import load_model, save_model
 from streamcut.models.liblinear import save_liblinear
-from streamcut.passes import multiclass, multiclass_dual
-from streamcut.risks.crammer_singer import CrammerSinger
+from streamcut.oracles.dual.crammer_singer import MulticlassDualOracle
+from streamcut.oracles.dual.crammer_singer_cache import row_bytes
+from streamcut.oracles.dual.passes import Ascent
 from streamcut.training import train
 
 SOLVERS = ["cpa", "ocas", "bundle-dca"]
@@ -325,7 +325,7 @@ class TestModel:
         with pytest.raises(BadInputError, match=r"row 0 .* label 9, but the model knows only -2, 1, 3.5, 7"):
             streamcut.evaluate(model, (X, np.full(len(y), 9.0)))
 
-    @pytest.mark.parametrize("strategy", ["crammer-singer", "one-against-rest"])
+    @pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
     def test_liblinear_reads_the_export(self, strategy, tmp_path):
         liblinear = pytest.importorskip("liblinear.liblinearutil")
         X, y, _ = problem(80)
@@ -352,8 +352,8 @@ class TestRefusals:
         [
             ({"solver": "bundle-dca", "row_cache": "100B"}, "row_cache: 100B is too little for a row in each of 1 lanes"),
             ({"positive_label": 1.0}, "positive_label"),
-            ({"strategy": "one-against-rest", "solver": "cpa"}, "one-against-rest has solvers bundle-dca, and ocas"),
-            ({"strategy": "one-against-rest", "target": 1.0}, "target: "),
+            ({"strategy": "one-vs-rest", "solver": "cpa"}, "one-vs-rest has solvers bundle-dca, and ocas"),
+            ({"strategy": "one-vs-rest", "target": 1.0}, "target: "),
         ],
     )
     def test_options_that_mean_nothing_here(self, options, message):

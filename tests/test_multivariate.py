@@ -12,7 +12,7 @@ from reference.one_group import evaluated_by_ranges
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.io.memory import MemoryDataset
-from streamcut.risks.multivariate import Multivariate, rows_of
+from streamcut.losses.multivariate import Multivariate, rows_of
 from streamcut.training import train
 from streamcut.verification import verify
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from streamcut.compiled import nystroem
 from streamcut.errors import UsageError
 from streamcut.evaluation import evaluate
-from streamcut.execution.nystroem import NystroemDataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.files import load_model, save_model
-from streamcut.passes import nystroem
+from streamcut.oracles.nystroem import NystroemDataset
 from streamcut.prediction import predict
 from streamcut.training import train
 from streamcut.verification import verify
@@ -88,7 +88,7 @@ def test_shards_and_workers_change_no_bit(monkeypatch):
     X, y = rings(300)
     bits = lambda model: (model.inner.weights.tobytes(), model.inner.certificate.primal)  # noqa: E731
     want = bits(train(MemoryDataset(X, y), **OPTIONS, lanes=4, workers=1))
-    monkeypatch.setattr("streamcut.execution.nystroem.SHARD_NNZ", 1600)
+    monkeypatch.setattr("streamcut.oracles.nystroem.SHARD_NNZ", 1600)
     assert bits(train(MemoryDataset(X, y, shard_nnz=300), **OPTIONS, lanes=4, workers=2)) == want
 
 

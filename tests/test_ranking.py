@@ -16,23 +16,23 @@ from sklearn.metrics import average_precision_score, ndcg_score
 
 from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.chunk import Chunk
+from streamcut.compiled import pairs
 from streamcut.config import CheckpointOptions
 from streamcut.errors import BadInputError, CorruptError, UsageError
 from streamcut.evaluation import evaluate
-from streamcut.execution import groups, row_blocks
 from streamcut.execution.feed import Feed
-from streamcut.execution.global_oracle import GlobalOracle
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
+from streamcut.losses.pairs import Pairs
 from streamcut.measures.ranking import RankingMeasures
 from streamcut.models.certificate import StopReason
 from streamcut.models.files import save_model
-from streamcut.passes import pairs
-from streamcut.risks.pairs import Pairs
+from streamcut.oracles import groups, row_blocks
+from streamcut.oracles.global_risk import GlobalOracle
 from streamcut.training import train
 from streamcut.verification import verify
 

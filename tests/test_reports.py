@@ -97,7 +97,7 @@ def trained(kind: str):
         "linear": {},
         "bundle-dca": {"solver": "bundle-dca"},
         "multiclass": {"task": "multiclass", "solver": "ocas"},
-        "rest": {"task": "multiclass", "strategy": "one-against-rest"},
+        "rest": {"task": "multiclass", "strategy": "one-vs-rest"},
         "ranking": {"task": "ranking"},
         "sequence": {"task": "sequence", "max_passes": 60},
         "bsca": {"kernel": "rbf", "budget": 20, "epochs": 3.0, "gamma": 0.1},

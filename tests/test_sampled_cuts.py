@@ -10,22 +10,22 @@ from reference import sampled as slow
 from reference import viterbi
 
 from streamcut.bundle.gram_bundle import GramBundle
+from streamcut.compiled import sampled
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
-from streamcut.execution.kernel_columns import take
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
-from streamcut.execution.sampled_oracle import SampledOracle
-from streamcut.execution.sampled_passes import Expansion
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
+from streamcut.losses.sampled import SampledHinge
 from streamcut.models.checkpoint import open_checkpoint
 from streamcut.models.files import load_model, save_model
-from streamcut.passes import sampled
+from streamcut.oracles.kernel_columns import take
+from streamcut.oracles.sampled import SampledOracle
+from streamcut.oracles.sampled_passes import Expansion
 from streamcut.prediction import predict
-from streamcut.risks.sampled import SampledHinge
 from streamcut.solvers import sampled_constant, sampled_linear
 from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.solvers.sampled_cuts import SampledRun

@@ -9,15 +9,15 @@ from reference import sbp as reference
 from reference import smo as exact
 
 import streamcut
+from streamcut.compiled.kernel_columns import WIDTH
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
-from streamcut.execution.kernel_columns import Responses
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
-from streamcut.passes.kernel_columns import WIDTH
+from streamcut.oracles.kernel_columns import Responses
 from streamcut.solvers import kernel_rounds
 from streamcut.solvers.kernel_rounds import Limits
 from streamcut.solvers.progress import Progress, StoppingRule

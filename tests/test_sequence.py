@@ -18,18 +18,18 @@ from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.multiclass_oracle import MulticlassOracle
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Runner
-from streamcut.execution.sequence_oracle import SequenceOracle
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.jobs.sequence import chain
+from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.sequence import SequenceRisk
 from streamcut.measures.sequence import SequenceMeasures
 from streamcut.models.files import load_model, save_model
+from streamcut.oracles.crammer_singer import MulticlassOracle
+from streamcut.oracles.sequence import SequenceOracle
 from streamcut.prediction import predict, scored_chunks
-from streamcut.risks.crammer_singer import CrammerSinger
-from streamcut.risks.sequence import SequenceRisk
 from streamcut.solvers import ocas
 from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.training import train

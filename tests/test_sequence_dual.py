@@ -14,9 +14,9 @@ from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
-from streamcut.execution.sequence_dual import SequenceDualOracle
 from streamcut.io.memory import MemoryDataset
-from streamcut.risks.sequence import SequenceRisk
+from streamcut.losses.sequence import SequenceRisk
+from streamcut.oracles.dual.sequence import SequenceDualOracle
 from streamcut.training import train
 
 K = 3
@@ -118,7 +118,7 @@ def test_bits_depend_on_neither_shards_nor_workers(size, shard_nnz, lanes):
     X, y, qid = sequences(60, seed=3)
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("streamcut.execution.sequence_dual.batch_rows", lambda statistics: size)
+        patch.setattr("streamcut.oracles.dual.sequence.batch_rows", lambda statistics: size)
         for nnz, workers in ((1 << 20, 1), (shard_nnz, 1), (shard_nnz, 2)):
             data = MemoryDataset(X, y, qid=qid, shard_nnz=nnz)
             common = {"task": "sequence", "solver": "bundle-dca", "tol": None, "max_passes": 6}

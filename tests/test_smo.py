@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import smo as reference
 
+from streamcut.compiled import smo as kernels
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
-from streamcut.passes import smo as kernels
 from streamcut.solvers import smo
 from streamcut.solvers.progress import Progress, StoppingRule
 

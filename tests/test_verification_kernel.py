@@ -110,7 +110,7 @@ def test_the_objective_of_a_model_without_certificate_is_computed(solver):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("strategy", ["crammer-singer", "one-against-rest"])
+@pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
 def test_several_classes(strategy, weighted):
     X, y, weight = problem(classes=4, weighted=weighted)
     data = MemoryDataset(X, y, weight=weight, shard_nnz=200)
@@ -119,7 +119,7 @@ def test_several_classes(strategy, weighted):
     assert found.consistent
     assert found.primal_agrees
     assert found.primal == pytest.approx(sum(c.primal for c in model.certificates), rel=1e-10)
-    assert len(found.classes) == (4 if strategy == "one-against-rest" else 0)
+    assert len(found.classes) == (4 if strategy == "one-vs-rest" else 0)
     for number, certificate in enumerate(model.certificates):
         lie = replace(certificate, primal=certificate.primal * (1 + 1e-6))
         others = (*model.certificates[:number], lie, *model.certificates[number + 1 :])

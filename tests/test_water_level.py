@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import water_level as reference
 
-from streamcut.passes import water_level
+from streamcut.compiled import water_level
 
 HEIGHTS = st.lists(st.one_of(st.floats(-10, 10), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=40)
 VOLUMES = st.one_of(st.just(0.0), st.floats(1e-9, 1e3))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.bundle.master import solve_master
-from streamcut.passes import vectors
+from streamcut.compiled import vectors
 
 _UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped
 

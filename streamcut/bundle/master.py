@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.passes import simplex_qp
+from streamcut.compiled import simplex_qp
 
 _STEPS_PER_CUT = 1000
 _ROUNDS = 200

@@ -16,7 +16,7 @@ class LinearSVM(ScoringClassifier):
 
     C              loss of a row, as in LinearSVC(loss="hinge")
     bias           value of a constant, regularised feature; 0 = no intercept
-    strategy       more than two classes: "crammer-singer" (one problem) or "one-against-rest"
+    strategy       more than two classes: "crammer-singer" (one problem) or "one-vs-rest"
     class_weight   None, "balanced" or {class: factor}, for arrays
     warm_start     two classes: `fit` begins with the weights that are there, say those of another C
     others         as in `streamcut.train`

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.compiled import vectors
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.row_state import Rows
-from streamcut.passes import vectors
 
 
 class FillingPass(ABC):

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.compiled import cached_rows, dual
 from streamcut.io.manifest import Manifest
-from streamcut.passes import cached_rows, dual
 
 _KEPT = 0.8  # of the room, when it is full: the rows with the smallest keys
 _GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it goes on to others

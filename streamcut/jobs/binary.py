@@ -11,9 +11,7 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.execution.dual_oracle import DualOracle, batch_bytes
 from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.oracle import Cut, LinearOracle
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
@@ -29,10 +27,12 @@ from streamcut.jobs.linear import (
     threads_wanted,
     two_labels,
 )
+from streamcut.losses.hinge import Hinge
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.risks.hinge import Hinge
+from streamcut.oracles.decomposable import Cut, LinearOracle
+from streamcut.oracles.dual.ascent import DualOracle, batch_bytes
 from streamcut.solvers import bundle_dca, cpa, ocas, warm_start
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
+from streamcut.compiled import budget as passes
 from streamcut.config import SAMPLED, TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.epochs import Epochs, epochs_bytes
@@ -29,7 +30,6 @@ from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
-from streamcut.passes import budget as passes
 from streamcut.solvers.bsca import Bsca
 from streamcut.solvers.bsgd import Bsgd
 from streamcut.solvers.budget import MODES, Budgeted, BudgetState, Method, Problem, Training, filled, new_slots, slots_bytes

@@ -9,14 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamcut.chunk import Chunk
+from streamcut.compiled.kernel_columns import WIDTH
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
-from streamcut.execution.kernel_columns import Responses, take
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
-from streamcut.execution.whole_data import read_whole, whole_bytes
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
@@ -27,7 +26,8 @@ from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
-from streamcut.passes.kernel_columns import WIDTH
+from streamcut.oracles.kernel_columns import Responses, take
+from streamcut.oracles.whole_data import read_whole, whole_bytes
 from streamcut.solvers import kernel_rounds, smo
 from streamcut.solvers.kernel_pegasos import KernelPegasos
 from streamcut.solvers.kernel_perceptron import KernelPerceptron
@@ -62,7 +62,7 @@ class ExactKernelJob:
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         solver, statistics = options.chosen_solver, manifest.statistics
         if options.task not in ("auto", "binary"):
-            raise UsageError(f"task: {solver} trains for two classes; choose one against the rest with positive_label")
+            raise UsageError(f"task: {solver} trains for two classes; choose one-vs-rest with positive_label")
         negative, positive, rest = two_labels(statistics, options.positive_label)
         if solver not in ("smo", "sbp") and options.bias != 0.0:
             raise UsageError(f"bias: {solver} has none; give bias 0, or take solver smo or sbp")

@@ -11,20 +11,20 @@ import numpy as np
 from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.config import CUTTING_PLANES, TrainOptions
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.global_oracle import GlobalOracle
-from streamcut.execution.groups import GroupRisk
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.one_group import CODE_TYPE, sorting_bytes
 from streamcut.execution.plan import MemoryPlan
-from streamcut.execution.row_blocks import BLOCK_ROWS
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Needs
 from streamcut.jobs.linear import Trainer, certificate, on_few_rows
+from streamcut.losses.pairs import PairsOfLevels
+from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.risks.pairs import PairsOfLevels
-from streamcut.risks.scores import OneGroupRisk
+from streamcut.oracles.global_risk import GlobalOracle
+from streamcut.oracles.groups import GroupRisk
+from streamcut.oracles.one_group import CODE_TYPE, sorting_bytes
+from streamcut.oracles.row_blocks import BLOCK_ROWS
 from streamcut.solvers import cpa, ocas
 from streamcut.solvers.progress import Progress, Solution
 

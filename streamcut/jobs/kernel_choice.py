@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from streamcut.config import TrainOptions
 from streamcut.execution.feed import Feed
-from streamcut.execution.variance import automatic_gamma
 from streamcut.kernels.kernel import Kernel
+from streamcut.oracles.variance import automatic_gamma
 
 
 def chosen_kernel(options: TrainOptions, feed: Feed) -> Kernel:

@@ -10,7 +10,6 @@ from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.oracle import DecomposableOracle
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize
 from streamcut.execution.runner import Runner
@@ -20,6 +19,7 @@ from streamcut.io.stores.structure import first_problem
 from streamcut.machine import available_cpus
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
+from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 from streamcut.units import parse_size
@@ -70,7 +70,7 @@ def two_labels(statistics: Statistics, positive: float | None) -> tuple[float, f
         if found is None or len(found) > 2:
             many = f"{len(found)}" if found is not None else "more than 4096"
             raise BadInputError(
-                f"the data has {many} different labels, not 2; choose one against the rest with --positive-label, or "
+                f"the data has {many} different labels, not 2; choose one-vs-rest with --positive-label, or "
                 "--task multiclass or ranking"
             )
         positive = max(found)

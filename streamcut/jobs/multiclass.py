@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from streamcut.execution.multiclass_cache import row_bytes
-from streamcut.execution.multiclass_dual import ORDER, MulticlassDualOracle
-from streamcut.execution.multiclass_oracle import MulticlassOracle
 from streamcut.execution.plan import MemoryPlan
-from streamcut.execution.random_order import RandomOrder
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.linear import Trainer, certificate
 from streamcut.jobs.several_classes import ClassesJob, multiclass_model
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
+from streamcut.oracles.crammer_singer import MulticlassOracle
+from streamcut.oracles.dual.crammer_singer import ORDER, MulticlassDualOracle
+from streamcut.oracles.dual.crammer_singer_cache import row_bytes
+from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.solvers import bundle_dca, cpa, ocas
 from streamcut.solvers.progress import Progress, Solution
 

@@ -16,7 +16,7 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.global_risk import GlobalJob, check_fit
 from streamcut.jobs.linear import bundle_size, threads_wanted, two_labels
-from streamcut.risks.multivariate import Multivariate, rows_of
+from streamcut.losses.multivariate import Multivariate, rows_of
 
 
 class MultivariateJob(GlobalJob):

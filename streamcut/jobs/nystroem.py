@@ -5,10 +5,10 @@ from __future__ import annotations
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
-from streamcut.execution.nystroem import NystroemDataset
 from streamcut.io.dataset import Dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.kernel_choice import chosen_kernel
+from streamcut.oracles.nystroem import NystroemDataset
 
 
 def with_features(data: Dataset, options: TrainOptions) -> NystroemDataset:

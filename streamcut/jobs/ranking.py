@@ -17,7 +17,7 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.global_risk import GlobalJob, check_fit
 from streamcut.jobs.linear import bundle_size, threads_wanted
-from streamcut.risks.pairs import Pairs, PairsOfLevels
+from streamcut.losses.pairs import Pairs, PairsOfLevels
 
 
 class RankingJob(GlobalJob):

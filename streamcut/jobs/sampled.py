@@ -13,17 +13,17 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
-from streamcut.execution.sampled_oracle import CANDIDATES, SampledOracle
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Needs
 from streamcut.jobs.kernel_choice import chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.jobs.sequence import chain
 from streamcut.kernels.kernel import Kernel
+from streamcut.losses.sampled import SampledHinge, SampledMulticlass, SampledSequence, SampledTask
 from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
 from streamcut.models.sequence import KernelSequenceModel
-from streamcut.risks.sampled import SampledHinge, SampledMulticlass, SampledSequence, SampledTask
+from streamcut.oracles.sampled import CANDIDATES, SampledOracle
 from streamcut.solvers import sampled_constant, sampled_linear
 from streamcut.solvers.progress import Progress
 from streamcut.solvers.sampled_cuts import SampledRun, SampledSolution

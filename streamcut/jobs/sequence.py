@@ -13,13 +13,13 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
-from streamcut.execution.sequence_dual import VECTORS, SequenceDualOracle, room_bytes
-from streamcut.execution.sequence_oracle import SequenceOracle
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import Needs
 from streamcut.jobs.linear import bundle_size, certificate, on_few_rows, threads_wanted
+from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.sequence import SequenceModel
-from streamcut.risks.sequence import SequenceRisk
+from streamcut.oracles.dual.sequence import VECTORS, SequenceDualOracle, room_bytes
+from streamcut.oracles.sequence import SequenceOracle
 from streamcut.solvers import cpa, ocas, sequence_dca
 from streamcut.solvers.progress import Progress, Solution
 

@@ -12,16 +12,16 @@ from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan
-from streamcut.execution.random_order import RandomOrder
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import Needs
 from streamcut.jobs.linear import DCA_VECTORS, bundle_size, cache_wanted, on_few_rows, threads_wanted
+from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.models.certificate import Certificate
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
-from streamcut.risks.crammer_singer import CrammerSinger
+from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.solvers import bundle_dca
 from streamcut.solvers.progress import Iteration, Progress
 

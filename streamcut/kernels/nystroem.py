@@ -13,10 +13,10 @@ from typing import Self
 import numpy as np
 
 from streamcut.chunk import Chunk, concatenate
+from streamcut.compiled import nystroem
 from streamcut.errors import BadInputError
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
-from streamcut.passes import nystroem
 
 _DEPENDENT = 1e-8
 _AT_ONCE = 1024  # rows whose kernel values are held

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.compiled.kernel_rows import add_sums, kernel_rows
 from streamcut.kernels.kernel import Kernel
-from streamcut.passes.kernel_rows import add_sums, kernel_rows
 
 _TILE = 8 << 20  # numbers of a tile (64 MiB)
 _VALUES = 1 << 16  # kernel values at once: they stay in the second cache level

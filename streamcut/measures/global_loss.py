@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.execution.one_group import CODE_TYPE, OneGroup
-from streamcut.execution.row_blocks import RowBlocks
+from streamcut.losses.multivariate import Multivariate, rows_of
+from streamcut.losses.pairs import Pairs, PairsOfLevels
+from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.linear import LinearModel
-from streamcut.risks.multivariate import Multivariate, rows_of
-from streamcut.risks.pairs import Pairs, PairsOfLevels
-from streamcut.risks.scores import OneGroupRisk
+from streamcut.oracles.one_group import CODE_TYPE, OneGroup
+from streamcut.oracles.row_blocks import RowBlocks
 
 
 class GlobalLoss:

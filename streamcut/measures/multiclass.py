@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.compiled import multiclass
 from streamcut.measures.binary import ratio
 from streamcut.models.kernel import KernelModel
 from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
-from streamcut.passes import multiclass
 
 
 class MulticlassMeasures:

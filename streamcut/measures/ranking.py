@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.compiled import rankings
 from streamcut.errors import BadInputError
 from streamcut.measures.binary import Scored, ranking_measures, ratio
 from streamcut.models.model import Model
-from streamcut.passes import rankings
 
 CUTOFFS = (1, 5, 10)
 _HIGHEST = 60.0  # 2^label then is still a sensible float64

@@ -11,12 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamcut.chunk import Chunk
+from streamcut.compiled.kernel_rows import kernel_rows
 from streamcut.config import SAMPLED
 from streamcut.kernels.kernel import Kernel, squared_norms
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.labels import class_numbers, positive_rows
 from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
-from streamcut.passes.kernel_rows import kernel_rows
 
 _TILE = 8 << 20  # numbers: support vectors are scored with as many at once as fill that much, features by vectors (64 MiB)
 _VALUES = 1 << 18  # kernel values held at once (2 MiB)
@@ -131,7 +131,7 @@ class KernelModel(Model):
     @property
     def strategy(self) -> str:
         """Several classes: sampled cuts train all in one problem, other solvers each against the rest."""
-        return "crammer-singer" if self.solver in SAMPLED else "one-against-rest"
+        return "crammer-singer" if self.solver in SAMPLED else "one-vs-rest"
 
     def classes_of(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
         """The class 0 … K − 1 of each label, int64 (n,). Raises BadInputError for a label unknown here."""

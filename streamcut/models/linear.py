@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.compiled import linear
 from streamcut.errors import UsageError
 from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.labels import positive_rows
 from streamcut.models.model import CertifiedModel, certificate_from, checked, common_from
-from streamcut.passes import linear
 
 
 @dataclass(frozen=True, eq=False)

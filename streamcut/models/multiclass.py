@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.compiled import multiclass
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.labels import class_numbers
 from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
-from streamcut.passes import multiclass
 
 CRAMMER_SINGER = "crammer-singer"
 
@@ -24,7 +24,7 @@ class MulticlassModel(Model):
     intercepts    float64 (K,): weights of the bias feature × `bias`
     bias          value of the constant feature that training added to every row, 0 = none; its weights are regularised
     labels        K of them, as the user wrote them, increasing
-    strategy      "crammer-singer": all classes are one problem; "one-against-rest": each its own
+    strategy      "crammer-singer": all classes are one problem; "one-vs-rest": each its own
     certificates  of the one problem, or of each class in the order of `labels`
     """
 

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk, group_starts
+from streamcut.compiled import multiclass
 from streamcut.errors import BadInputError
+from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
 from streamcut.models.model import CertifiedModel, Model, certificate_from, checked, common_from, common_parts
-from streamcut.passes import multiclass
-from streamcut.risks.sequence import SequenceRisk
 
 
 class ChainModel(Model):

@@ -21,8 +21,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamcut.passes import budget as passes
-from streamcut.passes.budget import Slots, SparseRows
+from streamcut.compiled import budget as passes
+from streamcut.compiled.budget import Slots, SparseRows
 from streamcut.solvers.budget import Damping, Problem
 
 

@@ -15,14 +15,14 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.compiled import budget as passes
+from streamcut.compiled.budget import Slots, SparseRows
+from streamcut.compiled.merging import merging_tables
 from streamcut.execution.epochs import Epochs
 from streamcut.execution.runner import RowKeeper, Rows
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
-from streamcut.passes import budget as passes
-from streamcut.passes.budget import Slots, SparseRows
-from streamcut.passes.merging import merging_tables
 from streamcut.solvers.progress import Progress
 
 MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}

@@ -28,11 +28,11 @@ import numpy as np
 
 from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.line_search import minimise_along_line
-from streamcut.execution.dual_oracle import DualOracle
-from streamcut.execution.dual_passes import Ascent
+from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason, Witness
-from streamcut.passes import vectors
+from streamcut.oracles.dual.ascent import DualOracle
+from streamcut.oracles.dual.passes import Ascent
 from streamcut.solvers.continuation import Continuation
 from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, Solution, StoppingRule

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.execution.oracle import DecomposableOracle
+from streamcut.compiled import vectors
 from streamcut.models.certificate import Witness
 from streamcut.models.checkpoint import StoredCheckpoint
-from streamcut.passes import vectors
+from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState, qp_tolerance
 

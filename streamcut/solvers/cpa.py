@@ -15,10 +15,10 @@ Stops     when F(w_b) − bound is small enough. The paper stops on R(w) ≤ ξ 
 
 from __future__ import annotations
 
-from streamcut.execution.oracle import DecomposableOracle
+from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
-from streamcut.passes import vectors
+from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.state import BundleState
 

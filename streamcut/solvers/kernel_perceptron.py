@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.execution.kernel_columns import Responses
+from streamcut.oracles.kernel_columns import Responses
 
 
 class KernelPerceptron:

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamcut.execution.kernel_columns import Responses
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
+from streamcut.oracles.kernel_columns import Responses
 from streamcut.solvers.progress import Progress
 
 _PATIENCE = 8  # looks at the held-out error without a better one: two epochs

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.execution.kernel_columns import Responses
+from streamcut.oracles.kernel_columns import Responses
 
 
 class KernelSDCA:

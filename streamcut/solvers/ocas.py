@@ -24,9 +24,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from streamcut.bundle.line_search import minimise_along_line
+from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
-from streamcut.passes import vectors
 from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.state import BundleState
 

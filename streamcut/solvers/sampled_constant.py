@@ -20,8 +20,8 @@ added, the next one is of another sample.
 from __future__ import annotations
 
 from streamcut.execution.runner import Interrupted
-from streamcut.execution.sampled_oracle import SampledOracle
 from streamcut.models.certificate import StopReason
+from streamcut.oracles.sampled import SampledOracle
 from streamcut.solvers.sampled_cuts import SampledRun, SampledSolution, add_cut
 
 IN_A_ROW = 4

@@ -10,8 +10,8 @@ import numpy as np
 
 from streamcut.bundle.gram_bundle import GramBundle, GramSolution
 from streamcut.execution.runner import Interrupted
-from streamcut.execution.sampled_oracle import SampledCut, SampledOracle
 from streamcut.models.certificate import StopReason
+from streamcut.oracles.sampled import SampledCut, SampledOracle
 from streamcut.solvers.progress import Progress, StoppingRule
 
 QP_SHARE = 1e-2  # the master problem is solved to this part of the tolerance

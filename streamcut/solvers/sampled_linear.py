@@ -21,8 +21,8 @@ many be violated, another pass collects others.
 from __future__ import annotations
 
 from streamcut.execution.runner import Interrupted
-from streamcut.execution.sampled_oracle import SampledOracle
 from streamcut.models.certificate import StopReason
+from streamcut.oracles.sampled import SampledOracle
 from streamcut.solvers.sampled_cuts import SampledRun, SampledSolution, add_cut
 
 _MOST_DRAWS = 20

@@ -30,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.execution.kernel_columns import Responses
-from streamcut.passes import water_level
+from streamcut.compiled import water_level
+from streamcut.oracles.kernel_columns import Responses
 
 _ALL, _POSITIVE, _NEGATIVE = 0, 1, -1
 _SEARCHES, _PRECISION = 60, 1e-9  # for the volume that suits C

@@ -28,10 +28,10 @@ broken off: a checkpoint would have the mixtures of its middle, and a run that g
 from __future__ import annotations
 
 from streamcut.bundle.line_search import minimise_by_tangents
+from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
-from streamcut.execution.sequence_dual import SequenceDualOracle
 from streamcut.models.certificate import StopReason
-from streamcut.passes import vectors
+from streamcut.oracles.dual.sequence import SequenceDualOracle
 from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.state import BundleState

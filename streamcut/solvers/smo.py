@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.execution.kernel_columns import KernelColumn, scores_in_memory, squared_norms, take
+from streamcut.compiled import smo
+from streamcut.compiled.smo import DONE, MISSING
 from streamcut.execution.runner import Interrupted
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
-from streamcut.passes import smo
-from streamcut.passes.smo import DONE, MISSING
+from streamcut.oracles.kernel_columns import KernelColumn, scores_in_memory, squared_norms, take
 from streamcut.solvers.progress import Progress
 
 _SHRINK_EVERY = 1000  # steps, or as many as there are rows

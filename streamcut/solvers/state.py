@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.bundle import Bundle
-from streamcut.execution.oracle import Cut, DecomposableOracle
+from streamcut.compiled import vectors
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
-from streamcut.passes import vectors
+from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 
 QP_SHARE = 1e-3  # the master problem is solved to this part of the gap that is asked for

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.bundle.bundle import Bundle
+from streamcut.compiled import vectors
 from streamcut.errors import UsageError
-from streamcut.execution.dual_oracle import DualOracle
-from streamcut.execution.dual_passes import Ascent
-from streamcut.execution.oracle import Cut, LinearOracle
 from streamcut.models.certificate import Witness
-from streamcut.passes import vectors
+from streamcut.oracles.decomposable import Cut, LinearOracle
+from streamcut.oracles.dual.ascent import DualOracle
+from streamcut.oracles.dual.passes import Ascent
 from streamcut.solvers.bundle_dca import ENOUGH
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState

@@ -14,15 +14,15 @@ import pytest
 import scipy.sparse as sp
 
 from streamcut.chunk import Chunk
+from streamcut.compiled.linear import exact_rounder
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.linear_passes import BreakpointsPass, Grids, HistogramPass, ScorePass, SlopePass, StepPass
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
-from streamcut.passes.linear import exact_rounder
-from streamcut.risks.hinge import Hinge
+from streamcut.losses.hinge import Hinge
+from streamcut.oracles.row_passes import BreakpointsPass, Grids, HistogramPass, ScorePass, SlopePass, StepPass
 
 ROWS, FEATURES, SHARD_NNZ = 3000, 40, 1000
 

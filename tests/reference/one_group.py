@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from streamcut.execution.one_group import CODE_TYPE, OneGroup
-from streamcut.execution.row_blocks import RowBlocks
+from streamcut.oracles.one_group import CODE_TYPE, OneGroup
+from streamcut.oracles.row_blocks import RowBlocks
 
 
 def evaluated_by_ranges(risk, labels, scores, room=None, *, workers=1):

@@ -1,0 +1,253 @@
+"""Training on a budget: coordinate and gradient steps, budget maintenance.
+
+The kernels of streamcut.solvers.bsca and streamcut.solvers.bsgd. The model is Σ_j β_j φ(x̃_j) over slots j < counts[USED], one of
+which may be empty (counts[HOLE], β = 0).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamcut.compiled.kernel_rows import dot, entry, inner_products, kernel_value, kernel_values
+from streamcut.compiled.merging import Tables, best_partner, smallest
+from streamcut.jit import fused, fused_inlined
+
+USED, HOLE, STEPS, UPDATES, ADDED, MAINTAINED, REMOVED, EVALUATIONS, CORRECT, COUNTS = range(10)
+ALPHA, LOSS, DEGRADATION, SUMS = range(4)  # Σ α; Σ C_i × hinge of rows as they were met; Σ weight degradation
+KEEP, MERGE, REMOVE, PROJECT = range(4)  # what keeps the model within its budget; KEEP: nothing, it may grow
+_CG_STEPS, _CG_TOLERANCE = 200, 1e-8
+
+
+class Slots(NamedTuple):
+    """The model; arrays are float64 unless said otherwise.
+
+    Vectors are held twice: feature-major, so that an entry of a sparse row meets all of them in one contiguous sweep, and
+    row-major, so that one can be read and written without striding.
+    """
+
+    V: np.ndarray  # (d, slots)
+    R: np.ndarray  # (slots, d), or (0, d) when nothing is ever merged or replaced
+    beta: np.ndarray  # (slots,)
+    square: np.ndarray  # (slots,): ‖x̃_j‖²
+    source: np.ndarray  # int64 (slots,): number of the row that x̃_j is, −1: merged
+    K: np.ndarray  # (slots, slots): kernel values between the vectors; (0, 0) unless maintenance projects
+    counts: np.ndarray  # int64 (COUNTS,)
+    sums: np.ndarray  # (SUMS,)
+    p: np.ndarray  # (slots,) scratch: inner products of the row at hand
+    k: np.ndarray  # (slots,) scratch: its kernel values
+    entries: np.ndarray  # int32 (d,) scratch: a vector in sparse form
+    values: np.ndarray  # (d,) scratch
+    cells: np.ndarray  # int32 (slots,) scratch: cells of the tables
+    tables: Tables
+
+
+class SparseRows(NamedTuple):
+    """Rows in CSR form (data None: every value is 1), their labels ±1, C u_i, and the number of row 0 in the data set."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray | None
+    signs: np.ndarray
+    costs: np.ndarray
+    first: int
+
+
+@fused_inlined
+def _row_value(i, rows, parameters, m):
+    """(Σ_j β_j k(x_i, x̃_j), ‖x_i‖²); fills m.k."""
+    used = m.counts[USED]
+    n = np.uint64(used)
+    squared = inner_products(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), rows.indices, rows.data, m.V, n, m.p)
+    kernel_values(m.p, squared, m.square, n, parameters, m.k)
+    m.counts[EVALUATIONS] += used
+    return dot(m.beta, m.k, used), squared
+
+
+@fused
+def _slot_of(row, source, used):
+    """The slot whose vector is this row, or −1; there is one at most, so all are looked at, as vectors."""
+    found = np.int64(-1)
+    for j in range(np.uint64(used)):
+        found = max(found, np.int64(j) if source[j] == row else np.int64(-1))
+    return found
+
+
+@fused_inlined
+def _add(i, change, squared, rows, parameters, m):
+    """A new slot for row i with coefficient `change`; m.k holds its kernel values. Returns the slot."""
+    counts = m.counts
+    slot = counts[HOLE]
+    if slot < 0:
+        slot = counts[USED]
+        counts[USED] += 1
+    counts[HOLE] = -1
+    counts[ADDED] += 1
+    row_major = len(m.R) > 0
+    if row_major:
+        vector = m.R[slot]
+        for f in range(len(vector)):
+            if vector[f] != 0.0:
+                vector[f] = 0.0
+                m.V[f, slot] = 0.0
+    for t in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        value, f = entry(rows.data, t), np.uint64(rows.indices[t])
+        m.V[f, slot] = value
+        if row_major:
+            m.R[slot, f] = value
+    m.beta[slot], m.square[slot], m.source[slot] = change, squared, rows.first + i
+    m.k[slot] = kernel_value(squared, squared, squared, parameters)
+    if len(m.K) > 0:
+        for j in range(counts[USED]):
+            m.K[slot, j] = m.k[j]
+            m.K[j, slot] = m.k[j]
+    return slot
+
+
+@fused_inlined
+def _merge(least, fresh, parameters, m):
+    """Replace slot `least` and its partner by their best single vector; False when it has none. m.k is that of slot `fresh`."""
+    used, d, mine = m.counts[USED], m.R.shape[1], m.R[least]
+    if least != fresh:
+        length = 0
+        for f in range(d):
+            if mine[f] != 0.0:
+                m.entries[length] = f
+                m.values[length] = mine[f]
+                length += 1
+        inner_products(np.uint64(0), np.uint64(length), m.entries, m.values, m.V, np.uint64(used), m.p)
+        kernel_values(m.p, m.square[least], m.square, np.uint64(used), parameters, m.k)
+        m.counts[EVALUATIONS] += used
+    other, degradation, h, merged = best_partner(least, m.beta, m.k, used, m.tables, m.cells, m.p)
+    if other < 0:
+        return False
+    m.sums[DEGRADATION] += degradation
+    merged = merged if m.beta[least] > 0.0 else -merged
+    squared, theirs = 0.0, m.R[other]
+    for f in range(d):
+        if mine[f] != 0.0 or theirs[f] != 0.0:
+            z = h * mine[f] + (1.0 - h) * theirs[f]
+            theirs[f] = z
+            m.V[f, other] = z
+            squared += z * z
+    m.beta[other], m.square[other], m.source[other] = merged, squared, -1
+    return True
+
+
+@fused
+def _project(least, m):
+    """Add to the other coefficients what brings them nearest to β_least φ(x̃_least): K c = β_least k_least by conjugate gradients.
+
+    Every step lowers the weight degradation, so one that stops early is still better than removal. K may be singular.
+    """
+    n, beta, K = m.counts[USED], m.beta, m.K
+    c, r = np.zeros(n), np.empty(n)
+    for j in range(n):
+        r[j] = beta[least] * K[least, j]
+    r[least] = 0.0
+    direction, moved = r.copy(), np.empty(n)
+    rho = dot(r, r, n)
+    enough = _CG_TOLERANCE * _CG_TOLERANCE * rho
+    for _ in range(_CG_STEPS):
+        if rho <= enough:
+            break
+        for j in range(n):
+            moved[j] = dot(K[j], direction, n) if j != least else 0.0
+        curvature = dot(direction, moved, n)
+        if curvature <= 0.0:
+            break
+        step = rho / curvature
+        for j in range(n):
+            c[j] += step * direction[j]
+            r[j] -= step * moved[j]
+        before, rho = rho, dot(r, r, n)
+        for j in range(n):
+            direction[j] = r[j] + rho / before * direction[j]
+    gained = 0.0
+    for j in range(n):
+        gained += c[j] * (beta[least] * K[least, j] + r[j])  # cᵀ (2 β k − K c)
+        beta[j] += c[j]
+    m.sums[DEGRADATION] += max(beta[least] * beta[least] * K[least, least] - gained, 0.0)
+
+
+@fused_inlined
+def _maintain(mode, fresh, parameters, m):
+    """Give up one slot; `fresh` is the one just filled, whose kernel values m.k holds."""
+    least = smallest(m.beta, m.counts[USED])
+    b, square, kept = m.beta[least], m.square[least], False
+    if b != 0.0 and mode == MERGE:
+        kept = _merge(least, fresh, parameters, m)
+    elif b != 0.0 and mode == PROJECT:
+        _project(least, m)
+        kept = True
+    if not kept:
+        m.sums[DEGRADATION] += b * b * kernel_value(square, square, square, parameters)
+        m.counts[REMOVED] += 1
+    m.counts[MAINTAINED] += 1
+    m.beta[least], m.source[least] = 0.0, -1
+    m.counts[HOLE] = least
+
+
+@fused_inlined
+def _enter(i, change, squared, rows, parameters, mode, m):
+    """A new slot for row i, and budget maintenance when that was the last one."""
+    slot = _add(i, change, squared, rows, parameters, m)
+    if mode != KEEP and m.counts[USED] == len(m.beta):
+        _maintain(mode, slot, parameters, m)
+
+
+@fused
+def ascend(order, rows, alpha, damping, parameters, mode, m):
+    """Steps of coordinate ascent (BSCA, Algorithm 2) on the rows `order`, in place on their α (n,) and the model.
+
+    `damping` (first, last): from step number `first` on steps are only a part of what is best, falling to 0 at step `last`.
+    """
+    counts, sums = m.counts, m.sums
+    for i in order:
+        y, C = rows.signs[i], rows.costs[i]
+        f, squared = _row_value(i, rows, parameters, m)
+        margin = y * f
+        counts[STEPS] += 1
+        counts[CORRECT] += margin > 0.0
+        sums[LOSS] += C * max(0.0, 1.0 - margin)
+        diagonal = kernel_value(squared, squared, squared, parameters)
+        # φ(x) = 0 (an empty row under the linear kernel): its best α is C, and moves nothing
+        target = C if diagonal <= 0.0 else min(max(alpha[i] + (1.0 - margin) / diagonal, 0.0), C)
+        if counts[STEPS] > damping[0]:
+            target = alpha[i] + (damping[1] - counts[STEPS] + 1) / (damping[1] - damping[0]) * (target - alpha[i])
+        change = target - alpha[i]
+        if change == 0.0:
+            continue
+        slot = _slot_of(rows.first + i, m.source, counts[USED]) if alpha[i] > 0.0 else -1
+        alpha[i] = target
+        sums[ALPHA] += change
+        counts[UPDATES] += 1
+        if slot >= 0:
+            m.beta[slot] += y * change
+        elif diagonal > 0.0:
+            _enter(i, y * change, squared, rows, parameters, mode, m)
+
+
+@fused
+def descend(order, rows, n_rows, parameters, mode, m):
+    """Steps of stochastic gradient descent (BSGD, equation 4) on the rows `order`, in place on the model.
+
+    β ← (1 − 1/t) β, and + n C u_i y_i / t where y_i f(x_i) < 1. m.beta holds t β, which no step has to scale.
+    """
+    counts = m.counts
+    for i in order:
+        y, C = rows.signs[i], rows.costs[i]
+        f, squared = _row_value(i, rows, parameters, m)
+        margin = y * f / max(counts[STEPS], 1)
+        counts[STEPS] += 1
+        counts[CORRECT] += margin > 0.0
+        m.sums[LOSS] += C * max(0.0, 1.0 - margin)
+        if margin >= 1.0 or C == 0.0:
+            continue
+        counts[UPDATES] += 1
+        slot = _slot_of(rows.first + i, m.source, counts[USED])
+        if slot >= 0:
+            m.beta[slot] += n_rows * C * y
+        else:
+            lost = m.sums[DEGRADATION]
+            _enter(i, n_rows * C * y, squared, rows, parameters, mode, m)
+            m.sums[DEGRADATION] = lost + (m.sums[DEGRADATION] - lost) / np.float64(counts[STEPS]) ** 2

@@ -1,0 +1,392 @@
+"""Passes on a Dask cluster, with the same bits as on threads: the only module that knows Dask.
+
+A pass goes to the workers as one file in the shared scratch folder, where the row state lies too (shared_rows.py): as fast as
+scattering it, and nothing is lost with a worker. Dask moves numbers of lanes one way and partial sums back. A task is one lane,
+or, when no data is read, all lanes of a worker. Lanes have a home, the worker that keeps their shards in memory, but may run
+anywhere: a pass is pure, so what a dead worker leaves undone is done by the others. Passes with row caches leave home only when
+it is lost: their caches are there, and who has none repeats the passes since it was filled. Partial sums merge in lane order,
+LANES_AHEAD for each thread on their way at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import pickle
+import shutil
+import tempfile
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, wait
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import distributed
+from distributed.scheduler import KilledWorker
+
+import streamcut
+from streamcut.errors import ClusterLostError, LockedError, UsageError
+from streamcut.execution.dask import plan as dask_plan
+from streamcut.execution.dask import worker as dask_worker
+from streamcut.execution.dask.plan import LANES_AHEAD, Deal, Member, Needs
+from streamcut.execution.dask.shared_rows import SharedRows
+from streamcut.execution.dask.worker import Job, LaneResult, Store, WorkerMemory
+from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.lanes import Lanes
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.runner import Interrupted, Pass, PassReport
+from streamcut.files import disk_full, locked
+from streamcut.io.dataset import Dataset
+from streamcut.io.manifest import Manifest
+from streamcut.machine import resident_bytes
+
+log = logging.getLogger(__name__)
+
+LOCAL = "local-cluster"
+_FOLDER = "streamcut-rows-"  # beginning of the names of folders in the scratch folder
+_POLL = 0.25  # seconds between two looks at the clock and at `stop`
+_LOOK = 1.0  # seconds between two looks at the list of workers
+_USABLE = 0.7  # of a worker's memory limit: above it Dask spills, then pauses, then kills
+_UNLIMITED = 0.8  # of what a machine has available, when its workers have no limit
+_GONE = (CancelledError, asyncio.CancelledError, OSError)  # Dask's CommClosedError and TimeoutError are OSErrors
+
+
+def _run_lanes(place: str, lanes: tuple[int, ...]) -> list[LaneResult]:
+    return dask_worker.run_lanes(place, lanes, distributed.get_worker().address)
+
+
+@contextmanager
+def lost_if_silent(address: str) -> Iterator[None]:
+    """Turn what Dask raises when scheduler or workers are gone into ClusterLostError."""
+    try:
+        yield
+    except KilledWorker as error:
+        what = f"several workers died at the same lanes, probably for lack of memory ({error})"
+    except _GONE as error:
+        if isinstance(error, OSError) and error.errno is not None:  # Dask's own have no number
+            raise
+        what = f"no connection to the scheduler or a worker ({type(error).__name__}: {error})"
+    else:
+        return
+    raise _lost(address, what)
+
+
+def _lost(address: str, what: str) -> ClusterLostError:
+    return ClusterLostError(f"the Dask cluster at {address} is lost: {what}; the last checkpoint, if any, is good for --resume")
+
+
+class Cluster:
+    """A Dask cluster on which passes run. `local`: started by us, on this machine, within one memory budget.
+
+    deadline  seconds that it may be without any worker
+    """
+
+    def __init__(self, client: distributed.Client, *, local: bool, deadline: float) -> None:
+        self.client = client
+        self.local = local
+        self.deadline = deadline
+        self.address = client.scheduler.address
+        self.members: dict[str, Member] = {}
+        self._told: set[tuple[str, int, int]] = set()  # workers with too little room
+        self._share: int | None = None  # of the budget, for each worker of a local cluster
+
+    def prepare(self, data: Dataset, scratch: Path, warm_up: Callable[[Manifest], None]) -> None:
+        """Open the store on all workers and load the kernels there.
+
+        Raises UsageError when there is nothing to share, NotFoundError and CorruptError as the workers find the store.
+        """
+        if data.path is None:
+            raise UsageError("rows in memory cannot be trained on Dask; make a store of them with `streamcut convert`")
+        path = data.path if "://" in data.path else os.path.abspath(data.path)
+        self._store = Store(path, data.manifest.fingerprint)
+        self._scratch = scratch
+        self._warm_up = warm_up
+        since = time.monotonic()
+        while not self.members:
+            if running := self._running():
+                self._meet(list(running))
+            else:
+                self.watch(since)
+                time.sleep(_POLL)
+
+    def plan(self, needs: Needs, *, budget: int, row_cache: tuple[int, int] = (0, 0)) -> MemoryPlan:
+        """The memory plan, with row caches of so many bytes (least, most). Raises MemoryBudgetError."""
+        members = list(self.members.values())
+        if self.local:
+            members, plan = dask_plan.shares(needs, members, row_cache, budget=budget, base=resident_bytes())
+            self.members = {member.address: member for member in members}
+            self._share = members[0].usable
+        else:
+            plan = dask_plan.remote(needs, members, row_cache, budget=budget, base=resident_bytes())
+        self._needs = replace(needs, row_cache=plan.row_cache)
+        return plan
+
+    def deal(self) -> Deal:
+        """Lanes, shards and row caches for the workers there are now. Waits for one until the deadline."""
+        since = time.monotonic()
+        while True:
+            running = self._running()
+            if new := [address for address in running if address not in self.members]:
+                self._meet(new)
+                for address in new:
+                    if address in self.members and not self.local:
+                        self._needs.check(self.members[address])
+            if members := [self.members[address] for address in running if address in self.members]:
+                break
+            self.watch(since)
+            time.sleep(_POLL)
+        deal = self._needs.deal(members)
+        crowded = {(at, room, lanes) for at, (room, lanes) in deal.crowded().items()} if self._needs.row_cache else set()
+        for found in crowded - self._told:
+            log.warning(
+                "the worker at %s has room for %d of the row caches of its %d lanes; the others are filled again for every "
+                "sweep, which takes long: add workers",
+                *found,
+            )
+        self._told |= crowded
+        return deal
+
+    def watch(self, since: float) -> float:
+        """Now, if there are workers, otherwise `since`, when there were some. Raises ClusterLostError after the deadline."""
+        if self._running():
+            return time.monotonic()
+        if time.monotonic() - since > self.deadline:
+            raise _lost(self.address, f"it has been without workers for {self.deadline:g} s")
+        return since
+
+    def gather(self, futures: list[distributed.Future]) -> Future:
+        """Their results, as a future that one can stop waiting for: Dask itself waits for lost ones as long as it takes."""
+        loop = self.client.loop.asyncio_loop  # type: ignore[union-attr]
+        return asyncio.run_coroutine_threadsafe(self.client.gather(futures, direct=True, asynchronous=True), loop)
+
+    def waiting(self, futures: list[distributed.Future], homes: set[str]) -> set[str]:
+        """Keys of tasks that no worker has, once one of `homes` is gone.
+
+        Dask lets a task with a home run elsewhere, but forgets that when for a moment there was no worker at all.
+        """
+        if homes <= self._running().keys():
+            return set()
+        with lost_if_silent(self.address):
+            taken = {key for keys in self.client.processing().values() for key in keys}
+        return {str(future.key) for future in futures if not future.done() and future.key not in taken}
+
+    def peak(self) -> int:
+        """Sum of the peaks of resident memory of all workers."""
+        with suppress(ClusterLostError), lost_if_silent(self.address):  # the work is done: no reason to fail any more
+            return sum(self.client.run(resident_bytes, "VmHWM", on_error="ignore").values())
+        return 0
+
+    def _running(self) -> dict[str, dict]:
+        workers = None
+        if self.client.status == "running":  # while it reconnects every call blocks, and all that was submitted is cancelled
+            with lost_if_silent(self.address):
+                workers = self.client.scheduler_info(n_workers=-1).get("workers")
+        if workers is None:
+            raise _lost(self.address, "no connection to the scheduler")
+        return {address: worker for address, worker in workers.items() if worker.get("status", "running") == "running"}
+
+    def _meet(self, addresses: list[str]) -> None:
+        """Make members of new workers. Those that die meanwhile are left out."""
+        with tempfile.NamedTemporaryFile(dir=self._scratch, prefix="streamcut-") as probe, lost_if_silent(self.address):
+            call = (dask_worker.prepare, self._store, probe.name, streamcut.__version__, self._warm_up)
+            if self.local:
+                self.client.run(dask_worker.ignore_interrupts, workers=addresses, on_error="ignore")
+            told = self.client.run(*call, workers=addresses, on_error="return")
+        for error in told.values():
+            if isinstance(error, ModuleNotFoundError):
+                raise UsageError(f"a worker of the cluster at {self.address} cannot run streamcut: {error}; install it there")
+            if isinstance(error, Exception) and not isinstance(error, _GONE):
+                raise error
+        running = self._running()
+        met: dict[str, WorkerMemory] = {
+            at: memory for at, memory in told.items() if at in running and isinstance(memory, WorkerMemory)
+        }
+        hosts = [memory.host for memory in met.values()]
+        for address, memory in met.items():
+            limit = running[address]["memory_limit"]
+            unlimited = memory.resident + int(memory.available * _UNLIMITED) // hosts.count(memory.host)
+            usable = self._share or (int(limit * _USABLE) if limit else unlimited)
+            self.members[address] = Member(address, running[address]["nthreads"], memory.resident, usable)
+
+
+@contextmanager
+def connect(scheduler: str | distributed.Client, *, workers: int, deadline: float) -> Iterator[Cluster]:
+    """The cluster `scheduler`: an address, a client (which stays open), or "local-cluster", of `workers` processes.
+
+    Raises ClusterLostError when nobody answers.
+    """
+    if isinstance(scheduler, distributed.Client):
+        yield Cluster(scheduler, local=False, deadline=deadline)
+        return
+    with ExitStack() as stack:
+        try:
+            if scheduler == LOCAL:
+                server = stack.enter_context(
+                    distributed.LocalCluster(
+                        n_workers=workers,
+                        threads_per_worker=1,
+                        memory_limit=0,  # Dask would pause and kill by its own measure; our plan keeps the budget
+                        dashboard_address=":0",
+                        silence_logs=logging.ERROR,
+                    )
+                )
+            client = distributed.Client(server if scheduler == LOCAL else scheduler, timeout=10, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ClusterLostError(
+                f"--scheduler {scheduler}: no Dask scheduler there ({error}); start one, then try again"
+            ) from None
+        stack.callback(client.close, timeout=5)
+        yield Cluster(client, local=scheduler == LOCAL, deadline=deadline)
+
+
+class DaskRunner:
+    """A Runner (streamcut.execution.runner) whose passes run on a cluster that is prepared and planned."""
+
+    def __init__(
+        self, cluster: Cluster, data: Dataset, lanes: Lanes, *, scratch: Path, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.feed = Feed(data)
+        self.lanes = lanes
+        self._cluster = cluster
+        _remove_leftovers(scratch)
+        self._folder = Path(tempfile.mkdtemp(dir=scratch, prefix=_FOLDER))
+        self._open = ExitStack()
+        self._open.enter_context(locked(self._folder / "lock", str(self._folder)))
+        self.row_state = SharedRows(self._folder, lanes, scratch)
+        self.stop = stop
+        self._number = 0
+        self._deal: Deal | None = None
+        self._past: tuple[str, ...] = ()  # files of the passes that the row caches have seen since they were filled
+
+    @property
+    def rows(self) -> dict[str, Any]:
+        """The row state; see SharedRows.arrays."""
+        return self.row_state.arrays
+
+    def __enter__(self) -> DaskRunner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._open.close()
+
+    def run(self, work: Pass) -> tuple[Any, PassReport]:
+        """The merged partial of all lanes. The first error of any lane is raised; ClusterLostError when the cluster is gone."""
+        started = time.perf_counter()
+        self._number += 1
+        self.row_state.settle(self._number)
+        cached = bool(getattr(work, "caches", None))
+        if work.needs_data or not cached:
+            self._forget()
+        if work.needs_data or self._deal is None:
+            self._deal = self._cluster.deal()
+        self._number += 1
+        place = self._folder / f"pass.{self._number}"
+        dealt = self._deal.pins, self._deal.rooms
+        job = Job(self._number, work, self._cluster._store, self.lanes, self.row_state.files, *dealt, self._past)
+        temporary = place.with_name(f".{place.name}")
+        written = pickle.dumps(job, protocol=5)
+        with disk_full(place, len(written)):
+            temporary.write_bytes(written)
+        os.replace(temporary, place)
+        self._past += (str(place),)
+        try:
+            total, changes, traffic = self._collect(work, str(place), self._deal)
+        except BaseException:
+            self._forget()
+            raise
+        if not cached:
+            self._forget()
+        for name, lane in changes:
+            self.row_state.replaced(name, lane, self._number)
+        return total, PassReport(time.perf_counter() - started, traffic)
+
+    def _forget(self) -> None:
+        """Remove the files of passes that nobody has to repeat any more; whoever still works at one may stop."""
+        for place in self._past:
+            Path(place).unlink(missing_ok=True)
+        self._past = ()
+
+    def _collect(self, work: Pass, place: str, deal: Deal) -> tuple[Any, list[tuple[str, int]], Traffic]:
+        """(sum, what changed of the row state, traffic)."""
+        cached = bool(getattr(work, "caches", None))
+        tasks = deal.tasks(one_by_one=work.needs_data or cached)
+        ahead = LANES_AHEAD * deal.threads
+        flying: deque[_Task] = deque()
+        early: dict[int, LaneResult] = {}
+        total: Any = None
+        changes: list[tuple[str, int]] = []
+        traffic = Traffic()
+        merged = 0
+        while merged < len(self.lanes):
+            while tasks and len(flying) < ahead:
+                lanes = tasks.popleft()
+                where = {"workers": [deal.home[lanes[0]]], "allow_other_workers": not cached}
+                flying.append(self._submit(place, lanes, **where))
+            results = self._fetch(flying, place, set(deal.home.values()), getattr(work, "can_be_broken_off", False))
+            for result in (lane for task in results for lane in task):
+                early[result.lane] = result
+            while merged in early:
+                result = early.pop(merged)
+                total = result.partial if total is None else work.merge(total, result.partial)
+                changes += [(name, result.lane) for name in result.changed]
+                for name in Traffic.__slots__:
+                    setattr(traffic, name, getattr(traffic, name) + getattr(result.traffic, name))
+                merged += 1
+        return total, changes, traffic
+
+    def _submit(self, place: str, lanes: tuple[int, ...], **where: Any) -> _Task:
+        with lost_if_silent(self._cluster.address):
+            key = f"streamcut-{uuid.uuid4().hex}"
+            return _Task(self._cluster.client.submit(_run_lanes, place, lanes, key=key, **where), lanes)
+
+    def _fetch(self, flying: deque[_Task], place: str, homes: set[str], may_stop: bool) -> list[list[LaneResult]]:
+        """Wait for the first task; take it and those that are done behind it out of `flying`."""
+        seen = looked = time.monotonic()
+        wanted: Future | None = None
+        try:
+            while True:
+                if wanted is None:
+                    count = 1
+                    while count < len(flying) and flying[count].future.done():
+                        count += 1
+                    wanted = self._cluster.gather([flying[i].future for i in range(count)])
+                if may_stop and self.stop():
+                    raise Interrupted
+                if wait([wanted], timeout=_POLL).done:
+                    with lost_if_silent(self._cluster.address):
+                        results = wanted.result()
+                    for _ in range(count):
+                        flying.popleft()
+                    return results
+                if time.monotonic() - looked > _LOOK:
+                    seen, looked = self._cluster.watch(seen), time.monotonic()
+                    lost = self._cluster.waiting([task.future for task in flying], homes)
+                    for number, task in enumerate(flying):
+                        if task.future.key in lost:
+                            flying[number] = self._submit(place, task.lanes)
+                    if lost:
+                        self._deal = None  # the next pass finds other homes
+                        wanted.cancel()
+                        wanted = None
+        finally:
+            if wanted is not None:
+                wanted.cancel()
+
+
+def _remove_leftovers(scratch: Path) -> None:
+    """Remove what clients left that were killed: their locks died with them."""
+    for folder in scratch.glob(_FOLDER + "*"):
+        with suppress(LockedError, OSError), locked(folder / "lock", str(folder)):
+            shutil.rmtree(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    future: distributed.Future
+    lanes: tuple[int, ...]

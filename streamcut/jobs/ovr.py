@@ -1,0 +1,67 @@
+"""Several classes, each against the rest, hinge loss, linear: by bundle-dca or OCAS, all classes in the same passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from streamcut.config import TrainOptions
+from streamcut.errors import UsageError
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.runner import ROW_BLOCK, PassRunner
+from streamcut.io.manifest import Manifest
+from streamcut.jobs.several_classes import ClassesJob, multiclass_model, several_labels
+from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.model import Model
+from streamcut.oracles.dual.ovr import ORDER, RestDualOracle
+from streamcut.oracles.dual.ovr_cache import row_bytes
+from streamcut.oracles.dual.random_order import RandomOrder
+from streamcut.oracles.ovr import RestOracle
+from streamcut.solvers import ovr
+from streamcut.solvers import ovr_dca as one_vs_rest_dca
+from streamcut.solvers import ovr_ocas as one_vs_rest_ocas
+from streamcut.solvers.progress import Progress
+
+
+@dataclass(frozen=True)
+class RestJob(ClassesJob):
+    """A ClassesJob of a hinge loss for each class. Of the risk only the labels are used."""
+
+    order: ClassVar[RandomOrder] = ORDER
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        if options.chosen_solver == "cpa" or options.cut != "predicted":
+            raise UsageError("strategy: one-vs-rest has solvers bundle-dca, and ocas with predicted cuts; take one of them")
+        if options.target is not None:
+            raise UsageError("target: one-vs-rest has an objective for each class, not one; leave it out")
+        if len(several_labels(manifest.statistics)) == 2:
+            raise UsageError("strategy: with two classes, one-vs-rest is task binary; use that")
+        return super().planned(options, manifest)
+
+    def rows_scored(self, manifest: Manifest) -> int:
+        """OCAS has scores of a block, both have losses for the line search."""
+        return min(manifest.statistics.n_rows, max(ROW_BLOCK, *(shard.rows for shard in manifest.shards)))
+
+    def row_bytes(self, classes: int) -> int:
+        return row_bytes(classes)
+
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+        options, manifest = self.options, runner.feed.data.manifest
+        common = {"C": options.C, "bias": options.bias}
+        oracle: RestOracle
+        method: ovr.Method
+        if self.solver == "bundle-dca":
+            size, method = self.cache(manifest, plan), one_vs_rest_dca
+            oracle = RestDualOracle(runner, self.risk, **common, max_cuts=self.max_cuts, size=size, sweeps=options.sweeps)
+        else:
+            oracle, method = RestOracle(runner, self.risk, **common), one_vs_rest_ocas
+        solution = ovr.solve(oracle, progress, method, max_cuts=self.max_cuts)
+        certificates = tuple(
+            Certificate(c.F_b, c.bound, oracle.c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason)
+            for c, reason in zip(solution.classes, solution.reasons, strict=True)
+        )
+        W = np.stack([c.w_b for c in solution.classes], axis=1)
+        return multiclass_model(W, options, self.risk.labels, certificates, self.solver, progress.history, manifest)

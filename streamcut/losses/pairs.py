@@ -1,0 +1,187 @@
+"""Ordered pairs of rows: ranking inside queries, ordinal regression, and the area under the ROC curve (Joachims 2006).
+
+    R(w) = Σ over pairs (i, j) with y_i > y_j, and of one query where there are queries, of u_ij max(0, 1 − (s_i − s_j))
+
+with Σ u_ij = 1: u_ij = 1/|P| for the normalisation "pairs", the paper's; 1/(Q·|P_q|) for "queries", in which each of the Q
+queries that have pairs counts alike. Labels are compared, never taken for 1 … R. With two labels and no queries 1 − R is at most
+the area under the ROC curve. A constant feature cancels in every pair, so there is no bias.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from streamcut.compiled import pairs, score_ranges
+from streamcut.errors import BadInputError, CorruptError
+from streamcut.losses.scores import Scores
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """A GroupRisk whose groups are the queries; the code of a row is the number of its label among those of its query."""
+
+    normalisation: str = "pairs"
+    grouped: ClassVar[Literal[True]] = True
+    code_type: ClassVar[type] = np.int32
+    coefficient_sum: ClassVar[float] = 2.0  # each pair gives its weight to both of its rows
+    room_bytes: ClassVar[int] = 24  # two arrays of keys, two of places
+
+    def encode(self, labels: np.ndarray, starts: np.ndarray, codes: np.ndarray) -> None:
+        pairs.number_levels(labels, starts, *_sorting_room(starts), codes)
+
+    def sizes(self, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """Number of pairs in each group."""
+        sizes = np.empty(len(starts) - 1, np.int64)
+        pairs.count_pairs(codes, starts, _tree(codes), sizes)
+        return sizes
+
+    def weights(self, sizes: np.ndarray) -> np.ndarray:
+        """Weight of a pair in each group; all 0 when there are no pairs at all."""
+        if self.normalisation == "pairs":
+            return np.full(len(sizes), 1.0 / max(float(sizes.sum()), 1.0))
+        return 1.0 / (max(np.count_nonzero(sizes), 1) * np.maximum(sizes, 1).astype(np.float64))
+
+    def evaluate(
+        self, codes: np.ndarray, starts: np.ndarray, weights: np.ndarray, scores: np.ndarray, out: np.ndarray
+    ) -> np.ndarray:
+        sums = np.zeros((2, 2))
+        pairs.hinge_pairs(codes, starts, weights, scores, *_sorting_room(starts), _tree(codes), out, sums)
+        return sums
+
+
+_FEW = 4
+_WHOLE = 5  # scores, levels, counts, and what the sort takes
+
+
+@dataclass(frozen=True, slots=True)
+class PairsOfLevels:
+    """A risk of one group (OneGroupRisk) for few different labels, which are known: all of `labels`, ascending.
+
+    Sorted scores of each level are enough: a row finds the number of its active partners in each other level by bisection. That
+    is Joachims's sweeps over the levels, without row numbers that would have to be sorted too. With more than `FEW` levels one
+    sort and a Fenwick tree are quicker, where there is room for `numbers` float64 a row. Both count, and the rest is the same.
+    """
+
+    labels: tuple[float, ...]
+    normalisation: str = "pairs"  # with one group both are the same
+    grouped: ClassVar[Literal[False]] = False
+    apart: ClassVar[bool] = False
+    coefficient_sum: ClassVar[float] = 2.0
+    MOST: ClassVar[int] = 64  # with more, bisection in each of them takes too long
+
+    @property
+    def classes(self) -> int:
+        return len(self.labels)
+
+    @property
+    def numbers(self) -> int:
+        return _WHOLE if self.classes > _FEW else 1
+
+    def encode(self, labels: np.ndarray, codes: np.ndarray) -> None:
+        known = np.array(self.labels)
+        places = np.searchsorted(known, labels)
+        wrong = known[np.minimum(places, len(known) - 1)] != labels
+        if wrong.any():
+            label = labels[np.argmax(wrong)]
+            raise CorruptError(f"a row has label {label:g}, which the manifest does not know; see `streamcut check`")
+        codes[:] = places
+
+    def evaluate(self, scores: Scores) -> tuple[float, float]:
+        n = int(scores.counts.sum())
+        if scores.room >= self.numbers * n > n:
+            active, firsts = _count_by_tree(scores)
+        else:
+            active, firsts = _count_by_bisection(scores)
+        levels = scores.counts.tolist()
+        factor = 1.0 / (sum(count * sum(levels[:level]) for level, count in enumerate(levels)) or 1)
+        middle = float(np.median(firsts))  # Σ c = 0: a shift of the scores changes nothing but the rounding
+
+        def weigh(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> np.ndarray:
+            sums = np.zeros(2)
+            score_ranges.weigh(rows["c"], factor, some, middle, sums)
+            return sums
+
+        offset = factor * active
+        return math.fsum([offset, *(value for sums in scores.sweep(weigh) for value in sums)]), offset
+
+
+def _count_by_bisection(scores: Scores) -> tuple[int, list[float]]:
+    """c⁻ − c⁺ of each row as its coefficient; returns the number of active pairs, and some scores."""
+    up_to = np.zeros(len(scores.counts), np.int64)  # rows of each level up to the range's lower bound
+    active, firsts = 0, []
+    for r in range(len(scores.inside)):
+        found = _count_in_range(scores, r, up_to)
+        active += sum(one for one, _ in found)
+        firsts = [score for _, score in found]
+        up_to += scores.inside[r] + scores.ties[r]
+    return active, firsts
+
+
+def _count_in_range(scores: Scores, r: int, up_to: np.ndarray) -> list[tuple[int, float]]:
+    """(active pairs, first score) of each block of rows. The range is freed before there is another one."""
+    values, starts = scores.sorted_range(r)
+    bounds = float(scores.bounds[r]), float(scores.bounds[r + 1])
+    partners = [_Partners.sorted(values[first:last]) for first, last in pairwise(starts.tolist())]
+    known = list(zip(range(len(partners)), up_to.tolist(), scores.counts.tolist(), strict=True))
+
+    def count(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> tuple[int, float]:
+        if r == 0:
+            rows["c"][:] = 0.0
+        found = 0
+        for (level, before, total), p in zip(known, partners, strict=True):
+            place = p.values, p.guide, p.origin, p.scale
+            found += pairs.count_partners(some, rows["code"], *bounds, level, before, total, *place, rows["c"])  # type: ignore[call-arg]
+        return found, float(some[0])
+
+    return list(scores.sweep(count))
+
+
+@dataclass(frozen=True, slots=True)
+class _Partners:
+    """Ascending scores, and a guide to them (`fill_guide`)."""
+
+    values: np.ndarray
+    guide: np.ndarray
+    origin: float
+    scale: float
+
+    @classmethod
+    def sorted(cls, values: np.ndarray) -> _Partners:
+        guide = np.zeros(len(values) // pairs.GUIDED + 2, np.int32)
+        origin, scale = 0.0, 0.0
+        if len(values):
+            few = len(values) // 1000  # stray scores would leave too few bins for all others
+            origin, last = float(values[few]), float(values[-1 - few])
+            scale = (len(guide) - 1) / (last - origin) if last > origin else 0.0
+        scale = scale if math.isfinite(scale) else 0.0
+        pairs.fill_guide(values, origin, scale, guide)
+        return cls(values, guide, origin, scale)
+
+
+def _count_by_tree(scores: Scores) -> tuple[int, list[float]]:
+    """The same by one sort of all rows."""
+    whole, codes = scores.whole()
+    starts, counts, sums = np.array([0, len(whole)]), np.empty(len(whole)), np.zeros((2, 2))
+    pairs.hinge_pairs(codes, starts, np.ones(1), whole, *_sorting_room(starts), _tree(codes), counts, sums)
+
+    def keep(first: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> float:
+        rows["c"][:] = counts[first : first + len(some)]
+        return some[0]
+
+    return int(sums[1].sum()), list(scores.sweep(keep))
+
+
+def _sorting_room(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    largest = int(np.diff(starts).max())
+    if largest > np.iinfo(np.int32).max:
+        raise BadInputError(f"a query of {largest:,} rows is too long: 2,147,483,647 at most are compared with each other")
+    return np.empty(largest, np.uint64), np.empty(largest, np.int32), np.empty(largest, np.uint64), np.empty(largest, np.int32)
+
+
+def _tree(codes: np.ndarray) -> np.ndarray:
+    return np.empty(int(codes.max()) + 2, np.int64)

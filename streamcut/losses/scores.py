@@ -1,0 +1,61 @@
+"""What a risk of one group sees of the scores (streamcut.oracles.sorted_scores)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+
+
+class Scores(Protocol):
+    """Scores of all rows, each of a class from 0 on; they come in sorted order without ever being in memory together.
+
+    counts  rows of each class
+    bounds, inside, ties   ranges of the sorted order, as in SortedScores
+    room    scores that may be in memory at one time
+    """
+
+    counts: np.ndarray
+    bounds: np.ndarray
+    inside: np.ndarray
+    ties: np.ndarray
+    room: int
+
+    def sweep(self, work: Callable[[int, np.ndarray, dict[str, np.ndarray]], Any]) -> Iterator[Any]: ...
+
+    def whole(self) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def sorted_range(self, r: int, only: int | None = None) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def stream(self, c: int, *, descending: bool, skip: int = 0) -> Iterator[np.ndarray]: ...
+
+
+class OneGroupRisk(Protocol):
+    """A convex risk of the scores of all rows, which see each other.
+
+    grouped          False
+    classes          that it tells apart
+    coefficient_sum  at least Σ |c_i| of any cut
+    numbers          float64 for each row that sorting has use for
+    apart            whether it asks for classes by themselves, two at one time
+    """
+
+    grouped: ClassVar[Literal[False]]
+    apart: ClassVar[bool]
+    coefficient_sum: ClassVar[float]
+
+    @property
+    def classes(self) -> int: ...
+
+    @property
+    def numbers(self) -> int: ...
+
+    def encode(self, labels: np.ndarray, codes: np.ndarray) -> None:
+        """Fill `codes` (int8) with the classes of some rows. Raises CorruptError for a label that was not to be."""
+
+    def evaluate(self, scores: Scores) -> tuple[float, float]:
+        """(risk, offset b of its cut); fills the row state `c` with a subgradient of the risk.
+
+        The risk at any scores s is at least ⟨c, s⟩ + b, and equal to it at `scores`.
+        """

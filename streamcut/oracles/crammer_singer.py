@@ -1,0 +1,29 @@
+"""What a solver sees of data with K classes under the Crammer-Singer loss."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamcut.execution.runner import PassRunner
+from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.oracles import crammer_singer_passes
+from streamcut.oracles.decomposable import DecomposableOracle
+
+
+class MulticlassOracle(DecomposableOracle):
+    """F(W) = ½ Σ_k ‖w_k‖² + C Σ u_i max_y (1[y ≠ y_i] + ⟨w_y − w_{y_i}, x_i⟩); w is W (D, K) flat, D = d, or d + 1 with a bias.
+
+    keep_margins  rows keep 16 K bytes: what a line search needs
+    """
+
+    def __init__(self, runner: PassRunner, risk: CrammerSinger, *, C: float, bias: float, keep_margins: bool) -> None:
+        statistics = runner.feed.data.manifest.statistics
+        dimension = (statistics.n_features + (bias != 0.0)) * risk.classes
+        super().__init__(runner, risk, crammer_singer_passes, dimension=dimension, C=C, bias=bias)
+        if not keep_margins:
+            return
+        runner.row_state.add("t", np.int32)
+        for name in ("z", "z_b"):
+            runner.row_state.add(name, np.float64, (risk.classes,))
+        if statistics.weight_sum is not None:
+            runner.row_state.add("u")

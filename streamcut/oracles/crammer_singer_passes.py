@@ -1,0 +1,156 @@
+"""The passes of the Crammer-Singer loss, by the names of streamcut.oracles.row_passes.
+
+Row state: `z` (K,) scores at the last scored w, `z_b` (K,) those at the best point w_b, `t` the row's class, `u` row weights
+(only when not all 1). w and cuts are flat: the K numbers of a feature side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.compiled import hinge, multiclass
+from streamcut.errors import CorruptError
+from streamcut.execution.row_state import Rows
+from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.oracles import row_passes
+from streamcut.oracles.row_passes import CutSums, Grids
+
+
+def targets(risk: CrammerSinger, chunk: Chunk) -> np.ndarray:
+    """The class of each row, int32 (n,). Raises CorruptError for a label that the data is not said to have."""
+    target = risk.targets(chunk.y)
+    if len(target) and target.min() < 0:
+        row = int(np.argmin(target))
+        raise CorruptError(f"row {chunk.first_row + row + 1}: the manifest has no label {chunk.y[row]:g}; run `streamcut check`")
+    return target
+
+
+def fill(rows: Rows, chunk: Chunk, risk: CrammerSinger, grids: Grids) -> float:
+    """Fill the classes and weights of `rows`, where they have such arrays; returns Σ u."""
+    if "t" in rows:
+        rows["t"][:] = targets(risk, chunk)
+    if "u" in rows:
+        rows["u"][:] = chunk.weight
+    return float(chunk.n_rows) if chunk.weight is None else grids.weight_sum(chunk.weight)
+
+
+@dataclass(frozen=True, slots=True)
+class _DataPass:
+    """Base of passes that take cuts: rows of a chunk into the columns of their target and their rival."""
+
+    risk: CrammerSinger
+    grids: Grids
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def finish(self, sums: CutSums, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    merge = staticmethod(row_passes.merge)
+
+    def _cut(self, sums: CutSums, chunk: Chunk, target, u, z_b, z, kappa: float, bias: float) -> None:
+        rival = np.empty_like(target)
+        multiclass.rivals(target, z_b, z, kappa, rival)
+        assert sums.a is not None
+        a = sums.a.reshape(-1, self.risk.classes)
+        multiclass.scatter(chunk.indptr, chunk.indices, chunk.data, target, rival, u, bias, self.grids.vector, a)
+        wrong = target != rival
+        sums.b += self.grids.weight_sum(wrong if u is None else u[wrong])
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePass(_DataPass):
+    """Scores at `w`, the loss there and, unless `kappa` is None, the cut at z_b + κ(z − z_b).
+
+    `at_w` takes the cut at w itself and neither reads nor keeps scores of a best point. `first` also fills `t`, `u`, sums u.
+    """
+
+    w: np.ndarray
+    bias: float
+    kappa: float | None = None
+    at_w: bool = False
+    first: bool = False
+
+    def begin(self) -> CutSums:
+        return CutSums(np.zeros(len(self.w)) if self.at_w or self.kappa is not None else None)
+
+    def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        K = self.risk.classes
+        z = rows["z"] if "z" in rows else np.empty((chunk.n_rows, K))
+        target, u = targets(self.risk, chunk), chunk.weight
+        if self.first:
+            sums.weight += fill(rows, chunk, self.risk, self.grids)
+        multiclass.scores(chunk.indptr, chunk.indices, chunk.data, self.w.reshape(-1, K), self.bias, z)
+        if (bad := self.risk.losses(target, u, z, sums.loss)) >= 0:
+            raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
+        if sums.a is not None:
+            z_b = z if self.at_w else rows["z_b"]
+            self._cut(sums, chunk, target, u, z_b, z, 1.0 if self.kappa is None else self.kappa, self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class CutPass(_DataPass):
+    """The cut at z_b + κ(z − z_b) from scores that are known already: OCAS's second pass."""
+
+    dimension: int
+    bias: float
+    kappa: float
+
+    def begin(self) -> CutSums:
+        return CutSums(np.zeros(self.dimension))
+
+    def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        self._cut(sums, chunk, rows["t"], chunk.weight, rows["z_b"], rows["z"], self.kappa, self.bias)
+
+
+@dataclass(frozen=True, slots=True)
+class SlopePass(row_passes.RowPass):
+    """Slope at k = 0 of the loss along z_b + k(z − z_b)."""
+
+    def begin(self) -> np.ndarray:
+        return np.zeros(2)
+
+    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+        slopes = np.empty(len(rows["t"]))
+        multiclass.slopes_at_zero(rows["t"], rows["z_b"], rows["z"], slopes)
+        hinge.accumulate(slopes if "u" not in rows else rows["u"] * slopes, sums)
+
+
+@dataclass(frozen=True, slots=True)
+class StepPass(row_passes.RowPass):
+    """z_b += k (z − z_b) in the row state, and the loss there."""
+
+    k: float
+
+    def begin(self) -> np.ndarray:
+        return np.zeros(2)
+
+    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+        losses = np.empty(len(rows["t"]))
+        multiclass.step(rows["t"], rows["z_b"], rows["z"], self.k, losses)
+        hinge.accumulate(losses if "u" not in rows else rows["u"] * losses, sums)
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramPass(row_passes.HistogramPass):
+    """Jumps and numbers of the breakpoints between `edges`."""
+
+    def visit(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows, chunk: Chunk | None) -> None:
+        multiclass.breakpoint_histogram(rows["t"], rows["z_b"], rows["z"], rows.get("u"), self.edges, *bins)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakpointsPass(row_passes.BreakpointsPass):
+    """The breakpoints with low ≤ k < high, of which there are `count`."""
+
+    def visit(self, found: list, rows: Rows, chunk: Chunk | None) -> None:
+        k, jump = np.empty(self.count), np.empty(self.count)
+        n = multiclass.breakpoints_between(rows["t"], rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump)
+        found.append((k[:n].copy(), jump[:n].copy()))

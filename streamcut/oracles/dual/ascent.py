@@ -1,0 +1,155 @@
+"""What `bundle-dca` sees of the data: two cuts a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from streamcut.bundle.bundle import Merge
+from streamcut.compiled import vectors
+from streamcut.execution.cache_passes import SettlePass, SweepPass
+from streamcut.execution.joined_rows import joined_bytes
+from streamcut.execution.row_cache import CacheSize, RowCache
+from streamcut.execution.runner import Pass, PassRunner
+from streamcut.io.manifest import Manifest, Statistics
+from streamcut.losses.hinge import Hinge
+from streamcut.oracles.decomposable import Cut, DecomposableOracle, LinearOracle
+from streamcut.oracles.dual.passes import Ascent, DualPass, MergePass
+from streamcut.oracles.row_passes import Grids
+
+_GROUP_NNZ = 1 << 16  # rows of a group stay in the second cache level while they are visited in random order
+_BATCH = 32  # groups that are visited in random order; their rows are in memory at once
+
+
+def group_rows(statistics: Statistics) -> int:
+    """Rows that are visited in random order among themselves; it depends on the whole data, not on shards."""
+    return min(max(1, _GROUP_NNZ * statistics.n_rows // max(statistics.nnz, 1)), 8192)
+
+
+def batch_bytes(manifest: Manifest) -> int:
+    """Memory for the rows of a batch that lie in different shards."""
+    return joined_bytes(manifest, _BATCH * group_rows(manifest.statistics))
+
+
+class DualAscent(DecomposableOracle):
+    """What oracles of dual coordinate ascent share: passes that take two cuts, summed from what changed, and caches.
+
+    Rows remember their shares in the cuts of the bundle: the row state's `codes`.
+    """
+
+    def prepare(
+        self, work: Callable[..., Pass], merging: Callable[[list[Merge]], Pass], caches: Mapping[int, RowCache], *,
+        group: int, batch: int, sweeps: int,
+    ) -> None:  # fmt: skip
+        """`work(ascent, order, places, last, caches, limits, first)` and `merging(merges)` are the passes of the loss.
+
+        Rows are visited in random order in groups of `group`, and these in batches of `batch`. `caches`, by the first row of
+        their lane, are swept at most `sweeps` times after each pass.
+        """
+        self._work, self._merging, self._caches = work, merging, caches
+        self._group, self._batch, self._sweeps = group, batch, sweeps
+        self._last: tuple[int, int] | None = None  # slots of the cuts whose sums are known, while rows remember their shares
+        self._sums: Any = None  # of that pass
+        self._limits = dict.fromkeys(caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
+
+    def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
+        """One pass: the scores of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
+
+        Each is summed from its shares alone, whose bounds the kernels keep: valid whatever rows remembered.
+        """
+        rng = np.random.default_rng(self.passes)
+        order, places = rng.permutation(self._group), rng.permutation(self._batch)
+        if self._last is not None and {ascent.cut, ascent.dual} & set(self._last):
+            self._last = None
+        sums = self._read(self._work(ascent, order, places, self._last or (-1, -1), self._caches, self._limits, first))
+        if self._last is not None:
+            vectors.add(sums.cuts.reshape(-1), self._sums.cuts.reshape(-1))
+            sums.b += self._sums.b
+        if first:
+            self.total_weight = sums.weight
+        if self._caches:
+            self._limits = sums.limits
+            self._sweep(ascent, sums)
+        sums.w = None
+        M = self.total_weight
+        self._last, self._sums = (ascent.cut, ascent.dual), sums
+        return Cut(sums.cuts[0].reshape(-1) / M, float(sums.b[0] / M)), Cut(sums.cuts[1].reshape(-1) / M, float(sums.b[1] / M))
+
+    def follow(self, merges: list[Merge]) -> None:
+        """Rows' shares follow the bundle's merges. The data is not read."""
+        if self._last is not None and any(merge.into in self._last for merge in merges):
+            self._last = None
+        if merges:
+            self._runner.run(self._merging(merges))
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        numbers, arrays = super().saved()
+        return {**numbers, "cache_limits": list(self._limits.values())}, arrays
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        super().restore(numbers, fill)
+        self._last = None
+        self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))
+
+    def _sweep(self, ascent: Ascent, sums: Any) -> None:
+        common = self._runner, self._caches
+        theta = sweep_caches(*common, sums.w, self.C, self._bias, self.passes, self._sweeps, ascent.enough)
+        settle(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)
+
+
+class DualOracle(DualAscent, LinearOracle):
+    """A linear oracle that also does dual coordinate ascent: cuts are Σ π_i (−y_i x_i, 1) with 0 ≤ π_i ≤ u_i / M.
+
+    Rows remember their shares in `max_cuts` cuts. Every lane has a cache of `size` (None: none), which is swept at most `sweeps`
+    times after each pass.
+    """
+
+    def __init__(
+        self, runner: PassRunner, risk: Hinge, *, C: float, bias: float, max_cuts: int, size: CacheSize | None, sweeps: int
+    ) -> None:
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
+        runner.row_state.add("codes", np.uint16, (max_cuts,))
+        caches = {} if size is None or sweeps == 0 else {start: RowCache(size) for start in runner.lanes.bounds[:-1]}
+        group = group_rows(runner.feed.data.manifest.statistics)
+        self.prepare(self._pass, MergePass, caches, group=group, batch=_BATCH, sweeps=sweeps)
+
+    def _pass(self, *now: Any) -> DualPass:
+        return DualPass(self._risk, self._grids, self.C, self._bias, *now)
+
+
+def settle(
+    runner: PassRunner, caches: Mapping[int, RowCache], sums: Any, slot: Any, bias: float, grids: Grids, theta: Any
+) -> None:
+    """Cached rows take their shares home, which changes `sums.cuts` and `sums.b`; see SettlePass."""
+    shapes = sums.cuts.shape, sums.b.shape
+    change, _ = runner.run(SettlePass(caches, slot, bias, (grids.vector, grids.weight), shapes, theta))
+    vectors.add(sums.cuts.reshape(-1), change.cuts.reshape(-1))
+    sums.b += change.b
+
+
+def sweep_caches(
+    runner: PassRunner,
+    caches: Mapping[int, RowCache],
+    w: np.ndarray,
+    C: float,
+    bias: float,
+    seed: int,
+    sweeps: int,
+    enough: float,
+) -> float:
+    """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step between before and after.
+
+    w moves in place. Lanes that sweep without seeing each other go too far together; along the sum of their steps the dual is a
+    parabola. Ends when a sweep brings no more than `enough`. Returns the part of the last step that was taken.
+    """
+    theta = 1.0
+    for number in range(sweeps):
+        step, _ = runner.run(SweepPass(caches, w, C, bias, seed, number, theta))
+        slope, curvature = step.gain - vectors.dot(w, step.delta), vectors.dot(step.delta, step.delta)
+        theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
+        vectors.move(w, w + step.delta, theta)
+        if theta * (slope - 0.5 * theta * curvature) <= enough:
+            break
+    return theta

@@ -1,0 +1,242 @@
+"""What bundle-dca sees of one class against the rest: two cuts a pass for every class at work.
+
+Row state: that of streamcut.oracles.ovr_passes, and `codes` uint16 (cuts, K): the share of a row in each cut of each class, by
+the cut's slot in the class's bundle (streamcut.compiled.ovr_dual).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamcut.bundle.bundle import Merge
+from streamcut.chunk import Chunk
+from streamcut.compiled import ovr_dual, shares
+from streamcut.errors import CorruptError
+from streamcut.execution.cache_passes import FillingPass, Step, SweepPass
+from streamcut.execution.row_cache import CacheSize, RowCache
+from streamcut.execution.row_state import Rows
+from streamcut.execution.runner import PassRunner
+from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.oracles.crammer_singer_passes import fill
+from streamcut.oracles.decomposable import Cut
+from streamcut.oracles.dual.ascent import settle
+from streamcut.oracles.dual.crammer_singer import DualPass, DualSums
+from streamcut.oracles.dual.ovr_cache import RestCache
+from streamcut.oracles.dual.random_order import RandomOrder
+from streamcut.oracles.ovr import RestOracle, by_class, side_by_side
+from streamcut.oracles.row_passes import RowPass
+
+_VISITS = 2  # steps for each pair of a group while it is in cache, as long as it is free
+ORDER = RandomOrder(nnz=1 << 17, batch=8)  # rows of a group stay in the second cache level
+
+
+@dataclass(frozen=True, slots=True)
+class RestAscent:
+    """Where a pass starts, for the A classes `active` of K: `w` (D, A), and the mixtures (cuts, K) of the rows' shares behind it.
+
+    cut, dual  (A) slots of both cuts of the pass
+    kappa      (A) the predicted cut is at w_b + κ(w − w_b)
+    enough     (A) sweeps over cached rows end when one brings no more than this (units of F)
+    """
+
+    active: np.ndarray
+    w: np.ndarray
+    mixture: np.ndarray
+    cut: np.ndarray
+    dual: np.ndarray
+    kappa: np.ndarray
+    enough: np.ndarray
+
+    @property
+    def running(self) -> np.ndarray:
+        """The w′ of the first row."""
+        return self.w
+
+
+class RestDualOracle(RestOracle):
+    """A RestOracle that also does dual coordinate ascent.
+
+    Rows remember their shares in `max_cuts` cuts of each class. Every lane has a cache of `size` (None: none), which is swept at
+    most `sweeps` times after each pass.
+    """
+
+    def __init__(
+        self,
+        runner: PassRunner,
+        risk: CrammerSinger,
+        *,
+        C: float,
+        bias: float,
+        max_cuts: int,
+        size: CacheSize | None,
+        sweeps: int,
+    ) -> None:
+        super().__init__(runner, risk, C=C, bias=bias)
+        runner.row_state.add("codes", np.uint16, (max_cuts, risk.classes))
+        self._caches: dict[int, RestCache] = {}
+        if size is not None and sweeps > 0:
+            self._caches = {start: RestCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
+        self._limits = dict.fromkeys(self._caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
+        self._group, self._sweeps = ORDER.group_rows(runner.feed.data.manifest.statistics), sweeps
+        self._last = np.full((2, risk.classes), -1)  # slots of the cuts of each class whose sums are known
+        self._sums: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # of the last pass: classes, cuts, their Σ u f
+
+    def ascend_all(
+        self, w: list[np.ndarray], mixtures: list[np.ndarray], slots: np.ndarray, kappa: np.ndarray, enough: np.ndarray,
+        *, first: bool = False,
+    ) -> list[tuple[Cut, Cut]]:  # fmt: skip
+        """One pass for the active classes: the margins of their w, and two cuts of each: the predicted one, the ascent's.
+
+        `mixtures` (cuts,) are of the shares that each w is made of, `slots` (2, A) those of the cuts. Each cut is summed from its
+        shares alone, whose bounds the kernels keep: valid whatever rows remembered. `first` sets `total_weight`.
+        """
+        mixture = np.zeros((len(mixtures[0]), self._risk.classes))
+        mixture[:, self.active] = np.stack(mixtures, axis=1)
+        overwritten = (self._last[:, None, self.active] == slots).any(axis=(0, 1))
+        self._last[:, self.active[overwritten]] = -1
+        last = self._last[:, self.active]
+        ascent = RestAscent(self.active, side_by_side(w), mixture, slots[0], slots[1], kappa, enough)
+        rng = np.random.default_rng(self.passes)
+        order, places = rng.permutation(self._group), rng.permutation(ORDER.batch)
+        common = self._risk, self._grids, self.C, self._bias
+        sums = self._read(RestDualPass(*common, ascent, order, places, last, self._caches, self._limits, first))
+        if self._sums is not None:
+            self._go_on_from_last(last, sums)
+        if first:
+            self.total_weight = sums.weight
+        if self._caches:
+            self._limits = sums.limits
+            self._sweep(ascent, sums)
+        self._last[:, self.active] = slots
+        self._sums = self.active, sums.cuts, sums.b
+        M, A = self.total_weight, len(w)
+        cuts = [Cut(a, float(b / M)) for a, b in zip(by_class(sums.cuts, M), sums.b, strict=True)]
+        return list(zip(cuts[:A], cuts[A:], strict=True))
+
+    def follow_all(self, merges: list[list[Merge]]) -> None:
+        """Rows' shares follow the merges in the bundles of the active classes. The data is not read."""
+        flat = [(int(k), merge) for k, own in zip(self.active, merges, strict=True) for merge in own]
+        for k, merge in flat:
+            if merge.into in self._last[:, k]:
+                self._last[:, k] = -1
+        if flat:
+            self._runner.run(RestMergePass(flat))
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        numbers, arrays = super().saved()
+        return {**numbers, "cache_limits": list(self._limits.values())}, arrays
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        super().restore(numbers, fill)
+        self._last[:] = -1
+        self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))
+
+    def _go_on_from_last(self, last: np.ndarray, sums: DualSums) -> None:
+        """Add the last pass's sums to `sums`, which are the differences to them where `last` says so."""
+        assert self._sums is not None
+        before, cuts, b = self._sums
+        at = np.searchsorted(before, self.active)
+        columns = np.where(last >= 0, np.stack([at, at + len(before)]), -1).ravel()
+        ovr_dual.add_columns(cuts, columns, sums.cuts)
+        ovr_dual.add_columns(b[None], columns, sums.b[None])
+
+    def _sweep(self, ascent: RestAscent, sums: DualSums) -> None:
+        """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step of every class.
+
+        A class ends when a sweep brings it no more than `enough` (streamcut.oracles.dual.ascent.sweep_caches).
+        """
+        assert sums.w is not None
+        A = len(ascent.active)
+        products, at_work, theta = np.empty((2, A)), np.arange(A), np.ones(A)
+        for number in range(self._sweeps):
+            work = RestSweepPass(self._caches, sums.w, self.C, self._bias, self.passes, number, theta, at_work)
+            step, _ = self._runner.run(work)
+            ovr_dual.line_products(sums.w, step.delta, products)
+            slope, curvature = step.gain - products[0], products[1]
+            theta = np.ones(A)  # nothing is taken back of a class that did not move
+            moved = curvature > 0.0
+            theta[moved] = np.clip(slope[moved] / curvature[moved], 0.0, 1.0)
+            ovr_dual.move(sums.w, step.delta, theta)
+            at_work = at_work[(theta * (slope - 0.5 * theta * curvature) > ascent.enough)[at_work]]
+            if len(at_work) == 0:
+                break
+        settle(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)
+
+
+@dataclass(frozen=True, slots=True)
+class RestDualPass(DualPass):
+    """A DualPass of the classes at work; last (2, A)."""
+
+    ascent: RestAscent  # type: ignore[assignment]
+    last: np.ndarray  # type: ignore[assignment]
+    caches: Mapping[int, RestCache]
+
+    def begin(self) -> DualSums:
+        D, A = self.ascent.w.shape
+        return DualSums(self.ascent.w.copy(), np.zeros((D, 2 * A)), np.zeros(2 * A))
+
+    def visit(self, sums: DualSums, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        assert sums.w is not None
+        now, codes, u, first_row, z = self.ascent, rows["codes"], chunk.weight, chunk.first_row, rows["z"]
+        A, K, group = len(now.active), self.risk.classes, len(self.order)
+        if self.first:
+            sums.weight += fill(rows, chunk, self.risk, self.grids)
+        slots, keys = np.flatnonzero(now.mixture.any(axis=1)), np.empty(chunk.n_rows)
+        parts = now.mixture[slots] / np.float64(shares.ONE) ** 2
+        csr, target = (chunk.indptr, chunk.indices, chunk.data), rows["t"]
+        bad = ovr_dual.ascend(
+            *csr, target, now.active, u, rows["z_b"], now.kappa, slots, parts, self.C, self.bias, now.cut, now.dual, self.last,
+            self.grids.vector, self.grids.weight, _VISITS, self.order, self.places, first_row % self.alignment,
+            now.w, sums.w, sums.cuts, z, codes, keys, sums.b,
+            np.empty((group, A)), np.empty(group, np.int64), np.empty(group, np.int64), np.empty(K), np.empty(A),
+            np.empty(2 * A, np.int64), np.empty(2 * A), np.empty(2 * A),
+        )  # fmt: skip
+        if bad >= 0:
+            raise CorruptError(f"row {first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
+        if sums.cache is not None:
+            self.offer(sums.cache, rows, chunk, keys)
+
+    def enter(self, sums: Any, first_row: int) -> None:
+        FillingPass.enter(self, sums, first_row)
+        if self.caches:
+            sums.cache.serve(self.ascent.active)
+
+    def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
+        now = self.ascent
+        assert isinstance(cache, RestCache)
+        cache.collect(chunk, rows["t"], keys, self.bias, now.active, rows["z"], rows["codes"], now.dual)
+
+
+@dataclass(frozen=True, slots=True)
+class RestSweepPass(SweepPass):
+    """A SweepPass of the classes in columns `at_work`."""
+
+    at_work: np.ndarray
+    caches: Mapping[int, RestCache]
+
+    def finish(self, step: Step, rows: Rows, first_row: int) -> None:
+        self.caches[first_row].at_work = self.at_work
+        SweepPass.finish(self, step, rows, first_row)
+
+
+@dataclass(frozen=True, slots=True)
+class RestMergePass(RowPass):
+    """The rows' shares follow the merges in the bundles of classes; the data is not read."""
+
+    merges: list[tuple[int, Merge]]
+    row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
+
+    def begin(self) -> None:
+        return None
+
+    def visit(self, nothing: None, rows: Rows, chunk: Chunk | None) -> None:
+        classes, into, gone = (np.array(x) for x in zip(*((k, m.into, m.gone) for k, m in self.merges), strict=True))
+        ovr_dual.merge_shares(rows["codes"], classes, into, gone, np.array([merge.share for _, merge in self.merges]))
+
+    def merge(self, total: None, part: None) -> None:
+        return None

@@ -1,0 +1,68 @@
+"""The row cache of a lane for one class against the rest, several classes at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamcut.compiled import ovr_cache
+from streamcut.execution.row_cache import ROW_BYTES, CacheSize
+from streamcut.oracles.dual.crammer_singer_cache import ClassesCache
+
+
+def row_bytes(classes: int) -> int:
+    """Of a cached row beside its entries: its class, its shares before and after a sweep, and which of them may still move."""
+    return ROW_BYTES + 8 + 17 * classes
+
+
+class RestCache(ClassesCache):
+    """Rows with a share for each of the A classes `active`, at most `classes`; w is (D, A), what they add to (D, 2 A).
+
+    `at_work` are the columns that are swept. What a RowCache takes and gives for one problem is here an array, one for each.
+    """
+
+    def __init__(self, size: CacheSize, classes: int) -> None:
+        super().__init__(size, classes)
+        self._most = np.empty((2, size.rows * classes)), np.empty(size.rows * classes, np.bool_)
+        self.serve(np.arange(classes))
+
+    def serve(self, active: np.ndarray) -> None:
+        """From now on the classes are `active`; the cache must be empty."""
+        self.active, self.at_work = active, np.arange(len(active))
+        rows, (shares, busy) = len(self._number), self._most
+        used = rows * len(active)
+        self._share, self._before = shares[:, :used].reshape(2, rows, -1)
+        self._busy = busy[:used].reshape(rows, -1)
+
+    def step_back(self, theta: Any) -> None:
+        """Of the last sweep's steps only the parts `theta` (A)."""
+        share, before = self._share[: self.n], self._before[: self.n]
+        for a in np.flatnonzero(theta < 1.0):
+            share[:, a] = before[:, a] + theta[a] * (share[:, a] - before[:, a])
+
+    def _remember(self, part: slice, rows: np.ndarray, *shares: Any) -> None:
+        taken = rows, *shares, self._share[part], self._busy[part]
+        ovr_cache.remember(*taken)
+
+    def _by_row(self) -> tuple[np.ndarray, ...]:
+        return *super()._by_row(), self._busy
+
+    def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
+        n, A = self.n, len(self.active)
+        gain, largest = np.zeros(A), np.zeros(A)
+        left = ovr_cache.sweep(
+            self._order, self._indptr, self._indices, self._data, self._weight[:n], self._square[:n], self._share[:n],
+            self._goal[:n], self._busy[:n], self.active, self.at_work, C, bias, np.full(A, self._slack), w, gain, largest,
+            np.empty(A), np.empty(A, np.int64), np.empty(A),
+        )  # fmt: skip
+        return gain, left, largest
+
+    def _settle(self, part: slice, rows: np.ndarray, slot: Any, *where) -> None:
+        A = len(self.active)
+        bias, vector, scalar, codes, cuts, sums = where
+        ovr_cache.settle(
+            self._indptr[part.start :], self._indices, self._data, rows, self._weight[part], self._share[part],
+            self._goal[part], self.active, slot, bias, vector, scalar, codes, cuts, sums,
+            np.empty(A, np.int64), np.empty(A), np.empty(A),
+        )  # fmt: skip

@@ -1,0 +1,158 @@
+"""What `bundle-dca` sees of labelled sequences: two cuts a pass, one of them from a block-coordinate Frank-Wolfe step a sequence.
+
+Row state: that of streamcut.oracles.sequence_passes, and `shares` (K,): how often the row has each class in the mixture of
+labellings that its sequence holds, less 1 for its own (streamcut.compiled.viterbi.ascend).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamcut.chunk import Chunk, group_starts
+from streamcut.compiled import vectors, viterbi
+from streamcut.execution.feed import GROUP_ROWS, batch_numbers
+from streamcut.execution.joined_rows import joined_bytes
+from streamcut.execution.row_state import Rows
+from streamcut.execution.runner import PassRunner
+from streamcut.io.manifest import Manifest, Statistics
+from streamcut.losses.sequence import SequenceRisk
+from streamcut.oracles.decomposable import Cut
+from streamcut.oracles.sequence import SequenceOracle
+from streamcut.oracles.sequence_passes import ScorePass, SequenceSums
+
+VECTORS = 7  # dense ones of a worker: two cuts, w as it changes, room for a step, and the cuts of a lane that waits
+_ROUNDING = 1e-12  # of b: far more than what mixtures that change thousands of times in float64 are off
+_BATCH_NNZ = 1 << 21  # of sequences in random order: a quarter leaves conll2000 a gap of 8.0 % after 9 passes, not 7.0 %
+
+
+def batch_rows(statistics: Statistics) -> int:
+    """Rows whose sequences are visited in random order; it depends on the whole data, not on shards."""
+    return min(max(2, _BATCH_NNZ * statistics.n_rows // max(statistics.nnz, 1)), GROUP_ROWS)
+
+
+def room_bytes(manifest: Manifest) -> int:
+    """Memory that a worker needs for the rows of a batch that lie in different shards."""
+    return joined_bytes(manifest, batch_rows(manifest.statistics))
+
+
+@dataclass(slots=True)
+class Mixtures:
+    """What sequences hold: `starts` (S) are their first rows, `edges` (S, K, K), `losses` (S); w = −C̄a of its cut (a, b)."""
+
+    starts: np.ndarray
+    edges: np.ndarray
+    losses: np.ndarray
+    w: np.ndarray
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {f"mixtures.{name}": getattr(self, name) for name in self.__dataclass_fields__}
+
+
+class SequenceDualOracle(SequenceOracle):
+    """A sequence oracle that also does dual ascent. With L lanes steps are L times smaller, as if each saw L of itself: their sum
+    never lowers the dual objective (Ma et al. 2015, CoCoA+, σ′ = L).
+    """
+
+    def __init__(self, runner: PassRunner, risk: SequenceRisk, *, C: float, bias: float) -> None:
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
+        K = risk.classes
+        runner.row_state.add("shares", np.float64, (K,))
+        self._batch = batch_rows(runner.feed.data.manifest.statistics)
+        S = self._sequences or 0
+        self._held = Mixtures(np.zeros(S, np.int64), np.zeros((S, K, K)), np.zeros(S), np.zeros(self.dimension))
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        numbers, arrays = super().saved()
+        return numbers, {**arrays, **self._held.arrays()}
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        super().restore(numbers, fill)
+        for name, place in self._held.arrays().items():
+            fill(name, place, self.release)
+
+    def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
+        cut = super().start(w)
+        self._held.starts[:] = np.flatnonzero(self._runner.rows["begins"])
+        return cut
+
+    def score_and_ascend(self, w: np.ndarray, kappa: float) -> tuple[Cut, Cut]:
+        """`score_and_cut`, and in the same pass a step for every sequence: also the cut of what they hold after it."""
+        self._scored = self._transitions(w)
+        scale = self.C * len(self._runner.lanes)
+        keys = np.random.default_rng(self.passes).permutation(len(self._held.losses))
+        sums = self._read(AscentPass(*self._common(kappa), w=w, held=self._held, keys=keys, batch=self._batch, scale=scale))
+        M = self.total_weight
+        a = sums.dual / M
+        self._held.w = -self.c_bar * a
+        loss = float(self._held.losses.sum())
+        return self._cut(sums), Cut(a, (1.0 - _ROUNDING) * loss / M)
+
+
+@dataclass(slots=True)
+class AscentSums(SequenceSums):
+    """Also the sum of the other cut, `dual` (D,), and a lane's own: the weights that its steps have changed, and their room."""
+
+    dual: np.ndarray | None = None
+    w: np.ndarray | None = None
+    moves: np.ndarray | None = None
+    seen: np.ndarray | None = None
+    touched: np.ndarray | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AscentPass(ScorePass):
+    """A `ScorePass` that also makes a step for each sequence. It changes what they hold, and so cannot be repeated.
+
+    Batches of sequences (streamcut.execution.feed.batch_numbers) come as they are stored, and those in one by their `keys` (S,).
+    """
+
+    _: KW_ONLY
+    held: Mixtures
+    keys: np.ndarray
+    batch: int
+    scale: float
+    can_be_broken_off: ClassVar[bool] = False
+
+    @property
+    def alignment(self) -> int:  # type: ignore[override]
+        """Blocks hold whole batches."""
+        return self.batch
+
+    def begin(self) -> AscentSums:
+        D, K = self.dimension, self.risk.classes
+        features = D // K - K  # with the bias
+        room = np.empty((features, K)), np.zeros(features + 1, np.int64), np.empty(features, np.int32)
+        return AscentSums(np.zeros(D), 0.0, 0.0, np.zeros(2), 0, np.zeros(D), self.held.w.copy(), *room)
+
+    def visit(self, sums: AscentSums, rows: Rows, chunk: Chunk | None) -> None:  # type: ignore[override]
+        ScorePass.visit(self, sums, rows, chunk)
+        assert chunk is not None
+        assert sums.w is not None
+        assert sums.dual is not None
+        starts, K = group_starts(chunk), self.risk.classes
+        first = int(np.searchsorted(self.held.starts, chunk.first_row))
+        here = slice(first, first + len(starts) - 1)
+        parts = [vector[part] for vector in (sums.w, sums.dual) for part in (slice(-K * K), slice(-K * K, None))]
+        W, transitions, out, out_edges = (part.reshape(-1, K) for part in parts)
+        n = chunk.n_rows
+        order = np.lexsort((self.keys[here], batch_numbers(chunk.first_row + starts, self.batch)))
+        room = np.empty((n, K)), np.empty((n, K), np.int16), np.empty(n, np.int32), np.empty(len(starts) - 1)
+        viterbi.ascend(
+            chunk.indptr, chunk.indices, chunk.data, self.bias, starts, order, rows["t"], self.scale, W, transitions,
+            rows["shares"], self.held.edges[here], self.held.losses[here], out, out_edges,
+            sums.moves, sums.seen, sums.touched, *room,
+        )  # fmt: skip
+
+    def finish(self, sums: AscentSums, rows: Rows, first_row: int) -> None:  # type: ignore[override]
+        sums.w = sums.moves = sums.seen = sums.touched = None
+
+    @staticmethod
+    def merge(total: AscentSums, part: AscentSums) -> AscentSums:  # type: ignore[override]
+        ScorePass.merge(total, part)
+        assert total.dual is not None
+        vectors.add(total.dual, part.dual)
+        return total

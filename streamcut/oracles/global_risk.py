@@ -1,0 +1,193 @@
+"""Cuts, losses and steps for risks that need the scores of all rows at once: pairs, and measures of a whole labelling.
+
+An exact cut takes two passes: scores, which are sorted here and give each row its coefficient, and the weighted sum of rows.
+
+Row state, all in whole arrays that this process looks at between passes:
+
+    code  what the risk makes of a row's label        z    scores of the w that was scored last
+    z_b   scores of the best point (`keep_best`)      c    coefficients of the rows in the next cut
+
+Groups of rows that don't see each other are worked on in blocks of whole groups (Groups); where all rows see each other, they
+may be more than memory holds (OneGroup). Blocks depend on the data alone and their sums are added exactly, so neither threads
+nor shards nor memory change a bit. Whoever waits for the end of a run need not wait for the end of a sort: looks are broken off
+as passes are, but for those that move the best point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.compiled import score_ranges
+from streamcut.compiled.linear import exact_rounder
+from streamcut.execution.feed import Traffic
+from streamcut.execution.row_state import Rows
+from streamcut.execution.runner import Pass, PassRunner
+from streamcut.losses.scores import OneGroupRisk
+from streamcut.oracles.decomposable import Cut
+from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
+from streamcut.oracles.groups import GroupRisk, Groups
+from streamcut.oracles.one_group import OneGroup
+from streamcut.oracles.row_blocks import RowBlocks
+
+
+class GlobalOracle:
+    """F(w) = ½‖w‖² + C̄ R(w) over the rows of a runner, C̄ = C·(number of rows), with w of length D = d, or d + 1 with a bias.
+
+    It is also the `SmoothLoss` of streamcut.bundle.line_search, from w_b to the w that was scored last. Losses are m·R, so that
+    C is their factor as in the binary task. `passes`, `traffic` count the looks at the data.
+
+    workers  threads for blocks of rows
+    room     bytes that a risk of one group may take for sorting; None: as many as it likes
+
+    Raises BadInputError in `start` when no two rows can be compared.
+    """
+
+    def __init__(
+        self,
+        runner: PassRunner,
+        risk: GroupRisk | OneGroupRisk,
+        *,
+        C: float,
+        bias: float,
+        keep_best: bool,
+        workers: int = 1,
+        room: int | None = None,
+    ) -> None:
+        statistics = runner.feed.data.manifest.statistics
+        self.dimension = statistics.n_features + (bias != 0.0)
+        self.C = C
+        self.passes = 0
+        self.traffic = Traffic()
+        self.guess = 1.0
+        self._n = statistics.n_rows
+        self._runner = runner
+        self._bias = bias
+        self._rounder = exact_rounder(risk.coefficient_sum * max(statistics.max_abs_value, bias))
+        self._looked: dict[float, float] = {}  # the risk at steps of this line
+        self._held: tuple[float, float, float] | None = None  # the step whose coefficients are in `c`, risk and offset there
+        self._before_line: tuple[int, Traffic] | None = None  # `passes`, `traffic` before scores whose step is not taken yet
+        self._blocks = RowBlocks(self._n, lambda: runner.rows, runner.row_state.release, workers, stop=runner.stop)
+        self._groups: Groups | OneGroup
+        if risk.grouped:
+            self._groups = Groups(risk, self._blocks, statistics)
+        else:
+            self._groups = OneGroup(risk, self._blocks, room)
+        for name in ("z", "c") + ("z_b",) * keep_best:
+            runner.row_state.add(name)
+        runner.row_state.add("code", self._groups.code_type)
+
+    @property
+    def c_bar(self) -> float:
+        """C̄ = C·(number of rows): the factor of R."""
+        return self.C * self._n
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(numbers, arrays) that a checkpoint keeps; release the row state after each look at the arrays.
+
+        Of an iteration that was broken off before its step nothing is kept: it is repeated, and not counted twice.
+        """
+        passes, traffic = self._before_line or (self.passes, self.traffic)
+        numbers = {"guess": self.guess, "passes": passes, "traffic": asdict(traffic)}
+        return numbers, {**self._groups.saved(), **{f"rows.{name}": array for name, array in self._kept().items()}}
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
+        self.guess, self.passes, self.traffic = numbers["guess"], numbers["passes"], Traffic(**numbers["traffic"])
+        for name, array in self._groups.saved().items():
+            fill(name, array, lambda: None)
+        for name, array in self._kept().items():
+            fill(f"rows.{name}", array, self.release)
+        self._groups.weigh()
+
+    def _kept(self) -> Rows:
+        """The row state but for coefficients, which are made anew for each cut."""
+        return {name: array for name, array in self._runner.rows.items() if name != "c"}
+
+    def release(self) -> None:
+        """Let go of the row state's pages, if it lives in scratch files."""
+        self._runner.row_state.release(0, self._n)
+
+    def start(self) -> tuple[Cut, float]:
+        """A pass for the labels, and one for the cut at w = 0; returns it and m·R(0)."""
+        self._groups.begin(self._read(LabelPass()))
+
+        def zero(_: int, rows: Rows) -> None:
+            rows["z"][:] = 0.0
+
+        self._blocks.each(zero)
+        return self._cut_and_loss()
+
+    def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
+        """Two passes: the cut at w and m·R(w)."""
+        self.score(w)
+        found = self._cut_and_loss()
+        self._before_line = None
+        return found
+
+    def score(self, w: np.ndarray) -> None:
+        """One pass: the scores of w, for the line search."""
+        self._before_line = self.passes, replace(self.traffic)
+        self._read(ScoresPass(w, self._bias))
+        self._looked.clear()
+        if self._held is not None and self._held[0] != 0.0:
+            self._held = None  # it was on another line
+
+    def cut_between(self, mu: float) -> Cut:
+        """One pass: the cut at w_b + μ(w − w_b) by scores that are known."""
+        _, offset = self._value(mu)
+        return self._cut(offset)
+
+    def at(self, k: float) -> tuple[float, float]:
+        """m·R at w_b + k(w − w_b) and its slope in k. The data is not read."""
+        risk, _ = self._value(k)
+        self._looked[k] = risk
+
+        def slope(_: int, rows: Rows) -> np.ndarray:
+            sums = np.zeros(2)
+            score_ranges.slope(rows["c"], rows["z_b"], rows["z"], sums)
+            return sums
+
+        return self._n * risk, self._n * math.fsum(value for sums in self._blocks.map(slope) for value in sums)
+
+    def step(self, k: float) -> float:
+        """Make w_b + k(w − w_b), where `at` was asked, the best point; returns m·R there. The data is not read."""
+        risk = self._looked[k]
+
+        def move(_: int, rows: Rows) -> None:
+            score_ranges.between(rows["z_b"], rows["z"], k, rows["z_b"])
+
+        self._blocks.each(move)
+        self._looked.clear()
+        self._held = None if self._held is None or self._held[0] != k else (0.0, *self._held[1:])
+        self.guess = k
+        self._before_line = None
+        return self._n * risk
+
+    def _value(self, k: float) -> tuple[float, float]:
+        """(risk, offset of its cut) at w_b + k(w − w_b), the coefficients of which `c` has then, if it has not."""
+        if self._held is None or self._held[0] != k:
+            self._held = None  # should this be broken off, `c` has a part of either
+            self._held = (k, *self._groups.value(k))
+        return self._held[1:]
+
+    def _cut_and_loss(self) -> tuple[Cut, float]:
+        """One pass: the cut and m·R at the scores `z`."""
+        self._held = None
+        risk, offset = self._groups.value(None)
+        return self._cut(offset), self._n * risk
+
+    def _cut(self, offset: float) -> Cut:
+        """One pass: the cut by the coefficients that were found last."""
+        return Cut(self._read(SumPass(self.dimension, self._bias, self._rounder)), offset)
+
+    def _read(self, work: Pass) -> Any:
+        partial, report = self._runner.run(work)
+        self.passes += 1
+        for name in Traffic.__slots__:
+            setattr(self.traffic, name, getattr(self.traffic, name) + getattr(report.traffic, name))
+        return partial

@@ -1,0 +1,117 @@
+"""Risks of many groups of rows that don't see each other, evaluated in blocks of whole groups."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+
+from streamcut.compiled import score_ranges
+from streamcut.errors import BadInputError, CorruptError
+from streamcut.execution.row_state import Rows
+from streamcut.io.manifest import Statistics
+from streamcut.oracles.row_blocks import BLOCK_ROWS, RowBlocks
+
+
+class GroupRisk(Protocol):
+    """A convex risk of the scores of all rows, a sum over groups of rows (`starts[g]:starts[g + 1]`) that don't see each other.
+
+    grouped          True
+    code_type        of the numbers that stand for labels
+    coefficient_sum  at least Σ |c_i| of any cut
+    room_bytes       memory for each row that `evaluate` works on, its arguments not counted
+    """
+
+    grouped: ClassVar[Literal[True]]
+    code_type: ClassVar[type]
+    coefficient_sum: ClassVar[float]
+    room_bytes: ClassVar[int]
+
+    def encode(self, labels: np.ndarray, starts: np.ndarray, codes: np.ndarray) -> None:
+        """Fill `codes`; all for a block of whole groups, as below."""
+
+    def sizes(self, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """What there is to lose in each group, int64; 0: nothing."""
+
+    def weights(self, sizes: np.ndarray) -> np.ndarray:
+        """Weight of each of all groups, float64, from all sizes."""
+
+    def evaluate(
+        self, codes: np.ndarray, starts: np.ndarray, weights: np.ndarray, scores: np.ndarray, out: np.ndarray
+    ) -> np.ndarray:
+        """Fill `out` with a subgradient c of the risk; returns [[risk, rounding lost], [offset b, rounding lost]].
+
+        The risk at any scores s is at least ⟨c, s⟩ + b, and equal to it at `scores`.
+        """
+
+
+class Groups:
+    """The groups of a risk: its values and coefficients, in the row state `z`, `z_b`, `c`, `code`.
+
+    A block has at least BLOCK_ROWS rows, and ends where a group does.
+    """
+
+    def __init__(self, risk: GroupRisk, blocks: RowBlocks, statistics: Statistics) -> None:
+        self.code_type = risk.code_type
+        self._risk = risk
+        self._blocks = blocks
+        self._weights = np.empty(0)
+        self.starts = np.zeros((statistics.groups or 1) + 1, np.int64)
+        self.starts[-1] = statistics.n_rows
+
+    def begin(self, runs: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        """Take the labels in `z`, and the `runs` of equal qid (LabelPass). Raises CorruptError, BadInputError."""
+        if runs:
+            rows, qid = (np.concatenate(arrays) for arrays in zip(*runs, strict=True))
+            starts = rows[np.append(True, qid[1:] != qid[:-1])]
+            if len(starts) != len(self.starts) - 1:
+                raise CorruptError(
+                    f"{len(starts):,} queries, but the manifest has {len(self.starts) - 1:,}; see `streamcut check`"
+                )
+            self.starts[:-1] = starts
+
+        def encode(rows: Rows, starts: np.ndarray, _: slice) -> None:
+            self._risk.encode(rows["z"], starts, rows["code"])
+
+        self._map(encode)
+        self.weigh()
+
+    def saved(self) -> dict[str, np.ndarray]:
+        """What a checkpoint keeps beside the row state."""
+        return {"starts": self.starts}
+
+    def weigh(self) -> None:
+        """Find the weights of the groups by the codes. Raises BadInputError when no two rows can be compared."""
+        found = np.concatenate(self._map(lambda rows, starts, _: self._risk.sizes(rows["code"], starts)))
+        if not found.any():
+            where = "" if len(found) == 1 else " of one query (qid)"
+            raise BadInputError(f"no two rows{where} have different labels: there is nothing to rank")
+        self._weights = self._risk.weights(found)
+
+    def value(self, k: float | None) -> tuple[float, float]:
+        """(risk, offset) at z_b + k(z − z_b), or at z when k is None; fills the coefficients."""
+
+        def evaluate(rows: Rows, starts: np.ndarray, groups: slice) -> np.ndarray:
+            scores = rows["z"]
+            if k is not None:
+                scores = np.empty(len(scores))
+                score_ranges.between(rows["z_b"], rows["z"], k, scores)
+            return self._risk.evaluate(rows["code"], starts, self._weights[groups], scores, rows["c"])
+
+        risk, offset = (math.fsum(part.ravel()) for part in np.stack(self._map(evaluate), axis=1))
+        return risk, offset
+
+    def _map(self, work: Any) -> list[Any]:
+        """work(row state, where groups start in it, which of all groups they are) of each block."""
+        bounds = [0]
+        while bounds[-1] < len(self.starts) - 1:
+            bounds.append(int(np.searchsorted(self.starts[:-1], self.starts[bounds[-1]] + BLOCK_ROWS)))
+
+        def one(first_row: int, rows: Rows) -> Any:
+            b = int(np.searchsorted(firsts, first_row))
+            starts = self.starts[bounds[b] : bounds[b + 1] + 1]
+            return work(rows, starts - first_row, slice(bounds[b], bounds[b + 1]))
+
+        firsts = self.starts[bounds]
+        return list(self._blocks.map(one, firsts))

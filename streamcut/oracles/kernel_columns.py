@@ -1,0 +1,333 @@
+"""What kernel solvers see of the data: responses of all rows, kept up to date by kernel columns, and the rows that support them.
+
+The responses c_j = y_j Σ_i α_i y_i k(x_i, x_j) are row state, where they may be as many as there are rows. A change of a few α_i
+is one pass over the data, whatever the number of rows that changed; in memory a pass costs no more than its arithmetic. The rows
+with α_i ≠ 0 and their α are kept in memory: they are the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamcut.chunk import Chunk, concatenate, copied
+from streamcut.compiled import kernel_columns
+from streamcut.compiled.kernel_columns import WIDTH
+from streamcut.errors import CorruptError
+from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.row_state import Rows
+from streamcut.execution.runner import Pass, PassRunner
+from streamcut.io.dataset import first_rows
+from streamcut.kernels.kernel import RBF, Kernel
+
+
+def add_scores(
+    kernel: Kernel,
+    rows: np.ndarray | None,
+    chunk: Chunk,
+    squares: np.ndarray,
+    others: Chunk,
+    other_squares: np.ndarray,
+    coefficients: np.ndarray,
+    dimension: int,
+    out: np.ndarray,
+) -> None:
+    """out[p] += Σ_k coefficients[k] k(x_i, s_k) for i = rows[p] (None: i = p), s_k the rows of `others`, in place.
+
+    Values are computed for WIDTH rows s_k at a time, and added in their order, one after the other.
+    """
+    slots = np.full(dimension, -1, np.int32)
+    for first in range(0, others.n_rows, WIDTH):
+        block = others.rows(first, min(first + WIDTH, others.n_rows))
+        table = np.zeros((max(block.nnz, 1), WIDTH))
+        kernel_columns.fill_table(block.indptr, block.indices, block.data, slots, table, 0, block.n_rows)
+        padded = np.zeros(WIDTH)
+        padded[: block.n_rows] = other_squares[first : first + WIDTH]
+        kernel_columns.add_block(
+            rows, chunk.indptr, chunk.indices, chunk.data, squares, slots, table, padded,
+            coefficients[first : first + WIDTH], *kernel.compiled, out,
+        )  # fmt: skip
+        slots[block.indices[block.indptr[0] : block.indptr[-1]]] = -1
+
+
+def scores_in_memory(
+    kernel: Kernel,
+    rows: np.ndarray,
+    chunk: Chunk,
+    squares: np.ndarray,
+    others: Chunk,
+    other_squares: np.ndarray,
+    coefficients: np.ndarray,
+    dimension: int,
+    workers: int,
+) -> np.ndarray:
+    """Σ_k coefficients[k] k(x_i, s_k) for i in `rows`, float64, on so many threads: `add_scores` for a part of the rows each."""
+    out = np.zeros(len(rows))
+
+    def add(part: slice) -> None:
+        add_scores(kernel, rows[part], chunk, squares, others, other_squares, coefficients, dimension, out[part])
+
+    if workers == 1:
+        add(slice(None))
+        return out
+    bounds = [len(rows) * worker // workers for worker in range(workers + 1)]
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(add, [slice(*bound) for bound in pairwise(bounds)]))
+    return out
+
+
+class KernelColumn:
+    """k(·, s) of one row s (the only one of `row`) over rows in memory."""
+
+    def __init__(self, kernel: Kernel, row: Chunk, square: float, dimension: int) -> None:
+        entries = slice(row.indptr[0], row.indptr[-1])
+        self._kernel, self._square, self._dense = kernel, square, np.zeros(dimension)
+        kernel_columns.scatter(row.indices[entries], None if row.data is None else row.data[entries], self._dense)
+
+    def over(self, chunk: Chunk, squares: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Float64, one for each of `rows` (None: for all of the chunk's)."""
+        out = np.empty(chunk.n_rows if rows is None else len(rows))
+        kernel_columns.column(
+            rows, chunk.indptr, chunk.indices, chunk.data, squares, self._dense, self._square, *self._kernel.compiled, out
+        )
+        return out
+
+
+def squared_norms(chunk: Chunk) -> np.ndarray:
+    """‖x_i‖² of the rows of a chunk."""
+    out = np.empty(chunk.n_rows)
+    kernel_columns.squared_norms(chunk.indptr, chunk.indices, chunk.data, out)
+    return out
+
+
+def take(chunk: Chunk, rows: np.ndarray) -> Chunk:
+    """The rows `rows` of a chunk, in that order, in memory of their own; only features and labels."""
+    starts, lengths = chunk.indptr[rows], chunk.indptr[rows + 1] - chunk.indptr[rows]
+    indptr = np.append(0, np.cumsum(lengths))
+    places = np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
+    return Chunk(indptr, chunk.indices[places], None if chunk.data is None else chunk.data[places], chunk.y[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class _SignPass:
+    """Fills `square` and `sign` of the row state."""
+
+    positive: float
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> None:
+        """Nothing is summed."""
+
+    def visit(self, partial: None, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        rows["square"][:] = squared_norms(chunk)
+        if not np.isfinite(rows["square"]).all():
+            bad = int(np.argmin(np.isfinite(rows["square"])))
+            raise CorruptError(f"row {chunk.first_row + bad + 1}: its squared norm is not finite; scale the features")
+        rows["sign"][:] = np.where(chunk.y == self.positive, 1, -1)
+
+    def finish(self, partial: None, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: None, partial: None) -> None:
+        """Nothing is summed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FollowPass:
+    """c ← scale·(c + y Σ_k coefficients_k k(·, s_k)); `c_sum` += c where it is kept. It cannot be repeated."""
+
+    kernel: Kernel
+    others: Chunk
+    squares: np.ndarray
+    coefficients: np.ndarray
+    scale: float
+    dimension: int
+    column: KernelColumn | None
+    needs_data: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> None:
+        """Nothing is summed."""
+
+    def visit(self, partial: None, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        square, coefficient = rows["square"], 1.0
+        if self.column is not None:
+            change, coefficient = self.column.over(chunk, square), float(self.coefficients[0])
+        else:
+            change = np.zeros(chunk.n_rows)
+            add_scores(
+                self.kernel, None, chunk, square, self.others, self.squares, self.coefficients, self.dimension, change
+            )  # fmt: skip
+        kernel_columns.follow(rows["sign"], change, coefficient, self.scale, rows["c"], rows.get("c_sum"))
+
+    def finish(self, partial: None, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: None, partial: None) -> None:
+        """Nothing is summed."""
+
+
+class Responses:
+    """c_j = y_j Σ_i α_i y_i k(x_i, x_j) for all rows j of a runner; α = 0 at first. `averaged`: also sums of c and α over steps.
+
+    evaluations   kernel values that were computed: as many as there are rows for every row that a step changes, and those among
+                  the rows of a batch
+    passes, traffic   looks at the data
+    """
+
+    def __init__(self, runner: PassRunner, kernel: Kernel, positive: float, *, averaged: bool = False) -> None:
+        statistics = runner.feed.data.manifest.statistics
+        self.n_rows, self._dimension = statistics.n_rows, statistics.n_features
+        self.kernel = kernel
+        self.evaluations = 0
+        self.passes = 0
+        self.traffic = Traffic()
+        self._runner = runner
+        self._averaged = averaged
+        for name in ("c", "square") + ("c_sum",) * averaged:
+            runner.row_state.add(name)
+        runner.row_state.add("sign", np.int8)
+        self._read(_SignPass(positive))
+        self._buffers = runner.feed.buffers()
+        self._slots: dict[int, int] = {}
+        self._support: list[Chunk] = []
+        self._alpha = np.zeros((2, 64))  # α and its sum over steps, one number for each row in _support
+
+    @property
+    def c(self) -> np.ndarray:
+        """float64 (m,); don't write into it."""
+        return self._runner.rows["c"]
+
+    @property
+    def c_sum(self) -> np.ndarray:
+        """Σ c over steps, float64 (m,)."""
+        return self._runner.rows["c_sum"]
+
+    @property
+    def signs(self) -> np.ndarray:
+        """y_j, int8 (m,)."""
+        return self._runner.rows["sign"]
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        """k(x_j, x_j), float64 (m,)."""
+        squares = self._runner.rows["square"]
+        return np.ones(self.n_rows) if self.kernel.code == RBF else self.kernel.diagonal(squares)
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """α of the rows in `numbers`, float64; a view."""
+        return self._alpha[0, : len(self._support)]
+
+    @property
+    def alpha_sum(self) -> np.ndarray:
+        """Σ α over steps, as `alpha`."""
+        return self._alpha[1, : len(self._support)]
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The rows that were ever changed, in the order of their first change, int64."""
+        return np.fromiter(self._slots, np.int64, len(self._slots))
+
+    def alpha_of(self, row: int) -> float:
+        slot = self._slots.get(row)
+        return 0.0 if slot is None else float(self._alpha[0, slot])
+
+    def square_of(self, rows: np.ndarray, steps: np.ndarray) -> float:
+        """‖Σ step_i y_i φ(x_i)‖² for the distinct `rows`; more than one are counted as b² evaluations."""
+        squares = self._runner.rows["square"][rows]
+        if len(rows) == 1:
+            return float(steps[0] * steps[0] * self.kernel.diagonal(squares)[0])
+        self._take_in(rows)
+        chunk, coefficients, products = self._chunk(rows), steps * self.signs[rows], np.zeros(len(rows))
+        add_scores(self.kernel, None, chunk, squares, chunk, squares, coefficients, self._dimension, products)
+        self.evaluations += len(rows) ** 2
+        return float(coefficients @ products)
+
+    def step(self, rows: np.ndarray, steps: np.ndarray, scale: float = 1.0) -> None:
+        """α_i += step for the distinct `rows` (int64), then α and c times `scale`, then both to their sums. One pass."""
+        self._take_in(rows)
+        slots = [self._slots[row] for row in rows.tolist()]
+        self._alpha[0, slots] += steps
+        if scale != 1.0:
+            self._alpha[0] *= scale
+        if self._averaged:
+            self._alpha[1] += self._alpha[0]
+        squares, coefficients = self._runner.rows["square"][rows], steps * self.signs[rows]
+        chunk, column = self._chunk(rows), None
+        if len(rows) == 1:
+            column = KernelColumn(self.kernel, chunk, float(squares[0]), self._dimension)
+        self._read(_FollowPass(self.kernel, chunk, squares, coefficients, scale, self._dimension, column))
+        self.evaluations += len(rows) * self.n_rows
+
+    def support(self, alpha: np.ndarray) -> tuple[Chunk, np.ndarray]:
+        """The rows whose α (in the order of `numbers`) is not 0, and their α_i y_i; one row of 0 where there is none."""
+        (kept,) = np.nonzero(alpha)
+        kept = kept[np.argsort(self.numbers[kept])] if len(kept) else np.zeros(1, np.int64)
+        return concatenate([self._support[slot] for slot in kept]), alpha[kept] * self.signs[self.numbers[kept]]
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(numbers, arrays) of a checkpoint; the rows that support are fetched again."""
+        numbers = {"evaluations": self.evaluations, "passes": self.passes, "traffic": asdict(self.traffic)}
+        return {**numbers, "support": len(self._support)}, {"numbers": self.numbers, **self._kept()}
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        """Go on from what `saved` gave; see streamcut.solvers.progress.Resumable."""
+        rows = np.empty(numbers["support"], np.int64)
+        fill("numbers", rows, self.release)
+        self._take_in(rows)
+        self._slots = {row: slot for slot, row in enumerate(rows.tolist())}
+        self._support = [self._support[place] for place in np.argsort(np.argsort(rows))]
+        for name, array in self._kept().items():
+            fill(name, array, self.release)
+        self.evaluations, self.passes, self.traffic = numbers["evaluations"], numbers["passes"], Traffic(**numbers["traffic"])
+
+    def release(self) -> None:
+        """All of it is in memory."""
+
+    def _kept(self) -> dict[str, np.ndarray]:
+        sums = {"c_sum": self.c_sum, "alpha_sum": self.alpha_sum} if self._averaged else {}
+        return {"c": self.c, "alpha": self.alpha, **sums}
+
+    def _chunk(self, rows: np.ndarray) -> Chunk:
+        chunks = [self._support[self._slots[row]] for row in rows.tolist()]
+        return chunks[0] if len(chunks) == 1 else concatenate(chunks)
+
+    def _take_in(self, rows: np.ndarray) -> None:
+        """Rows that are not in memory come there, from as few shards as hold them."""
+        missing = np.array(sorted(row for row in rows.tolist() if row not in self._slots), np.int64)
+        if len(missing) == 0:
+            return
+        self._support += fetch(self._runner.feed, missing, self._buffers, self.traffic)
+        for row in missing.tolist():
+            self._slots[row] = len(self._slots)
+        if len(self._support) > self._alpha.shape[1]:
+            larger = np.zeros((2, 2 * len(self._support)))
+            larger[:, : self._alpha.shape[1]] = self._alpha
+            self._alpha = larger
+
+    def _read(self, work: Pass) -> None:
+        _, report = self._runner.run(work)
+        self.passes += 1
+        for name in Traffic.__slots__:
+            setattr(self.traffic, name, getattr(self.traffic, name) + getattr(report.traffic, name))
+
+
+def fetch(feed: Feed, numbers: np.ndarray, buffers: object | None, traffic: Traffic) -> list[Chunk]:
+    """The rows `numbers` (increasing), each as a chunk in memory of its own. Only shards that hold one of them are read."""
+    shards = np.searchsorted(first_rows(feed.data.manifest), numbers, side="right")
+    found: list[Chunk] = []
+    for inside in np.split(numbers, np.flatnonzero(np.diff(shards)) + 1):
+        for block in feed.blocks(int(inside[0]), int(inside[-1]) + 1, buffers, traffic):
+            here = inside[(inside >= block.first_row) & (inside < block.first_row + block.n_rows)] - block.first_row
+            found += [copied(block.rows(i, i + 1)) for i in here.tolist()]
+    return found

@@ -1,0 +1,95 @@
+"""A data set whose rows are mapped to Nyström features when they are read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.execution.feed import Feed, Traffic
+from streamcut.io.dataset import Dataset
+from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo
+from streamcut.io.stores.spec import SHARD_NNZ
+from streamcut.kernels.kernel import Kernel
+from streamcut.kernels.nystroem import FeatureMap
+from streamcut.oracles.kernel_columns import fetch
+
+_ABOVE = 1.01  # rounding in the projection, generously
+
+
+@dataclass(slots=True)
+class _Buffers:
+    """Those of the rows' own data set, and which of its shards they hold."""
+
+    inner: Any
+    shard: int = -1
+    rows: Chunk | None = None
+
+
+class NystroemDataset:
+    """`data` with the features of `map`. Its shards are parts of those of `data`, so that dense rows don't make them huge."""
+
+    def __init__(self, data: Dataset, feature_map: FeatureMap, identity: dict[str, Any]) -> None:
+        self.map = feature_map
+        self.path = data.path
+        self.inner = data
+        r, manifest = feature_map.n_features, data.manifest
+        at_once = max(1, SHARD_NNZ // r)
+        self._parts = [
+            (number, start, min(start + at_once, shard.rows))
+            for number, shard in enumerate(manifest.shards)
+            for start in range(0, shard.rows, at_once)
+        ]
+        squared = _ABOVE * float(feature_map.kernel.diagonal(np.array([manifest.statistics.max_squared_norm]))[0])
+        digest = hashlib.sha256(json.dumps([manifest.fingerprint, identity], sort_keys=True).encode())
+        self.manifest = Manifest(
+            statistics=replace(
+                manifest.statistics,
+                n_features=r,
+                nnz=r * manifest.statistics.n_rows,
+                max_abs_value=float(np.sqrt(squared)),
+                max_squared_norm=squared,
+                max_row_nnz=r,
+            ),
+            shards=tuple(_shard(stop - start, r, manifest) for _, start, stop in self._parts),
+            fingerprint=digest.hexdigest(),
+            backend="nystroem",
+        )
+
+    @classmethod
+    def drawn(cls, data: Dataset, kernel: Kernel, landmarks: int, seed: int) -> NystroemDataset:
+        """The map of so many rows of `data`, drawn uniformly."""
+        statistics = data.manifest.statistics
+        rng = np.random.default_rng(seed)
+        count = min(landmarks, statistics.n_rows)
+        rows = np.sort(rng.choice(statistics.n_rows, count, replace=False, shuffle=False))
+        feed = Feed(data)
+        feature_map = FeatureMap.of(kernel, fetch(feed, rows, feed.buffers(), Traffic()), statistics.n_features)
+        return cls(data, feature_map, {"kernel": kernel.as_dict(), "landmarks": landmarks, "seed": seed})
+
+    def buffers(self) -> _Buffers:
+        return _Buffers(self.inner.buffers())
+
+    def read(self, shard: int, buffers: _Buffers | None = None) -> Chunk:
+        number, start, stop = self._parts[shard]
+        if buffers is None:
+            return self.map.mapped(self.inner.read(number).rows(start, stop))
+        if buffers.shard != number or buffers.rows is None:
+            buffers.rows = self.inner.read(number, buffers.inner)
+            buffers.shard = number
+        return self.map.mapped(buffers.rows.rows(start, stop))
+
+    def expect(self, shard: int) -> None:
+        self.inner.expect(self._parts[shard][0])
+
+
+def _shard(rows: int, r: int, manifest: Manifest) -> ShardInfo:
+    """What a shard of so many rows with r features holds."""
+    sizes = {"data": ("float32", rows * r), "indices": ("int32", rows * r), "indptr": ("int64", rows + 1), "y": ("float64", rows)}
+    sizes |= {"qid": ("int64", rows)} if manifest.statistics.groups is not None else {}
+    sizes |= {"weight": ("float64", rows)} if manifest.statistics.weight_sum is not None else {}
+    return ShardInfo(rows, rows * r, False, {name: ArrayInfo(dtype, size, 0) for name, (dtype, size) in sizes.items()})

@@ -1,0 +1,70 @@
+"""What one-vs-rest training sees of the data: cuts, losses and steps of many classes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamcut.execution.runner import PassRunner
+from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.oracles import ovr_passes
+from streamcut.oracles.crammer_singer import MulticlassOracle
+from streamcut.oracles.decomposable import Cut
+
+_TILE = 1024  # features whose numbers of all classes stay in cache
+
+
+class RestOracle(MulticlassOracle):
+    """F_k(w) = ½‖w‖² + C Σ u_i max(0, 1 ∓ ⟨w, x_i⟩) for each class k, w of length `features`, d or d + 1 with a bias feature.
+
+    `active` (A) are the classes at work; it is also their `LossesAlongLines`. `c_bar` is that of each class.
+    """
+
+    def __init__(self, runner: PassRunner, risk: CrammerSinger, *, C: float, bias: float) -> None:
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
+        self.features = self.dimension // risk.classes
+        self.active = np.arange(risk.classes)
+
+    def start_all(self) -> list[Cut]:
+        """One pass at w = 0: the cut of each class there; sets `total_weight`."""
+        zeros = np.zeros(len(self.active))
+        return self._cuts(np.zeros((self.features, len(zeros))), zeros, first=True)
+
+    def score_and_cut_all(self, w: Sequence[np.ndarray], kappa: np.ndarray) -> list[Cut]:
+        """One pass: the margins of each active class's w, and its cut at w_b + κ(w − w_b)."""
+        return self._cuts(side_by_side(w), kappa)
+
+    def step_all(self, k: np.ndarray) -> np.ndarray:
+        """Make w_b + k(w − w_b) the best points; returns Σ u_i ℓ_i of each there. The data is not read."""
+        return self._runner.run(ovr_passes.StepPass(self.active, k))[0].sum(axis=1)
+
+    def slopes_at_zero(self) -> np.ndarray:
+        return self._runner.run(ovr_passes.SlopesPass(self.active))[0].sum(axis=1)
+
+    def histograms(self, low: np.ndarray, width: np.ndarray) -> np.ndarray:
+        return self._runner.run(ovr_passes.HistogramsPass(self.active, low, width))[0]
+
+    def _cuts(self, W: np.ndarray, kappa: np.ndarray, *, first: bool = False) -> list[Cut]:
+        sums = self._read(ovr_passes.RestPass(self._risk, self._grids, W, self.active, kappa, self._bias, first))
+        if first:
+            self.total_weight = sums.weight
+        M = self.total_weight
+        return [Cut(a, float(b / M)) for a, b in zip(by_class(sums.a, M), sums.b, strict=True)]
+
+
+def side_by_side(w: Sequence[np.ndarray]) -> np.ndarray:
+    """(D, A) with w[a] in column a; a few rows at a time, which stay in cache."""
+    W = np.empty((len(w[0]), len(w)))
+    for start in range(0, len(W), _TILE):
+        for a, column in enumerate(w):
+            W[start : start + _TILE, a] = column[start : start + _TILE]
+    return W
+
+
+def by_class(W: np.ndarray, M: float) -> np.ndarray:
+    """(A, D) with W[:, a] / M in row a."""
+    out = np.empty(W.shape[::-1])
+    for start in range(0, len(W), _TILE):
+        np.divide(W[start : start + _TILE].T, M, out=out[:, start : start + _TILE])
+    return out

@@ -1,0 +1,208 @@
+"""The passes of a linear solver with a decomposable risk, as pure functions of a block of rows and its row state.
+
+Row state: `z` margins at the last scored w, `z_b` margins at the best point w_b, `u` row weights (only when not all 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.compiled import hinge, linear, vectors
+from streamcut.errors import CorruptError
+from streamcut.execution.row_state import Rows
+from streamcut.losses.hinge import Hinge
+
+_pair = partial(np.zeros, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Grids:
+    """The grids on which sums over rows are exact: of weighted features (`vector`) and of weights (`weight`).
+
+    With them a cut is the same to the last bit in any order of rows, and so is everything that follows from cuts alone.
+    """
+
+    vector: float
+    weight: float
+
+    def weight_sum(self, u: np.ndarray) -> float:
+        """Σ u on the grid of weights."""
+        return float(((u + self.weight) - self.weight).sum())
+
+
+@dataclass(slots=True)
+class CutSums:
+    """Sums over rows, none divided by M: `a` (D,) and `b` of the cut, Σ u, and the loss at w as (total, rounding lost)."""
+
+    a: np.ndarray | None
+    b: float = 0.0
+    weight: float = 0.0
+    loss: np.ndarray = field(default_factory=_pair)
+
+
+def merge(total: CutSums, part: CutSums) -> CutSums:
+    if total.a is not None:
+        vectors.add(total.a, part.a)
+    total.b += part.b
+    total.weight += part.weight
+    hinge.accumulate(part.loss, total.loss)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePass:
+    """Scores at `w`, the loss there and, unless `kappa` is None, the cut at z_b + κ(z − z_b).
+
+    `at_w` takes the cut at w itself and neither reads nor keeps margins of a best point. `first` also fills `u` and sums it.
+    """
+
+    risk: Hinge
+    grids: Grids
+    w: np.ndarray
+    bias: float
+    kappa: float | None = None
+    at_w: bool = False
+    first: bool = False
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> CutSums:
+        return CutSums(np.zeros(len(self.w)) if self.at_w or self.kappa is not None else None)
+
+    def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        z = rows.get("z")
+        if z is None:
+            z = np.empty(chunk.n_rows)
+        u = rows.get("u")
+        if self.first:
+            weights = np.empty(chunk.n_rows) if u is None else u
+            sums.weight += self.risk.weights(chunk.y, chunk.weight, self.grids.weight, weights)
+        linear.scores(chunk.indptr, chunk.indices, chunk.data, self.w, self.bias, z)
+        if (bad := self.risk.margins(chunk.y, u, z, sums.loss)) >= 0:
+            raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
+        if sums.a is not None:
+            coefficients = np.empty(chunk.n_rows)
+            z_b = z if self.at_w else rows["z_b"]
+            kappa = 1.0 if self.kappa is None else self.kappa
+            sums.b += self.risk.cut(chunk.y, z_b, z, kappa, u, self.grids.weight, coefficients)
+            linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids.vector, sums.a)
+
+    def finish(self, sums: CutSums, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    merge = staticmethod(merge)
+
+
+@dataclass(frozen=True, slots=True)
+class CutPass:
+    """The cut at z_b + κ(z − z_b) from margins that are known already: OCAS's second pass."""
+
+    risk: Hinge
+    grids: Grids
+    dimension: int
+    bias: float
+    kappa: float
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> CutSums:
+        return CutSums(np.zeros(self.dimension))
+
+    def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        coefficients = np.empty(chunk.n_rows)
+        u = rows.get("u")
+        sums.b += self.risk.cut(chunk.y, rows["z_b"], rows["z"], self.kappa, u, self.grids.weight, coefficients)
+        linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids.vector, sums.a)
+
+    def finish(self, sums: CutSums, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    merge = staticmethod(merge)
+
+
+@dataclass(frozen=True, slots=True)
+class RowPass:
+    """Base of passes over scores that are known, whose partial is one or more arrays that add up."""
+
+    needs_data: ClassVar[bool] = False
+    row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "u")  # whichever there are
+    alignment: ClassVar[int] = 1
+
+    def finish(self, partial, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total, part):
+        hinge.accumulate(part, total)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class SlopePass(RowPass):
+    """Slope at k = 0 of the loss along z_b + k(z − z_b)."""
+
+    def begin(self) -> np.ndarray:
+        return _pair()
+
+    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+        hinge.slope_at_zero(rows["z_b"], rows["z"], rows.get("u"), sums)
+
+
+@dataclass(frozen=True, slots=True)
+class StepPass(RowPass):
+    """z_b += k (z − z_b) in the row state, and the loss there."""
+
+    k: float
+
+    def begin(self) -> np.ndarray:
+        return _pair()
+
+    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+        hinge.step(rows["z_b"], rows["z"], self.k, rows.get("u"), sums)
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramPass(RowPass):
+    """Jumps and numbers of the breakpoints between `edges`."""
+
+    edges: np.ndarray
+
+    def begin(self) -> tuple[np.ndarray, np.ndarray]:
+        bins = len(self.edges) - 1
+        return np.zeros(bins), np.zeros(bins, dtype=np.int64)
+
+    def visit(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows, chunk: Chunk | None) -> None:
+        hinge.breakpoint_histogram(rows["z_b"], rows["z"], rows.get("u"), self.edges, *bins)
+
+    def merge(self, total, part):
+        for ours, theirs in zip(total, part, strict=True):
+            ours += theirs
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class BreakpointsPass(RowPass):
+    """The breakpoints with low ≤ k < high, of which there are `count`."""
+
+    low: float
+    high: float
+    count: int
+
+    def begin(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        return []
+
+    def visit(self, found: list, rows: Rows, chunk: Chunk | None) -> None:
+        k, jump = np.empty(self.count), np.empty(self.count)
+        n = hinge.breakpoints_between(rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump)
+        found.append((k[:n].copy(), jump[:n].copy()))
+
+    def merge(self, total, part):
+        return total + part

@@ -1,0 +1,248 @@
+"""What solvers by sampled cuts see of the data: looks at all examples or at a few, and cuts made of a few."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.bundle.gram_bundle import GramBundle
+from streamcut.chunk import Chunk, concatenate, copied
+from streamcut.compiled import sampled
+from streamcut.execution.feed import Traffic
+from streamcut.execution.runner import Pass, PassRunner
+from streamcut.kernels.kernel import Kernel
+from streamcut.kernels.vectors import Vectors
+from streamcut.losses.sampled import SampledTask
+from streamcut.oracles.kernel_columns import fetch, take
+from streamcut.oracles.sampled_passes import Examples, Expansion, Look, LookPass, ScorePass, StartsPass, WeightPass
+
+CANDIDATES = 4  # times the sample are kept of the wrong examples of a pass, for samples to be drawn from
+_ROUNDS_AT_ONCE = 16  # uniform samples don't depend on w: so many are read together
+
+
+@dataclass(frozen=True, slots=True)
+class SampledCut:
+    """The cut R(w) ≥ ⟨a, w⟩ + b, true of the sample it was made of; its value at w; and ⟨a, a_t⟩ with the live cuts, by slot."""
+
+    expansion: Expansion
+    b: float
+    value: float
+    products: dict[int, float]
+
+
+class SampledOracle:
+    """F(w) = ½‖w‖² + C Σ u_i ℓ_i(w) in the space of a kernel, w = −Σ β_t a_t a mixture of cuts of at most `samples` examples.
+
+    Examples are drawn uniformly, whatever their weights u: these count in the cuts and in R = Σ u_i ℓ_i / M, M the sum of the
+    weights of all rows.
+
+    weighted     u are not all 1: a pass sums them
+    bias         the kernel gets + bias²: a constant feature that is regularised like the others
+    keep_scores  all rows keep their scores by each of `max_cuts` cuts (4 bytes each): what `look` needs
+    evaluations  kernel values that were computed; `passes` and `traffic` count looks at the data
+    """
+
+    def __init__(
+        self, runner: PassRunner, task: SampledTask, kernel: Kernel, *,
+        C: float, bias: float, samples: int, max_cuts: int, seed: int, keep_scores: bool, weighted: bool = False,
+    ) -> None:  # fmt: skip
+        statistics = runner.feed.data.manifest.statistics
+        self.rows = statistics.n_rows
+        self.examples = (statistics.groups or 0) if task.groups else self.rows
+        self.samples = min(samples, self.examples)
+        self.max_cuts = max_cuts
+        self.evaluations = 0
+        self.passes = 0
+        self.traffic = Traffic()
+        self._runner, self._task, self._kernel = runner, task, kernel
+        self._dimension = statistics.n_features
+        self._bias, self._seed = bias, seed
+        self._expansions: dict[int, Expansion] = {}
+        self._starts: np.ndarray | None = None
+        self._read_ahead: list[Examples] = []
+        self._round = 0
+        if keep_scores:
+            runner.row_state.add("cached", np.float32, (max_cuts, task.columns))
+        self.total_weight = float(self._read(WeightPass(task)).sum()) if weighted else float(self.rows)
+        self.c_bar = C * self.total_weight
+
+    def counted(self) -> dict[str, Any]:
+        """What was looked at, computed and drawn so far (JSON types)."""
+        drawn = self._round - len(self._read_ahead)
+        return {"passes": self.passes, "evaluations": self.evaluations, "traffic": asdict(self.traffic), "drawn": drawn}
+
+    def saved(self) -> dict[str, np.ndarray]:
+        """The live cuts, of which there is one at least: what a checkpoint keeps. Scores of rows are computed anew."""
+        cuts = list(self._expansions.values())
+        rows = concatenate([cut.rows for cut in cuts])
+        arrays = {
+            "indptr": rows.indptr,
+            "indices": rows.indices,
+            "y": rows.y,
+            "ends": np.cumsum([len(cut.numbers) for cut in cuts]),
+        }
+        if rows.data is not None:
+            arrays["data"] = rows.data
+        arrays |= {name: np.concatenate([getattr(cut, name) for cut in cuts]) for name in ("numbers", "columns", "factors")}
+        return arrays | {name: np.stack([getattr(cut, name) for cut in cuts]) for name in ("constant", "dense")}
+
+    def restore(self, counted: dict[str, Any], arrays: Mapping[str, np.ndarray], bundle: GramBundle, new: int | None) -> None:
+        """Go on from what was saved with `bundle`. A pass for the scores by each of its cuts but `new`, which none has seen."""
+        rows = Chunk(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays["y"])
+        ends = arrays["ends"].tolist()
+        for t, (slot, start, stop) in enumerate(zip(bundle.slots.tolist(), [0, *ends], ends, strict=False)):
+            numbers, columns, factors = (arrays[name][start:stop] for name in ("numbers", "columns", "factors"))
+            own = copied(rows.rows(start, stop))
+            self._expansions[slot] = expansion = Expansion(
+                numbers, own, columns, factors, arrays["constant"][t], arrays["dense"][t]
+            )
+            if "cached" in self._runner.rows and slot != new:
+                self._read(ScorePass(self._kernel, slot, expansion, Vectors(own, self._dimension)))
+        self._round = counted["drawn"] // _ROUNDS_AT_ONCE * _ROUNDS_AT_ONCE
+        if counted["drawn"] > 0:
+            self._find_starts()
+        if counted["drawn"] > self._round:
+            used = counted["drawn"] - self._round
+            self._draw_ahead()
+            del self._read_ahead[:used]
+        self.passes, self.evaluations, self.traffic = counted["passes"], counted["evaluations"], Traffic(**counted["traffic"])
+
+    def keep(self, slot: int, expansion: Expansion, bundle: GramBundle) -> None:
+        """`expansion` is the cut in `slot` of the bundle; those that are no longer in it are forgotten."""
+        self._expansions[slot] = expansion
+        self._expansions = {t: self._expansions[t] for t in bundle.slots.tolist()}
+
+    def square(self, expansion: Expansion) -> float:
+        """‖a‖²."""
+        rows = expansion.rows
+        self.evaluations += rows.n_rows**2
+        scores = expansion.scores(self._kernel, Vectors(rows, self._dimension), rows)
+        return float(_along(scores, expansion).sum() + expansion.dense @ expansion.dense)
+
+    def look(self, bundle: GramBundle, round_number: int, new: int | None) -> Look:
+        """One pass: what is wrong at w, in all rows. `new`: the slot of a cut that no pass has seen yet."""
+        slots, mixture, dense = self._mixed(bundle)
+        added = None
+        if new is not None:
+            expansion = self._expansions[new]
+            added = new, expansion, Vectors(expansion.rows, self._dimension)
+            self.evaluations += self.rows * expansion.rows.n_rows
+        seed = self._seed * 1_000_003 + round_number
+        return self._read(LookPass(self._task, self._kernel, slots, mixture, dense, added, CANDIDATES * self.samples, seed))
+
+    def cut_from(self, look: Look, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
+        """A cut made of examples drawn from those that the look found wrong; Σ Δ is that of all rows (Algorithm 3, line 19)."""
+        assert look.sample is not None
+        chosen = np.arange(len(look.sample))
+        if len(chosen) > self.samples:
+            chosen = np.sort(np.random.default_rng([self._seed, round_number, draw]).permutation(len(chosen))[: self.samples])
+        sample = look.sample.take(chosen)
+        live = self._runner.rows["cached"][sample.numbers[:, None], bundle.slots[None, :]].astype(np.float64)
+        self._runner.row_state.release(0, self.rows)
+        return self._cut(sample, live, bundle, look.delta / self.total_weight, look.wrong / max(len(chosen), 1))
+
+    def glance(self, bundle: GramBundle) -> tuple[SampledCut, float]:
+        """A cut made of examples drawn uniformly from all, and their mean loss at w (Algorithm 2, lines 12 to 16)."""
+        sample = self._drawn()
+        live = [self._expansions[t] for t in bundle.slots.tolist()]
+        self.evaluations += sample.rows.n_rows * sum(expansion.rows.n_rows for expansion in live)
+        vectors = Vectors(sample.rows, self._dimension)
+        scores = [expansion.scores_of(self._kernel, vectors, sample.rows.n_rows) for expansion in live]
+        cached = np.stack(scores, axis=1) if live else np.empty((sample.rows.n_rows, 0, self._task.columns))
+        z = np.empty((sample.rows.n_rows, self._task.columns))
+        sampled.mix(cached, np.arange(len(live)), bundle.mixture, z)
+        path, loss, delta = self._task.judge(sample.starts, sample.target, z, self._mixed(bundle)[2])
+        each = self.examples / len(sample)
+        share, sample = each / self.total_weight, replace(sample, path=path)
+        cut = self._cut(sample, cached, bundle, float((sample.weight * delta).sum()) * share, each)
+        return cut, float((sample.weight * loss).sum()) * share
+
+    def answer(self, bundle: GramBundle) -> tuple[Expansion, np.ndarray]:
+        """w: its rows, each once and in the order of the data, and their coefficients float64 (n, columns)."""
+        live = [(self._expansions[t], beta) for t, beta in zip(bundle.slots.tolist(), bundle.mixture, strict=True) if beta > 0.0]
+        if not live:
+            raise ValueError("w is 0 and has no rows")
+        numbers = np.concatenate([expansion.numbers for expansion, _ in live])
+        distinct, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+        rows = take(concatenate([expansion.rows for expansion, _ in live]), first)
+        coefficients = np.zeros((len(distinct), self._task.columns))
+        columns = np.concatenate([expansion.columns for expansion, _ in live])
+        factors = np.concatenate([-beta * expansion.factors for expansion, beta in live])
+        np.add.at(coefficients, (place[:, None], columns), factors)
+        constant = self._bias**2 * coefficients.sum(axis=0)
+        return Expansion(distinct, rows, columns, factors, constant, self._mixed(bundle)[2]), coefficients
+
+    def _cut(self, sample: Examples, scores: np.ndarray, bundle: GramBundle, b: float, each: float) -> SampledCut:
+        """The cut of `sample`, whose examples stand for `each` of all; `scores` (n, cuts, columns) are those by the live cuts."""
+        weight = np.repeat(sample.weight, np.diff(sample.starts)) * (each / self.total_weight)
+        differ = np.flatnonzero((sample.path != sample.target) & (weight > 0.0))
+        columns, factors = self._task.contribution(sample.target[differ], sample.path[differ])
+        factors = factors * weight[differ, None]
+        rows = take(sample.rows, differ)
+        constant = np.zeros(self._task.columns)
+        np.add.at(constant, columns, factors)
+        constant *= self._bias**2
+        dense = self._task.dense_part(sample.starts, sample.target, sample.path) * (each / self.total_weight)
+        expansion = Expansion(sample.numbers[differ], rows, columns, factors, constant, dense)
+        products = {
+            slot: float(_along(scores[differ, t], expansion).sum() + dense @ self._expansions[slot].dense)
+            for t, slot in enumerate(bundle.slots.tolist())
+        }
+        along_w = -sum(beta * product for beta, product in zip(bundle.mixture.tolist(), products.values(), strict=True))
+        return SampledCut(expansion, b, b + along_w, products)
+
+    def _mixed(self, bundle: GramBundle) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(slots, β) of the cuts that w is made of, and its dense numbers."""
+        used = bundle.mixture > 0.0
+        slots, mixture = bundle.slots[used], bundle.mixture[used]
+        dense = np.zeros(self._task.dense)
+        for slot, beta in zip(slots.tolist(), mixture, strict=True):
+            dense -= beta * self._expansions[slot].dense
+        return slots, mixture, dense
+
+    def _drawn(self) -> Examples:
+        """The next uniform sample."""
+        if not self._read_ahead:
+            self._draw_ahead()
+        return self._read_ahead.pop(0)
+
+    def _find_starts(self) -> np.ndarray:
+        """The rows where examples begin, and their number; for groups it takes a pass."""
+        if self._starts is None:
+            self._starts = np.arange(self.examples + 1)
+            if self._task.groups:
+                self._starts = np.append(np.concatenate(self._read(StartsPass())), self.rows)
+        return self._starts
+
+    def _draw_ahead(self) -> None:
+        starts = self._find_starts()
+        rounds = []
+        for number in range(self._round, self._round + _ROUNDS_AT_ONCE):
+            rng = np.random.default_rng([self._seed, number])
+            rounds.append(np.sort(rng.choice(self.examples, self.samples, replace=False, shuffle=False)))
+        self._round += _ROUNDS_AT_ONCE
+        wanted = np.unique(np.concatenate(rounds))
+        lengths = starts[wanted + 1] - starts[wanted]
+        begin = np.append(0, np.cumsum(lengths))
+        numbers = np.arange(begin[-1]) + np.repeat(starts[wanted] - begin[:-1], lengths)
+        rows = concatenate(fetch(self._runner.feed, numbers, self._runner.feed.buffers(), self.traffic))
+        self.passes += 1
+        target, weight = self._task.targets(rows.y), self._task.weights(begin, rows.y, rows.weight)
+        everything = Examples(numbers, begin, rows, target, target, weight, np.zeros(len(wanted)))
+        for chosen in rounds:
+            self._read_ahead.append(everything.take(np.searchsorted(wanted, chosen)))
+
+    def _read(self, work: Pass):
+        partial, report = self._runner.run(work)
+        self.passes += 1
+        for name in Traffic.__slots__:
+            setattr(self.traffic, name, getattr(self.traffic, name) + getattr(report.traffic, name))
+        return partial
+
+
+def _along(scores: np.ndarray, expansion: Expansion) -> np.ndarray:
+    """factors · scores of each row (n, columns) in the columns where the expansion has it."""
+    return np.einsum("ke,ke->k", np.take_along_axis(scores, expansion.columns.astype(np.int64), axis=1), expansion.factors)

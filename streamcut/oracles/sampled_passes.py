@@ -1,0 +1,273 @@
+"""Cuts made of few examples, and the pass that scores all rows by them.
+
+Row state: `cached` (cuts, columns) float32, the scores ⟨a_t, φ(x)⟩ of a row by every live cut, by the cut's slot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from streamcut.chunk import Chunk, concatenate, group_starts
+from streamcut.compiled import hinge, sampled
+from streamcut.errors import CorruptError
+from streamcut.execution.row_state import Rows
+from streamcut.kernels.kernel import Kernel
+from streamcut.kernels.vectors import Vectors
+from streamcut.losses.sampled import SampledTask
+from streamcut.oracles.kernel_columns import take
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The slope of a cut: Σ_k φ(x_k) in columns[k] by factors[k], and dense numbers that no kernel is applied to.
+
+    numbers  of the rows x_k in the data; constant (columns,): what the constant term of the kernel adds to every score
+    """
+
+    numbers: np.ndarray
+    rows: Chunk
+    columns: np.ndarray
+    factors: np.ndarray
+    constant: np.ndarray
+    dense: np.ndarray
+
+    def scores(self, kernel: Kernel, vectors: Vectors, chunk: Chunk) -> np.ndarray:
+        """⟨a, φ(x)⟩ in every column, float64 (n, columns), of the rows of a chunk; `vectors` are those of `rows`."""
+        out = np.tile(self.constant, (chunk.n_rows, 1))
+        if out.shape[1] == 1:
+            vectors.add_sums(kernel, chunk, self.factors.reshape(-1), out.reshape(-1))
+            return out
+        for i, j, values in vectors.values(kernel, chunk):
+            part = slice(j, j + values.shape[1])
+            sampled.add_scores(values, self.columns[part], self.factors[part], out[i : i + len(values)])
+        return out
+
+    def scores_of(self, kernel: Kernel, vectors: Vectors, count: int) -> np.ndarray:
+        """As `scores`, of the `count` rows that `vectors` are."""
+        out = np.tile(self.constant[:, None], (1, count))
+        for i, j, values in vectors.values(kernel, self.rows):
+            part = slice(i, i + len(values))
+            sampled.add_scores_across(values, self.columns[part], self.factors[part], out[:, j : j + values.shape[1]])
+        return np.ascontiguousarray(out.T)
+
+
+@dataclass(slots=True)
+class Examples:
+    """Examples and their rows: `starts` (S + 1) where each begins, `weight` (S,) theirs, `delta` (S,) with it."""
+
+    numbers: np.ndarray
+    starts: np.ndarray
+    rows: Chunk
+    target: np.ndarray
+    path: np.ndarray
+    weight: np.ndarray
+    delta: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def take(self, examples: np.ndarray) -> Examples:
+        """These examples (int64), in memory of their own."""
+        lengths = np.diff(self.starts)[examples]
+        starts = np.append(0, np.cumsum(lengths))
+        rows = np.arange(starts[-1]) + np.repeat(self.starts[examples] - starts[:-1], lengths)
+        return Examples(
+            self.numbers[rows],
+            starts,
+            take(self.rows, rows),
+            self.target[rows],
+            self.path[rows],
+            self.weight[examples],
+            self.delta[examples],
+        )
+
+    def with_(self, other: Examples) -> Examples:
+        """Both."""
+        ours, theirs = self.rows, other.rows
+        return Examples(
+            np.append(self.numbers, other.numbers),
+            np.append(self.starts, self.starts[-1] + other.starts[1:]),
+            concatenate([ours, theirs]),
+            np.append(self.target, other.target),
+            np.append(self.path, other.path),
+            np.append(self.weight, other.weight),
+            np.append(self.delta, other.delta),
+        )
+
+
+@dataclass(slots=True)
+class Look:
+    """What a pass has seen: Σ u loss as (total, rounding lost), Σ uΔ, the number of examples with uΔ > 0, and some of these.
+
+    They are those with the smallest keys, pseudo-random numbers of their own: a uniform sample, whoever looked at which rows.
+    """
+
+    loss: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    delta: float = 0.0
+    wrong: int = 0
+    keys: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
+    sample: Examples | None = None
+
+    def offer(self, keys: np.ndarray, found: Examples, chosen: np.ndarray, most: int) -> None:
+        """Of what there is and of `chosen` examples of `found` (with `keys`), keep the `most` with the smallest keys."""
+        if self.sample is None:
+            best = _smallest(keys, most)
+            self.keys, self.sample = keys[best], found.take(chosen[best])
+            return
+        both = np.append(self.keys, keys)
+        best = _smallest(both, most)
+        old, new = best[best < len(self.keys)], best[best >= len(self.keys)] - len(self.keys)
+        self.keys = np.append(self.keys[old], keys[new])
+        self.sample = self.sample.take(old).with_(found.take(chosen[new]))
+
+
+def _smallest(keys: np.ndarray, most: int) -> np.ndarray:
+    """The places of the `most` smallest keys, in their order; no two keys are equal."""
+    best = np.argpartition(keys, most)[:most] if len(keys) > most else np.arange(len(keys))
+    return best[np.argsort(keys[best])]
+
+
+@dataclass(frozen=True, slots=True)
+class LookPass:
+    """Scores of all rows by a mixture of cuts (`slots`, β), and what is wrong there.
+
+    new   a cut whose scores are not in the row state yet, the slot it gets, and its rows
+    most  examples that are kept; `seed` decides which
+    """
+
+    task: SampledTask
+    kernel: Kernel
+    slots: np.ndarray
+    mixture: np.ndarray
+    dense: np.ndarray
+    new: tuple[int, Expansion, Vectors] | None
+    most: int
+    seed: int
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    @property
+    def whole_groups(self) -> bool:
+        return self.task.groups
+
+    def begin(self) -> Look:
+        return Look()
+
+    def visit(self, look: Look, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        cached = rows["cached"]
+        if self.new is not None:
+            slot, expansion, vectors = self.new
+            cached[:, slot] = expansion.scores(self.kernel, vectors, chunk)
+        z = np.empty((chunk.n_rows, self.task.columns))
+        sampled.mix(cached, self.slots, self.mixture, z)
+        if not np.isfinite(z).all():
+            row = chunk.first_row + int(np.argmin(np.isfinite(z).all(axis=1))) + 1
+            raise CorruptError(f"row {row}: its score is not finite; scale the features")
+        starts = group_starts(chunk) if self.task.groups else np.arange(chunk.n_rows + 1)
+        target = self.task.targets(chunk.y)
+        path, loss, delta = self.task.judge(starts, target, z, self.dense)
+        weight = self.task.weights(starts, chunk.y, chunk.weight)
+        delta = weight * delta
+        hinge.accumulate(weight * loss, look.loss)
+        look.delta += float(delta.sum())
+        wrong = np.flatnonzero(delta)
+        look.wrong += len(wrong)
+        numbers = chunk.first_row + np.arange(chunk.n_rows)
+        keys = np.empty(len(wrong), np.uint64)
+        sampled.keys(numbers[starts[:-1][wrong]], self.seed, keys)
+        if len(look.keys) == self.most:  # most examples are not among the smallest
+            near = keys < look.keys[-1]
+            wrong, keys = wrong[near], keys[near]
+        look.offer(keys, Examples(numbers, starts, chunk, target, path, weight, delta), wrong, self.most)
+
+    def finish(self, look: Look, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: Look, part: Look) -> Look:
+        hinge.accumulate(part.loss, total.loss)
+        total.delta += part.delta
+        total.wrong += part.wrong
+        if part.sample is not None:
+            if total.sample is None:
+                total.keys, total.sample = part.keys, part.sample
+            else:
+                total.offer(part.keys, part.sample, np.arange(len(part.keys)), self.most)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class StartsPass:
+    """Where the groups begin, as a list of arrays of row numbers."""
+
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    whole_groups: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> list[np.ndarray]:
+        return []
+
+    def visit(self, found: list[np.ndarray], rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        found.append(chunk.first_row + group_starts(chunk)[:-1])
+
+    def finish(self, found: list[np.ndarray], rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: list[np.ndarray], part: list[np.ndarray]) -> list[np.ndarray]:
+        return total + part
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePass:
+    """Scores of all rows by the cut that `slot` holds, once more: checkpoints don't keep them."""
+
+    kernel: Kernel
+    slot: int
+    expansion: Expansion
+    vectors: Vectors
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> None:
+        """Nothing is summed."""
+
+    def visit(self, partial: None, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        rows["cached"][:, self.slot] = self.expansion.scores(self.kernel, self.vectors, chunk)
+
+    def finish(self, partial: None, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: None, part: None) -> None:
+        """Nothing is summed."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightPass:
+    """Σ u of all examples, as (total, rounding lost)."""
+
+    task: SampledTask
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> np.ndarray:
+        return np.zeros(2)
+
+    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        hinge.accumulate(self.task.weights(np.arange(chunk.n_rows + 1), chunk.y, chunk.weight), sums)
+
+    def finish(self, sums: np.ndarray, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
+        hinge.accumulate(part, total)
+        return total

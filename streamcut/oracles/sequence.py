@@ -1,0 +1,108 @@
+"""What a solver sees of labelled sequences: cuts, losses and steps of a chain of first order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from streamcut.errors import BadInputError
+from streamcut.execution.runner import PassRunner
+from streamcut.losses.sequence import SequenceRisk
+from streamcut.oracles import sequence_passes
+from streamcut.oracles.decomposable import Cut, DecomposableOracle
+from streamcut.oracles.sequence_passes import CutPass, LinePass, ScorePass
+
+
+class SequenceOracle(DecomposableOracle):
+    """F(w) = ½‖w‖² + C Σ over sequences of ℓ (streamcut.losses.sequence); M, in whose units gaps are told, is the number of rows.
+
+    w is flat: emissions (D, K), D = d or d + 1 with a bias, the K numbers of a feature side by side; then transitions (K, K).
+    It is the `SmoothLoss` of streamcut.bundle.line_search: with the scores of w_b and w in the row state, a look at any point
+    between them is one Viterbi for each sequence, and reads no data.
+
+    keep_margins  rows keep 16 K + 5 bytes: what a line search needs
+    """
+
+    def __init__(self, runner: PassRunner, risk: SequenceRisk, *, C: float, bias: float, keep_margins: bool) -> None:
+        statistics = runner.feed.data.manifest.statistics
+        K = risk.classes
+        dimension = (statistics.n_features + (bias != 0.0)) * K + K * K
+        super().__init__(runner, risk, sequence_passes, dimension=dimension, C=C, bias=bias)
+        self.guess = 1.0
+        self._sequences = statistics.groups
+        self._best, self._scored = np.zeros((K, K)), np.zeros((K, K))  # transitions of w_b and of the w that was scored last
+        if keep_margins:
+            runner.row_state.add("begins", np.int8)
+            runner.row_state.add("t", np.int32)
+            for name in ("z", "z_b"):
+                runner.row_state.add(name, np.float64, (K,))
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        numbers, arrays = super().saved()
+        return {**numbers, "guess": self.guess}, {**arrays, "transitions": self._best, "scored": self._scored}
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        super().restore({name: numbers[name] for name in numbers if name != "guess"}, fill)
+        self.guess = numbers["guess"]
+        for name, place in (("transitions", self._best), ("scored", self._scored)):
+            fill(name, place, self.release)
+
+    def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
+        """One pass at w (None: 0): its cut and Σ ℓ. Raises BadInputError when a sequence lies in two shards."""
+        sums = self._read(self._at_w(np.zeros(self.dimension) if w is None else w, first=True))
+        if sums.sequences != self._sequences:
+            raise BadInputError(
+                f"{self._sequences:,} sequences (qid) came as {sums.sequences:,} pieces: some are split between shards; "
+                "convert the data again"
+            )
+        self.total_weight = sums.weight
+        return self._cut(sums), float(sums.loss.sum())
+
+    def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
+        """One pass: the cut at w and Σ ℓ(w)."""
+        sums = self._read(self._at_w(w))
+        return self._cut(sums), float(sums.loss.sum())
+
+    def score(self, w: np.ndarray) -> None:
+        """One pass: the scores of w, for the line search."""
+        self._scored = self._transitions(w)
+        self._read(ScorePass(*self._common(0.0), w=w, cut=False))
+
+    def score_and_cut(self, w: np.ndarray, kappa: float) -> Cut:
+        """One pass: the scores of w, and the cut at w_b + κ(w − w_b), whose scores follow row by row."""
+        self._scored = self._transitions(w)
+        return self._cut(self._read(ScorePass(*self._common(kappa), w=w)))
+
+    def cut_between(self, mu: float) -> Cut:
+        """One pass: the cut at w_b + μ(w − w_b) by scores that are known."""
+        return self._cut(self._read(CutPass(*self._common(mu))))
+
+    def at(self, k: float) -> tuple[float, float]:
+        """(Σ ℓ, its slope in k) at w_b + k(w − w_b). The data is not read."""
+        slopes = self._scored - self._best
+        sums = self._runner.run(LinePass(self._risk, k, self._between(k), slopes))[0]
+        return float(sums[0].sum()), float(sums[1].sum())
+
+    def step(self, k: float) -> float:
+        """Make w_b + k(w − w_b) the best point; returns Σ ℓ there. The data is not read."""
+        self._best = self._between(k)
+        self.guess = k
+        nothing = np.zeros_like(self._best)
+        return float(self._runner.run(LinePass(self._risk, k, self._best, nothing, step=True))[0][0].sum())
+
+    def _at_w(self, w: np.ndarray, first: bool = False) -> ScorePass:
+        risk, grids, dimension, bias, _, _ = self._common(0.0)
+        return ScorePass(risk, grids, dimension, bias, 1.0, self._transitions(w), w=w, at_w=True, first=first)
+
+    def _common(self, kappa: float) -> tuple:
+        return self._risk, self._grids, self.dimension, self._bias, kappa, self._between(kappa)
+
+    def _between(self, k: float) -> np.ndarray:
+        """Transitions of w_b + k(w − w_b), rounded as w_b itself will be."""
+        return self._best + k * (self._scored - self._best)
+
+    def _transitions(self, w: np.ndarray) -> np.ndarray:
+        K = self._risk.classes
+        return w[-K * K :].reshape(K, K).copy()

@@ -1,0 +1,161 @@
+"""The passes of sequence labelling: blocks of whole sequences, whose rows are scored one by one and labelled together.
+
+Row state, all but `begins` only where there is a line search: `begins` 1 in the first row of a sequence, `t` the row's class, `z`
+(K,) its scores at the last scored w, `z_b` (K,) those at the best point w_b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from streamcut.chunk import Chunk, group_starts
+from streamcut.compiled import multiclass
+from streamcut.errors import CorruptError
+from streamcut.execution.row_state import Rows
+from streamcut.losses.sequence import SequenceRisk
+from streamcut.oracles import row_passes
+from streamcut.oracles.crammer_singer_passes import targets
+from streamcut.oracles.row_passes import CutSums, Grids
+
+_ROWS = 1024  # moved at once
+
+
+@dataclass(slots=True)
+class SequenceSums(CutSums):
+    """Also the number of sequences."""
+
+    sequences: int = 0
+
+
+def _merge(total: SequenceSums, part: SequenceSums) -> SequenceSums:
+    row_passes.merge(total, part)
+    total.sequences += part.sequences
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class _DataPass:
+    """Base of passes that take the cut at z_b + κ(z − z_b), where transitions weigh `transitions`."""
+
+    risk: SequenceRisk
+    grids: Grids
+    dimension: int
+    bias: float
+    kappa: float
+    transitions: np.ndarray
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    whole_groups: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def finish(self, sums: SequenceSums, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    merge = staticmethod(_merge)
+
+    def _paths(self, sums: SequenceSums, starts: np.ndarray, target, z_b, z, *, loss: bool) -> np.ndarray:
+        """The worst labelling of each sequence; adds its loss, if that is wanted."""
+        path, excess = self.risk.worst(starts, target, z_b, z, self.kappa, self.transitions)
+        if loss:
+            self.risk.add(excess, sums.loss)
+        return path
+
+    def _cut(self, sums: SequenceSums, chunk: Chunk, starts: np.ndarray, target: np.ndarray, path: np.ndarray) -> None:
+        assert sums.a is not None
+        K = self.risk.classes
+        emissions, transitions = sums.a[: -K * K].reshape(-1, K), sums.a[-K * K :].reshape(K, K)
+        multiclass.scatter(
+            chunk.indptr, chunk.indices, chunk.data, target, path, None, self.bias, self.grids.vector, emissions
+        )  # fmt: skip
+        self.risk.count_transitions(starts, target, path, transitions)
+        sums.b += float(np.count_nonzero(path != target))
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePass(_DataPass):
+    """Scores at `w` and, with `cut`, a cut. `at_w`: the cut and the loss at w itself, without row state of a best point.
+
+    `first` also fills `begins` and `t`, and counts sequences and rows.
+    """
+
+    _: KW_ONLY
+    w: np.ndarray
+    cut: bool = True
+    at_w: bool = False
+    first: bool = False
+
+    def begin(self) -> SequenceSums:
+        return SequenceSums(np.zeros(self.dimension) if self.cut else None)
+
+    def visit(self, sums: SequenceSums, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        K = self.risk.classes
+        target, starts = targets(self.risk, chunk), group_starts(chunk)
+        if self.first:
+            sums.weight += float(chunk.n_rows)
+            sums.sequences += len(starts) - 1
+            if "t" in rows:
+                rows["t"][:] = target
+                rows["begins"][starts[:-1]] = 1
+        z = rows["z"] if "z" in rows else np.empty((chunk.n_rows, K))
+        multiclass.scores(chunk.indptr, chunk.indices, chunk.data, self.w[: -K * K].reshape(-1, K), self.bias, z)
+        finite = np.isfinite(z).all(axis=1)
+        if not finite.all():
+            row = chunk.first_row + int(np.argmin(finite)) + 1
+            raise CorruptError(f"row {row}: a score is not finite; run `streamcut check --read-data`")
+        if self.cut:
+            path = self._paths(sums, starts, target, z if self.at_w else rows["z_b"], z, loss=self.at_w)
+            self._cut(sums, chunk, starts, target, path)
+
+
+@dataclass(frozen=True, slots=True)
+class CutPass(_DataPass):
+    """The cut at z_b + κ(z − z_b) from scores that are known already: OCAS's second pass."""
+
+    def begin(self) -> SequenceSums:
+        return SequenceSums(np.zeros(self.dimension))
+
+    def visit(self, sums: SequenceSums, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        starts = group_starts(chunk)
+        path = self._paths(sums, starts, rows["t"], rows["z_b"], rows["z"], loss=False)
+        self._cut(sums, chunk, starts, rows["t"], path)
+
+
+@dataclass(frozen=True, slots=True)
+class LinePass(row_passes.RowPass):
+    """[[loss, rounding lost], [its derivative in k, …]] at z_b + k(z − z_b); with `step` that becomes z_b.
+
+    `transitions` are those at k, `slopes` their derivative.
+    """
+
+    risk: SequenceRisk
+    k: float
+    transitions: np.ndarray
+    slopes: np.ndarray
+    step: bool = False
+    whole_groups: ClassVar[bool] = True
+    row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "begins")
+
+    def begin(self) -> np.ndarray:
+        return np.zeros((2, 2))
+
+    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+        starts = np.append(np.flatnonzero(rows["begins"]), len(rows["t"]))
+        z_b, z, k = rows["z_b"], rows["z"], self.k
+        if self.step:
+            for first in range(0, len(z), _ROWS):  # temporaries of all would be as large as the scores
+                here = slice(first, first + _ROWS)
+                z_b[here] += k * (z[here] - z_b[here])
+            k = 0.0
+        excess, slope = self.risk.along_line(starts, rows["t"], z_b, z, k, self.transitions, self.slopes)
+        self.risk.add(excess, sums[0])
+        self.risk.add(slope, sums[1])
+
+    def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
+        for line, other in zip(total, part, strict=True):
+            self.risk.add(other, line)
+        return total

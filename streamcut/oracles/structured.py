@@ -1,0 +1,102 @@
+"""What a solver sees of a structured task that somebody wrote in Python: cuts and losses, example by example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamcut.chunk import Chunk, group_starts
+from streamcut.errors import UsageError
+from streamcut.execution.row_state import Rows
+from streamcut.execution.runner import PassRunner
+from streamcut.losses.structured import StructuredTask
+from streamcut.oracles import row_passes
+from streamcut.oracles.decomposable import Cut, DecomposableOracle
+from streamcut.oracles.row_passes import CutSums
+
+_ROUNDING = 1e-9
+
+
+def examples(chunk: Chunk, n_features: int) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
+    """(x, y) of every group of rows with one qid, or of every row where there is none."""
+    data = np.ones(chunk.nnz) if chunk.data is None else chunk.data[chunk.indptr[0] : chunk.indptr[-1]].astype(np.float64)
+    indices = chunk.indices[chunk.indptr[0] : chunk.indptr[-1]]
+    rows = sp.csr_array((data, indices, chunk.indptr - chunk.indptr[0]), shape=(chunk.n_rows, n_features))
+    starts = group_starts(chunk)
+    for first, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        yield rows[first:stop], chunk.y[first:stop].copy()
+
+
+def add_features(out: np.ndarray, factor: float, features: Any) -> None:
+    """out += factor · Ψ, in place; Ψ is an array like `out`, or a pair (indices, values)."""
+    if isinstance(features, tuple):
+        np.add.at(out, features[0], factor * np.asarray(features[1], np.float64))
+    else:
+        out += factor * np.asarray(features, np.float64)
+
+
+def product(w: np.ndarray, features: Any) -> float:
+    """⟨w, Ψ⟩."""
+    return float(w[features[0]] @ features[1]) if isinstance(features, tuple) else float(w @ features)
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredPass:
+    """The cut and the loss at w. `weight` of the sums counts examples."""
+
+    task: StructuredTask
+    n_features: int
+    w: np.ndarray
+    needs_data: ClassVar[bool] = True
+    can_be_broken_off: ClassVar[bool] = True
+    whole_groups: ClassVar[bool] = True
+    alignment: ClassVar[int] = 1
+
+    def begin(self) -> CutSums:
+        return CutSums(np.zeros(len(self.w)))
+
+    def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
+        assert chunk is not None
+        assert sums.a is not None
+        task, w = self.task, self.w
+        for number, (x, y) in enumerate(examples(chunk, self.n_features)):
+            worst = task.argmax(w, x, y)
+            delta, theirs, ours = float(task.loss(y, worst)), task.joint_features(x, worst), task.joint_features(x, y)
+            scores = product(w, theirs), product(w, ours)
+            excess = delta + scores[0] - scores[1]
+            if not excess >= -_ROUNDING * (1.0 + abs(scores[0]) + abs(scores[1])):
+                raise UsageError(
+                    f"{type(task).__name__}: argmax(w, x, y) of example {number} from row {chunk.first_row} on gives less than y "
+                    f"itself ({excess:.3g} < 0); it must find the largest loss(y, ŷ) + ⟨w, Ψ(x, ŷ)⟩, and loss(y, y) must be 0"
+                )
+            sums.loss[0] += max(excess, 0.0)
+            sums.weight += 1.0
+            sums.b += delta
+            add_features(sums.a, 1.0, theirs)
+            add_features(sums.a, -1.0, ours)
+
+    def finish(self, sums: CutSums, rows: Rows, first_row: int) -> None:
+        """Nothing is left to do."""
+
+    merge = staticmethod(row_passes.merge)
+
+
+class StructuredOracle(DecomposableOracle):
+    """F(w) = ½‖w‖² + C Σ over examples of max_ŷ loss(y, ŷ) + ⟨w, Ψ(x, ŷ) − Ψ(x, y)⟩: for CPA, which keeps nothing of the rows."""
+
+    def __init__(self, runner: PassRunner, task: StructuredTask, *, C: float) -> None:
+        self._n_features = runner.feed.data.manifest.statistics.n_features
+        super().__init__(runner, task, None, dimension=task.size(self._n_features), C=C, bias=0.0)
+
+    def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
+        sums = self._read(StructuredPass(self._risk, self._n_features, np.zeros(self.dimension) if w is None else w))
+        self.total_weight = sums.weight
+        return self._cut(sums), float(sums.loss.sum())
+
+    def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
+        sums = self._read(StructuredPass(self._risk, self._n_features, w))
+        return self._cut(sums), float(sums.loss.sum())

@@ -1,0 +1,129 @@
+"""One-against-rest: a binary training for every class, all of them in the same passes over the data.
+
+Problem   min F_k(w) = ½‖w‖² + C Σ u_i max(0, 1 ∓ ⟨w, x_i⟩) for each of K classes, + for rows of class k.
+Given     the oracle, a bundle size, a stopping rule.
+Returns   the best point of each class, F_k there, and a lower bound on min F_k.
+Stops     a class, when its own gap is small enough; it leaves the passes then. Limits on passes and time hold for all.
+
+    the method's first pass, at w = 0
+    repeat for all classes that have not converged
+        one pass and a step of the method: bundle-dca (one_vs_rest_dca) or OCAS (one_vs_rest_ocas)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from streamcut.bundle.bundle import Bundle
+from streamcut.bundle.line_searches import minimise_along_lines
+from streamcut.compiled import vectors
+from streamcut.execution.runner import Interrupted
+from streamcut.models.certificate import StopReason, Witness
+from streamcut.models.checkpoint import StoredCheckpoint
+from streamcut.oracles.ovr import RestOracle
+from streamcut.solvers.ocas import MU
+from streamcut.solvers.progress import Progress, StoppingRule
+from streamcut.solvers.state import BundleState
+
+
+@dataclass(slots=True)
+class RestState:
+    """A BundleState for each class."""
+
+    classes: list[BundleState]
+
+    @classmethod
+    def at_zero(cls, oracle: RestOracle, max_cuts: int) -> RestState:
+        """Every w_b = 0, and no cuts yet; the first pass is over."""
+        c_bar, D = oracle.c_bar, oracle.features
+        return cls(
+            [
+                BundleState(Bundle(D, c_bar, max_cuts), np.zeros(D), c_bar, np.zeros(D), 0.0, Witness(np.zeros(D), 0.0))
+                for _ in oracle.active
+            ]
+        )
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(numbers, arrays) of a checkpoint; the arrays are views."""
+        parts = [state.saved() for state in self.classes]
+        arrays = {f"{k}.{name}": array for k, (_, own) in enumerate(parts) for name, array in own.items()}
+        return {"classes": [numbers for numbers, _ in parts]}, arrays
+
+    @classmethod
+    def restored(cls, checkpoint: StoredCheckpoint) -> RestState:
+        """The state that was saved, to the last bit."""
+        state = checkpoint.record["state"]
+        classes = []
+        for k, numbers in enumerate(state["solver"]["classes"]):
+            arrays = {name.removeprefix(f"{k}."): at for name, at in checkpoint.arrays.items() if name.startswith(f"{k}.")}
+            own = {**checkpoint.record, "state": {**state, "solver": numbers}}
+            classes.append(BundleState.restored(replace(checkpoint, record=own, arrays=arrays)))
+        return cls(classes)
+
+
+@dataclass(frozen=True, slots=True)
+class RestSolution:
+    """The last state of each class, and why each of them stopped."""
+
+    classes: list[BundleState]
+    reasons: list[StopReason]
+
+
+class Method(Protocol):
+    """The binary solver behind it; a module will do."""
+
+    def begin(self, oracle: Any, max_cuts: int, rule: StoppingRule) -> RestState:
+        """One pass, at w = 0, and its cuts in every bundle."""
+
+    def iterate(self, classes: list[BundleState], oracle: Any, mu: float, rule: StoppingRule) -> None:
+        """One pass, and a step for each of `classes`, the active ones of the oracle; μ is OCAS's."""
+
+
+def solve(oracle: RestOracle, progress: Progress, method: Method, *, max_cuts: int) -> RestSolution:
+    """Run all classes to the stopping rule of `progress`: one pass an iteration. Its history has the sums over all classes.
+
+    Raises Interrupted before there is a solution.
+    """
+    rule = progress.rule
+    progress.rule = replace(rule, tol=None, tol_relative=None)  # whether classes converged is asked here, of each
+    found = progress.resume(oracle)
+    s = method.begin(oracle, max_cuts, rule) if found is None else RestState.restored(found)
+    try:
+        while (reason := _note(s, oracle, progress)) is None:
+            at_work = [k for k, c in enumerate(s.classes) if not _converged(c, oracle, rule)]
+            if not at_work:
+                break
+            progress.keep(s, oracle)
+            oracle.active = np.array(at_work)
+            method.iterate([s.classes[k] for k in at_work], oracle, 1.0 if progress.still else MU, rule)
+    except Interrupted:
+        reason = StopReason.INTERRUPTED
+    reasons = [StopReason.CONVERGED if reason is None or _converged(c, oracle, rule) else reason for c in s.classes]
+    if reason is not None:
+        progress.save(s, oracle)
+    return RestSolution(s.classes, reasons)
+
+
+def step_along_lines(classes: list[BundleState], oracle: RestOracle) -> None:
+    """Each class goes to the best point of the line from w_b to the w that was scored last. The data is not read."""
+    A0, B0 = np.array([vectors.line(c.w_b, c.w) for c in classes]).T
+    k = minimise_along_lines(A0, B0, oracle.C, oracle)
+    losses = oracle.step_all(k)
+    for state, step, loss in zip(classes, k.tolist(), losses.tolist(), strict=True):
+        state.k = step
+        state.F_b = 0.5 * vectors.move(state.w_b, state.w, step) + oracle.C * loss
+
+
+def _converged(state: BundleState, oracle: RestOracle, rule: StoppingRule) -> bool:
+    limitless = replace(rule, target=None, max_passes=None, max_time=None)
+    return limitless.reason(state.F_b, state.bound, oracle.c_bar, 0, 0.0) is StopReason.CONVERGED
+
+
+def _note(s: RestState, oracle: RestOracle, progress: Progress) -> StopReason | None:
+    """Record an iteration of all classes; returns why to stop, or None."""
+    primal, bound = sum(c.F_b for c in s.classes), sum(c.bound for c in s.classes)
+    step = float(np.mean([c.k for c in s.classes]))
+    return progress.note(primal, bound, step, sum(len(c.bundle) for c in s.classes), oracle)

@@ -1,0 +1,26 @@
+"""OCAS with predicted cuts (streamcut.solvers.ocas) as the method of one-vs-rest: every line for all classes at work."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamcut.oracles.ovr import RestOracle
+from streamcut.solvers.ovr import RestState, step_along_lines
+from streamcut.solvers.progress import StoppingRule
+from streamcut.solvers.state import BundleState
+
+
+def begin(oracle: RestOracle, max_cuts: int, rule: StoppingRule) -> RestState:
+    cuts = oracle.start_all()
+    state = RestState.at_zero(oracle, max_cuts)
+    for own, cut in zip(state.classes, cuts, strict=True):
+        own.improve(cut, rule)
+    return state
+
+
+def iterate(classes: list[BundleState], oracle: RestOracle, mu: float, rule: StoppingRule) -> None:
+    k = np.array([c.k for c in classes])
+    cuts = oracle.score_and_cut_all([c.w for c in classes], k + mu * (1.0 - k))
+    step_along_lines(classes, oracle)
+    for own, cut in zip(classes, cuts, strict=True):
+        own.improve(cut, rule)

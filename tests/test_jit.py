@@ -1,0 +1,66 @@
+"""The cache of machine code: it knows all sources behind a kernel, and never loads what is damaged."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CODE = """
+import numpy as np
+from streamcut.compiled import linear, dual, shares
+from streamcut import jit
+assert any(path.endswith("shares.py") for path in jit._sources("streamcut.compiled.dual"))
+out = np.zeros(1)
+linear.scores(np.array([0, 1]), np.array([0], np.int32), None, np.array([2.0]), 0.0, out)
+assert out[0] == 2.0
+print(sum(linear.scores.stats.cache_hits.values()), sum(linear.scores.stats.cache_misses.values()))
+"""
+
+
+def _run(folder: Path, code: str = CODE) -> str:
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+    run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert run.stderr == ""
+    return run.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("cache")
+    assert _run(folder) == "0 1"
+    assert _run(folder) == "1 0"
+    return folder
+
+
+def _flip(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[: len(content) // 2],
+        lambda content: os.urandom(len(content)),
+        lambda content: _flip(content, 3),
+        lambda content: _flip(content, len(content) // 2),
+        lambda content: _flip(content, len(content) - 1),
+    ],
+    ids=["empty", "truncated", "garbage", "flip-head", "flip-middle", "flip-end"],
+)
+def test_a_damaged_cache_is_compiled_anew(filled, damage):
+    files = list(filled.rglob("linear.scores*.nbc"))
+    assert len(files) == 1
+    files[0].write_bytes(damage(files[0].read_bytes()))
+    assert _run(filled) == "0 1"
+    assert _run(filled) == "1 0"
+
+
+def test_another_source_of_a_helper_is_seen(filled):
+    edited = CODE.replace("out = ", "jit._stamp = lambda name: 'edited'\nout = ")
+    assert _run(filled, edited) == "0 1"
+    assert _run(filled) == "0 1"  # and the file now fits the sources as they are, again
