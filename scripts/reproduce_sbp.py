@@ -19,10 +19,11 @@ import json
 import os
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy comes
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # peers, too: LIBSVM spins on OpenMP threads
 
 from reproduce_sbp_curves import curves, curves_in_words, plot
 from reproduce_sbp_tables import (
+    LIBSVM_SETS,
     against_libsvm,
     against_libsvm_in_words,
     batches,
@@ -30,6 +31,7 @@ from reproduce_sbp_tables import (
     with_bias,
     with_bias_in_words,
 )
+from reproduce_sbp_tools import TABLE_2
 
 PARTS = {
     "curves": (curves, curves_in_words),
@@ -53,6 +55,8 @@ def main() -> None:
     parser.add_argument("--plot", action="store_true")
     parser.add_argument("--quick", action="store_true", help="3,000 rows, 3 runs, 5 epochs")
     options = parser.parse_args()
+    if unknown := [name for name in options.data or () if name not in TABLE_2 and name not in LIBSVM_SETS]:
+        parser.error(f"no experiment on {', '.join(unknown)}; there are some on {', '.join({**TABLE_2, **LIBSVM_SETS})}")
     if options.quick:
         options.rows, options.test_rows, options.runs, options.epochs = options.rows or 3000, options.test_rows or 2000, 3, 5.0
     options.out.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@ MOST_ROWS = {"ijcnn1": 20_000, "mnist": 10_000}  # in the comparison with LIBSVM
 
 def batches(options) -> Iterator[tuple[str, dict]]:
     """Batches of rows on a store that is read again in every pass."""
-    for name in options.data or TABLE_2:
+    for name in [name for name in TABLE_2 if options.data is None or name in options.data]:
         problem = Problem(name, options.rows, options.test_rows)
         variance, C, _ = TABLE_2[name][0]
         kernel = gaussian(variance)
@@ -97,7 +97,7 @@ def libsvm(problem: Problem, kernel: Kernel, C: float, cache: int) -> dict:
 
 def with_bias(options) -> Iterator[tuple[str, dict]]:
     """SBP and SMO against LIBSVM, with a bias."""
-    for name in [name for name in options.data or TABLE_2 if TABLE_2[name][1] is not None]:
+    for name in [name for name in TABLE_2 if TABLE_2[name][1] is not None and (options.data is None or name in options.data)]:
         problem = Problem(name, options.rows, options.test_rows)
         variance, C, nu = TABLE_2[name][1]
         kernel = gaussian(variance)

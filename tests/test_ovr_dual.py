@@ -7,12 +7,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import rest_dual as slow
+from reference import ovr_dual as slow
 from reference import svm
 from sklearn.datasets import load_svmlight_file
 
-from streamcut.compiled import cached_rows, ovr_cache
-from streamcut.compiled import ovr_dual as rest_dual
+from streamcut.compiled import cached_rows, ovr_cache, ovr_dual
 from streamcut.compiled.linear import exact_rounder
 from streamcut.compiled.shares import ONE
 from streamcut.config import TrainOptions
@@ -52,7 +51,7 @@ class Rows:
         cuts, sums, W_run, keys, g = np.zeros((D, 2 * A)), np.zeros(2 * A), W.copy(), np.empty(self.n), len(order)
         used = np.flatnonzero(mixture.any(axis=1))
         parts = mixture[used] / np.float64(ONE) ** 2
-        bad = rest_dual.ascend(
+        bad = ovr_dual.ascend(
             *self.csr, self.target, active, self.given, self.z_b, kappa, used, parts, self.C, self.bias, *slots, last,
             *self.grids, visits, order, np.array(places), 0, W, W_run, cuts, self.z, self.codes, keys, sums,
             np.empty((g, A)), np.empty(g, np.int64), np.empty(g, np.int64), np.empty(K), np.empty(A),
@@ -111,8 +110,8 @@ def test_going_on_from_the_last_sums_gives_the_bits_of_starting_from_nothing(see
         rows.codes[:] = codes
         cuts, sums, W_run, _ = rows.ascend(active, W, mixture, slots, last, np.full(2, 0.5), order)
         columns = np.where(last >= 0, np.array([active, K + active]), -1).ravel()
-        rest_dual.add_columns(first[0], columns, cuts)
-        rest_dual.add_columns(first[1][None], columns, sums[None])
+        ovr_dual.add_columns(first[0], columns, cuts)
+        ovr_dual.add_columns(first[1][None], columns, sums[None])
         found.append((cuts, sums, W_run))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -179,7 +178,7 @@ def test_merged_shares_follow_merges_one_after_the_other():
     codes = np.random.default_rng(0).integers(0, ONE + 1, (50, T, K)).astype(np.uint16)
     f = (codes / ONE) ** 2
     merges = [(1, 0, 2, 0.3), (1, 0, 3, 0.5), (3, 4, 1, 0.0)]
-    rest_dual.merge_shares(codes, *(np.array(x) for x in zip(*merges, strict=True)))
+    ovr_dual.merge_shares(codes, *(np.array(x) for x in zip(*merges, strict=True)))
     for k, into, gone, weight in merges:
         f[:, into, k] = (1 - weight) * f[:, into, k] + weight * f[:, gone, k]
     np.testing.assert_allclose((codes / ONE) ** 2, f, atol=4e-5)
