@@ -23,7 +23,6 @@ from typing import Any
 
 import numba
 from numba.core.caching import IndexDataCacheFile
-from numba.core.dispatcher import Dispatcher
 
 _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
 
@@ -81,7 +80,7 @@ def _compiled(**options: Any) -> Callable[[Callable], Any]:
     """A decorator: numba.njit with our cache."""
 
     def decorate(function: Callable) -> Any:
-        kernel: Dispatcher = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
+        kernel: Any = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
         files = getattr(kernel._cache, "_cache_file", None)
         if files is not None:  # None where the disk has no place to write to
             kernel._cache._cache_file = _CheckedFiles(files._cache_path, files._index_name[:-4], function.__module__)
