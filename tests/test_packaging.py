@@ -18,7 +18,8 @@ OUR_FOLDERS = ("streamcut", "io", "tests", "scripts", ".ci")
 
 def _our_files() -> list[Path]:
     inside = [path for folder in OUR_FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
-    return [path for path in [*ROOT.glob("*.*"), *inside] if path.is_file() and "__pycache__" not in path.parts]
+    skipped = {"__pycache__", ".git"}  # .git is a file in a linked work tree
+    return [path for path in [*ROOT.glob("*.*"), *inside] if path.is_file() and not skipped & set(path.parts)]
 
 
 def test_packages_are_listed():
