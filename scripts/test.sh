@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that has to hold: lint, types, the test suite, and the wheel in an environment of its own.
-# Needs Python ≥ 3.11 and a package index, nothing else. Arguments go to pytest: scripts/test.sh -k manifest
+# Needs Python ≥ 3.11 and a package index, nothing else; takes all cores. Arguments go to pytest: scripts/test.sh -k manifest
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/venv.sh
@@ -27,4 +27,4 @@ make_venv .venv-wheel dist/*.whl
 bash scripts/smoke.sh .venv-wheel/bin
 
 step pytest
-"$bin/pytest" "$@"
+"$bin/pytest" --numprocesses auto --dist worksteal "$@"
