@@ -113,6 +113,50 @@ def test_without_a_budget_the_dual_reaches_its_optimum(kernel):
     np.testing.assert_allclose(kernel.matrix(X, vectors) @ coefficients, kernel.matrix(X, X) @ (alpha * y), atol=1e-8)
 
 
+@pytest.mark.parametrize("damping", [NEVER, (5000, 10000)])
+def test_without_a_budget_a_row_that_comes_back_keeps_its_slot(damping):
+    # rows like a9a's, each with a value 1 in 14 of 123 columns: the α of many goes back to 0 and up again
+    generator = np.random.default_rng(11)
+    columns = np.sort(generator.integers(0, 9, (500, 14)) ** 2 // 8 + 9 * np.arange(14), axis=1)
+    X = sp.csr_array((np.ones(columns.size), columns.ravel(), 14 * np.arange(501)), shape=(500, 126))
+    y = np.where(X @ generator.normal(size=126) + 2.0 * generator.normal(size=500) > 1.0, 1.0, -1.0)
+    kernel = Kernel("rbf", gamma=1 / 128)
+    rows = SparseRows(X.indptr.astype(np.int64), X.indices, X.data, y, np.full(500, 32.0), 0)
+    model, parameters, mode = _slots(500, 126, None, "none", kernel)
+    alpha, order = np.zeros(500), np.concatenate([generator.permutation(500) for _ in range(20)])
+    passes.ascend(order, rows, alpha, damping, parameters, mode, model)
+    slow, returned = _slow_sca(kernel.matrix(X, X), y, 32.0, order, damping)
+    assert returned > 100
+    np.testing.assert_allclose(alpha, slow, atol=1e-9)
+    used = model.counts[passes.USED]
+    assert used == len(np.unique(model.source[:used])) <= 500
+    expected = np.zeros(500)
+    expected[model.source[:used]] = model.beta[:used]
+    np.testing.assert_allclose(expected, slow * y, atol=1e-9)
+
+
+def _slow_sca(K, y, C, order, damping):
+    """(α, how many steps began at an α that had come back to 0): coordinate ascent with all kernel values at hand."""
+    alpha, met, returned = np.zeros(len(y)), np.zeros(len(y), bool), 0
+    for step, i in enumerate(order.tolist(), 1):
+        target = np.clip(alpha[i] + (1.0 - y[i] * (K[i] @ (alpha * y))) / K[i, i], 0.0, C)
+        if step > damping[0]:
+            target = alpha[i] + (damping[1] - step + 1) / (damping[1] - damping[0]) * (target - alpha[i])
+        returned += bool(met[i] and alpha[i] == 0.0 and target > 0.0)
+        met[i] |= target > 0.0
+        alpha[i] = target
+    return alpha, returned
+
+
+def test_a_model_without_a_budget_is_trained_for_many_epochs(load):
+    X, y = load("a9a")
+    options = {"kernel": "rbf", "gamma": 0.0078125, "C": 32.0, "maintenance": "none", "solver": "bsca", "epochs": 60.0}
+    model = streamcut.train(MemoryDataset(X[:500], y[:500]), **options)
+    assert model.n_support <= 500
+    assert model.facts["dual"] <= model.facts["primal_met"]
+    assert model.facts["dual"] > 0.9 * model.facts["primal_met"]
+
+
 def test_bits_depend_on_nothing_but_data_options_and_seed():
     X, y, _, _ = _rows(n=300, seed=8)
     options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 1.5, "C": 2.0}

@@ -2,6 +2,10 @@
 
 The kernels of streamcut.solvers.bsca and streamcut.solvers.bsgd. The model is Σ_j β_j φ(x̃_j) over slots j < counts[USED], one of
 which may be empty (counts[HOLE], β = 0).
+
+Slots never run out: a row is looked up by `source` before it gets one, so it has one at most, and without a budget there is one
+for every row and every vector at the start (streamcut.solvers.budget.Problem.slots); with one, maintenance leaves a hole behind
+as soon as the last slot is taken.
 """
 
 from typing import NamedTuple
@@ -74,11 +78,13 @@ def _slot_of(row, source, used):
 
 @fused_inlined
 def _add(i, change, squared, rows, parameters, m):
-    """A new slot for row i with coefficient `change`; m.k holds its kernel values. Returns the slot."""
+    """A new slot for row i, which has none, with coefficient `change`; m.k holds its kernel values. Returns the slot."""
     counts = m.counts
     slot = counts[HOLE]
     if slot < 0:
         slot = counts[USED]
+        if slot == len(m.beta):
+            raise IndexError("no slot is left")  # only a forged checkpoint leads here
         counts[USED] += 1
     counts[HOLE] = -1
     counts[ADDED] += 1
@@ -217,7 +223,7 @@ def ascend(order, rows, alpha, damping, parameters, mode, m):
         change = target - alpha[i]
         if change == 0.0:
             continue
-        slot = _slot_of(rows.first + i, m.source, counts[USED]) if alpha[i] > 0.0 else -1
+        slot = _slot_of(rows.first + i, m.source, counts[USED])  # it may have one although α is 0: a row that comes back
         alpha[i] = target
         sums[ALPHA] += change
         counts[UPDATES] += 1

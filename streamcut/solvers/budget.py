@@ -18,6 +18,7 @@ from streamcut.chunk import Chunk
 from streamcut.compiled import budget as passes
 from streamcut.compiled.budget import Slots, SparseRows
 from streamcut.compiled.merging import merging_tables
+from streamcut.errors import CorruptError
 from streamcut.execution.epochs import Epochs
 from streamcut.execution.runner import RowKeeper, Rows
 from streamcut.kernels.kernel import Kernel
@@ -215,12 +216,15 @@ class BudgetState:
         return {"seconds": self.seconds}, arrays
 
     def restore(self, found: StoredCheckpoint) -> None:
-        """Become the state that was saved, to the last bit."""
+        """Become the state that was saved, to the last bit. Raises CorruptError for slots that the models don't have."""
         self.seconds = found.record["state"]["solver"]["seconds"]
         for number, m in enumerate(self.models):
             for name in (*_KEPT, "R", "V"):
                 if f"{number}.{name}" in found.arrays:
                     found.read_into(f"{number}.{name}", getattr(m, name))
+            used, hole = int(m.counts[passes.USED]), int(m.counts[passes.HOLE])
+            if not (0 <= used <= len(m.beta) and -1 <= hole < used):
+                raise CorruptError("the checkpoint counts vectors that its model has no place for; start again without --resume")
             if len(m.R):
                 m.V[:, : len(m.R)] = m.R.T
 
