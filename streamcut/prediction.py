@@ -146,9 +146,11 @@ def _is_text(path: str | os.PathLike) -> bool:
 
 def _text_chunks(path: str | os.PathLike, index_base: int) -> Iterator[Chunk]:
     from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
+    from streamcut.io.unchanged import FileStates
 
+    states = FileStates([path])
     options = SvmlightOptions(index_base=index_base, dtype="float64")  # the numbers as they are written
-    for chunk, _ in SvmlightSource([os.fspath(path)], options).blocks():
+    for chunk, _ in states.watch(SvmlightSource([os.fspath(path)], options).blocks()):
         yield chunk
 
 

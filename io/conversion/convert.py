@@ -24,13 +24,14 @@ from streamcut.io.conversion.work import Work
 from streamcut.io.manifest import Statistics, StatisticsBuilder
 from streamcut.io.opening import open_dataset
 from streamcut.io.sources.choice import open_readers, open_source, source_bytes
-from streamcut.io.sources.row_source import find_files, tree_bytes
+from streamcut.io.sources.row_source import describe, find_files, tree_bytes
 from streamcut.io.stores.journal import read_journal
 from streamcut.io.stores.narrow import smallest
 from streamcut.io.stores.spec import JOURNAL, PARTIAL
 from streamcut.io.stores.structure import first_problem
 from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
+from streamcut.io.unchanged import ChangedInputError, FileStates
 from streamcut.machine import resident_bytes
 
 _USUAL = {"files", "rows", "lines"}  # counters that say nothing unusual
@@ -86,6 +87,8 @@ def convert(
     if settings.resume and "-" in paths:
         raise UsageError("--resume: standard input cannot be read again; save it to a file, or start over with --force")
     _refuse_overlap(outputs, [*names, *paths])
+    side_files = settings.side_files(kind)
+    states = FileStates([] if kind == "streamcut" else [*paths, *side_files])  # stores have checksums
     readers = open_readers(kind, paths, settings)
     rehearse(settings.dtype, settings.backend)
     plan = make_plan(
@@ -100,19 +103,21 @@ def convert(
     )
     rejects = RejectsFile(outputs[0])
     source = open_source(kind, paths, readers, settings, plan, rejects.add)
-    record = {**_lasting_options(settings, plan, kind), "inputs": [list(found) for found in source.identity["inputs"]]}
+    described = [*source.identity["inputs"], *(describe(path) for path in side_files)]
+    record = {**_lasting_options(settings, plan, kind), "inputs": [list(found) for found in described]}
     n_features = 1 << settings.hash_bits if settings.hash_bits else getattr(source, "n_features", settings.n_features)
     with ExitStack() as stack:
         targets = []
         for path in outputs:
             targets.append(Target(path, record, plan, n_features, settings))
             stack.callback(targets[-1].close)
-        work = Work(source, targets, settings, plan, record, rejects, Reporter(progress, source, began))
+        work = Work(source, states, targets, settings, plan, record, rejects, Reporter(progress, source, began))
         stack.callback(rejects.close)
         try:
             work.run()
-        except (BadInputError, MemoryBudgetError):
-            abandoned = [target.abandon() for target in targets]
+        except (BadInputError, MemoryBudgetError) as error:
+            useless = isinstance(error, ChangedInputError)  # a mixture of old and new rows
+            abandoned = [target.abandon(rows_too=useless) for target in targets]
             if all(abandoned):
                 rejects.discard()
             raise

@@ -106,6 +106,10 @@ class ConvertOptions:
     def sorting(self) -> bool:
         return self.shuffle is not None or self.group_by_qid
 
+    def side_files(self, kind: str) -> list[str]:
+        """Files with labels, query ids and weights beside inputs of format `kind`, which cannot hold them."""
+        return [path for path in (self.labels, self.qid, self.weights) if path is not None] if kind in _FILES else []
+
     def require_meaning(self, kind: str) -> None:
         """Raise UsageError for an option that inputs of format `kind` cannot have, or that they need and is missing."""
         defaults = {field.name: field.default for field in fields(self)}

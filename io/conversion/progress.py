@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from streamcut.errors import NotFoundError
 from streamcut.io.sources.row_source import RowSource
 from streamcut.io.text.decompress import open_bytes
 from streamcut.io.text.inputs import Input
@@ -64,7 +65,10 @@ class Reporter:
     def _is_plain(self, file: int) -> bool:
         """Whether offsets in this file of text are offsets on the disk."""
         if file not in self._plain:
-            stream, compression = open_bytes(Input(self._names[file]).open(), self._names[file])
+            try:
+                stream, compression = open_bytes(Input(self._names[file]).open(), self._names[file])
+            except NotFoundError:  # it is gone, which those who read it will say
+                return False
             stream.close()
             self._plain[file] = compression is None
         return self._plain[file]

@@ -70,11 +70,13 @@ class Target:
         self._stack.close()
         self._writer = None
 
-    def abandon(self) -> bool:
-        """Remove NAME.partial when it holds nothing that would be worth resuming, and say whether that is so."""
-        if self.complete or len(read_journal(self._partial / JOURNAL)) > 1:  # the first line names the options
+    def abandon(self, rows_too: bool = False) -> bool:
+        """Remove NAME.partial when it holds no rows that would be worth resuming (`rows_too`: even then), and say whether."""
+        if self.complete or (not rows_too and len(read_journal(self._partial / JOURNAL)) > 1):  # the first line names the options
             return False
-        shutil.rmtree(self._partial, ignore_errors=True)
+        self.close()  # nobody writes into it any more
+        with locked(self._partial / LOCK, self.path):
+            shutil.rmtree(self._partial)
         return True
 
     def _remove_leftovers(self) -> None:

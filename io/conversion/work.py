@@ -29,6 +29,7 @@ from streamcut.io.conversion.split import Splitter
 from streamcut.io.conversion.target import Target
 from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.spec import PARTIAL
+from streamcut.io.unchanged import FileStates
 
 
 class Work:
@@ -37,6 +38,7 @@ class Work:
     def __init__(
         self,
         source: RowSource,
+        states: FileStates,
         targets: list[Target],
         settings: ConvertOptions,
         plan: ConvertPlan,
@@ -44,7 +46,7 @@ class Work:
         rejects: RejectsFile,
         report: Reporter,
     ) -> None:
-        self.source, self.targets, self.settings, self.plan = source, targets, settings, plan
+        self.source, self.states, self.targets, self.settings, self.plan = source, states, targets, settings, plan
         self.record, self.rejects, self.report = record, rejects, report
         self.splitter = Splitter(settings.split, settings.split_seed)
         self.read = 0
@@ -118,11 +120,14 @@ class Work:
         return random_keys(self.settings.shuffle or 0, numbers)
 
     def _blocks(self, start: dict | None) -> Iterator[tuple[Chunk, dict]]:
-        """Blocks of the source from `start` on, with the file of refused lines kept in step."""
+        """Blocks of the source from `start` on, with the file of refused lines kept in step.
+
+        Raises ChangedInputError before anything that was made of them gets a final name.
+        """
         if self.settings.on_error == "skip":
             done = (0, 0) if start is None else (start["source"]["counters"]["skipped_lines"], start["rejects"])
             self.rejects.begin(*done)
-        for chunk, place in self.source.blocks(None if start is None else start["source"]):
+        for chunk, place in self.states.watch(self.source.blocks(None if start is None else start["source"])):
             yield chunk, place
             self.read += chunk.n_rows
             self.report.reading(self.read, place)

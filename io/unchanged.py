@@ -1,0 +1,89 @@
+"""Input files that change while they are read: what was read of them is neither the old content nor the new."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+from streamcut.errors import BadInputError
+from streamcut.io.text.inputs import STDIN
+from streamcut.units import format_bytes
+
+T = TypeVar("T")
+
+
+class ChangedInputError(BadInputError):
+    """An input is not what it was when reading began: nothing that was made of it can be used."""
+
+
+class _State(NamedTuple):
+    size: int
+    mtime_ns: int
+    inode: int
+    device: int
+
+
+class FileStates:
+    """The size, time of change and identity that the files `paths`, and all files below directories among them, have now.
+
+    Pipes, devices and URLs are left out: they are read once, and nobody can say what they were.
+    """
+
+    def __init__(self, paths: Iterable[str | os.PathLike]) -> None:
+        self._paths = [name for path in paths if "://" not in (name := os.fspath(path))]
+        self._before = self._now()
+
+    def _now(self) -> dict[str, _State | None]:
+        return {name: _state(name) for path in self._paths for name in _files(path)}
+
+    def expect(self) -> None:
+        """Raise ChangedInputError, naming the file and the change, unless all files still are as they were."""
+        now = self._now()
+        for name in sorted({*self._before, *now}):
+            what = _difference(self._before.get(name), now.get(name))
+            if what is not None:
+                raise ChangedInputError(f"{name}: {what} while it was read; convert it again when nothing writes to it any more")
+
+    def watch(self, blocks: Iterator[T]) -> Iterator[T]:
+        """`blocks`, which are read from these files, and `expect` at their end, or before the error that breaks them off."""
+        try:
+            yield from blocks
+        except Exception:
+            self.expect()  # a file cut short looks like a malformed one
+            raise
+        self.expect()
+
+
+def _files(path: str) -> Iterator[str]:
+    if os.path.isdir(path):
+        for folder, _, names in os.walk(path):
+            yield from (os.path.join(folder, name) for name in names)
+    else:
+        yield path
+
+
+def _state(path: str) -> _State | None:
+    """None: it does not exist, or is no regular file."""
+    try:
+        found = os.fstat(sys.stdin.fileno()) if path == STDIN else os.stat(path)
+    except (OSError, ValueError, AttributeError):  # standard input may be closed, or no file at all
+        return None
+    return _State(found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev) if stat.S_ISREG(found.st_mode) else None
+
+
+def _difference(before: _State | None, now: _State | None) -> str | None:
+    if before == now:
+        return None
+    if now is None:
+        return "was removed"
+    if before is None:
+        return "was added"
+    if (before.inode, before.device) != (now.inode, now.device):
+        return "was replaced by another file"
+    if before.size != now.size:
+        verb = "grew" if now.size > before.size else "shrank"
+        return f"{verb} from {format_bytes(before.size)} to {format_bytes(now.size)}"
+    return "was written to"
