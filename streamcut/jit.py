@@ -5,8 +5,13 @@ layer) and never `fastmath` (bounds are summed in IEEE arithmetic); where no bou
 one rounding, as processors do it at half the cost.
 
 Machine code is cached on disk. Numba's own cache looks at the source file of a kernel only; here the key also covers every file
-that the kernel takes helpers from, so that files may share helpers. A damaged cache is never loaded: what is read is held against
-a checksum first, and compiled anew if it does not fit.
+that the kernel takes helpers from, so that files may share helpers, and whether indices are checked (NUMBA_BOUNDSCHECK), which no
+build for production does. A damaged cache is never loaded: what is read is held against a checksum first, and compiled anew if it
+does not fit.
+
+Kernels check no index, so each proves that its indices are inside: by the shapes that it states for its arguments, and by what is
+checked before rows reach it. Stores check entries, labels and lengths (streamcut.io.stores.structure), so every feature is below
+`n_features`, and every label one of the statistics. scripts/test_bounds_checked.sh runs the tests with every index checked.
 """
 
 from __future__ import annotations
@@ -48,7 +53,8 @@ class _CheckedFiles(IndexDataCacheFile):
             file.write(self._sum(content) + content)
 
     def _file(self, key: Any) -> str:
-        name = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
+        checked = bool(numba.config.BOUNDSCHECK)  # type: ignore[attr-defined]  # which Numba makes when it is imported
+        name = hashlib.sha256(repr((key, checked)).encode()).hexdigest()[:20]
         return self._data_path(f"{self._index_name.removesuffix('.nbi')}.{name}.nbc")
 
     def _sum(self, content: bytes) -> bytes:

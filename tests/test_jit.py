@@ -21,8 +21,8 @@ print(sum(linear.scores.stats.cache_hits.values()), sum(linear.scores.stats.cach
 """
 
 
-def _run(folder: Path, code: str = CODE) -> str:
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+def _run(folder: Path, code: str = CODE, checked: bool = False) -> str:
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "NUMBA_BOUNDSCHECK": str(int(checked))}
     run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert run.stderr == ""
     return run.stdout.strip()
@@ -64,3 +64,16 @@ def test_another_source_of_a_helper_is_seen(filled):
     edited = CODE.replace("out = ", "jit._stamp = lambda name: 'edited'\nout = ")
     assert _run(filled, edited) == "0 1"
     assert _run(filled) == "0 1"  # and the file now fits the sources as they are, again
+
+
+def test_builds_that_check_indices_are_kept_apart(tmp_path):
+    beyond = """
+try:
+    linear.scores(np.array([0, 1]), np.array([7], np.int32), None, np.zeros(7), 0.0, out)
+except IndexError:
+    print("refused")
+"""
+    assert _run(tmp_path) == "0 1"
+    assert _run(tmp_path, CODE + beyond, checked=True) == "0 1\nrefused"
+    assert _run(tmp_path) == "1 0"
+    assert _run(tmp_path, checked=True) == "1 0"
