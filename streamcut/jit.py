@@ -7,7 +7,7 @@ one rounding, as processors do it at half the cost.
 Machine code is cached on disk. Numba's own cache looks at the source file of a kernel only; here the key also covers every file
 that the kernel takes helpers from, so that files may share helpers, and whether indices are checked (NUMBA_BOUNDSCHECK), which no
 build for production does. A damaged cache is never loaded: what is read is held against a checksum first, and compiled anew if it
-does not fit.
+does not fit. What the cache does not have, a child compiles (streamcut.compiling).
 
 Kernels check no index, so each proves that its indices are inside: by the shapes that it states for its arguments, and by what is
 checked before rows reach it. Stores check entries, labels and lengths (streamcut.io.stores.structure), so every feature is below
@@ -16,11 +16,13 @@ checked before rows reach it. Stores check entries, labels and lengths (streamcu
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import pickle
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -29,7 +31,10 @@ from typing import Any
 import numba
 from numba.core.caching import IndexDataCacheFile
 
+from streamcut.compiling import compiler, unsaved
+
 _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
+_settings: Any = numba.config  # it makes its attributes when it is imported
 
 
 class _CheckedFiles(IndexDataCacheFile):
@@ -39,7 +44,22 @@ class _CheckedFiles(IndexDataCacheFile):
     written is as if there were no cache. There is no index, so processes that compile at the same time don't meet.
     """
 
+    def __init__(self, cache_path: str, filename_base: str, function: Callable) -> None:
+        super().__init__(cache_path, filename_base, function.__module__)
+        self._function = function
+
     def load(self, key: Any) -> Any:
+        found = self._read(key)
+        if found is None and (name := self._name()):
+            return compiler.compile(self._source_stamp, name, key[0], _settings.CACHE_DIR, lambda: self._read(key))
+        return found
+
+    def _name(self) -> str | None:
+        """That of the kernel in its module, where another process finds it; None when it has none."""
+        names = vars(sys.modules[self._source_stamp]).items()
+        return next((name for name, value in names if getattr(value, "py_func", None) is self._function), None)
+
+    def _read(self, key: Any) -> Any:
         try:
             stored = Path(self._file(key)).read_bytes()
         except OSError:
@@ -49,11 +69,15 @@ class _CheckedFiles(IndexDataCacheFile):
 
     def save(self, key: Any, data: Any) -> None:
         content = self._dump(data)
-        with suppress(OSError), self._open_for_write(self._file(key)) as file:
-            file.write(self._sum(content) + content)
+        try:
+            Path(self._cache_path).mkdir(parents=True, exist_ok=True)
+            with self._open_for_write(self._file(key)) as file:
+                file.write(self._sum(content) + content)
+        except OSError as error:
+            unsaved.append(f"{self._cache_path} cannot be written ({error.strerror}); NUMBA_CACHE_DIR names another folder")
 
     def _file(self, key: Any) -> str:
-        checked = bool(numba.config.BOUNDSCHECK)  # type: ignore[attr-defined]  # which Numba makes when it is imported
+        checked = bool(_settings.BOUNDSCHECK)
         name = hashlib.sha256(repr((key, checked)).encode()).hexdigest()[:20]
         return self._data_path(f"{self._index_name.removesuffix('.nbi')}.{name}.nbc")
 
@@ -82,14 +106,28 @@ def _stamp(name: str) -> str:
     return digest.hexdigest()
 
 
+def _with_cache(options: dict[str, Any], function: Callable) -> Any:
+    """numba.njit with its own cache, in a temporary folder when there is nowhere to keep one."""
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no place that Numba knows can be written
+        if compiler.temporary:
+            raise
+    _settings.CACHE_DIR = tempfile.mkdtemp(prefix="streamcut-kernels-")
+    atexit.register(shutil.rmtree, _settings.CACHE_DIR, ignore_errors=True)
+    compiler.temporary = True
+    return numba.njit(cache=True, **options)(function)
+
+
 def _compiled(**options: Any) -> Callable[[Callable], Any]:
     """A decorator: numba.njit with our cache."""
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}  # no kernel is another's argument
 
     def decorate(function: Callable) -> Any:
-        kernel: Any = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
-        files = getattr(kernel._cache, "_cache_file", None)
-        if files is not None:  # None where the disk has no place to write to
-            kernel._cache._cache_file = _CheckedFiles(files._cache_path, files._index_name[:-4], function.__module__)
+        kernel = _with_cache(options, function)
+        files = kernel._cache._cache_file
+        kernel._cache._cache_file = _CheckedFiles(files._cache_path, files._index_name.removesuffix(".nbi"), function)
+        kernel._cache._impl.locator.ensure_cache_path = lambda: None  # `save` does, and may fail
         return kernel
 
     return decorate

@@ -10,6 +10,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from streamcut.compiling import compiler
 from streamcut.config import BUDGETED, EXACT_KERNEL, SAMPLED, CheckpointOptions, TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
@@ -201,6 +202,7 @@ class Session:
         chosen, job, manifest = self.options, self.job, self.dataset.manifest
         self._peak_before = resident_bytes("VmHWM")  # not ours to answer for
         job.warm_up(manifest)
+        compiler.close()
         needs = job.needs(manifest)
         more = (*needs.more, *self._more)
         if isinstance(self.dataset, NystroemDataset):

@@ -26,7 +26,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"reports"},
     {"cli", "estimators"},
 ]
-FOUNDATION = {"", "chunk", "config", "errors", "files", "jit", "machine", "units"}  # "" is streamcut itself
+FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "jit", "machine", "units"}  # "" is streamcut itself
 WIRING = {"structured", "training", "prediction", "evaluation", "verification", "flags", "selection", "tuning", "calibration"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "math", "numba", "numpy", "streamcut.jit", "typing"}

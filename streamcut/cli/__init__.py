@@ -13,6 +13,7 @@ import click
 
 from streamcut import __version__
 from streamcut.cli import signals
+from streamcut.compiling import NOTICE, compiler
 from streamcut.errors import ExitCode, StreamcutError
 from streamcut.files import UNREACHABLE, disk_full
 
@@ -78,6 +79,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of ExitCode."""
     signals.install()
+    compiler.announce = lambda: click.echo(NOTICE, err=True)
     sys.exit(_run(arguments))
 
 

@@ -7,6 +7,8 @@ import re
 
 import click
 
+from streamcut.compiling import compiler
+
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([smhd])")
 
@@ -42,8 +44,19 @@ class Numbers(click.ParamType):
             self.fail(f"{value!r} is not a number, or several with commas between them", param, ctx)
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of text.")
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print nothing for people; errors still go to stderr.")
+
+def _silence(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+    if value:
+        compiler.announce = lambda: None
+    return value
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text."
+)
+quiet_option = click.option(
+    "--quiet", "-q", is_flag=True, callback=_silence, help="Print nothing for people; errors still go to stderr."
+)
 force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 ignore_extra_option = click.option(
     "--ignore-extra-features", is_flag=True, help="Leave out features that the model does not have, instead of refusing the data."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamcut.cli.eta import Eta
 from streamcut.cli.output import note, print_json
+from streamcut.compiling import NOTICE, compiler
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -42,6 +43,7 @@ class Progress:
 
             self._status = Console(stderr=True, highlight=False).status("reading")
             self._status.start()
+            compiler.announce = lambda: self._status.update(NOTICE)
         return self
 
     def __exit__(self, *problem: object) -> None:

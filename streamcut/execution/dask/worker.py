@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import streamcut
+from streamcut.compiling import compiler
 from streamcut.errors import CorruptError, NotFoundError, UsageError
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.dask.cache_slots import Slot, Slots
@@ -93,6 +94,7 @@ def prepare(store: Store, probe: str, version: str, warm_up: Callable[[Manifest]
         raise UsageError(f"--scratch: a worker on {os.uname().nodename} does not see {Path(probe).parent}; give a shared folder")
     _slots.clear()
     warm_up(_feed(store, frozenset()).data.manifest)
+    compiler.close()
     return WorkerMemory(resident_bytes(), machine_memory()[1], os.uname().nodename)
 
 
