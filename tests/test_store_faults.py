@@ -11,13 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from contracts.store import make_rows
+from forging import forge
 
 from streamcut import files as durable
 from streamcut.errors import CorruptError
-from streamcut.io.manifest import ShardInfo
 from streamcut.io.opening import open_dataset
-from streamcut.io.stores import codec
-from streamcut.io.stores.manifest_file import fingerprint, manifest_bytes, read_manifest
 from streamcut.io.stores.verify import verify_store
 from streamcut.io.stores.writer import StoreWriter
 
@@ -136,24 +134,6 @@ def test_files_that_do_not_belong_are_reported_and_harm_nothing(store):
     assert report.unexpected == ("notes.txt",)
 
 
-def forge(store: Path, shard: int, arrays: dict[str, np.ndarray]) -> None:
-    """Replace arrays of a native store's shard with checksums, manifest and fingerprint to match."""
-    manifest = read_manifest(store / "manifest.json")
-    info = manifest.shards[shard]
-    forged = dict(info.arrays)
-    for name, array in arrays.items():
-        payload = codec.encode(array)
-        crc = codec.crc32c(payload)
-        (store / f"shards/{shard:06d}/{name}/c.0").write_bytes(payload + codec.trailer(crc))
-        forged[name] = replace(
-            forged[name], content_crc32c=codec.crc32c(array), stored_bytes=len(payload), stored_crc32c=crc, dtype=array.dtype.name
-        )
-    shards = list(manifest.shards)
-    shards[shard] = ShardInfo(info.rows, info.nnz, info.ones, forged, info.files)
-    manifest = replace(manifest, shards=tuple(shards), fingerprint=fingerprint(manifest.statistics.n_features, shards))
-    (store / "manifest.json").write_bytes(manifest_bytes(manifest))
-
-
 @pytest.mark.parametrize("pristine", ["zarr"], indirect=True)
 def test_sound_checksums_over_wrong_content_do_not_help(pristine, tmp_path):
     chunk = open_dataset(pristine).read(1)
@@ -164,8 +144,9 @@ def test_sound_checksums_over_wrong_content_do_not_help(pristine, tmp_path):
     nan[0] = np.nan
     bad_y = chunk.y.copy()
     bad_y[0] = np.inf
+    other_y = np.append(chunk.y[:-1], 7.5)
     forgeries = {"beyond": ("indices", beyond), "repeated": ("indices", repeated), "falling": ("indptr", falling)}
-    for name, (array, values) in {**forgeries, "nan": ("data", nan), "inf": ("y", bad_y)}.items():
+    for name, (array, values) in {**forgeries, "nan": ("data", nan), "inf": ("y", bad_y), "label": ("y", other_y)}.items():
         path = shutil.copytree(pristine, tmp_path / name)
         forge(path, 1, {array: values})
         with pytest.raises(CorruptError, match=f"000001/{array}: "):

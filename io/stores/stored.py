@@ -8,13 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.errors import CorruptError
 from streamcut.io.dataset import first_rows
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.guarded import damaged, fetch_ahead
 from streamcut.io.stores.spec import SHARDS, shard_name
-from streamcut.io.stores.structure import first_problem
+from streamcut.io.stores.structure import first_problem, first_unknown
 
 
 class StoredDataset(ABC):
@@ -63,22 +64,29 @@ class StoredDataset(ABC):
         return self._checked(shard, info, out, buffers)
 
     def _checked(self, shard: int, info: ShardInfo, out: dict[str, np.ndarray], buffers: Buffers) -> Chunk:
-        indptr = buffers.widened("indptr", out["indptr"])
+        indptr, y = buffers.widened("indptr", out["indptr"]), buffers.widened("y", out["y"])
         if shard not in self._sound:
-            problem = first_problem(indptr, out["indices"], out.get("data"), out, self.manifest.statistics.n_features)
-            if problem is not None:
-                name, what = problem
-                raise damaged(self.where(shard, name), what)
+            if (problem := self.problem(shard, {**out, "indptr": indptr, "y": y})) is not None:
+                raise problem
             self._sound.add(shard)
         return Chunk(
             indptr=indptr,
             indices=out["indices"],
             data=out.get("data"),
-            y=buffers.widened("y", out["y"]),
+            y=y,
             qid=out.get("qid"),
             weight=buffers.widened("weight", out["weight"]) if "weight" in out else None,
             first_row=self._first_rows[shard],
         )
+
+    def problem(self, shard: int, arrays: dict[str, np.ndarray]) -> CorruptError | None:
+        """What kernels could not bear in a shard whose decoded arrays these are (indptr int64, y float64), or None."""
+        statistics = self.manifest.statistics
+        found = first_problem(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays, statistics.n_features)
+        if found is None and (row := first_unknown(arrays["y"], statistics.labels)) is not None:
+            number = self._first_rows[shard] + row + 1
+            found = "y", f"row {number:,} has label {arrays['y'][row]:g}, which the manifest does not list"
+        return None if found is None else damaged(self.where(shard, found[0]), found[1])
 
     def check_content(self, shard: int, name: str, array: np.ndarray) -> None:
         """Raise CorruptError unless the decoded `array` has the checksum that the manifest states."""

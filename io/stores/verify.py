@@ -17,7 +17,6 @@ from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.guarded import damaged, read_guarded
 from streamcut.io.stores.spec import MANIFEST, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
-from streamcut.io.stores.structure import first_problem
 from streamcut.io.stores.zarr_layout import CHUNK, chunk_length
 from streamcut.io.stores.zarr_store import ZarrStore
 
@@ -114,7 +113,7 @@ def _content_problems(data: StoredDataset) -> Iterator[str]:
     for shard in range(len(data.manifest.shards)):
         arrays, problems = _shard_arrays(data, shard, buffers)
         if not problems:
-            arrays["indptr"] = buffers.widened("indptr", arrays["indptr"])
+            arrays |= {name: buffers.widened(name, arrays[name]) for name in ("indptr", "y")}
             problems += _row_problems(data, shard, arrays)
         yield from problems
         if problems:
@@ -139,9 +138,8 @@ def _shard_arrays(data: StoredDataset, shard: int, buffers: Buffers) -> tuple[di
 
 
 def _row_problems(data: StoredDataset, shard: int, arrays: dict[str, np.ndarray]) -> list[str]:
-    found = first_problem(arrays["indptr"], arrays["indices"], arrays["data"], arrays, data.manifest.statistics.n_features)
-    if found is not None:
-        return [str(damaged(data.where(shard, found[0]), found[1]))]
+    if (problem := data.problem(shard, arrays)) is not None:
+        return [str(problem)]
     if bool((arrays["data"] == 1).all()) != data.manifest.shards[shard].ones:
         return [str(damaged(data.where(shard, "data"), "contradicts the manifest on whether every value is 1"))]
     return []
@@ -149,8 +147,7 @@ def _row_problems(data: StoredDataset, shard: int, arrays: dict[str, np.ndarray]
 
 def _chunk(arrays: dict[str, np.ndarray], buffers: Buffers) -> Chunk:
     weight = buffers.widened("weight", arrays["weight"]) if "weight" in arrays else None
-    y = buffers.widened("y", arrays["y"])
-    return Chunk(arrays["indptr"], arrays["indices"], arrays["data"], y, arrays.get("qid"), weight)
+    return Chunk(arrays["indptr"], arrays["indices"], arrays["data"], arrays["y"], arrays.get("qid"), weight)
 
 
 def _unexpected(root: Path, files: dict[str, tuple[int, int | None]]) -> Iterator[str]:

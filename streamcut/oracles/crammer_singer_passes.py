@@ -7,7 +7,7 @@ Row state: `z` (K,) scores at the last scored w, `z_b` (K,) those at the best po
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -20,12 +20,24 @@ from streamcut.oracles import row_passes
 from streamcut.oracles.row_passes import CutSums, Grids
 
 
-def targets(risk: CrammerSinger, chunk: Chunk) -> np.ndarray:
-    """The class of each row, int32 (n,). Raises CorruptError for a label that the data is not said to have."""
+class Classes(Protocol):
+    """What numbers labels."""
+
+    def targets(self, y: np.ndarray) -> np.ndarray:
+        """The class of each label, int32 (n,); −1 for a label that is not known."""
+
+
+def targets(risk: Classes, chunk: Chunk, numbers: np.ndarray | None = None) -> np.ndarray:
+    """The class of each row, int32 (n,), of which kernels make indices. `numbers` of the rows, if they don't follow each other.
+
+    Stores hold their labels against the manifest when they are read; data that is no store of ours is held against it here.
+    Raises CorruptError for a label that the data is not said to have.
+    """
     target = risk.targets(chunk.y)
     if len(target) and target.min() < 0:
         row = int(np.argmin(target))
-        raise CorruptError(f"row {chunk.first_row + row + 1}: the manifest has no label {chunk.y[row]:g}; run `streamcut check`")
+        number = 1 + (chunk.first_row + row if numbers is None else int(numbers[row]))
+        raise CorruptError(f"row {number:,}: the manifest has no label {chunk.y[row]:g}; run `streamcut check --read-data`")
     return target
 
 

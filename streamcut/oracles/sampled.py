@@ -11,11 +11,13 @@ import numpy as np
 from streamcut.bundle.gram_bundle import GramBundle
 from streamcut.chunk import Chunk, concatenate, copied
 from streamcut.compiled import sampled
+from streamcut.errors import CorruptError
 from streamcut.execution.feed import Traffic
 from streamcut.execution.runner import Pass, PassRunner
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledTask
+from streamcut.oracles.crammer_singer_passes import targets
 from streamcut.oracles.kernel_columns import fetch, take
 from streamcut.oracles.sampled_passes import Examples, Expansion, Look, LookPass, ScorePass, StartsPass, WeightPass
 
@@ -215,6 +217,9 @@ class SampledOracle:
             self._starts = np.arange(self.examples + 1)
             if self._task.groups:
                 self._starts = np.append(np.concatenate(self._read(StartsPass())), self.rows)
+                if len(self._starts) != self.examples + 1:
+                    found = len(self._starts) - 1
+                    raise CorruptError(f"{found:,} queries, but the manifest has {self.examples:,}; see `streamcut check`")
         return self._starts
 
     def _draw_ahead(self) -> None:
@@ -230,7 +235,7 @@ class SampledOracle:
         numbers = np.arange(begin[-1]) + np.repeat(starts[wanted] - begin[:-1], lengths)
         rows = concatenate(fetch(self._runner.feed, numbers, self._runner.feed.buffers(), self.traffic))
         self.passes += 1
-        target, weight = self._task.targets(rows.y), self._task.weights(begin, rows.y, rows.weight)
+        target, weight = targets(self._task, rows, numbers), self._task.weights(begin, rows.y, rows.weight)
         everything = Examples(numbers, begin, rows, target, target, weight, np.zeros(len(wanted)))
         for chosen in rounds:
             self._read_ahead.append(everything.take(np.searchsorted(wanted, chosen)))

@@ -17,6 +17,7 @@ from streamcut.execution.row_state import Rows
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledTask
+from streamcut.oracles.crammer_singer_passes import targets
 from streamcut.oracles.kernel_columns import take
 
 
@@ -169,7 +170,7 @@ class LookPass:
             row = chunk.first_row + int(np.argmin(np.isfinite(z).all(axis=1))) + 1
             raise CorruptError(f"row {row}: its score is not finite; scale the features")
         starts = group_starts(chunk) if self.task.groups else np.arange(chunk.n_rows + 1)
-        target = self.task.targets(chunk.y)
+        target = targets(self.task, chunk)
         path, loss, delta = self.task.judge(starts, target, z, self.dense)
         weight = self.task.weights(starts, chunk.y, chunk.weight)
         delta = weight * delta
