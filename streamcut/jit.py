@@ -38,7 +38,7 @@ _settings: Any = numba.config  # it makes its attributes when it is imported
 
 
 class _CheckedFiles(IndexDataCacheFile):
-    """The cache files of one kernel, one for each signature and processor, named after them.
+    """The cache files of one kernel, one for each signature, processor and state of its sources, named after them.
 
     A file begins with a checksum of its content and of the sources behind it. What does not fit, cannot be read or cannot be
     written is as if there were no cache. There is no index, so processes that compile at the same time don't meet.
@@ -78,7 +78,7 @@ class _CheckedFiles(IndexDataCacheFile):
 
     def _file(self, key: Any) -> str:
         checked = bool(_settings.BOUNDSCHECK)
-        name = hashlib.sha256(repr((key, checked)).encode()).hexdigest()[:20]
+        name = hashlib.sha256(repr((key, checked, _stamp(self._source_stamp))).encode()).hexdigest()[:20]
         return self._data_path(f"{self._index_name.removesuffix('.nbi')}.{name}.nbc")
 
     def _sum(self, content: bytes) -> bytes:
