@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
 from streamcut.execution.dask.runner import Cluster, DaskRunner, Needs, connect
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
@@ -33,20 +33,14 @@ def no_warm_up(manifest: Manifest) -> None:
 
 
 @dataclass(frozen=True)
-class Nothing:
-    """A pass that looks at no row of its lanes: what is left is scheduling."""
-
-    needs_data: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
+class Nothing(Pass):
+    """A pass that does nothing with the rows of its lanes: what is left is scheduling."""
 
     def begin(self) -> int:
         return 0
 
-    def visit(self, partial, rows, chunk) -> None:
+    def visit_chunk(self, partial, rows, chunk) -> None:
         """Rows come by."""
-
-    def finish(self, partial, rows, first_row) -> None:
-        """Nothing is left to do."""
 
     def merge(self, total: int, part: int) -> int:
         return total + part

@@ -65,14 +65,27 @@ class Deadly(OnRows):
 
     flag: str
     row: int = 1400
-    needs_data: ClassVar[bool] = True
 
-    def visit(self, partial, rows, chunk):
+    def visit_chunk(self, partial, rows, chunk):
         rows["z"] += np.arange(chunk.first_row, chunk.first_row + chunk.n_rows)
         if chunk.first_row <= self.row < chunk.first_row + chunk.n_rows and not Path(self.flag).exists():
             Path(self.flag).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         partial.append(chunk.first_row)
+
+
+@dataclass(frozen=True)
+class Impure(Order):
+    """A pass that changes more than its sum and its rows."""
+
+    pure: ClassVar[bool] = False
+
+
+def test_a_pass_that_is_not_pure_is_refused(client, dataset, tmp_path):
+    with runner_on(client, dataset, plan_lanes(dataset.manifest.statistics, 2), tmp_path) as runner:
+        runner.row_state.add("z")
+        with pytest.raises(ValueError, match="Impure is not pure: it runs on threads only"):
+            runner.run(Impure())
 
 
 def test_a_worker_that_dies_changes_nothing(client, dataset, tmp_path):

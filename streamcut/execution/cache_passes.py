@@ -15,11 +15,12 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.compiled import vectors
+from streamcut.execution.passes import CachingPass, Pass
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.row_state import Rows
 
 
-class FillingPass(ABC):
+class FillingPass(CachingPass, ABC):
     """Base of passes over the data that fill `caches`, none or one a lane; `limits` are those that the last one ended with.
 
     Their partial sums have a `cache` while they are in a lane, and `limits` after it.
@@ -51,7 +52,7 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
-class RecallPass:
+class RecallPass(Pass):
     """Fill the cache of a lane again as `filling` did, whose limits are infinite now, by the rows that it took.
 
     cached  which of the lane's rows they are; first_row: of the lane
@@ -60,8 +61,6 @@ class RecallPass:
     filling: FillingPass
     cached: np.ndarray
     first_row: int
-    needs_data: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
 
     def begin(self) -> Recalled:
         return Recalled()
@@ -69,15 +68,11 @@ class RecallPass:
     def enter(self, recalled: Recalled, first_row: int) -> None:
         self.filling.enter(recalled, first_row)
 
-    def visit(self, recalled: Recalled, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, recalled: Recalled, rows: Rows, chunk: Chunk) -> None:
         assert recalled.cache is not None
         first = chunk.first_row - self.first_row
         keys = np.where(self.cached[first : first + chunk.n_rows], 0.0, np.inf)
         self.filling.offer(recalled.cache, rows, chunk, keys)
-
-    def finish(self, recalled: Recalled, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
 
     def merge(self, total: Recalled, part: Recalled) -> Recalled:
         return part
@@ -92,7 +87,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepPass:
+class SweepPass(CachingPass):
     """Every lane sweeps its cached rows once, all from the same w; the data is not read. `number` counts from 0 after a pass.
 
     theta  the part of the sweep before that was taken, (A) for several problems
@@ -106,13 +101,12 @@ class SweepPass:
     number: int
     theta: Any
     needs_data: ClassVar[bool] = False
-    alignment: ClassVar[int] = 1
     row_arrays: ClassVar[tuple[str, ...]] = ()
 
     def begin(self) -> Step:
         return Step(self.w.copy())
 
-    def visit(self, step: Step, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, step: Step, rows: Rows) -> None:
         """Rows that are not cached stay as they are."""
 
     def finish(self, step: Step, rows: Rows, first_row: int) -> None:
@@ -139,7 +133,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class SettlePass:
+class SettlePass(CachingPass):
     """Cached rows take their shares home to column `slot` of their codes; the data is not read.
 
     shapes  of the cuts and their Σ u f
@@ -153,7 +147,6 @@ class SettlePass:
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
     theta: Any
     needs_data: ClassVar[bool] = False
-    alignment: ClassVar[int] = 1
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
     def begin(self) -> Change:
@@ -163,7 +156,7 @@ class SettlePass:
         change.cache, change.at = self.caches[first_row], first_row
         change.cache.step_back(self.theta)
 
-    def visit(self, change: Change, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, change: Change, rows: Rows) -> None:
         assert change.cache is not None
         codes = rows["codes"]
         change.cache.settle(self.slot, self.bias, self.grids, codes, change.cuts, change.b, first_row=change.at)

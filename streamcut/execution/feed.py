@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
@@ -31,6 +32,11 @@ class Traffic:
     bytes_read: int = 0
     rows_pinned: int = 0
     bytes_computed: int = 0
+
+    def __iadd__(self, other: Traffic) -> Self:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
 
 
 @dataclass

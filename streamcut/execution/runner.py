@@ -1,19 +1,17 @@
 """Runs passes over lanes: in the calling thread, or on a few threads with the same bits.
 
-A pass is pure: its `visit` reads the block and the row state it is given, and writes to its own partial sum and to the row
-arrays it owns. Partials merge in lane order, and a worker that is ahead waits to merge, so there are never more partials
-than workers.
+Partial sums merge in lane order, and a worker that is ahead waits to merge, so there are never more of them than workers.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -21,39 +19,10 @@ from numpy.typing import DTypeLike
 from streamcut.chunk import Chunk
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows, RowState
 
 ROW_BLOCK = 1 << 16  # rows visited at once when only the row state is
-
-
-class Pass(Protocol):
-    """One look at all rows. `needs_data` False: only the row state is visited, nothing is read.
-
-    A pass with an attribute `can_be_broken_off` that is true leaves nothing behind that a repetition would see. One with
-    `whole_groups` gets, in place of the rows of a lane, the groups of equal qid that begin there, each in one block, with an
-    `alignment` also each batch of them (streamcut.execution.feed.batch_numbers); without data it finds them by the row state
-    `begins`, 1 in the first row of each. `enter(partial, first_row)`, where a pass has it, comes after `begin`. What one with
-    `caches` finds in them stands in streamcut.execution.cache_passes; `row_arrays`, where a pass names them, are the only ones
-    that it asks for.
-    """
-
-    needs_data: ClassVar[bool]
-
-    @property
-    def alignment(self) -> int:
-        """Blocks begin and end only at rows that are multiples of it, or where the lane does."""
-
-    def begin(self) -> Any:
-        """A zero partial sum for a lane."""
-
-    def visit(self, partial: Any, rows: Rows, chunk: Chunk | None) -> None:
-        """Add a block of consecutive rows; `rows` are views of the row state's arrays for just these rows."""
-
-    def finish(self, partial: Any, rows: Rows, first_row: int) -> None:
-        """A lane has seen all its rows; `rows` are views of the row state for the whole lane, which begins at `first_row`."""
-
-    def merge(self, total: Any, partial: Any) -> Any:
-        """The sum of both; may reuse `total`."""
 
 
 @dataclass(slots=True)
@@ -95,14 +64,14 @@ class PassRunner(Protocol):
 
 
 class Interrupted(Exception):  # noqa: N818 - nothing is wrong
-    """A pass, or a look at the row state, was broken off because somebody asked for the end of the run."""
+    """A pass, or work on the row state, was given up because a stop was requested."""
 
 
 class Runner:
     """`rows` holds the row state: named arrays with one number for each row of the data set.
 
     row_state  where those arrays live; default: in memory
-    stop       asked after every block; when it says so, a pass that may be broken off raises Interrupted
+    stop       asked after every block; when it returns True, an interruptible pass raises Interrupted
     """
 
     def __init__(
@@ -147,24 +116,28 @@ class Runner:
                 for future in futures:
                     future.exception()
                 raise
-        traffic = Traffic(*(sum(getattr(t, name) for t in traffics) for name in Traffic.__slots__))
+        traffic = Traffic()
+        for part in traffics:
+            traffic += part
         return turn.total, PassReport(time.perf_counter() - started, traffic)
 
     def _work(self, turn: _Turn, work: Pass, worker: int, traffic: Traffic) -> None:
-        may_stop = getattr(work, "can_be_broken_off", False)
         try:
             if work.needs_data and self._buffers[worker] is None:
                 self._buffers[worker] = self.feed.buffers()
             while (lane := turn.take()) is not None:
                 partial = work.begin()
-                if hasattr(work, "enter"):
-                    work.enter(partial, self.lanes.rows(lane)[0])
+                work.enter(partial, self.lanes.rows(lane)[0])
                 for start, stop, chunk in self._blocks(lane, work, worker, traffic):
-                    work.visit(partial, {name: array[start:stop] for name, array in self.rows.items()}, chunk)
+                    rows = {name: array[start:stop] for name, array in self.rows.items()}
+                    if chunk is None:
+                        work.visit_rows(partial, rows)
+                    else:
+                        work.visit_chunk(partial, rows, chunk)
                     self.row_state.release(start, stop)
                     if turn.error is not None:
                         return
-                    if may_stop and self.stop():
+                    if work.interruptible and self.stop():
                         raise Interrupted
                 start, stop = self.lanes.rows(lane)
                 work.finish(partial, {name: array[start:stop] for name, array in self.rows.items()}, start)
@@ -173,18 +146,17 @@ class Runner:
             turn.fail(error)
             raise
 
-    def _blocks(self, lane: int, work: Pass, worker: int, traffic: Traffic):
+    def _blocks(self, lane: int, work: Pass, worker: int, traffic: Traffic) -> Iterator[tuple[int, int, Chunk | None]]:
         start, stop = self.lanes.rows(lane)
-        groups = getattr(work, "whole_groups", False)
         if not work.needs_data:
             bounds = [*range(start, stop, ROW_BLOCK), stop]
-            if groups:
+            if work.whole_groups:
                 bounds = [self._next_group(row) for row in bounds]
             for first, last in pairwise(bounds):
                 yield first, last, None
             return
         buffers = self._buffers[worker]
-        if groups:
+        if work.whole_groups:
             chunks = self.feed.groups(start, stop, buffers, traffic, alignment=work.alignment)
         else:
             chunks = self.feed.blocks(start, stop, buffers, traffic, alignment=work.alignment)

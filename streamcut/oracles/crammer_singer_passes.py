@@ -14,6 +14,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.compiled import hinge, multiclass
 from streamcut.errors import CorruptError
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.oracles import row_passes
@@ -51,17 +52,12 @@ def fill(rows: Rows, chunk: Chunk, risk: CrammerSinger, grids: Grids) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _DataPass:
+class _DataPass(Pass):
     """Base of passes that take cuts: rows of a chunk into the columns of their target and their rival."""
 
     risk: CrammerSinger
     grids: Grids
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
-
-    def finish(self, sums: CutSums, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
+    interruptible: ClassVar[bool] = True
 
     merge = staticmethod(row_passes.merge)
 
@@ -91,8 +87,7 @@ class ScorePass(_DataPass):
     def begin(self) -> CutSums:
         return CutSums(np.zeros(len(self.w)) if self.at_w or self.kappa is not None else None)
 
-    def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         K = self.risk.classes
         z = rows["z"] if "z" in rows else np.empty((chunk.n_rows, K))
         target, u = targets(self.risk, chunk), chunk.weight
@@ -117,8 +112,7 @@ class CutPass(_DataPass):
     def begin(self) -> CutSums:
         return CutSums(np.zeros(self.dimension))
 
-    def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         self._cut(sums, chunk, rows["t"], chunk.weight, rows["z_b"], rows["z"], self.kappa, self.bias)
 
 
@@ -129,7 +123,7 @@ class SlopePass(row_passes.RowPass):
     def begin(self) -> np.ndarray:
         return np.zeros(2)
 
-    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
         slopes = np.empty(len(rows["t"]))
         multiclass.slopes_at_zero(rows["t"], rows["z_b"], rows["z"], slopes)
         hinge.accumulate(slopes if "u" not in rows else rows["u"] * slopes, sums)
@@ -144,7 +138,7 @@ class StepPass(row_passes.RowPass):
     def begin(self) -> np.ndarray:
         return np.zeros(2)
 
-    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
         losses = np.empty(len(rows["t"]))
         multiclass.step(rows["t"], rows["z_b"], rows["z"], self.k, losses)
         hinge.accumulate(losses if "u" not in rows else rows["u"] * losses, sums)
@@ -154,7 +148,7 @@ class StepPass(row_passes.RowPass):
 class HistogramPass(row_passes.HistogramPass):
     """Jumps and numbers of the breakpoints between `edges`."""
 
-    def visit(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
         multiclass.breakpoint_histogram(rows["t"], rows["z_b"], rows["z"], rows.get("u"), self.edges, *bins)
 
 
@@ -162,7 +156,7 @@ class HistogramPass(row_passes.HistogramPass):
 class BreakpointsPass(row_passes.BreakpointsPass):
     """The breakpoints with low ≤ k < high, of which there are `count`."""
 
-    def visit(self, found: list, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, found: list, rows: Rows) -> None:
         k, jump = np.empty(self.count), np.empty(self.count)
         n = multiclass.breakpoints_between(rows["t"], rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump)
         found.append((k[:n].copy(), jump[:n].copy()))

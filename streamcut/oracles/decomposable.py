@@ -10,7 +10,8 @@ import numpy as np
 
 from streamcut.compiled.linear import exact_rounder
 from streamcut.execution.feed import Traffic
-from streamcut.execution.runner import Pass, PassRunner
+from streamcut.execution.passes import Pass
+from streamcut.execution.runner import PassRunner
 from streamcut.losses.hinge import Hinge
 from streamcut.oracles import row_passes
 from streamcut.oracles.row_passes import CutSums, Grids
@@ -112,8 +113,7 @@ class DecomposableOracle:
     def _read(self, work: Pass) -> Any:
         sums, report = self._runner.run(work)
         self.passes += 1
-        for name in Traffic.__slots__:
-            setattr(self.traffic, name, getattr(self.traffic, name) + getattr(report.traffic, name))
+        self.traffic += report.traffic
         return sums
 
     def _cut(self, sums: CutSums) -> Cut:

@@ -13,50 +13,39 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.compiled import linear, vectors
 from streamcut.errors import CorruptError
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class LabelPass:
+class LabelPass(Pass):
     """Labels into `z`; the partial is a list of (rows where a run of equal qid begins, the qid of each) in order of rows."""
 
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
+    interruptible: ClassVar[bool] = True
 
     def begin(self) -> list[tuple[np.ndarray, np.ndarray]]:
         return []
 
-    def visit(self, runs: list, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, runs: list, rows: Rows, chunk: Chunk) -> None:
         rows["z"][:] = chunk.y
         if chunk.qid is not None:
             new = np.flatnonzero(chunk.qid[1:] != chunk.qid[:-1]) + 1
             first = np.append(0, new)
             runs.append((chunk.first_row + first, chunk.qid[first]))
 
-    def finish(self, runs: list, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
-
     def merge(self, total: list, part: list) -> list:
         return total + part
 
 
 @dataclass(frozen=True, slots=True)
-class ScoresPass:
+class ScoresPass(Pass):
     """The scores at `w` into `z`."""
 
     w: np.ndarray
     bias: float
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
+    interruptible: ClassVar[bool] = True
 
-    def begin(self) -> None:
-        return None
-
-    def visit(self, partial: None, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, partial: None, rows: Rows, chunk: Chunk) -> None:
         z = rows["z"]
         linear.scores(chunk.indptr, chunk.indices, chunk.data, self.w, self.bias, z)
         finite = np.isfinite(z)
@@ -64,33 +53,21 @@ class ScoresPass:
             row = chunk.first_row + int(np.argmin(finite))
             raise CorruptError(f"row {row + 1}: its score is not finite; run `streamcut check --read-data`")
 
-    def finish(self, partial: None, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
-
-    def merge(self, total: None, part: None) -> None:
-        return None
-
 
 @dataclass(frozen=True, slots=True)
-class SumPass:
+class SumPass(Pass):
     """Σ c_i x_i over the rows, exact on the grid of `rounder`."""
 
     dimension: int
     bias: float
     rounder: float
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
+    interruptible: ClassVar[bool] = True
 
     def begin(self) -> np.ndarray:
         return np.zeros(self.dimension)
 
-    def visit(self, a: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, a: np.ndarray, rows: Rows, chunk: Chunk) -> None:
         linear.scatter(chunk.indptr, chunk.indices, chunk.data, rows["c"], self.bias, self.rounder, a)
-
-    def finish(self, a: np.ndarray, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
 
     def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
         vectors.add(total, part)

@@ -25,8 +25,9 @@ import numpy as np
 from streamcut.compiled import score_ranges
 from streamcut.compiled.linear import exact_rounder
 from streamcut.execution.feed import Traffic
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import Pass, PassRunner
+from streamcut.execution.runner import PassRunner
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
@@ -188,6 +189,5 @@ class GlobalOracle:
     def _read(self, work: Pass) -> Any:
         partial, report = self._runner.run(work)
         self.passes += 1
-        for name in Traffic.__slots__:
-            setattr(self.traffic, name, getattr(self.traffic, name) + getattr(report.traffic, name))
+        self.traffic += report.traffic
         return partial

@@ -20,8 +20,9 @@ from streamcut.compiled import kernel_columns
 from streamcut.compiled.kernel_columns import WIDTH
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import Pass, PassRunner
+from streamcut.execution.runner import PassRunner
 from streamcut.io.dataset import first_rows
 from streamcut.kernels.kernel import RBF, Kernel
 
@@ -114,35 +115,23 @@ def take(chunk: Chunk, rows: np.ndarray) -> Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class _SignPass:
+class _SignPass(Pass):
     """Fills `square` and `sign` of the row state."""
 
     positive: float
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
+    interruptible: ClassVar[bool] = True
 
-    def begin(self) -> None:
-        """Nothing is summed."""
-
-    def visit(self, partial: None, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, partial: None, rows: Rows, chunk: Chunk) -> None:
         rows["square"][:] = squared_norms(chunk)
         if not np.isfinite(rows["square"]).all():
             bad = int(np.argmin(np.isfinite(rows["square"])))
             raise CorruptError(f"row {chunk.first_row + bad + 1}: its squared norm is not finite; scale the features")
         rows["sign"][:] = np.where(chunk.y == self.positive, 1, -1)
 
-    def finish(self, partial: None, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
-
-    def merge(self, total: None, partial: None) -> None:
-        """Nothing is summed."""
-
 
 @dataclass(frozen=True, slots=True)
-class _FollowPass:
-    """c ← scale·(c + y Σ_k coefficients_k k(·, s_k)); `c_sum` += c where it is kept. It cannot be repeated."""
+class _FollowPass(Pass):
+    """c ← scale·(c + y Σ_k coefficients_k k(·, s_k)); `c_sum` += c where it is kept. A part of it cannot be repeated."""
 
     kernel: Kernel
     others: Chunk
@@ -151,14 +140,8 @@ class _FollowPass:
     scale: float
     dimension: int
     column: KernelColumn | None
-    needs_data: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
 
-    def begin(self) -> None:
-        """Nothing is summed."""
-
-    def visit(self, partial: None, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, partial: None, rows: Rows, chunk: Chunk) -> None:
         square, coefficient = rows["square"], 1.0
         if self.column is not None:
             change, coefficient = self.column.over(chunk, square), float(self.coefficients[0])
@@ -168,12 +151,6 @@ class _FollowPass:
                 self.kernel, None, chunk, square, self.others, self.squares, self.coefficients, self.dimension, change
             )  # fmt: skip
         kernel_columns.follow(rows["sign"], change, coefficient, self.scale, rows["c"], rows.get("c_sum"))
-
-    def finish(self, partial: None, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
-
-    def merge(self, total: None, partial: None) -> None:
-        """Nothing is summed."""
 
 
 class Responses:
@@ -318,8 +295,7 @@ class Responses:
     def _read(self, work: Pass) -> None:
         _, report = self._runner.run(work)
         self.passes += 1
-        for name in Traffic.__slots__:
-            setattr(self.traffic, name, getattr(self.traffic, name) + getattr(report.traffic, name))
+        self.traffic += report.traffic
 
 
 def fetch(feed: Feed, numbers: np.ndarray, buffers: object | None, traffic: Traffic) -> list[Chunk]:

@@ -15,6 +15,7 @@ from streamcut.bundle.line_searches import BINS
 from streamcut.chunk import Chunk
 from streamcut.compiled import hinge, multiclass, ovr, vectors
 from streamcut.errors import CorruptError
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.oracles.crammer_singer_passes import fill
@@ -31,7 +32,7 @@ class RestSums:
 
 
 @dataclass(frozen=True, slots=True)
-class RestPass:
+class RestPass(Pass):
     """Margins at column a of `W` (D, A) against class active[a], and its cut at z_b + κ_a (z − z_b).
 
     `first` also fills `t` and `u`, and sums u.
@@ -44,15 +45,12 @@ class RestPass:
     kappa: np.ndarray
     bias: float
     first: bool = False
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
+    interruptible: ClassVar[bool] = True
 
     def begin(self) -> RestSums:
         return RestSums(np.zeros(self.W.shape), np.zeros(len(self.active)))
 
-    def visit(self, sums: RestSums, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, sums: RestSums, rows: Rows, chunk: Chunk) -> None:
         A, u, csr = len(self.active), chunk.weight, (chunk.indptr, chunk.indices, chunk.data)
         if self.first:
             sums.weight += fill(rows, chunk, self.risk, self.grids)
@@ -64,9 +62,6 @@ class RestPass:
         )  # fmt: skip
         if bad >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
-
-    def finish(self, sums: RestSums, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
 
     def merge(self, total: RestSums, part: RestSums) -> RestSums:
         vectors.add(total.a.reshape(-1), part.a.reshape(-1))
@@ -98,7 +93,7 @@ class _SumsPass(RowPass):
 class SlopesPass(_SumsPass):
     """Slopes at k = 0 of the losses along z_b + k(z − z_b)."""
 
-    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
         values = np.empty((len(self.active), len(rows["t"])))
         ovr.slopes_at_zero(self.active, rows["z_b"], rows["z"], values)
         self._add(values, rows, sums)
@@ -110,7 +105,7 @@ class StepPass(_SumsPass):
 
     k: np.ndarray
 
-    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
         values = np.empty((len(self.active), len(rows["t"])))
         ovr.step(self.active, rows["z_b"], rows["z"], self.k, values)
         self._add(values, rows, sums)
@@ -127,7 +122,7 @@ class HistogramsPass(RowPass):
     def begin(self) -> np.ndarray:
         return np.zeros((len(self.active), BINS))
 
-    def visit(self, jumps: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, jumps: np.ndarray, rows: Rows) -> None:
         ovr.breakpoint_histograms(self.active, rows["z_b"], rows["z"], rows.get("u"), self.low, self.width, jumps)
 
     def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:

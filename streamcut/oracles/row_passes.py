@@ -14,6 +14,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.compiled import hinge, linear, vectors
 from streamcut.errors import CorruptError
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.losses.hinge import Hinge
 
@@ -55,7 +56,7 @@ def merge(total: CutSums, part: CutSums) -> CutSums:
 
 
 @dataclass(frozen=True, slots=True)
-class ScorePass:
+class ScorePass(Pass):
     """Scores at `w`, the loss there and, unless `kappa` is None, the cut at z_b + κ(z − z_b).
 
     `at_w` takes the cut at w itself and neither reads nor keeps margins of a best point. `first` also fills `u` and sums it.
@@ -68,15 +69,12 @@ class ScorePass:
     kappa: float | None = None
     at_w: bool = False
     first: bool = False
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
+    interruptible: ClassVar[bool] = True
 
     def begin(self) -> CutSums:
         return CutSums(np.zeros(len(self.w)) if self.at_w or self.kappa is not None else None)
 
-    def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         z = rows.get("z")
         if z is None:
             z = np.empty(chunk.n_rows)
@@ -94,14 +92,11 @@ class ScorePass:
             sums.b += self.risk.cut(chunk.y, z_b, z, kappa, u, self.grids.weight, coefficients)
             linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids.vector, sums.a)
 
-    def finish(self, sums: CutSums, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
-
     merge = staticmethod(merge)
 
 
 @dataclass(frozen=True, slots=True)
-class CutPass:
+class CutPass(Pass):
     """The cut at z_b + κ(z − z_b) from margins that are known already: OCAS's second pass."""
 
     risk: Hinge
@@ -109,36 +104,26 @@ class CutPass:
     dimension: int
     bias: float
     kappa: float
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
+    interruptible: ClassVar[bool] = True
 
     def begin(self) -> CutSums:
         return CutSums(np.zeros(self.dimension))
 
-    def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         coefficients = np.empty(chunk.n_rows)
         u = rows.get("u")
         sums.b += self.risk.cut(chunk.y, rows["z_b"], rows["z"], self.kappa, u, self.grids.weight, coefficients)
         linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids.vector, sums.a)
 
-    def finish(self, sums: CutSums, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
-
     merge = staticmethod(merge)
 
 
 @dataclass(frozen=True, slots=True)
-class RowPass:
+class RowPass(Pass):
     """Base of passes over scores that are known, whose partial is one or more arrays that add up."""
 
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "u")  # whichever there are
-    alignment: ClassVar[int] = 1
-
-    def finish(self, partial, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
 
     def merge(self, total, part):
         hinge.accumulate(part, total)
@@ -152,7 +137,7 @@ class SlopePass(RowPass):
     def begin(self) -> np.ndarray:
         return _pair()
 
-    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
         hinge.slope_at_zero(rows["z_b"], rows["z"], rows.get("u"), sums)
 
 
@@ -165,7 +150,7 @@ class StepPass(RowPass):
     def begin(self) -> np.ndarray:
         return _pair()
 
-    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
         hinge.step(rows["z_b"], rows["z"], self.k, rows.get("u"), sums)
 
 
@@ -179,7 +164,7 @@ class HistogramPass(RowPass):
         bins = len(self.edges) - 1
         return np.zeros(bins), np.zeros(bins, dtype=np.int64)
 
-    def visit(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
         hinge.breakpoint_histogram(rows["z_b"], rows["z"], rows.get("u"), self.edges, *bins)
 
     def merge(self, total, part):
@@ -199,7 +184,7 @@ class BreakpointsPass(RowPass):
     def begin(self) -> list[tuple[np.ndarray, np.ndarray]]:
         return []
 
-    def visit(self, found: list, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, found: list, rows: Rows) -> None:
         k, jump = np.empty(self.count), np.empty(self.count)
         n = hinge.breakpoints_between(rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump)
         found.append((k[:n].copy(), jump[:n].copy()))

@@ -13,7 +13,8 @@ from streamcut.chunk import Chunk, concatenate, copied
 from streamcut.compiled import sampled
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Traffic
-from streamcut.execution.runner import Pass, PassRunner
+from streamcut.execution.passes import Pass
+from streamcut.execution.runner import PassRunner
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledTask
@@ -243,8 +244,7 @@ class SampledOracle:
     def _read(self, work: Pass):
         partial, report = self._runner.run(work)
         self.passes += 1
-        for name in Traffic.__slots__:
-            setattr(self.traffic, name, getattr(self.traffic, name) + getattr(report.traffic, name))
+        self.traffic += report.traffic
         return partial
 
 

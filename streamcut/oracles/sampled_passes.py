@@ -13,6 +13,7 @@ import numpy as np
 from streamcut.chunk import Chunk, concatenate, group_starts
 from streamcut.compiled import hinge, sampled
 from streamcut.errors import CorruptError
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
@@ -132,7 +133,7 @@ def _smallest(keys: np.ndarray, most: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class LookPass:
+class LookPass(Pass):
     """Scores of all rows by a mixture of cuts (`slots`, β), and what is wrong there.
 
     new   a cut whose scores are not in the row state yet, the slot it gets, and its rows
@@ -147,9 +148,7 @@ class LookPass:
     new: tuple[int, Expansion, Vectors] | None
     most: int
     seed: int
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
+    interruptible: ClassVar[bool] = True
 
     @property
     def whole_groups(self) -> bool:
@@ -158,8 +157,7 @@ class LookPass:
     def begin(self) -> Look:
         return Look()
 
-    def visit(self, look: Look, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, look: Look, rows: Rows, chunk: Chunk) -> None:
         cached = rows["cached"]
         if self.new is not None:
             slot, expansion, vectors = self.new
@@ -186,9 +184,6 @@ class LookPass:
             wrong, keys = wrong[near], keys[near]
         look.offer(keys, Examples(numbers, starts, chunk, target, path, weight, delta), wrong, self.most)
 
-    def finish(self, look: Look, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
-
     def merge(self, total: Look, part: Look) -> Look:
         hinge.accumulate(part.loss, total.loss)
         total.delta += part.delta
@@ -202,72 +197,48 @@ class LookPass:
 
 
 @dataclass(frozen=True, slots=True)
-class StartsPass:
+class StartsPass(Pass):
     """Where the groups begin, as a list of arrays of row numbers."""
 
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
+    interruptible: ClassVar[bool] = True
     whole_groups: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
 
     def begin(self) -> list[np.ndarray]:
         return []
 
-    def visit(self, found: list[np.ndarray], rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, found: list[np.ndarray], rows: Rows, chunk: Chunk) -> None:
         found.append(chunk.first_row + group_starts(chunk)[:-1])
-
-    def finish(self, found: list[np.ndarray], rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
 
     def merge(self, total: list[np.ndarray], part: list[np.ndarray]) -> list[np.ndarray]:
         return total + part
 
 
 @dataclass(frozen=True, slots=True)
-class ScorePass:
+class ScorePass(Pass):
     """Scores of all rows by the cut that `slot` holds, once more: checkpoints don't keep them."""
 
     kernel: Kernel
     slot: int
     expansion: Expansion
     vectors: Vectors
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
+    interruptible: ClassVar[bool] = True
 
-    def begin(self) -> None:
-        """Nothing is summed."""
-
-    def visit(self, partial: None, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, partial: None, rows: Rows, chunk: Chunk) -> None:
         rows["cached"][:, self.slot] = self.expansion.scores(self.kernel, self.vectors, chunk)
-
-    def finish(self, partial: None, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
-
-    def merge(self, total: None, part: None) -> None:
-        """Nothing is summed."""
 
 
 @dataclass(frozen=True, slots=True)
-class WeightPass:
+class WeightPass(Pass):
     """Σ u of all examples, as (total, rounding lost)."""
 
     task: SampledTask
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
+    interruptible: ClassVar[bool] = True
 
     def begin(self) -> np.ndarray:
         return np.zeros(2)
 
-    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, sums: np.ndarray, rows: Rows, chunk: Chunk) -> None:
         hinge.accumulate(self.task.weights(np.arange(chunk.n_rows + 1), chunk.y, chunk.weight), sums)
-
-    def finish(self, sums: np.ndarray, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
 
     def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
         hinge.accumulate(part, total)

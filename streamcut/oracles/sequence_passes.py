@@ -14,6 +14,7 @@ import numpy as np
 from streamcut.chunk import Chunk, group_starts
 from streamcut.compiled import multiclass
 from streamcut.errors import CorruptError
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.oracles import row_passes
@@ -37,7 +38,7 @@ def _merge(total: SequenceSums, part: SequenceSums) -> SequenceSums:
 
 
 @dataclass(frozen=True, slots=True)
-class _DataPass:
+class _DataPass(Pass):
     """Base of passes that take the cut at z_b + κ(z − z_b), where transitions weigh `transitions`."""
 
     risk: SequenceRisk
@@ -46,13 +47,8 @@ class _DataPass:
     bias: float
     kappa: float
     transitions: np.ndarray
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
+    interruptible: ClassVar[bool] = True
     whole_groups: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
-
-    def finish(self, sums: SequenceSums, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
 
     merge = staticmethod(_merge)
 
@@ -90,8 +86,7 @@ class ScorePass(_DataPass):
     def begin(self) -> SequenceSums:
         return SequenceSums(np.zeros(self.dimension) if self.cut else None)
 
-    def visit(self, sums: SequenceSums, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, sums: SequenceSums, rows: Rows, chunk: Chunk) -> None:
         K = self.risk.classes
         target, starts = targets(self.risk, chunk), group_starts(chunk)
         if self.first:
@@ -118,8 +113,7 @@ class CutPass(_DataPass):
     def begin(self) -> SequenceSums:
         return SequenceSums(np.zeros(self.dimension))
 
-    def visit(self, sums: SequenceSums, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, sums: SequenceSums, rows: Rows, chunk: Chunk) -> None:
         starts = group_starts(chunk)
         path = self._paths(sums, starts, rows["t"], rows["z_b"], rows["z"], loss=False)
         self._cut(sums, chunk, starts, rows["t"], path)
@@ -143,7 +137,7 @@ class LinePass(row_passes.RowPass):
     def begin(self) -> np.ndarray:
         return np.zeros((2, 2))
 
-    def visit(self, sums: np.ndarray, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
         starts = np.append(np.flatnonzero(rows["begins"]), len(rows["t"]))
         z_b, z, k = rows["z_b"], rows["z"], self.k
         if self.step:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from streamcut.chunk import Chunk, group_starts
 from streamcut.errors import UsageError
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.structured import StructuredTask
@@ -45,22 +46,19 @@ def product(w: np.ndarray, features: Any) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class StructuredPass:
+class StructuredPass(Pass):
     """The cut and the loss at w. `weight` of the sums counts examples."""
 
     task: StructuredTask
     n_features: int
     w: np.ndarray
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
+    interruptible: ClassVar[bool] = True
     whole_groups: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
 
     def begin(self) -> CutSums:
         return CutSums(np.zeros(len(self.w)))
 
-    def visit(self, sums: CutSums, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         assert sums.a is not None
         task, w = self.task, self.w
         for number, (x, y) in enumerate(examples(chunk, self.n_features)):
@@ -78,9 +76,6 @@ class StructuredPass:
             sums.b += delta
             add_features(sums.a, 1.0, theirs)
             add_features(sums.a, -1.0, ours)
-
-    def finish(self, sums: CutSums, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
 
     merge = staticmethod(row_passes.merge)
 

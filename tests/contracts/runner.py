@@ -18,6 +18,7 @@ from streamcut.compiled.linear import exact_rounder
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
@@ -39,17 +40,11 @@ def make_store(path):
     return open_dataset(path)
 
 
-class OnRows:
-    """Base of passes over rows with data."""
-
-    needs_data: ClassVar[bool] = True
-    alignment: ClassVar[int] = 1
+class OnRows(Pass):
+    """Base of passes over rows with data, whose partial sums are lists."""
 
     def begin(self):
         return []
-
-    def finish(self, partial, rows, first_row):
-        """Nothing is left to do."""
 
     def merge(self, total, part):
         return total + part
@@ -59,7 +54,7 @@ class OnRows:
 class Order(OnRows):
     """Which rows came by, in which order; and whether each lane was told its own rows at the end."""
 
-    def visit(self, partial, rows, chunk):
+    def visit_chunk(self, partial, rows, chunk):
         partial.append((chunk.first_row, chunk.n_rows))
 
     def finish(self, partial, rows, first_row):
@@ -70,18 +65,23 @@ class Order(OnRows):
 class Fails(OnRows):
     row: int
 
-    def visit(self, partial, rows, chunk):
+    def visit_chunk(self, partial, rows, chunk):
         if chunk.first_row <= self.row < chunk.first_row + chunk.n_rows:
             raise CorruptError(f"row {self.row}: bad")
+
+
+@dataclass(frozen=True)
+class Unfinished(Pass):
+    """Reads data, and has no method that takes it."""
 
 
 @dataclass(frozen=True)
 class Slow(OnRows):
     """A pass that somebody may stop."""
 
-    can_be_broken_off: ClassVar[bool] = True
+    interruptible: ClassVar[bool] = True
 
-    def visit(self, partial, rows, chunk):
+    def visit_chunk(self, partial, rows, chunk):
         rows["z"][:] = 77.0
 
 
@@ -136,6 +136,11 @@ class RunnerContract:
             with pytest.raises(CorruptError, match="row 1500: bad"):
                 runner.run(Fails(1500))
             assert runner.run(Order())[1].traffic.rows == ROWS
+
+    def test_a_pass_says_what_it_does_with_rows(self, make, dataset):
+        without = pytest.raises(NotImplementedError, match="Unfinished reads data and has no visit_chunk")
+        with make(dataset, plan_lanes(dataset.manifest.statistics, 2)) as runner, without:
+            runner.run(Unfinished())
 
     def test_a_pass_that_is_broken_off_can_be_repeated(self, make, dataset):
         asked = [False]

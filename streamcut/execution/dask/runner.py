@@ -38,8 +38,9 @@ from streamcut.execution.dask.shared_rows import SharedRows
 from streamcut.execution.dask.worker import Job, LaneResult, Store, WorkerMemory
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
+from streamcut.execution.passes import Pass, row_caches
 from streamcut.execution.plan import MemoryPlan
-from streamcut.execution.runner import Interrupted, Pass, PassReport
+from streamcut.execution.runner import Interrupted, PassReport
 from streamcut.files import disk_full, locked
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
@@ -276,11 +277,16 @@ class DaskRunner:
         self._open.close()
 
     def run(self, work: Pass) -> tuple[Any, PassReport]:
-        """The merged partial of all lanes. The first error of any lane is raised; ClusterLostError when the cluster is gone."""
+        """The merged partial of all lanes. The first error of any lane is raised; ClusterLostError when the cluster is gone.
+
+        Raises ValueError for a pass that is not pure: a lane may be done twice here.
+        """
+        if not work.pure:
+            raise ValueError(f"{type(work).__name__} is not pure: it runs on threads only, where no lane is done twice")
         started = time.perf_counter()
         self._number += 1
         self.row_state.settle(self._number)
-        cached = bool(getattr(work, "caches", None))
+        cached = bool(row_caches(work))
         if work.needs_data or not cached:
             self._forget()
         if work.needs_data or self._deal is None:
@@ -314,7 +320,7 @@ class DaskRunner:
 
     def _collect(self, work: Pass, place: str, deal: Deal) -> tuple[Any, list[tuple[str, int]], Traffic]:
         """(sum, what changed of the row state, traffic)."""
-        cached = bool(getattr(work, "caches", None))
+        cached = bool(row_caches(work))
         tasks = deal.tasks(one_by_one=work.needs_data or cached)
         ahead = LANES_AHEAD * deal.threads
         flying: deque[_Task] = deque()
@@ -328,15 +334,14 @@ class DaskRunner:
                 lanes = tasks.popleft()
                 where = {"workers": [deal.home[lanes[0]]], "allow_other_workers": not cached}
                 flying.append(self._submit(place, lanes, **where))
-            results = self._fetch(flying, place, set(deal.home.values()), getattr(work, "can_be_broken_off", False))
+            results = self._fetch(flying, place, set(deal.home.values()), work.interruptible)
             for result in (lane for task in results for lane in task):
                 early[result.lane] = result
             while merged in early:
                 result = early.pop(merged)
                 total = result.partial if total is None else work.merge(total, result.partial)
                 changes += [(name, result.lane) for name in result.changed]
-                for name in Traffic.__slots__:
-                    setattr(traffic, name, getattr(traffic, name) + getattr(result.traffic, name))
+                traffic += result.traffic
                 merged += 1
         return total, changes, traffic
 

@@ -25,7 +25,8 @@ from streamcut.execution.dask.cache_slots import Slot, Slots
 from streamcut.execution.dask.shared_rows import CACHED, LaneRows, RowFiles
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.runner import Interrupted, Pass, Runner
+from streamcut.execution.passes import Pass, row_caches
+from streamcut.execution.runner import Interrupted, Runner
 from streamcut.files import failpoint
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
@@ -102,7 +103,7 @@ def run_lanes(place: str, lanes: tuple[int, ...], address: str) -> list[LaneResu
     """Run the pass in the file `place` over `lanes`, on the worker at `address`. Raises Interrupted when it is not wanted."""
     job = _job(place)
     runner = _runner(_feed(job.store, job.pins.get(address, frozenset())), place)
-    if getattr(job.work, "caches", None):
+    if row_caches(job.work):
         return [_cached_lane(runner, job, place, lane, job.rooms.get(address, 1)) for lane in lanes]
     return [_lane(runner, job, lane, job.work) for lane in lanes]
 
@@ -114,7 +115,7 @@ def _lane(runner: Runner, job: Job, lane: int, work: Any) -> LaneResult:
 
 def _run(runner: Runner, job: Job, lane: int, work: Any) -> tuple[LaneRows, Any, Traffic]:
     start, stop = job.lanes.rows(lane)
-    rows = LaneRows(job.rows, lane, start, stop, getattr(work, "row_arrays", None))
+    rows = LaneRows(job.rows, lane, start, stop, work.row_arrays)
     runner.lanes, runner.row_state, runner.rows = Lanes((start, stop)), rows, rows.arrays  # type: ignore[assignment]
     partial, report = runner.run(work)
     return rows, partial, report.traffic

@@ -11,8 +11,9 @@ from streamcut.bundle.bundle import Merge
 from streamcut.compiled import vectors
 from streamcut.execution.cache_passes import SettlePass, SweepPass
 from streamcut.execution.joined_rows import joined_bytes
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import CacheSize, RowCache
-from streamcut.execution.runner import Pass, PassRunner
+from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.losses.hinge import Hinge
 from streamcut.oracles.decomposable import Cut, DecomposableOracle, LinearOracle

@@ -98,8 +98,7 @@ class DualPass(FillingPass):
     caches: Mapping[int, ClassesCache]  # by the first row of the lane
     limits: Mapping[int, float]
     first: bool
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
+    interruptible: ClassVar[bool] = True
 
     @property
     def alignment(self) -> int:
@@ -110,8 +109,7 @@ class DualPass(FillingPass):
         K = self.risk.classes
         return DualSums(self.ascent.running.copy(), np.zeros((2, len(self.ascent.w) // K, K)))
 
-    def visit(self, sums: DualSums, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
         assert sums.w is not None
         now, codes, u, first_row, K = self.ascent, rows["codes"], chunk.weight, chunk.first_row, self.risk.classes
         if self.first:
@@ -160,12 +158,6 @@ class MergePass(RowPass):
     merges: list[Merge]
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
-    def begin(self) -> None:
-        return None
-
-    def visit(self, nothing: None, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, nothing: None, rows: Rows) -> None:
         for merge in self.merges:
             multiclass_dual.merge_shares(rows["codes"], merge.into, merge.gone, merge.share)
-
-    def merge(self, total: None, part: None) -> None:
-        return None

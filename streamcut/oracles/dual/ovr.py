@@ -179,8 +179,7 @@ class RestDualPass(DualPass):
         D, A = self.ascent.w.shape
         return DualSums(self.ascent.w.copy(), np.zeros((D, 2 * A)), np.zeros(2 * A))
 
-    def visit(self, sums: DualSums, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
         assert sums.w is not None
         now, codes, u, first_row, z = self.ascent, rows["codes"], chunk.weight, chunk.first_row, rows["z"]
         A, K, group = len(now.active), self.risk.classes, len(self.order)
@@ -231,12 +230,6 @@ class RestMergePass(RowPass):
     merges: list[tuple[int, Merge]]
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
-    def begin(self) -> None:
-        return None
-
-    def visit(self, nothing: None, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, nothing: None, rows: Rows) -> None:
         classes, into, gone = (np.array(x) for x in zip(*((k, m.into, m.gone) for k, m in self.merges), strict=True))
         ovr_dual.merge_shares(rows["codes"], classes, into, gone, np.array([merge.share for _, merge in self.merges]))
-
-    def merge(self, total: None, part: None) -> None:
-        return None

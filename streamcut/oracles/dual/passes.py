@@ -17,6 +17,7 @@ from streamcut.chunk import Chunk
 from streamcut.compiled import dual, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.cache_passes import FillingPass
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.runner import Rows
 from streamcut.losses.hinge import Hinge
@@ -78,8 +79,7 @@ class DualPass(FillingPass):
     caches: Mapping[int, RowCache]  # by the first row of the lane
     limits: Mapping[int, float]
     first: bool
-    needs_data: ClassVar[bool] = True
-    can_be_broken_off: ClassVar[bool] = True
+    interruptible: ClassVar[bool] = True
 
     @property
     def alignment(self) -> int:
@@ -89,8 +89,7 @@ class DualPass(FillingPass):
     def begin(self) -> DualSums:
         return DualSums(self.ascent.running.copy(), np.zeros((2, len(self.ascent.w))))
 
-    def visit(self, sums: DualSums, rows: Rows, chunk: Chunk | None) -> None:
-        assert chunk is not None
+    def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
         now, codes, u, first_row = self.ascent, rows["codes"], rows.get("u"), chunk.first_row
         if self.first:
             weights = np.empty(chunk.n_rows) if u is None else u
@@ -133,23 +132,13 @@ class DualPass(FillingPass):
 
 
 @dataclass(frozen=True, slots=True)
-class MergePass:
+class MergePass(Pass):
     """The rows' shares follow the bundle's merges; the data is not read."""
 
     merges: list[Merge]
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
-    alignment: ClassVar[int] = 1
 
-    def begin(self) -> None:
-        return None
-
-    def visit(self, nothing: None, rows: Rows, chunk: Chunk | None) -> None:
+    def visit_rows(self, nothing: None, rows: Rows) -> None:
         for merge in self.merges:
             dual.merge_shares(rows["codes"], merge.into, merge.gone, merge.share)
-
-    def finish(self, nothing: None, rows: Rows, first_row: int) -> None:
-        """Nothing is left to do."""
-
-    def merge(self, total: None, part: None) -> None:
-        return None

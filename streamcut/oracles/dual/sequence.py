@@ -105,7 +105,7 @@ class AscentSums(SequenceSums):
 
 @dataclass(frozen=True, slots=True)
 class AscentPass(ScorePass):
-    """A `ScorePass` that also makes a step for each sequence. It changes what they hold, and so cannot be repeated.
+    """A `ScorePass` that also makes a step for each sequence. It changes what they hold in place: it is not pure.
 
     Batches of sequences (streamcut.execution.feed.batch_numbers) come as they are stored, and those in one by their `keys` (S,).
     """
@@ -115,7 +115,8 @@ class AscentPass(ScorePass):
     keys: np.ndarray
     batch: int
     scale: float
-    can_be_broken_off: ClassVar[bool] = False
+    interruptible: ClassVar[bool] = False
+    pure: ClassVar[bool] = False
 
     @property
     def alignment(self) -> int:  # type: ignore[override]
@@ -128,9 +129,8 @@ class AscentPass(ScorePass):
         room = np.empty((features, K)), np.zeros(features + 1, np.int64), np.empty(features, np.int32)
         return AscentSums(np.zeros(D), 0.0, 0.0, np.zeros(2), 0, np.zeros(D), self.held.w.copy(), *room)
 
-    def visit(self, sums: AscentSums, rows: Rows, chunk: Chunk | None) -> None:  # type: ignore[override]
-        ScorePass.visit(self, sums, rows, chunk)
-        assert chunk is not None
+    def visit_chunk(self, sums: AscentSums, rows: Rows, chunk: Chunk) -> None:  # type: ignore[override]
+        ScorePass.visit_chunk(self, sums, rows, chunk)
         assert sums.w is not None
         assert sums.dual is not None
         starts, K = group_starts(chunk), self.risk.classes
