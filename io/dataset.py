@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from streamcut.chunk import Chunk
 from streamcut.io.manifest import Manifest, ShardInfo
+from streamcut.io.recipe.recipe import Recipe
 
 
 class Dataset(Protocol):
@@ -13,6 +14,10 @@ class Dataset(Protocol):
 
     manifest: Manifest
     path: str | None  # None when it lives in memory
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How its rows became features, None when nobody has said it."""
 
     def buffers(self) -> Any:
         """Reusable memory for one reading thread, large enough for every shard (see `shard_bytes`)."""

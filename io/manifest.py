@@ -61,16 +61,20 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The whole data set. `source` records what `convert` was given and what it counted on the way (JSON types only)."""
+    """The whole data set. `source` records what `convert` was given and what it counted on the way (JSON types only).
+
+    `extras` are (length, CRC-32C) of files that are read only when they are asked for.
+    """
 
     statistics: Statistics
     shards: tuple[ShardInfo, ...]
     fingerprint: str
     backend: str
     source: dict = field(default_factory=dict)
-    format_version: int = 1
+    format_version: int = 2
     streamcut_version: str = ""
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
+    extras: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @kernel

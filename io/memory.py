@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
+from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.spec import SHARD_NNZ, shard_rows
 
 
@@ -21,6 +22,7 @@ class MemoryDataset:
     """
 
     path: str | None = None
+    recipe: Recipe | None = None
 
     def __init__(self, X, y, *, weight=None, qid=None, n_features: int | None = None, shard_nnz: int = SHARD_NNZ) -> None:
         X = sp.csr_array(X)

@@ -19,6 +19,7 @@ class ShardView:
         self._data = data
         self._shards = tuple(shards)
         self.path = data.path
+        self.recipe = data.recipe
         whole = data.manifest
         builder, buffers = StatisticsBuilder(), data.buffers()
         for shard in self._shards:

@@ -64,7 +64,7 @@ def evaluate(
     data: Any,
     *,
     ignore_extra_features: bool = False,
-    index_base: int = 1,
+    index_base: int | None = None,
     label_names: Mapping[float, str] | str | os.PathLike | None = None,
 ) -> Evaluation:
     """Measure `model` on `data`: an opened data set, the path of a store or of an svmlight file, (X, y) or (X, y, row weights).
@@ -82,7 +82,7 @@ def evaluate(
 
 
 def evaluate_queries(
-    model: Model | str | os.PathLike, data: Any, *, ignore_extra_features: bool = False, index_base: int = 1
+    model: Model | str | os.PathLike, data: Any, *, ignore_extra_features: bool = False, index_base: int | None = None
 ) -> dict[str, np.ndarray]:
     """Measures of a ranking for each query of `data`: columns by name, a line for each query in the order of the rows.
 
@@ -98,7 +98,7 @@ def _collected(
     model: Model | str | os.PathLike,
     data: Any,
     ignore_extra_features: bool,
-    index_base: int,
+    index_base: int | None,
     label_names: Mapping[float, str] | str | os.PathLike | None = None,
 ) -> Any:
     model = as_model(model)

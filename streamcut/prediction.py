@@ -11,8 +11,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.memory import MemoryDataset
-from streamcut.io.sources.row_source import sniff
+from streamcut.inputs import rows_of
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 
@@ -25,16 +24,17 @@ def predict(
     *,
     output: str = "labels",
     ignore_extra_features: bool = False,
-    index_base: int = 1,
+    index_base: int | None = None,
 ) -> np.ndarray:
     """Labels (`output="labels"`), float64 (n,), or scores (`"scores"`), float64 (n,) or (n, classes), of all rows of `data`, or
     probabilities of the positive label (`"probabilities"`), float64 (n,), of a model that was calibrated.
 
     data   an opened data set, the path of a store or of an svmlight file, or X (n × d, NumPy or SciPy sparse)
     ignore_extra_features   leave out features that the model does not have, instead of raising BadInputError
-    index_base              number of the first feature in svmlight text
+    index_base              number of the first feature in svmlight text; None: what it was in the training data, else 1
 
     A store or file may have fewer features than the model (the others are 0); an array says its width, so it must be equal.
+    Svmlight text is prepared by the model's recipe (hashed, say); a store of another recipe is refused with BadInputError.
 
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
     >>> streamcut.predict(model, "rows.svm").tolist()
@@ -56,7 +56,7 @@ def predict(
 
 
 def scored_chunks(
-    model: Model, data: Any, *, ignore_extra_features: bool = False, index_base: int = 1
+    model: Model, data: Any, *, ignore_extra_features: bool = False, index_base: int | None = None
 ) -> Iterator[tuple[Chunk, np.ndarray]]:
     """(rows, their scores float64) of `data`, at most SCORES_AT_ONCE at a time; both are valid until the next step.
 
@@ -68,7 +68,7 @@ def scored_chunks(
     """
     at_once = max(1, SCORES_AT_ONCE // model.scores_per_row)
     blocks = _groups if model.whole_groups else _blocks
-    for rows in blocks(chunks_of(data, index_base), at_once):
+    for rows in blocks(rows_of(data, model.recipe, index_base=index_base), at_once):
         chunk = _within(rows, model.n_features, ignore_extra_features)
         scores = model.score_chunk(chunk)
         finite = np.isfinite(scores).reshape(chunk.n_rows, -1).all(axis=1)
@@ -110,48 +110,6 @@ def _groups(chunks: Iterator[Chunk], at_once: int) -> Iterator[Chunk]:
         last = copied(chunk.rows(int(starts[-2]), int(starts[-1])))
     if last is not None:
         yield last
-
-
-def chunks_of(data: Any, index_base: int = 1) -> Iterator[Chunk]:
-    """The rows of `data` (see `scored_chunks`) in their order."""
-    if isinstance(data, tuple):
-        X, y, *weight = data
-        data = MemoryDataset(X, y, weight=weight[0] if weight else None)
-    if isinstance(data, str | os.PathLike):
-        if _is_text(data):
-            yield from _text_chunks(data, index_base)
-            return
-        data = open_store(data)
-    buffers = data.buffers()
-    for shard in range(len(data.manifest.shards)):
-        yield data.read(shard, buffers)
-
-
-def open_store(path: str | os.PathLike):
-    """The store at `path`. Raises NotFoundError when there is none."""
-    from streamcut.io.opening import open_dataset
-
-    return open_dataset(path)
-
-
-def _is_text(path: str | os.PathLike) -> bool:
-    """Whether `path` is parsed on the way: stdin, a pipe or an svmlight file. Raises UsageError for what is to be converted."""
-    if os.fspath(path) != "-" and (os.path.isdir(path) or not os.path.exists(path)):
-        return False  # a store, a URL, or a matter of which open_store says what is wrong
-    kind = sniff(os.fspath(path))
-    if kind in ("mtx", "anndata", "parquet"):  # open_store says what an .npz is
-        raise UsageError(f"{path}: {kind} is not read directly; make a store of it with `streamcut convert`")
-    return kind == "svmlight"
-
-
-def _text_chunks(path: str | os.PathLike, index_base: int) -> Iterator[Chunk]:
-    from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
-    from streamcut.io.unchanged import FileStates
-
-    states = FileStates([path])
-    options = SvmlightOptions(index_base=index_base, dtype="float64")  # the numbers as they are written
-    for chunk, _ in states.watch(SvmlightSource([os.fspath(path)], options).blocks()):
-        yield chunk
 
 
 def _within(chunk: Chunk, n_features: int, ignore_extra: bool) -> Chunk:

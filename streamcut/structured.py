@@ -18,12 +18,12 @@ from streamcut.errors import BadInputError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Interrupted, Runner
+from streamcut.inputs import open_store
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.structured import StructuredTask
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.oracles.structured import StructuredOracle, examples
-from streamcut.prediction import open_store
 from streamcut.solvers import cpa
 from streamcut.solvers.progress import Iteration, Observer, Progress, StoppingRule
 

@@ -19,10 +19,12 @@ from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
+from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs import nystroem
 from streamcut.jobs.job import Job
 from streamcut.machine import memory_limit, resident_bytes
 from streamcut.models.checkpoint import Checkpoints
+from streamcut.models.files import as_model
 from streamcut.models.model import Model
 from streamcut.models.nystroem import NystroemModel
 from streamcut.oracles.nystroem import NystroemDataset
@@ -148,6 +150,7 @@ class Session:
         self.options = options
         self.stop = stop or (lambda: False)
         self.dataset = opened(data)
+        self._compare_recipes()
         if options.nystroem is not None:
             self.dataset = nystroem.with_features(self.dataset, options)
         self.job = job_class(options).planned(options, self.dataset.manifest)
@@ -196,7 +199,16 @@ class Session:
         plan = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
         resources = {"budget": self.plan.budget, "planned": self.plan.total, "peak": peak, "plan": plan}
         known = {} if self.dataset.path is None else {"data": self.dataset.path}
-        return replace(model, resources=resources, parameters={**model.parameters, **known})
+        parameters = {**model.parameters, **known}
+        return replace(model, resources=resources, parameters=parameters, recipe=self.dataset.recipe)
+
+    def _compare_recipes(self) -> None:
+        """Raise BadInputError when features of the model to begin with, or of the validation data, were made in another way."""
+        start, validation, recipe = self.options.warm_start, self.options.validation, self.dataset.recipe
+        if start is not None:
+            require_same(recipe, as_model(start).recipe, f"warm_start: {self.options.as_dict()['warm_start']}", "the data")
+        if validation is not None:
+            require_same(recipe, opened(validation).recipe, f"validation: {validation}", "the data")
 
     def _prepare(self) -> None:
         chosen, job, manifest = self.options, self.job, self.dataset.manifest

@@ -28,6 +28,7 @@ from streamcut.chunk import Chunk
 from streamcut.compiled.linear import scatter
 from streamcut.config import SAMPLED
 from streamcut.errors import BadInputError, UsageError
+from streamcut.inputs import open_store
 from streamcut.io.memory import MemoryDataset
 from streamcut.measures.global_loss import GlobalLoss
 from streamcut.models.certificate import Certificate, Witness
@@ -38,7 +39,7 @@ from streamcut.models.model import Model
 from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
 from streamcut.models.nystroem import NystroemModel
 from streamcut.oracles.nystroem import NystroemDataset
-from streamcut.prediction import open_store, scored_chunks
+from streamcut.prediction import scored_chunks
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
 _SHORTER = 1.0 - 1e-12  # a dual point with so much of its length is in its box, however its C_i were rounded

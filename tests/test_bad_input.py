@@ -241,7 +241,7 @@ def test_44_features_that_the_model_lacks(run, folder, model, data):
 def test_45_a_newer_format(run, model, store, command, monkeypatch):
     from streamcut.io.stores import manifest_file
 
-    manifest = replace(read_manifest(store / "manifest.json"), format_version=2)
+    manifest = replace(read_manifest(store / "manifest.json"), format_version=3)
     monkeypatch.setattr(manifest_file, "NEEDS", "9.9")
     (store / "manifest.json").write_bytes(manifest_bytes(manifest))
     refused(run, command, MISSING, "needs streamcut >= 9.9")

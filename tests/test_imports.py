@@ -27,7 +27,8 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"cli", "estimators"},
 ]
 FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "jit", "machine", "units"}  # "" is streamcut itself
-WIRING = {"structured", "training", "prediction", "evaluation", "verification", "flags", "selection", "tuning", "calibration"}
+WIRING = {"calibration", "evaluation", "flags", "inputs", "prediction", "selection", "structured", "training", "tuning"}
+WIRING |= {"verification"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "math", "numba", "numpy", "streamcut.jit", "typing"}
 

@@ -148,7 +148,7 @@ def test_other_files_are_no_models(tmp_path):
 
 
 def test_a_newer_format_says_which_version_reads_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "FORMAT_VERSION", 2)
+    monkeypatch.setattr(files, "FORMAT_VERSION", 3)
     save_model(make_model(), tmp_path / "m.npz")
     monkeypatch.undo()
     with pytest.raises(NotFoundError, match="needs streamcut >="):

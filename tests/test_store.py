@@ -255,7 +255,7 @@ def test_what_is_not_a_store_is_named(tmp_path):
 
 def test_newer_formats_ask_for_a_newer_streamcut(tmp_path):
     manifest = write(tmp_path / "a", make_rows("ones"))
-    (tmp_path / "a/manifest.json").write_bytes(manifest_bytes(replace(manifest, format_version=2)))
+    (tmp_path / "a/manifest.json").write_bytes(manifest_bytes(replace(manifest, format_version=3)))
     with pytest.raises(NotFoundError, match="needs streamcut >="):
         open_dataset(tmp_path / "a")
 
@@ -316,4 +316,4 @@ def test_source_and_version_are_kept(tmp_path):
     write(tmp_path / "a", make_rows("ones"))
     manifest = json.loads((tmp_path / "a/manifest.json").read_bytes())
     assert manifest["source"] == {"made": "by a test"}
-    assert manifest["format_version"] == 1
+    assert manifest["format_version"] == 2

@@ -17,6 +17,7 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import GROUP_ENTRY_BYTES, ConvertPlan
 from streamcut.io.manifest import Statistics
 from streamcut.io.opening import open_dataset
+from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.journal import read_journal
 from streamcut.io.stores.spec import JOURNAL, LOCK, PARTIAL
 from streamcut.io.stores.writer import StoreWriter
@@ -98,15 +99,16 @@ class Target:
         # `given` makes the position that of these very rows, however the blocks of a resumed run are cut.
         self._writer.append(rows, {**position, "given": first_row})
 
-    def finish(self, record: dict, counters: dict[str, int]) -> None:
-        """Give the store its name, with what it was made from and what was counted on the way."""
+    def finish(self, record: dict, counters: dict[str, int], recipe: Recipe | None) -> None:
+        """Give the store its name, with what it was made from, what was counted on the way, and how features were made."""
         if self.complete:
             return
         if self.seen == 0:
             raise BadInputError(f"{self.path}: no row falls to this output; change --split or --split-seed")
         assert self._writer is not None, "closed before it was finished"
         self.counters = counters
-        self.statistics = self._writer.finish({"made_from": _lasting(record), "counters": counters}).statistics
+        source = {"made_from": _lasting(record), "counters": counters}
+        self.statistics = self._writer.finish(source, recipe).statistics
         self.close()
 
 

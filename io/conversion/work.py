@@ -77,7 +77,7 @@ class Work:
             for target, (part,) in zip(self.targets, self.splitter.parts(chunk), strict=True):
                 target.give(part, position)
         for target in self.targets:
-            target.finish(self.record, dict(self.source.counters))
+            target.finish(self.record, dict(self.source.counters), self.source.recipe())
 
     def _start(self) -> dict | None:
         """The earliest position from which an output still lacks rows; None: the beginning."""
@@ -108,7 +108,7 @@ class Work:
                     target.give(chunk, {})
                     self.report.writing(target.seen, sort.rows)
                 sort.close()
-                target.finish(self.record, dict(self.source.counters))
+                target.finish(self.record, dict(self.source.counters), self.source.recipe())
 
     def _keys(self, chunk: Chunk) -> np.ndarray:
         """What the rows are sorted by: a random number of their own or of their group, or the qid itself."""

@@ -18,6 +18,7 @@ class StoreReader:
     def __init__(self, path: str) -> None:
         self.path = path
         self.data = open_dataset(path)
+        self.recipe = self.data.recipe
         manifest = self.data.manifest
         self.n_rows, self.n_features = manifest.statistics.n_rows, manifest.statistics.n_features
         self.held_bytes = buffer_bytes(manifest)

@@ -7,6 +7,7 @@ import os
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -14,6 +15,8 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
+from streamcut.io.recipe.comparison import difference
+from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.groups import GroupCheck
@@ -42,6 +45,9 @@ class RowSource(Protocol):
         A chunk's arrays may be reused for the next one. A qid that comes back is noticed only when all is read
         from the beginning. Raises BadInputError naming the place.
         """
+
+    def recipe(self) -> Recipe | None:
+        """How the rows that `blocks` gave out became features, once it has given out all of them."""
 
 
 class BlockSize(NamedTuple):
@@ -85,6 +91,24 @@ class TableSource:
         self.identity = {"inputs": [describe(path) for path in paths]}
         self.counters: Counter[str] = Counter()
         self.total_rows = sum(reader.n_rows for reader in readers)
+        self._recipe = self._common_recipe()
+
+    def recipe(self) -> Recipe:
+        """That of the inputs, and the labels that the rules gave to words."""
+        if self.rules.label_map is None:
+            return self._recipe
+        return replace(self._recipe, labels=LabelRule(tuple(self.rules.label_map.items())))
+
+    def _common_recipe(self) -> Recipe:
+        """Raises BadInputError for inputs of different recipes."""
+        found = [getattr(reader, "recipe", None) or Recipe(dtype=self.rules.dtype) for reader in self.readers]
+        for path, other in zip(self.paths, found, strict=True):
+            differs = difference(found[0], other)
+            if differs is None and other.labels != found[0].labels and self.rules.label_map is None:
+                differs = "their labels are other words or numbers"
+            if differs is not None:
+                raise BadInputError(f"{path}: prepared by another recipe than {self.paths[0]}: {differs}")
+        return found[0]
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """As RowSource says. Whether a qid comes back is known only of the rows from `start` on."""

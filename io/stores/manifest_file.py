@@ -12,7 +12,7 @@ from typing import Any
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, Statistics
 from streamcut.io.stores.guarded import damaged
-from streamcut.io.stores.spec import BACKENDS, DTYPES, FORMAT_VERSION, NEEDS, OPTIONAL, array_size
+from streamcut.io.stores.spec import BACKENDS, DTYPES, EXTRAS, NEEDS, OPTIONAL, READABLE, array_size
 
 _ARRAY_FIELDS = ("dtype", "size", "content_crc32c", "stored_bytes", "stored_crc32c")
 
@@ -41,6 +41,7 @@ def manifest_bytes(manifest: Manifest) -> bytes:
         "statistics": _statistics_record(manifest.statistics),
         "shards": [shard_record(shard) for shard in manifest.shards],
         "files": manifest.files,
+        "extras": manifest.extras,
         "source": manifest.source,
         "streamcut_version": manifest.streamcut_version,
     }
@@ -74,7 +75,7 @@ def parse_manifest(content: bytes, where: str) -> Manifest:
         intact = False
     if not intact:
         raise damaged(where, "does not have its own checksum")
-    if record.get("format_version") != FORMAT_VERSION:  # the digest is made the same way in every version, this one included
+    if record.get("format_version") not in READABLE:  # the digest is made the same way in every version, this one included
         raise NotFoundError(
             f"{where}: format version {record.get('format_version')} needs streamcut >= {record.get('needs')}; upgrade streamcut"
         )
@@ -88,6 +89,7 @@ def parse_manifest(content: bytes, where: str) -> Manifest:
             format_version=record["format_version"],
             streamcut_version=record["streamcut_version"],
             files=_guards(record["files"]),
+            extras=_guards(record["extras"] if record["format_version"] > 1 else {}),
         )
         problem = _contradiction(manifest)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -133,6 +135,8 @@ def _contradiction(manifest: Manifest) -> str | None:
     statistics = manifest.statistics
     if manifest.backend not in BACKENDS:
         return f"unknown backend {manifest.backend!r}"
+    if set(manifest.extras) - set(EXTRAS) or any(length < 0 for length, _ in manifest.extras.values()):
+        return f"it names the files {sorted(manifest.extras)}"
     if sum(shard.rows for shard in manifest.shards) != statistics.n_rows or statistics.n_rows < 1:
         return "its shards do not add up to its rows"
     if sum(shard.nnz for shard in manifest.shards) != statistics.nnz:

@@ -1,10 +1,13 @@
 """Names, dtypes and versions of the on-disk format: FORMAT.md as data, asked by readers and writers. Imports nothing."""
 
-FORMAT_VERSION = 1
-NEEDS = "0.1.0"  # the first streamcut that reads FORMAT_VERSION; written into every store for readers that are older
+FORMAT_VERSION = 2
+READABLE = (1, 2)
+NEEDS = "0.2.0"  # the first streamcut that reads FORMAT_VERSION; written into every store for readers that are older
 
 MANIFEST = "manifest.json"
 SHARDS = "shards"
+RECIPE = "recipe.json"
+EXTRAS = (RECIPE,)  # files that a store may have beside its shards, guarded by the manifest
 BACKENDS = ("zarr", "hdf5")
 
 PARTIAL = ".partial"  # NAME.partial/ is a store in the making

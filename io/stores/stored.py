@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.errors import CorruptError
+from streamcut.errors import CorruptError, NotFoundError
 from streamcut.io.dataset import first_rows
 from streamcut.io.manifest import Manifest, ShardInfo
+from streamcut.io.recipe.recipe import LabelRule, NewerRecipeError, Recipe
 from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.codec import crc32c
-from streamcut.io.stores.guarded import damaged, fetch_ahead
-from streamcut.io.stores.spec import SHARDS, shard_name
+from streamcut.io.stores.guarded import damaged, fetch_ahead, read_guarded
+from streamcut.io.stores.spec import RECIPE, SHARDS, shard_name
 from streamcut.io.stores.structure import first_problem, first_unknown
 
 
@@ -45,6 +48,22 @@ class StoredDataset(ABC):
     def files(self, shard: int) -> Iterator[tuple[str, int]]:
         """(path, length) of the local files that `fill` reads."""
         yield from ()
+
+    @cached_property
+    def recipe(self) -> Recipe | None:
+        """How its rows became features, None when nobody has said it. Raises CorruptError."""
+        if RECIPE not in self.manifest.extras:
+            return _recipe_of_first_version(self.manifest) if self.manifest.format_version == 1 else None
+        try:
+            return Recipe.from_json(self.extra(RECIPE))
+        except NewerRecipeError as error:
+            raise NotFoundError(f"{self.path}/{RECIPE}: {error}") from None
+        except (TypeError, ValueError, KeyError) as error:
+            raise damaged(f"{self.path}/{RECIPE}", f"is not a recipe ({error})") from None
+
+    def extra(self, name: str) -> bytes:
+        """The file `name` beside the shards, checked. Raises CorruptError."""
+        return read_guarded(Path(str(self.path), name), self.manifest.extras[name]).tobytes()
 
     def where(self, shard: int, name: str = "") -> str:
         """How messages name a shard, or array `name` of it."""
@@ -92,3 +111,19 @@ class StoredDataset(ABC):
         """Raise CorruptError unless the decoded `array` has the checksum that the manifest states."""
         if crc32c(array) != self.manifest.shards[shard].arrays[name].content_crc32c:
             raise damaged(self.where(shard, name), "does not have the content that the manifest states")
+
+
+def _recipe_of_first_version(manifest: Manifest) -> Recipe | None:
+    """Stores of format version 1 have the options of their conversion instead."""
+    made_from = manifest.source.get("made_from", {})
+    if made_from.get("format") != "svmlight":
+        return None
+    bits, base = made_from.get("hash_bits"), made_from.get("index_base", 1)
+    return Recipe(
+        form="numbers" if bits is None else "hashed",
+        hash_bits=bits,
+        index_base=None if base == "auto" else base,
+        dtype=made_from.get("dtype", "float32"),
+        duplicates="error" if bits is None else "sum",
+        labels=LabelRule(tuple((made_from.get("label_map") or {}).items())),
+    )

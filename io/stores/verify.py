@@ -79,12 +79,13 @@ def _local_files(data: StoredDataset) -> dict[str, tuple[int, int | None]]:
     """
     manifest = data.manifest
     if manifest.backend == "hdf5":
-        return {f"{SHARDS}/{path}": guard for shard in manifest.shards for path, guard in shard.files.items()}
+        shards = {f"{SHARDS}/{path}": guard for shard in manifest.shards for path, guard in shard.files.items()}
+        return {**manifest.extras, **shards}
     return _zarr_files(manifest) if isinstance(data, ZarrStore) else {}
 
 
 def _zarr_files(manifest: Manifest) -> dict[str, tuple[int, int | None]]:
-    files: dict[str, tuple[int, int | None]] = dict(manifest.files)
+    files: dict[str, tuple[int, int | None]] = {**manifest.files, **manifest.extras}
     for k, shard in enumerate(manifest.shards):
         folder = f"{SHARDS}/{shard_name(k)}"
         files |= {f"{folder}/{path}": guard for path, guard in shard.files.items()}

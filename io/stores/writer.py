@@ -25,6 +25,7 @@ from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
+from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.codec import MAX_BYTES, crc32c
 from streamcut.io.stores.collector import INT32_MAX, ShardCutter, ShardRows
 from streamcut.io.stores.journal import Journal, read_journal
@@ -38,6 +39,7 @@ from streamcut.io.stores.spec import (
     LOCK,
     MANIFEST,
     PARTIAL,
+    RECIPE,
     REPLACED,
     SHARD_NNZ,
     SHARDS,
@@ -160,8 +162,8 @@ class StoreWriter:
         while self._in_flight and self._in_flight[0].written.done():
             self._commit()
 
-    def finish(self, source: dict) -> Manifest:
-        """Write what is left and give the store its name. `source` (JSON types) goes into the manifest.
+    def finish(self, source: dict, recipe: Recipe | None = None) -> Manifest:
+        """Write what is left and give the store its name. `source` (JSON types) goes into the manifest, `recipe` beside it.
 
         Raises BadInputError when there are no rows, DiskFullError.
         """
@@ -175,6 +177,7 @@ class StoreWriter:
         statistics = self._statistics.finish(self._n_features)
         n_features = statistics.n_features
         shards = tuple(self._files.finish_shard(k, shard, n_features) for k, shard in enumerate(self._shards))
+        extras = {} if recipe is None else {RECIPE: recipe.to_json()}
         manifest = Manifest(
             statistics=statistics,
             shards=shards,
@@ -184,7 +187,10 @@ class StoreWriter:
             format_version=FORMAT_VERSION,
             streamcut_version=streamcut.__version__,
             files=self._files.files(),
+            extras={name: (len(content), crc32c(content)) for name, content in extras.items()},
         )
+        for name, content in extras.items():
+            write_durably(self._build / name, content, prefix="convert.extra")
         failpoint("convert.manifest")
         write_durably(self._build / MANIFEST, manifest_bytes(manifest), prefix="convert.manifest")
         failpoint("convert.root")

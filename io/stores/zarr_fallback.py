@@ -18,6 +18,7 @@ from zarr.storage import FsspecStore, LocalStore, ZipStore
 
 from streamcut.errors import NotFoundError
 from streamcut.io.stores.buffers import Buffers
+from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.manifest_file import parse_manifest
 from streamcut.io.stores.spec import MANIFEST, SHARDS, shard_name
@@ -28,7 +29,7 @@ class ZarrPythonStore(StoredDataset):
     """A streamcut store behind any Zarr store that zarr-python opens."""
 
     def __init__(self, path: str) -> None:
-        store = _zarr_store(path)
+        store = self._store = _zarr_store(path)
         found = sync(store.get(MANIFEST, default_buffer_prototype()))
         if found is None:
             raise NotFoundError(f"{path}: has no {MANIFEST}, so it is not a streamcut store; make one with `streamcut convert`")
@@ -37,6 +38,14 @@ class ZarrPythonStore(StoredDataset):
             self._shards: Any = zarr.open_group(store, mode="r")[SHARDS]
         except Exception as error:  # zarr-python raises whatever its layers raise
             raise damaged(path, f"is not a readable Zarr group ({error})") from error
+
+    def extra(self, name: str) -> bytes:
+        found = sync(self._store.get(name, default_buffer_prototype()))
+        content = b"" if found is None else found.to_bytes()
+        length, crc = self.manifest.extras[name]
+        if len(content) != length or crc32c(content) != crc:
+            raise damaged(f"{self.path}/{name}", "is not what the manifest states")
+        return content
 
     def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
         for name, array in out.items():

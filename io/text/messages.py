@@ -12,9 +12,20 @@ _SHOWN = 60  # characters of a token
 
 
 def explain(
-    code: int, line: bytes, at: int, *, first_line: bool, rules: k.Rules, n_features: int | None, label_map: bool
+    code: int,
+    line: bytes,
+    at: int,
+    *,
+    first_line: bool,
+    rules: k.Rules,
+    n_features: int | None,
+    label_map: bool,
+    model_takes: str | None = None,
 ) -> tuple[int, str]:
-    """(column from 1, reason with token and hint) of `line`, which the kernel refused with `code` at byte `at` of it."""
+    """(column from 1, reason with token and hint) of `line`, which the kernel refused with `code` at byte `at` of it.
+
+    `model_takes`: the line is read for a model, which takes such features; options of `convert` would be no advice.
+    """
     line = line.removesuffix(b"\r")
     if code in (k.DUPLICATE, k.SUM_OVERFLOW):
         at = _second_of_its_kind(line)
@@ -24,8 +35,12 @@ def explain(
         return at + 1, reason
     token = _token(line, at)
     reason, hint = _reason(code, line, at, token, rules, n_features, label_map)
+    if model_takes is not None and "--label-map" in reason:
+        reason = "the label is none that the model knows"
     guess = _guess(line, first_line) if code in (k.BAD_LABEL, k.BAD_INDEX, k.BAD_VALUE) else None
     hint = guess or hint
+    if model_takes is not None and hint is not None and "--" in hint and "--index-base" not in hint:
+        hint = f"the model takes {model_takes}" if code == k.BAD_INDEX else "the model was trained on other input than this"
     shown = token[:_SHOWN].decode("ascii", "backslashreplace") + ("…" if len(token) > _SHOWN else "")
     return at + 1, f"{reason}: {shown or 'end of line'}" + (f" ({hint})" if hint else "")
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.text import kernels as k
 from streamcut.io.text.blocks import BlockParser, ParsedBlock, Refused
 from streamcut.io.text.groups import GroupCheck
@@ -112,6 +113,8 @@ class SvmlightSource:
     identity   what a resumed run must have in common with the first (JSON types)
     index_base the base in use; None until an automatic one is found
     rejects    refused lines under on_error="skip", unless `on_reject` takes them
+
+    model_takes   what features the model takes for which the text is read; None: it becomes a store
     """
 
     def __init__(
@@ -123,6 +126,7 @@ class SvmlightSource:
         block_bytes: int = 1 << 19,
         max_line_bytes: int = 1 << 28,
         on_reject: Callable[[Reject], None] | None = None,
+        model_takes: str | None = None,
     ) -> None:
         if threads < 1 or block_bytes < 16:
             raise UsageError(f"threads must be at least 1 and block_bytes at least 16, not {threads} and {block_bytes}")
@@ -132,6 +136,7 @@ class SvmlightSource:
         self.rejects: list[Reject] = []
         self._threads, self._block_bytes, self._line_limit = threads, block_bytes, max(max_line_bytes, block_bytes)
         self._on_reject = on_reject or self.rejects.append
+        self._model_takes = model_takes
         self.counters = _no_counts()
         self.identity = {
             "inputs": [[i.name, i.size, i.mtime_ns] for i in self.inputs],
@@ -169,6 +174,19 @@ class SvmlightSource:
         if state.counters["rows"] == 0:
             names = ", ".join(i.name for i in self.inputs[:3]) + (", …" if len(self.inputs) > 3 else "")
             raise BadInputError(f"{names}: no rows")
+
+    def recipe(self) -> Recipe:
+        """How these rows became features; the index base is known once reading has begun."""
+        o = self.options
+        words = tuple((o.label_map or {}).items())
+        return Recipe(
+            form="hashed" if o.hash_bits else "numbers",
+            hash_bits=o.hash_bits,
+            index_base=self.index_base,
+            dtype=o.dtype,
+            duplicates="sum" if o.hash_bits else o.duplicates,
+            labels=LabelRule(words, o.multilabel, o.label_weights),
+        )
 
     def _rules(self, base: int, n_features: int | None) -> k.Rules:
         o = self.options
@@ -291,6 +309,7 @@ class SvmlightSource:
             rules=rules,
             n_features=self.options.n_features,
             label_map=self.options.label_map is not None,
+            model_takes=self._model_takes,
         )
         if self.options.on_error == "raise":
             raise BadInputError(f"{name}:{line}:{column}: {reason}")

@@ -62,5 +62,7 @@ ignore_extra_option = click.option(
     "--ignore-extra-features", is_flag=True, help="Leave out features that the model does not have, instead of refusing the data."
 )
 index_base_option = click.option(
-    "--index-base", type=click.IntRange(0, 1), default=1, show_default=True, help="Number of the first feature in svmlight text."
+    "--index-base",
+    type=click.IntRange(0, 1),
+    help="Number of the first feature in svmlight text.  [default: what it was in the training data, else 1]",
 )

@@ -2,6 +2,7 @@
 
 meta.json     uint8: JSON with format, version, kind of model, task, parameters, history, sha256 of the arrays below, and what the
               kind of model needs (its `parts`)
+recipe        uint8: the JSON of a Recipe, if there is one: how rows become the features that the model knows
 …             the arrays of that kind: `weights` float64 (n_features,) and, if kept, `witness` float64 (n_features, + 1 with a
               bias feature) of a linear model
 
@@ -17,7 +18,7 @@ import json
 import math
 import os
 import zipfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,11 @@ import numpy as np
 from streamcut import __version__
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.files import write_durably
+from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.models.model import Model, common_meta
 
 FORMAT = "streamcut model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 knew nothing of recipes
 _MARK = b"streamcut sha256:"
 _DIGEST = 64  # hexadecimal digits
 _FIRST_MEMBER = b"meta.json.npy"
@@ -53,6 +55,8 @@ def save_model(model: Model, path: str | os.PathLike) -> None:
     if not path.parent.is_dir():
         raise NotFoundError(f"{path.parent} is not a folder; create it first")
     own, parts = model.parts()
+    if model.recipe is not None:
+        parts = {"recipe": np.frombuffer(model.recipe.to_json(), np.uint8), **parts}
     arrays = {name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")) for name, array in parts.items()}
     meta = json.dumps(_meta(model, own, arrays), indent=1, allow_nan=False).encode()
     buffer = io.BytesIO()
@@ -73,7 +77,10 @@ def load_model(path: str | os.PathLike) -> Model:
     meta, arrays = _read(path)
     try:
         module, name = _KINDS[meta.get("kind", "linear")]
-        return getattr(import_module(module), name).from_parts(meta, arrays)
+        recipe = Recipe.from_json(arrays.pop("recipe").tobytes()) if "recipe" in arrays else None
+        return replace(getattr(import_module(module), name).from_parts(meta, arrays), recipe=recipe)
+    except NewerRecipeError as error:
+        raise NotFoundError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptError(f"{path}: not a well-formed model: {error}") from error
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, UsageError
+from streamcut.io.recipe.recipe import Recipe
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.sigmoid import Sigmoid
 
@@ -26,6 +27,7 @@ class Model(ABC):
     fingerprint  of the training data (Manifest.fingerprint)
     resources    bytes of memory: budget, planned, peak (of the process that trained), and `plan`, (what, bytes) that add up
     sigmoid      probabilities from scores, None unless they were fitted (streamcut.calibration)
+    recipe       how rows became the features that the model knows; None: they are numbers, whatever they mean
     """
 
     task: str = "binary"
@@ -35,6 +37,7 @@ class Model(ABC):
     fingerprint: str = ""
     resources: dict[str, Any] = field(default_factory=dict)
     sigmoid: Sigmoid | None = None
+    recipe: Recipe | None = None
 
     kind: ClassVar[str]  # what a model file calls the class
     whole_groups: ClassVar[bool] = False  # rows of one qid are scored and labelled together
@@ -148,11 +151,11 @@ class CertifiedModel(Model):
 
 def common_parts(model: Model) -> dict[str, Any]:
     """What all models have in common, by field."""
-    return {name: getattr(model, name) for name in (*COMMON, "sigmoid")}
+    return {name: getattr(model, name) for name in (*COMMON, "sigmoid", "recipe")}
 
 
 def common_meta(model: Model) -> dict[str, Any]:
-    """The same in JSON types; a sigmoid only where there is one."""
+    """The same in JSON types; a sigmoid only where there is one, the recipe not at all: it is an array of the file."""
     sigmoid = {} if model.sigmoid is None else {"sigmoid": asdict(model.sigmoid)}
     return {name: getattr(model, name) for name in COMMON} | sigmoid
 

@@ -36,6 +36,7 @@ class NystroemDataset:
     def __init__(self, data: Dataset, feature_map: FeatureMap, identity: dict[str, Any]) -> None:
         self.map = feature_map
         self.path = data.path
+        self.recipe = data.recipe
         self.inner = data
         r, manifest = feature_map.n_features, data.manifest
         at_once = max(1, SHARD_NNZ // r)

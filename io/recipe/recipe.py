@@ -1,0 +1,116 @@
+"""The recipe of a data set: what a reader of raw input has to do to get the same features and labels.
+
+It is JSON in `recipe.json` of a store and in the array `recipe` of a model. What stands in it decides features and labels;
+nothing in it says where the rows came from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+VERSION = 1
+FORMS = ("numbers", "hashed")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRule:
+    """What the labels of the input mean.
+
+    words       ((word, number), …): labels that are words; empty: labels are numbers
+    multilabel  labels are sets: +1 where this one is in the set, −1 elsewhere
+    weighted    labels may be label:weight
+    """
+
+    words: tuple[tuple[str, float], ...] = ()
+    multilabel: float | None = None
+    weighted: bool = False
+
+    @property
+    def names(self) -> dict[float, str]:
+        """{number: word}; empty when two words are one number, for then there is no way back."""
+        found = {number: word for word, number in self.words}
+        return found if len(found) == len(self.words) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How rows became features.
+
+    form        "numbers": the input gives the number of each feature; "hashed": names or numbers of features in svmlight text are
+                hashed into 2**hash_bits of them
+    index_base  number of the first feature in svmlight text; None where the input was none
+    dtype       values were read as, None: as the input had them
+    duplicates  a feature twice in one row: "error", "sum" or "last"
+    names       of the features, None when they have none
+    """
+
+    form: str = "numbers"
+    hash_bits: int | None = None
+    index_base: int | None = None
+    dtype: str | None = None
+    duplicates: str = "error"
+    labels: LabelRule = LabelRule()
+    names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise ValueError(f"form {self.form!r} is unknown")
+        if (self.hash_bits is not None) != (self.form == "hashed") or not 1 <= (self.hash_bits or 1) <= 31:
+            raise ValueError(f"form {self.form!r} with hash_bits {self.hash_bits!r}")
+        if self.index_base not in (None, 0, 1) or self.dtype not in (None, "float32", "float64"):
+            raise ValueError(f"index_base {self.index_base!r}, dtype {self.dtype!r}")
+        if self.duplicates not in ("error", "sum", "last"):
+            raise ValueError(f"duplicates {self.duplicates!r}")
+
+    def in_words(self) -> str:
+        """The features in half a sentence."""
+        if self.form == "hashed":
+            return f"names of features hashed into 2^{self.hash_bits}"
+        return "numbered features" if self.names is None else "named features"
+
+    def to_json(self) -> bytes:
+        """Canonical JSON: sorted keys, no spaces, ASCII, and a line feed."""
+        record = {"version": VERSION, **asdict(self)}
+        return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, content: bytes) -> Self:
+        """The recipe that `to_json` wrote. Raises ValueError for anything else, NewerRecipe for one of a later version."""
+        record = json.loads(content)
+        if not isinstance(record, dict):
+            raise ValueError("a recipe is an object")
+        version = record.pop("version", None)
+        if version != VERSION:
+            raise NewerRecipeError(f"recipe version {version}: upgrade streamcut")
+        record["labels"] = _label_rule(_known(LabelRule, record.get("labels")))
+        if record.get("names") is not None:
+            record["names"] = _texts(record["names"])
+        return cls(**_known(cls, record))
+
+
+class NewerRecipeError(ValueError):
+    """A later streamcut wrote it."""
+
+
+def _label_rule(record: dict[str, Any]) -> LabelRule:
+    words = tuple((str(word), float(number)) for word, number in record.pop("words", ()))
+    if any(count > 1 for count in Counter(word for word, _ in words).values()):
+        raise ValueError("a word for a label stands twice")
+    multilabel = record.pop("multilabel", None)
+    return LabelRule(words, None if multilabel is None else float(multilabel), bool(record.pop("weighted", False)))
+
+
+def _known(kind: type, record: Any) -> dict[str, Any]:
+    names = {field.name for field in fields(kind)}
+    if not isinstance(record, dict) or not set(record) <= names:
+        raise ValueError(f"a {kind.__name__} has {', '.join(sorted(names))}")
+    return dict(record)
+
+
+def _texts(found: Any) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+        raise ValueError("names are a list of texts")
+    return tuple(found)
