@@ -19,13 +19,15 @@ UNREACHABLE = {  # a name that cannot be read or written here
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS,
     errno.ENAMETOOLONG, errno.ELOOP, errno.ENXIO,
 }  # fmt: skip
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 _hits: Counter[str] = Counter()
 
 
 def failpoint(name: str) -> None:
     """Do nothing, unless STREAMCUT_FAILPOINT=`name:N:action` asks that the N-th visit kill, raise or sleep.
 
-    Actions: `kill` (SIGKILL), an errno name such as `ENOSPC` or `EIO`, `sleep=SECONDS`. Several are separated by commas.
+    Actions: `kill` (SIGKILL), `stop` (SIGSTOP), an errno name such as `ENOSPC` or `EIO`, `sleep=SECONDS`. Several are separated
+    by commas.
     """
     wanted = os.environ.get("STREAMCUT_FAILPOINT")
     if not wanted:
@@ -35,8 +37,8 @@ def failpoint(name: str) -> None:
         where, count, action = point.split(":")
         if where != name or int(count) != _hits[name]:
             continue
-        if action == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
+        if action in ("kill", "stop"):
+            os.kill(os.getpid(), signal.SIGKILL if action == "kill" else signal.SIGSTOP)
         elif action.startswith("sleep="):
             time.sleep(float(action[6:]))
         else:
@@ -78,37 +80,124 @@ def write_stream_durably(
     path: str | os.PathLike, parts: Iterable[bytes | memoryview], size: int, *, prefix: str = "file", sync_parent: bool = True
 ) -> None:
     """As write_durably, of `parts` that are made while they are written; `size` bytes in all."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with disk_full(path, size):
+    with disk_full(path, size), replacing(Path(path), prefix=prefix, sync_parent=sync_parent) as file:
+        for part in parts:
+            file.write(part)
+
+
+class Sink:
+    """Takes bytes for an open file. Failpoint: PREFIX_tmp, before each piece that the system takes."""
+
+    def __init__(self, handle: int, prefix: str) -> None:
+        self._handle, self._failpoint = handle, f"{prefix}_tmp"
+
+    def write(self, part: bytes | memoryview) -> None:
+        """All of `part`."""
+        view = memoryview(part).cast("B")
+        while view:
+            failpoint(self._failpoint)
+            view = view[os.write(self._handle, view) :]
+
+
+def temporary_name(path: Path) -> Path:
+    """Under which name this process writes what becomes `path`."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+@contextmanager
+def replacing(
+    path: Path, *, prefix: str, sync_parent: bool = True, mode: int | None = None, replace: bool = True
+) -> Iterator[Sink]:
+    """A new file that becomes `path` when all that goes into it is on the disk, and leaves nothing when it fails.
+
+    `mode`: permissions other than the usual ones. Unless `replace`, FileExistsError when there is a file of this name in the end.
+    The temporary file is locked while it is written: one that is not is left over from a process that died.
+    """
+    temporary = temporary_name(path)
+    handle = _fresh(temporary)
+    try:
         try:
-            with open(temporary, "wb", buffering=0) as file:
-                for part in parts:
-                    view = memoryview(part).cast("B")
-                    while view:
-                        failpoint(f"{prefix}_tmp")
-                        view = view[file.write(view) :]
-                failpoint(f"{prefix}_fsync")
-                os.fsync(file.fileno())
+            if mode is not None:
+                os.fchmod(handle, mode)
+            yield Sink(handle, prefix)
+            failpoint(f"{prefix}_fsync")
+            os.fsync(handle)
             failpoint(f"{prefix}_rename")
-            os.replace(temporary, path)
+            if replace:
+                os.replace(temporary, path)
+            else:
+                _rename_to_new(temporary, path)
         except BaseException:
             with suppress(OSError):  # what went wrong first is what to tell
                 temporary.unlink()
             raise
-        if sync_parent:
-            sync_directory(path.parent)
+    finally:
+        os.close(handle)
+    if sync_parent:
+        sync_directory(path.parent)
+
+
+def _fresh(temporary: Path) -> int:
+    """A new file of this name, open for writing and locked; one that a dead process of the same number left is removed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        handle = os.open(temporary, flags, 0o666)
+    except FileExistsError:
+        if not remove_abandoned(temporary):
+            raise LockedError(f"{temporary} is being written by this very process") from None
+        handle = os.open(temporary, flags, 0o666)
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return handle
+
+
+def _rename_to_new(temporary: Path, path: Path) -> None:
+    """As os.rename, but FileExistsError when `path` exists."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.replace(temporary, path)
+        return
+    temporary.unlink()
+
+
+def remove_abandoned(path: Path) -> bool:
+    """Remove the temporary file `path` unless it is locked by the process that writes it; whether it is gone."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
 
 
 @contextmanager
-def locked(path: str | os.PathLike, what: str) -> Iterator[None]:
-    """Hold an exclusive lock on the file `path`, which dies with the process. Raises LockedError when another holds it."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+def locked(path: str | os.PathLike, what: str, *, required: bool = True) -> Iterator[None]:
+    """Hold an exclusive lock on the file `path`, which dies with the process. Raises LockedError when another holds it.
+
+    Unless `required`, a file system without locks is gone along with.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LockedError(f"{what} is being written by another process; wait for it or stop it") from None
+        except OSError as error:
+            if required or error.errno not in _NO_LOCKS:
+                raise
         if not os.path.exists(path) or not os.path.samestat(os.fstat(handle), os.stat(path)):
             raise LockedError(f"{what} was being written by another process until just now; look at it, then try again")
         yield

@@ -26,7 +26,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"reports"},
     {"cli", "estimators"},
 ]
-FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "jit", "machine", "units"}  # "" is streamcut itself
+FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "jit", "machine", "outputs", "units"}  # "": streamcut
 WIRING = {"calibration", "evaluation", "flags", "inputs", "prediction", "selection", "structured", "training", "tuning"}
 WIRING |= {"verification"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file

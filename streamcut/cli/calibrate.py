@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from streamcut.cli.output import note, print_json, refuse_existing
+from streamcut.cli.destinations import refuse_existing
+from streamcut.cli.output import note, print_json
 from streamcut.cli.parameters import force_option, json_option, quiet_option
 
 
@@ -26,13 +27,13 @@ def command(model: str, data: str, path: str | None, force: bool, as_json: bool,
       streamcut predict m.npz test.zarr --probability
     """
     if path is not None:
-        refuse_existing(path, "--output", force)
+        refuse_existing(path, "--output", force, reads=[data])
 
     from streamcut.calibration import calibrate
     from streamcut.models.files import save_model
 
     fitted = calibrate(model, data)
-    save_model(fitted, path or model)
+    save_model(fitted, path or model, replace=force or path is None)
     sigmoid = fitted.sigmoid
     assert sigmoid is not None
     if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from streamcut.cli.output import refuse_existing
+from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.parameters import force_option
 
 
@@ -20,9 +20,9 @@ def command(model: str, output: str, target: str, force: bool) -> None:
     Example:
       streamcut export m.npz m.liblinear
     """
-    refuse_existing(output, "FILE", force)
+    refuse_existing(output, "FILE", force, reads=[model])
 
     from streamcut.models.files import load_model
     from streamcut.models.liblinear import save_liblinear
 
-    save_liblinear(load_model(model), output)
+    save_liblinear(load_model(model), output, replace=force)

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
-
-from streamcut.errors import NotFoundError, UsageError
-from streamcut.files import disk_full, sync_directory
-from streamcut.io.stores.spec import MANIFEST
 
 
 def note(message: str) -> None:
@@ -69,45 +62,3 @@ def number(value: Any) -> str:
 def counted(count: int, thing: str) -> str:
     """`1 shard`, `2,000 shards`."""
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
-
-
-def refuse_existing(path: str | os.PathLike, option: str, force: bool) -> None:
-    """Raise before any work: UsageError when `path` exists and `force` is not given, or lies in a store, whose files are all
-    accounted for; NotFoundError when its folder does not exist or cannot be written to."""
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise NotFoundError(f"{option}: {path.parent} is not a folder; create it first")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise NotFoundError(f"{option}: {path.parent} cannot be written to; choose another folder")
-    if path.is_dir():
-        raise UsageError(f"{option}: {path} is a folder")
-    store = next((folder for folder in path.resolve().parents if (folder / MANIFEST).is_file()), None)
-    if store is not None:
-        raise UsageError(f"{option}: {path} lies in the store {store}; choose another place")
-    if path.exists() and not force:
-        raise UsageError(f"{option}: {path} exists; choose another name or replace it with --force")
-
-
-@contextmanager
-def output_file(path: str | None) -> Iterator[BinaryIO]:
-    """A binary file for data: standard output, or `path`, which appears when all is written and safe on disk, not before.
-
-    Raises DiskFullError.
-    """
-    if path is None:
-        with disk_full("standard output"):
-            yield sys.stdout.buffer
-            sys.stdout.buffer.flush()
-        return
-    temporary = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.tmp")
-    try:
-        with disk_full(path):
-            with open(temporary, "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-            sync_directory(Path(path).parent)
-    finally:
-        with suppress(OSError):  # it may never have been there; what went wrong first is what to tell
-            temporary.unlink()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamcut.cli.output import output_file, refuse_existing
+from streamcut.cli.destinations import output_file, refuse_existing
 from streamcut.cli.parameters import force_option, ignore_extra_option, index_base_option
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def command(
       zcat test.svm.gz | streamcut predict m.npz - --both
     """
     if path is not None:
-        refuse_existing(path, "--output", force)
+        refuse_existing(path, "--output", force, reads=[model, data])
 
     import numpy as np
 
@@ -51,7 +51,7 @@ def command(
     fitted = load_model(model)
     if what == "probability":
         fitted.probabilities_of(np.empty(0))  # complains before any work
-    with output_file(path) as file:
+    with output_file(path, replace=force) as file:
         for chunk, scores in scored_chunks(fitted, data, ignore_extra_features=ignore_extra_features, index_base=index_base):
             labels = fitted.labels_of_chunk(chunk, scores)
             for start in range(0, len(scores), ROWS_PER_WRITE):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from streamcut.cli.output import note, refuse_existing
+from streamcut.cli.destinations import refuse_existing
+from streamcut.cli.output import note
 from streamcut.cli.parameters import force_option, quiet_option
 
 
@@ -35,7 +36,7 @@ def command(
     if path is None and plots is None:
         raise click.UsageError("Give --output FILE for a page, --plots DIR for plots, or both.")
     if path is not None:
-        refuse_existing(path, "--output", force)
+        refuse_existing(path, "--output", force, reads=[model, data, vocabulary])
     if plots is not None and Path(plots).exists() and not force and (not Path(plots).is_dir() or any(Path(plots).iterdir())):
         raise click.UsageError(f"--plots: {plots} is not an empty folder; choose another, or replace its plots with --force.")
 
@@ -44,7 +45,7 @@ def command(
 
     found = Report(load_model(model), data=data, vocabulary=vocabulary, path=model)
     if path is not None:
-        found.write(path)
+        found.write(path, replace=force)
         if not quiet:
             note(f"Report written to {path}.")
     if plots is not None:

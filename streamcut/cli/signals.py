@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from streamcut.outputs import release
+
 _SHOW_CURSOR = b"\x1b[?25h"  # the live line hides it
 
 _received: type[KeyboardInterrupt] | None = None
@@ -57,6 +59,7 @@ def _receive(number: int, frame: FrameType | None) -> None:
     if _deferred and _received is not None:
         if sys.stderr.isatty():
             os.write(2, _SHOW_CURSOR)
+        release()
         os.write(2, b"streamcut: ended at once\n")
         os._exit(128 + number)
     _received = Terminated if number == signal.SIGTERM else KeyboardInterrupt

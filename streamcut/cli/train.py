@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli import signals
-from streamcut.cli.output import note, number, print_json, print_table, refuse_existing
+from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
+from streamcut.cli.output import note, number, print_json, print_table
 from streamcut.cli.parameters import force_option, json_option, quiet_option
 from streamcut.cli.progress import Progress
 from streamcut.cli.train_options import GroupedCommand, train_options
@@ -72,12 +74,13 @@ def command(
       streamcut train train.zarr --model m.npz --C 0.01,0.1,1,10 --validation test.zarr
       streamcut train train.zarr --dry-run --memory 4GB
     """
+    replace = force or (resume and model_path is not None and _is_unfinished(model_path))
     if model_path is not None:
-        refuse_existing(model_path, "--model", force or (resume and _is_unfinished(model_path)))
+        refuse_existing(model_path, "--model", replace, reads=[data, validation])
     elif not dry_run:
         raise click.UsageError("Missing option '--model'.")
     if report is not None:
-        refuse_existing(report, "--report", force)
+        refuse_existing(report, "--report", force, reads=[data, validation, model_path])
         from streamcut.reports.drawing import needs_matplotlib
 
         needs_matplotlib()
@@ -94,10 +97,12 @@ def command(
     if verbose:
         logging.basicConfig(format="%(message)s", level=logging.INFO)
 
-    with signals.deferred() as stop:
+    with ExitStack() as held, signals.deferred() as stop:
+        if model_path is not None and not dry_run:
+            held.enter_context(reserved_output(model_path, "--model", replace))
         from streamcut.io.opening import open_dataset
         from streamcut.models.checkpoint import remove_checkpoints
-        from streamcut.models.files import plain, save_model
+        from streamcut.models.files import plain
         from streamcut.selection import train_path
         from streamcut.training import train
 
@@ -126,32 +131,33 @@ def command(
             signals.raise_received()
             raise
         assert model_path is not None  # only a dry run goes without, and ends with its plan
-        save_model(model, model_path)
+        written = save_trained(model, model_path, replace)
         if folder is not None and model.converged:
             for place in sorted(Path(folder).glob("C=*")) or [Path(folder)]:
                 remove_checkpoints(place)
             if Path(folder).exists() and not any(Path(folder).iterdir()):
                 Path(folder).rmdir()
     if report is not None:
-        _report(model, report, validation, model_path)
+        _report(model, report, validation, written, force)
     if as_json:
         memory = {name: model.resources[name] for name in ("budget", "planned", "peak")}
-        print_json({"event": "result", "model": model_path, **plain({**model.result(), **memory})})
+        print_json({"event": "result", "model": written, **plain({**model.result(), **memory})})
     elif not quiet:
         note(model.in_words())
-        note(f"Model written to {model_path}.")
+        note(f"Model written to {written}.")
     if verbose:
         used, planned, budget = (format_bytes(model.resources[name]) for name in ("peak", "planned", "budget"))
         note(f"Peak memory {used}, planned {planned}, budget {budget}.")
     signals.raise_received()
+    expect_saved(written, model_path)
     if require_convergence and not model.converged:
-        raise NotConvergedError(f"not converged ({model.stop_reason}); the model in {model_path} is the best so far")
+        raise NotConvergedError(f"not converged ({model.stop_reason}); the model in {written} is the best so far")
 
 
-def _report(model: Model, path: str, validation: str | None, model_path: str) -> None:
+def _report(model: Model, path: str, validation: str | None, model_path: str, force: bool) -> None:
     from streamcut.reports.page import Report
 
-    Report(model, data=validation, path=model_path).write(path)
+    Report(model, data=validation, path=model_path).write(path, replace=force)
 
 
 class _Path:

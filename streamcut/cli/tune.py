@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli import signals
-from streamcut.cli.output import note, number, print_json, print_rows, refuse_existing
+from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
+from streamcut.cli.output import note, number, print_json, print_rows
 from streamcut.cli.parameters import Numbers, force_option, json_option, quiet_option
 from streamcut.cli.train_options import train_options
 
@@ -78,13 +79,13 @@ def command(
       streamcut tune train.zarr --model best.npz --C 1,10 --kernel rbf --gamma 0.01,0.1 --budget 200,500 --folds 3
       streamcut tune train.zarr --model best.npz --kernel rbf --gamma 0.05 --solver sbp --nu 0.005,0.01 --folds 3
     """
-    refuse_existing(model_path, "--model", force)
+    refuse_existing(model_path, "--model", force, reads=[data, validation])
     if plot is not None:
-        refuse_existing(plot, "--plot", force)
+        refuse_existing(plot, "--plot", force, reads=[data, validation, model_path])
     if (validation is None) == (folds is None):
         raise click.UsageError("Give either --validation DATA or --folds NUMBER.")
 
-    from streamcut.models.files import plain, save_model
+    from streamcut.models.files import plain
     from streamcut.reports.drawing import needs_matplotlib
     from streamcut.tuning import tune
 
@@ -101,25 +102,26 @@ def command(
 
     asked = {"C": C, "gamma": gamma, "budget": budget, "nu": nu}
     grid = {name: values for name, values in asked.items() if values is not None}
-    with signals.deferred() as stop:
+    with reserved_output(model_path, "--model", force), signals.deferred() as stop:
         try:
             found = tune(data, grid, validation=validation, folds=folds, measure=choose_by, on_model=show, stop=stop, **options)
         except KeyboardInterrupt:
             signals.raise_received()
             raise
-        save_model(found.model, model_path)
+        written = save_trained(found.model, model_path, force)
     if plot is not None:
         _draw(plot, found.cells)
     if as_json:
         for cell in found.cells:
             print_json({"event": "cell", **cell.as_dict()})
-        print_json({"event": "result", "model": model_path, **found.best.options, found.best.measure: found.best.mean})
+        print_json({"event": "result", "model": written, **found.best.options, found.best.measure: found.best.mean})
     elif not quiet:
         if len(found.cells) > 1:
             print_rows([cell.as_dict() for cell in found.cells], err=True)
         chosen = ", ".join(f"{name} {value:g}" for name, value in found.best.options.items())
-        note(f"Best: {chosen}, with {found.best.measure} {number(found.best.mean)}. Model written to {model_path}.")
+        note(f"Best: {chosen}, with {found.best.measure} {number(found.best.mean)}. Model written to {written}.")
     signals.raise_received()
+    expect_saved(written, model_path)
 
 
 def _draw(path: str, cells: list[Cell]) -> None:

@@ -27,9 +27,9 @@ import numpy as np
 
 from streamcut import __version__
 from streamcut.errors import CorruptError, NotFoundError
-from streamcut.files import write_durably
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.models.model import Model, common_meta
+from streamcut.outputs import output
 
 FORMAT = "streamcut model"
 FORMAT_VERSION = 2  # 1 knew nothing of recipes
@@ -46,14 +46,13 @@ _KINDS = {  # what a file calls a class, and where that is
 }
 
 
-def save_model(model: Model, path: str | os.PathLike) -> None:
-    """Write `model` to `path`, replacing what is there only when all of it is on disk.
+def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -> None:
+    """Write `model` to `path`, replacing what is there only when all of it is on disk; see streamcut.outputs.
 
-    Raises NotFoundError when the folder does not exist, DiskFullError.
+    Raises NotFoundError when the folder does not exist, DiskFullError, and UsageError when the file exists, unless `replace`.
     """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise NotFoundError(f"{path.parent} is not a folder; create it first")
+    if not Path(path).parent.is_dir():
+        raise NotFoundError(f"{Path(path).parent} is not a folder; create it first")
     own, parts = model.parts()
     if model.recipe is not None:
         parts = {"recipe": np.frombuffer(model.recipe.to_json(), np.uint8), **parts}
@@ -66,7 +65,9 @@ def save_model(model: Model, path: str | os.PathLike) -> None:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
         archive.comment = _MARK + b"0" * _DIGEST
     body = buffer.getbuffer()[:-_DIGEST]
-    write_durably(path, body, hashlib.sha256(body).hexdigest().encode(), prefix="model")
+    with output(path, prefix="model", size=len(body) + _DIGEST, replace=replace) as file:
+        file.write(body)
+        file.write(hashlib.sha256(body).hexdigest().encode())
 
 
 def load_model(path: str | os.PathLike) -> Model:

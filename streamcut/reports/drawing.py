@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from streamcut.errors import UsageError
-from streamcut.files import write_durably
+from streamcut.outputs import output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +79,8 @@ def save(figure: Figure, path: str | os.PathLike) -> None:
     if ending not in FORMATS:
         raise UsageError(f"{path}: plots are written as {' or '.join(FORMATS)}")
     content = _rendered(figure, ending[1:], os.path.basename(path), facecolor="white", dpi=150)
-    write_durably(path, content, prefix="plot")
+    with output(path, prefix="plot", size=len(content)) as file:
+        file.write(content)
 
 
 def _rendered(figure: Figure, form: str, name: str, **options: Any) -> bytes:

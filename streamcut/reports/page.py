@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from streamcut import __version__
 from streamcut.evaluation import evaluate
-from streamcut.files import write_durably
 from streamcut.models.files import plain
 from streamcut.models.model import Model
+from streamcut.outputs import output
 from streamcut.reports import facts
 from streamcut.reports.drawing import FORMATS, inline_svg, needs_matplotlib, save
 from streamcut.reports.plots import confusion_plot, convergence_plots, separation_plots, traffic_plot
@@ -106,9 +106,10 @@ class Report:
         }
         return plain(found)
 
-    def write(self, path: str | os.PathLike) -> None:
-        """Write the page."""
-        write_durably(Path(path), self.html().encode(), prefix="report")
+    def write(self, path: str | os.PathLike, *, replace: bool = True) -> None:
+        """Write the page. UsageError when the file exists, unless `replace`."""
+        with output(path, prefix="report", replace=replace) as file:
+            file.write(self.html().encode())
 
     def write_plots(self, folder: str | os.PathLike) -> list[Path]:
         """Every plot as SVG and PNG in `folder`, which is made if need be; returns the files."""

@@ -1,0 +1,98 @@
+"""What commands write to files: refused before any work where it would harm, reserved while the work goes on, never lost."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count
+from typing import Any, BinaryIO
+
+from streamcut.errors import NotFoundError, UsageError
+from streamcut.files import Sink, disk_full, temporary_name
+from streamcut.io.stores.spec import MANIFEST
+from streamcut.outputs import AppearedError, destination, output, reserved
+
+
+def refuse_existing(path: str | os.PathLike, option: str, force: bool, *, reads: Sequence[str | os.PathLike | None] = ()) -> None:
+    """Raise before any work when the output `path` cannot be, or should not be, written.
+
+    UsageError when it is a folder, lies in a store, whose files are all accounted for, is one of the files that the command
+    `reads`, or exists and `force` is not given; NotFoundError when its folder does not exist or cannot be written to. Pipes and
+    devices that take characters have nothing to lose, and need no `force`.
+    """
+    place = destination(path)
+    if place.mode is not None and stat.S_ISDIR(place.mode):
+        raise UsageError(f"{option}: {path} is a folder")
+    if any(read is not None and _same_file(place.path, read) for read in reads):
+        raise UsageError(f"{option}: {path} is what this command reads; choose another place")
+    if place.through:
+        if place.mode is not None and stat.S_ISBLK(place.mode) and not force:
+            raise UsageError(f"{option}: {path} is a device that may hold a file system; overwrite it with --force")
+        return
+    folder = place.path.parent
+    if not folder.is_dir():
+        raise NotFoundError(f"{option}: {folder} is not a folder; create it first")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise NotFoundError(f"{option}: {folder} cannot be written to; choose another folder")
+    with suppress(FileNotFoundError):
+        os.lstat(temporary_name(place.path))  # is that name too long?
+    store = next((parent for parent in place.path.parents if (parent / MANIFEST).is_file()), None)
+    if store is not None:
+        raise UsageError(f"{option}: {path} lies in the store {store}; choose another place")
+    if place.mode is not None and not force:
+        raise UsageError(f"{option}: {path} exists; choose another name or replace it with --force")
+
+
+def _same_file(first: str | os.PathLike, second: str | os.PathLike) -> bool:
+    try:
+        return os.path.samefile(first, second)
+    except (OSError, ValueError):
+        return os.path.realpath(first) == os.path.realpath(second)
+
+
+@contextmanager
+def reserved_output(path: str | os.PathLike, option: str, force: bool) -> Iterator[None]:
+    """Refuse what `refuse_existing` does, and keep others from the output `path` as long as the work for it takes."""
+    with reserved(path):
+        refuse_existing(path, option, force)  # another may have finished between the first look and the lock
+        yield
+
+
+def save_trained(model: Any, path: str, replace: bool) -> str:
+    """Write a model that took long to train, and return where it is: `path`, or the first name like it that is free when a file
+    appeared there meanwhile and is not to be replaced. See `expect_saved`."""
+    from streamcut.models.files import save_model
+
+    try:
+        save_model(model, path, replace=replace)
+        return path
+    except AppearedError:
+        stem, ending = os.path.splitext(path)
+    for k in count(1):
+        spare = f"{stem}.{k}{ending}"
+        if not os.path.lexists(spare):
+            with suppress(AppearedError):
+                save_model(model, spare, replace=False)
+                return spare
+    raise AssertionError("unreachable")
+
+
+def expect_saved(written: str, path: str) -> None:
+    """UsageError when the model that was to be in `path` had to be `written` to another file."""
+    if written != path:
+        raise UsageError(f"{path} appeared while the model was trained, and was not replaced: the model is in {written}")
+
+
+@contextmanager
+def output_file(path: str | None, *, replace: bool) -> Iterator[Sink | BinaryIO]:
+    """What takes data: standard output, or the output `path` (see streamcut.outputs). Raises DiskFullError, UsageError."""
+    if path is None:
+        with disk_full("standard output"):
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+    else:
+        with output(path, prefix="output", replace=replace) as file:
+            yield file
