@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 import scipy.sparse as sp
 
-from streamcut.chunk import Chunk
+from streamcut.chunk import Chunk, check_csr
 from streamcut.errors import BadInputError
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
 from streamcut.io.recipe.recipe import Recipe
@@ -18,7 +18,8 @@ class MemoryDataset:
     """`X` (n × d, SciPy sparse or dense) and `y` (n), with optional row weights and query ids, cut into shards of `shard_nnz`.
 
     Values keep float32 and int8 when `X` has them; everything else becomes float64. Arrays are shared where possible, not copied.
-    Raises BadInputError for lengths that differ, values that are not finite, weights below 0 and qid that are not grouped.
+    Raises BadInputError for lengths that differ, features that X says it does not have, values that are not finite, weights below
+    0 and qid that are not grouped.
     """
 
     path: str | None = None
@@ -26,6 +27,7 @@ class MemoryDataset:
 
     def __init__(self, X, y, *, weight=None, qid=None, n_features: int | None = None, shard_nnz: int = SHARD_NNZ) -> None:
         X = sp.csr_array(X)
+        check_csr(X)
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
@@ -40,6 +42,8 @@ class MemoryDataset:
                 raise BadInputError(f"{name} has shape {array.shape}, but X has {n} rows")
         if n == 0:
             raise BadInputError("no rows")
+        if n_features is not None and n_features < d:
+            raise BadInputError(f"X has {d} features, but n_features is {n_features}")
         for name, array in (("X", X.data), ("y", y), ("weight", weight)):
             if array is not None and not np.isfinite(array).all():
                 raise BadInputError(f"{name} holds nan or infinity")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+
+from streamcut.errors import BadInputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,14 @@ def group_starts(chunk: Chunk) -> np.ndarray:
     if chunk.qid is None:
         return np.arange(chunk.n_rows + 1)
     return np.concatenate(([0], np.flatnonzero(chunk.qid[1:] != chunk.qid[:-1]) + 1, [chunk.n_rows]))
+
+
+def check_csr(X: Any) -> None:
+    """Raise BadInputError unless the arrays of X, a csr_array that users made, are ones that kernels may run on."""
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        raise BadInputError(f"X is no well-formed sparse matrix: {error}") from error
 
 
 def copied(chunk: Chunk) -> Chunk:

@@ -1,7 +1,7 @@
 """Copies of rows in a cache, whatever is computed with them.
 
-The `cached_` arrays, `number`, `key`, `weight`, `square`, `goal` belong to the rows in the cache: CSR, row numbers, keys, u_i,
-‖x_i‖², classes.
+`offer` stops where rows or entries would not fit: it is the one that makes sure of it. The `cached_` arrays, `number`, `key`,
+`weight`, `square`, `goal` belong to the rows in the cache: CSR, row numbers, keys, u_i, ‖x_i‖², classes.
 """
 
 import numpy as np

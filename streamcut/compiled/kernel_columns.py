@@ -2,7 +2,8 @@
 
 Conventions: CSR arrays as in streamcut.chunk (`data` None when every value is 1); kernels as (code, γ, degree, coef0), see
 streamcut.kernels.kernel; `squares` are ‖x_i‖². A value depends on its two rows alone, to the last bit: it is the same in a column
-and in a block, and k(x, s) = k(s, x). (The features that both rows have are added in the same order, others add 0.)
+and in a block, and k(x, s) = k(s, x). `dense` and `slots` have a place for every feature, tables a row for each entry of their
+block of rows at most. (The features that both rows have are added in the same order, others add 0.)
 """
 
 import numpy as np

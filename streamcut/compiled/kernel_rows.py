@@ -1,6 +1,7 @@
 """Rows against the vectors of a model: kernel values, one sparse row with all vectors at a time.
 
-Vectors are feature-major, so that an entry of a row meets all of them in one contiguous sweep. Kernels are (code, γ, degree,
+Vectors are feature-major, so that an entry of a row meets all of them in one contiguous sweep; V has a row for each feature that
+rows may have, and p, k a place for each of its columns. Kernels are (code, γ, degree,
 coef0) of streamcut.kernels.kernel; `data` of rows is None when every value is 1.
 """
 

@@ -94,7 +94,7 @@ def _best(m, kappa):
 
 @fused_inlined
 def _kappa_cell(kappa):
-    """The cell of κ in `Tables.least`: exponent and leading bits of the float32, from 0 to _KAPPAS − 1."""
+    """The cell of κ in `Tables.least`: exponent and leading bits of the float32, from 0 to _KAPPAS − 1; any number for nan."""
     return max((np.float32(kappa).view(np.int32) >> np.int32(23 - _BITS)) - _LOWEST, np.int32(0))
 
 
@@ -119,7 +119,7 @@ def best_h(tables, m, kappa):
     if m < 0.5:
         h, s = best_h(tables, 1.0 - m, kappa)
         return 1.0 - h, s
-    if kappa <= 0.0 or m >= 1.0:
+    if not (0.0 < kappa <= 1.0 and m < 1.0):  # nan included: no number may lead out of the table
         return 1.0, m
     log_kappa = math.log(kappa)
     half, goal = -0.5 * log_kappa, 0.5 * math.log(m / (1.0 - m))
@@ -171,7 +171,7 @@ def best_partner(least, beta, k, used, tables, cells, bounds):
         signed = beta[j] * sign
         b = max(signed, a)
         cell = np.int32((b - a) / (b + a) * _MS) * np.int32(_KAPPAS) + _kappa_cell(k[j])
-        cells[j] = cell if signed > 0.0 else np.int32(_NOWHERE)
+        cells[j] = min(max(cell, np.int32(0)), np.int32(_NOWHERE)) if signed > 0.0 else np.int32(_NOWHERE)  # nan, inf: any cell
     cells[least] = _NOWHERE
     for j in range(np.uint64(used)):
         bounds[j] = tables.least[np.uint64(cells[j])]

@@ -2,8 +2,9 @@
 
 Conventions: CSR arrays as in streamcut.chunk (`data` None when every value is 1); `W` and sums are float64 (D, K), the K numbers
 of a feature side by side, so that an entry of a row touches one contiguous run of them; D = d, or d + 1 with the weights of the
-constant feature `bias` last when `bias` is not 0. `target` (n) int64 is the class of each row, 0 … K − 1. Scores `z`, `z_b` are
-float64 (n, K); row weights `u` float64 (n), or None when all are 1.
+constant feature `bias` last when `bias` is not 0. `target` (n) int is the class of each row, 0 … K − 1, of a label that was found
+among the K known ones (streamcut.oracles.crammer_singer_passes.targets). Scores `z`, `z_b` are float64 (n, K); row weights `u`
+float64 (n), or None when all are 1.
 
 The loss of a row is max_y (1[y ≠ t] + z_y − z_t), t its target; the rival is the y that attains it, the first of equals, but the
 target before all others.
@@ -11,6 +12,7 @@ target before all others.
 
 import numpy as np
 
+from streamcut.compiled.bins import bin_of
 from streamcut.jit import inlined, kernel
 
 
@@ -142,10 +144,7 @@ def slopes_at_zero(target, z_b, z, out):
 
 @kernel
 def breakpoint_histogram(target, z_b, z, u, edges, jumps, counts):
-    """Adds to bin j the jumps and the number of breakpoints in edges[j] ≤ k < edges[j + 1], in place.
-
-    The formula only guesses the bin; comparing with the edges decides, so nested histograms never lose or count one twice.
-    """
+    """Adds to bin j the jumps and the number of breakpoints in edges[j] ≤ k < edges[j + 1], in place."""
     bins = len(jumps)
     low, high = edges[0], edges[bins]
     scale = bins / (high - low)
@@ -158,18 +157,17 @@ def breakpoint_histogram(target, z_b, z, u, edges, jumps, counts):
             if k >= high:
                 break
             if k >= low:
-                j = min(int((k - low) * scale), bins - 1)
-                while k < edges[j]:
-                    j -= 1
-                while k >= edges[j + 1]:
-                    j += 1
+                j = bin_of(k, edges, scale)
                 jumps[j] += (m - before) * (1.0 if u is None else u[i])
                 counts[j] += 1
 
 
 @kernel
 def breakpoints_between(target, z_b, z, u, low, high, out_k, out_jump):
-    """Writes the breakpoints with low ≤ k < high and their jumps; returns their number (the caller knows it from a histogram)."""
+    """Writes the breakpoints with low ≤ k < high and their jumps; returns their number.
+
+    A histogram counted them by the same comparisons with the same k: there is room for all.
+    """
     n = 0
     for i in range(len(z)):
         c, m = _first_line(target[i], z_b[i], z[i])

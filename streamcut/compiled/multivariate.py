@@ -11,8 +11,8 @@ The paper tries all tables of F₁, O(m²). With h hits fixed that is concave in
 alarms pay: the a-th brings 2h/((P + h + a)(P + h + a − 1)), which grows with h. So one walk along the positives, from the highest
 score on, with one along the negatives beside it, sees the best table of each h: O(m) after the sort.
 
-Both walks take their scores in pieces, as they come (streamcut.oracles.sorted_scores), and keep what they know in `counts`
-(int64) and `sums` (float64), so that where pieces end cannot be seen.
+`codes` are 0 and 1. Both walks take their scores in pieces, as they come (streamcut.oracles.sorted_scores), and keep what they
+know in `counts` (int64) and `sums` (float64), so that where pieces end cannot be seen.
 """
 
 import numpy as np

@@ -5,6 +5,8 @@ number the different labels of a group from 0. A pair (i, j) of level_i > level_
 when s_i − s_j < 1 in float64. The difference is rounded monotonically, so along sorted scores the active partners of a row lie
 in one piece, and both rows of a pair agree on it: the counts are exact whatever the ties.
 
+Levels are numbered here (`number_levels`), so the tree that a caller makes for the largest of them has a place for each.
+
 The paper sweeps once for each level; here a Fenwick tree over the levels counts for all of them at once, O(m log R) after
 the sort.
 """

@@ -1,6 +1,7 @@
 """How well scores order the rows of queries: swapped pairs, NDCG and average precision.
 
-Rows of query g are starts[g]:starts[g + 1], those of the highest score first; all arrays are in that order.
+Rows of query g are starts[g]:starts[g + 1], those of the highest score first; all arrays are in that order, and as long as there
+are rows. Levels are ranks among the labels of a query, so none is above the number of its rows.
 """
 
 import numpy as np

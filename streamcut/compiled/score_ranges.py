@@ -1,4 +1,8 @@
-"""Scores of rows by where they lie: order statistics by the bits that order float64, and the scores between two bounds."""
+"""Scores of rows by where they lie: order statistics by the bits that order float64, and the scores between two bounds.
+
+`codes` are numbers of classes, 0 … C − 1, of labels that were found among C known ones (OneGroupRisk.encode); arrays that are
+counted in have a row for each splitter and one more, and a column for each class.
+"""
 
 import numpy as np
 

@@ -3,7 +3,8 @@
 The dual is min ½ Σ α_i α_j y_i y_j k(x_i, x_j) − Σ α_i over 0 ≤ α_i ≤ upper_i and, with a bias, Σ y_i α_i = 0. `gradient` is its
 gradient y_i f(x_i) − 1. Only the rows `active` (increasing row numbers) are looked at; a column is kept as k of its row with
 these, float32, `len(active)` numbers at slot·len(active) of `cache`; `slot_of` (m) says where (−1: nowhere), `stamps` when it was
-used last. A row that has a column missing is handed to the caller, who fills it in and calls again.
+used last. A row that has a column missing is handed to the caller, who fills it in and calls again. There are as many slots as
+fit into `cache` (KernelCache), two at least.
 """
 
 import numpy as np

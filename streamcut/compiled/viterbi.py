@@ -1,8 +1,9 @@
 """Best label paths through sequences (Viterbi), with or without a loss for wrong labels, what a path counts, and dual steps.
 
 Conventions: `starts` (S + 1) int64 are the rows where sequences begin, and the end; scores `z`, `z_b` float64 (n, K); `target`
-(n) int32 the class of each row, 0 … K − 1; `transitions` float64 (K, K), [j, k] for class k after class j. All paths add their
-numbers in the same order, that of the rows, so the best one is never below the targets' by rounding.
+(n) int32 the class of each row, 0 … K − 1, of a label that was found among the K known ones, 32,767 at most; `transitions`
+float64 (K, K), [j, k] for class k after class j. All paths add their numbers in the same order, that of the rows, so the best
+one is never below the targets' by rounding.
 """
 
 import numpy as np

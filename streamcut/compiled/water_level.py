@@ -7,7 +7,7 @@ many rows in both, and what counts is the sum of both levels.
 Cotter, Shalev-Shwartz & Srebro 2012, Appendix B, Algorithms 2 and 3. Followed but for the order of the search: there both ends of
 each basin's range move by turns, here one range of ranks, common to both basins, is narrowed (the k-th smallest of one class
 always goes with the k-th smallest of the other), from the rank of the last level on. Linear time on average; `work` arrays are
-reordered in place.
+reordered in place. Ranks stay between 1 and the numbers in a basin, of which there is one at least.
 """
 
 from streamcut.jit import kernel

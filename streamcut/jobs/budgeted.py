@@ -24,7 +24,7 @@ from streamcut.execution.runner import Interrupted, PassRunner
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Needs
-from streamcut.jobs.kernel_choice import chosen_kernel
+from streamcut.jobs.kernel_choice import check_norms, chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
@@ -70,6 +70,7 @@ class BudgetedJob:
                 raise UsageError(f"{name}: {getattr(options, name)!r} means nothing to {solver}, which {why}; leave it out")
         if options.maintenance == "merge" and options.kernel != "rbf":
             raise UsageError(f"maintenance: merging is for kernel rbf; with {options.kernel} take project or remove")
+        check_norms(statistics)
         start = None if options.warm_start is None else _start(options, manifest)
         labels: tuple[float, ...]
         targets: tuple[float, ...]

@@ -15,7 +15,7 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Needs
-from streamcut.jobs.kernel_choice import chosen_kernel
+from streamcut.jobs.kernel_choice import check_norms, chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.jobs.sequence import chain
 from streamcut.kernels.kernel import Kernel
@@ -56,8 +56,7 @@ class SampledJob:
             raise UsageError("tol: sampled cuts stop at it; give a number above 0 and below 1, the mean loss at 0")
         if options.tol_relative not in (None, TrainOptions.__dataclass_fields__["tol_relative"].default):
             raise UsageError(f"tol_relative: {options.chosen_solver} stops at tol alone")
-        if not np.isfinite(statistics.max_squared_norm):
-            raise BadInputError("the squared norm of a row is not finite; scale the features")
+        check_norms(statistics)
         rest = False
         task: SampledTask
         if options.task in ("auto", "binary"):

@@ -2,6 +2,8 @@
 
 A checkpoint is one file: a line that names the format, the length of the JSON that follows (8 bytes, little-endian), the JSON
 (`record`, and name, dtype and shape of each array), the arrays one after the other, and the SHA-256 of all that.
+The sum guards against damage, not against forgery: kernels make indices of what a checkpoint holds, so `--resume` is for folders
+that nobody else can write to. (Stores and models are checked whoever wrote them.)
 A folder holds two generations, written in turn: whatever happens while one is written, the other is whole.
 """
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from streamcut.chunk import Chunk
+from streamcut.chunk import Chunk, check_csr
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.models.certificate import Certificate, StopReason
@@ -124,6 +124,7 @@ class Model(ABC):
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise BadInputError(f"X has shape {X.shape}, but the model has {self.n_features} features")
         rows = sp.csr_array(X)
+        check_csr(rows)
         if rows.data.dtype not in (np.dtype(np.int8), np.dtype(np.float32)):
             rows = rows.astype(np.float64)
         return Chunk(rows.indptr.astype(np.int64), rows.indices, rows.data, np.zeros(rows.shape[0]))

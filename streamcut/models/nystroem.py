@@ -90,6 +90,8 @@ class NystroemModel(Model):
             raise ValueError("landmarks_indptr does not fit the landmarks")
         if indices.dtype != np.int64 or (len(indices) and not 0 <= indices.min() <= indices.max() < d):
             raise ValueError("landmarks_indices do not fit the landmarks")
+        if inner.n_features != r:
+            raise ValueError(f"a model of {inner.n_features} features does not fit {r} landmarks")
         rows = Chunk(indptr, indices, checked(arrays, "landmarks_data", len(indices)), np.zeros(r))
         return cls(inner=inner, map=FeatureMap(Kernel(**meta["kernel"]), rows, d, checked(arrays, "projection", r, r)), **common)
 

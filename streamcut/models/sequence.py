@@ -60,6 +60,12 @@ class ChainModel(Model):
         return np.asarray(self.labels)[path]
 
 
+def _classes(labels: tuple[float, ...]) -> int:
+    if not labels:
+        raise ValueError("a chain without labels")
+    return len(labels)
+
+
 @dataclass(frozen=True, eq=False)
 class SequenceModel(ChainModel, CertifiedModel):
     """A labelling scores Σ_t ⟨weights[:, y_t], x_t⟩ + intercepts[y_t] + Σ_t transitions[y_t−1, y_t]; the best one is predicted.
@@ -101,7 +107,7 @@ class SequenceModel(ChainModel, CertifiedModel):
     @classmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         labels = tuple(float(label) for label in meta["labels"])
-        K = len(labels)
+        K = _classes(labels)
         return cls(
             weights=checked(arrays, "weights", meta["n_features"], K),
             intercepts=checked(arrays, "intercepts", K),
@@ -174,7 +180,7 @@ class KernelSequenceModel(ChainModel):
     @classmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         emissions = KernelModel.from_parts(meta, arrays)
-        K = len(emissions.labels)
+        K = _classes(emissions.labels)
         return cls(emissions=emissions, transitions=checked(arrays, "transitions", K, K), **common_from(meta))
 
     def describe(self) -> dict[str, Any]:
