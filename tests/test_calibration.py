@@ -10,13 +10,15 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.special import softmax
 from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
-from streamcut.calibration import calibrate, platt
+from streamcut.calibration import calibrate, platt, tempered
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
-from streamcut.models.files import load_model, save_model
+from streamcut.models.files import describe_model, load_model, save_model
 from streamcut.prediction import predict
 from streamcut.training import train
 
@@ -89,7 +91,7 @@ def test_probabilities_are_close_to_the_truth_and_survive_a_file(tmp_path):
     np.testing.assert_array_equal(predict(tmp_path / "m.npz", test, output="probabilities"), p)
     np.testing.assert_array_equal(fitted.decision_function(test), model.decision_function(test))
     save_model(model, tmp_path / "plain.npz")
-    assert load_model(tmp_path / "plain.npz").sigmoid is None
+    assert load_model(tmp_path / "plain.npz").link is None
 
 
 @pytest.mark.parametrize("options", [{"solver": "smo", "kernel": "rbf"}, {"kernel": "rbf", "nystroem": 30}])
@@ -98,7 +100,7 @@ def test_kernel_models_have_them_too(options, tmp_path):
     fitted = calibrate(train(MemoryDataset(X, y), gamma=0.1, **options), MemoryDataset(*rows(1)[:2]))
     save_model(fitted, tmp_path / "m.npz")
     p = predict(tmp_path / "m.npz", X, output="probabilities")
-    np.testing.assert_array_equal(p, fitted.sigmoid(fitted.decision_function(X)))
+    np.testing.assert_array_equal(p, fitted.link(fitted.decision_function(X)))
     assert ((p > 0.5) == (y > 0)).mean() > 0.7
 
 
@@ -107,8 +109,50 @@ def test_what_has_no_probabilities():
     model = train(MemoryDataset(X, y))
     with pytest.raises(BadInputError, match="both classes"):
         calibrate(model, (X, np.ones(600)))
-    with pytest.raises(UsageError, match="two classes"):
-        calibrate(train(MemoryDataset(X, np.arange(600) % 3), task="multiclass", solver="ocas"), (X, np.arange(600) % 3))
+    numbers = MemoryDataset(X, np.arange(600) % 3, qid=np.arange(600) // 60)
+    with pytest.raises(UsageError, match="models of classes"):
+        calibrate(train(numbers, task="ranking"), numbers)
+
+
+@pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
+def test_several_classes(strategy, tmp_path):
+    rng = np.random.default_rng(5)
+    X = sp.csr_array(rng.normal(size=(900, 6)))
+    W = rng.normal(size=(6, 4))
+    truth = softmax(2.0 * (X @ W), axis=1)
+    y = np.array([rng.choice(4, p=p) for p in truth]).astype(np.float64)
+    model = train(MemoryDataset(X[:300], y[:300]), task="multiclass", strategy=strategy)
+    fitted = calibrate(model, (X[300:600], y[300:600]))
+    save_model(fitted, tmp_path / "m.npz")
+    p = predict(tmp_path / "m.npz", X[600:], output="probabilities")
+    np.testing.assert_array_equal(p, fitted.probabilities_of(model.decision_function(X[600:])))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    best = log_loss(y[600:], truth[600:])
+    assert best < log_loss(y[600:], p) < best + 0.15
+    assert "probabilities_scale" in describe_model(tmp_path / "m.npz")
+
+
+def test_scores_and_offsets_are_those_of_greatest_likelihood():
+    rng = np.random.default_rng(6)
+    scores, target, u = rng.normal(size=(200, 3)), rng.integers(0, 3, 200), rng.integers(0, 3, 200).astype(float)
+    scores[np.arange(200), target] += 1.0
+
+    def cost(x: np.ndarray) -> float:
+        p = softmax(x[0] * scores + x[1:], axis=1)
+        return -float(u @ np.log(p[np.arange(200), target])) + 0.5e-6 * float(x[1:] @ x[1:])
+
+    a, b = tempered(scores, target, u)
+    reached, best = cost(np.array([a, *b])), minimize(cost, np.zeros(4), method="Nelder-Mead", options={"maxiter": 4000}).fun
+    assert reached <= best + 1e-6
+    with pytest.raises(BadInputError, match="two classes"):
+        tempered(scores, np.ones(200, np.int64), u)
+
+
+def test_rows_of_training_are_warned_of():
+    X, y, _ = rows()
+    data = MemoryDataset(X, y)
+    with pytest.warns(UserWarning, match="rows of training"):
+        calibrate(train(data), data)
 
 
 def test_the_commands(tmp_path, run):
@@ -127,9 +171,9 @@ def test_the_commands(tmp_path, run):
     assert record["rows"] == 600
     assert run("calibrate", model, store, "-o", tmp_path / "p.npz")[0] == 2
     assert run("calibrate", model, tmp_path / "rows.svm")[0] == 0
-    slope = load_model(model).sigmoid.A
+    slope = load_model(model).link.A
     assert slope == pytest.approx(record["A"])
     code, out, _ = run("predict", tmp_path / "p.npz", store, "--probability")
     printed = np.array(out.split(), dtype=float)
     np.testing.assert_array_equal(printed, predict(tmp_path / "p.npz", store, output="probabilities"))
-    assert "sigmoid" in run("info", tmp_path / "p.npz", "--json")[1]
+    assert "probabilities_A" in run("info", tmp_path / "p.npz", "--json")[1]

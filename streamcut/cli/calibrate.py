@@ -17,9 +17,10 @@ from streamcut.cli.parameters import force_option, json_option, quiet_option
 @json_option
 @quiet_option
 def command(model: str, data: str, path: str | None, force: bool, as_json: bool, quiet: bool) -> None:
-    """Fit probabilities for MODEL, of two classes, on the store or svmlight file DATA, and keep them in the model file.
+    """Fit probabilities for MODEL, of two or several classes, on the store or svmlight file DATA; the model file keeps them.
 
-    They are 1 / (1 + exp(A·score + B)) for the positive label (Platt scaling). DATA should not be what the model was trained on.
+    Two classes: 1 / (1 + exp(A·score + B)) for the positive label (Platt scaling). Several: proportional to
+    exp(scale·score + offset) with an offset for each class. DATA should not be what the model was trained on.
 
     \b
     Examples:
@@ -29,14 +30,23 @@ def command(model: str, data: str, path: str | None, force: bool, as_json: bool,
     if path is not None:
         refuse_existing(path, "--output", force, reads=[data])
 
+    import warnings
+    from dataclasses import asdict
+
     from streamcut.calibration import calibrate
     from streamcut.models.files import save_model
+    from streamcut.models.link import Sigmoid
 
-    fitted = calibrate(model, data)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = calibrate(model, data)
+    for warning in caught:
+        note(f"Warning: {warning.message}")
     save_model(fitted, path or model, replace=force or path is None)
-    sigmoid = fitted.sigmoid
-    assert sigmoid is not None
+    link = fitted.link
+    assert link is not None
     if as_json:
-        print_json({"model": path or model, "A": sigmoid.A, "B": sigmoid.B, "rows": sigmoid.rows})
+        print_json({"model": path or model, **asdict(link)})
     elif not quiet:
-        note(f"Probabilities from {sigmoid.rows:,} rows: A {sigmoid.A:.6g}, B {sigmoid.B:.6g}. Model written to {path or model}.")
+        said = f"A {link.A:.4g}, B {link.B:.4g}" if isinstance(link, Sigmoid) else f"scale {link.scale:.4g} and offsets"
+        note(f"Probabilities from {link.rows:,} rows: {said}. Model written to {path or model}.")

@@ -26,6 +26,9 @@ def command(
     Accuracy, balanced accuracy, ROC AUC (exact), average precision, precision, recall, F1, the four counts and the mean hinge
     loss. Row weights of a store are honoured. A measure that is not defined on this data is a dash (JSON: null).
 
+    A model with probabilities (logistic, or calibrated) also has log loss, Brier score and calibration error; --json adds the
+    reliability bins.
+
     Several classes have macro and micro F1 and the mean loss instead, then precision, recall and F1 of each class; --json adds
     the confusion matrix.
 

@@ -216,7 +216,7 @@ class ScoringClassifier(StreamedClassifier):
         return self.classes_[np.searchsorted(self._labels, labels)]
 
     def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit probabilities (two classes, Platt scaling) on rows that were held out: arrays, or a store."""
+        """Fit probabilities on rows that were held out, arrays or a store: Platt's for two classes, else a softmax of scores."""
         check_is_fitted(self, "model_")
         if is_stored(X):
             self._need_numbers()
@@ -226,11 +226,11 @@ class ScoringClassifier(StreamedClassifier):
         self.model_ = calibrate(self.model_, MemoryDataset(X, self._codes(column_or_1d(y)), weight=weight))
         return self
 
-    @available_if(lambda self: getattr(getattr(self, "model_", None), "sigmoid", None) is not None)
+    @available_if(lambda self: getattr(getattr(self, "model_", None), "has_probabilities", False))
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the two classes, float64 (n, 2); there is no such method before `calibrate`."""
-        positive = self.model_.probabilities_of(self.decision_function(X))
-        return np.column_stack([1.0 - positive, positive])
+        """Probabilities of the classes, float64 (n, K); only for losses that imply them, and after `calibrate`."""
+        found = self.model_.probabilities_of(self.decision_function(X))
+        return found if found.ndim == 2 else np.column_stack([1.0 - found, found])
 
 
 def _numbers(classes: np.ndarray) -> np.ndarray:

@@ -7,6 +7,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.measures.probability import ProbabilityMeasures
+from streamcut.measures.ratio import ratio
 from streamcut.models.linear import LinearModel
 
 QUERIES_AT_ONCE = 1 << 18
@@ -18,6 +20,7 @@ class BinaryMeasures:
     """Measures over rows of weight u_i (1 unless given); None where one is undefined, such as the AUC of one class.
 
     The four counts are sums of u_i. `average_precision`, `precision`, `recall` and `f1` speak of the positive label.
+    A model that has probabilities is measured by them, too (streamcut.measures.probability).
     Needs 8 bytes a row to sort the scores (16 more where rows have weights), and as much again while it does.
     """
 
@@ -30,6 +33,7 @@ class BinaryMeasures:
         self._kept: dict[bool, Scored] = {True: [], False: []}
         self._counts = {(truth, said): 0.0 for truth in (True, False) for said in (True, False)}
         self._rows, self._loss, self._weight = 0, 0.0, 0.0
+        self._probability = ProbabilityMeasures() if model.has_probabilities else None
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take rows and their scores; raises BadInputError for labels that the model does not know."""
@@ -39,6 +43,8 @@ class BinaryMeasures:
         self._rows += chunk.n_rows
         self._weight += chunk.n_rows if u is None else float(u.sum())
         self._loss += float(hinge.sum() if u is None else u @ hinge)
+        if self._probability is not None:
+            self._probability.add_binary(positive, self._model.probabilities_of(scores), u)
         for truth, said in self._counts:
             these = (positive == truth) & ((scores > 0) == said)
             self._counts[truth, said] += float(np.count_nonzero(these) if u is None else u[these].sum())
@@ -60,6 +66,7 @@ class BinaryMeasures:
             "precision": ratio(hits, hits + false),
             "recall": recall,
             "f1": ratio(2 * hits, 2 * hits + false + misses),
+            **({} if self._probability is None else self._probability.measures()),
             "mean_hinge_loss": ratio(self._loss, self._weight),
             "rows": self._rows,
             "weight": self._weight,
@@ -68,11 +75,6 @@ class BinaryMeasures:
             "true_negatives": correct_rejections,
             "false_negatives": misses,
         }
-
-
-def ratio(part: float, whole: float) -> float | None:
-    """part / whole, None when there is nothing to divide by."""
-    return part / whole if whole else None
 
 
 class _Ranking:

@@ -8,7 +8,8 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.compiled import multiclass
-from streamcut.measures.binary import ratio
+from streamcut.measures.probability import ProbabilityMeasures
+from streamcut.measures.ratio import ratio
 from streamcut.models.kernel import KernelModel
 from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
 
@@ -18,7 +19,7 @@ class MulticlassMeasures:
 
     Balanced accuracy is the mean recall of the classes that occur; macro F1 the mean F1 of those that occur or are predicted;
     micro F1 is the accuracy, since every row has one label. The mean loss is that of the model's strategy: Crammer-Singer's, or
-    the sum of the hinge losses of all classes.
+    the sum of the hinge losses of all classes. A model that has probabilities is measured by them, too.
     """
 
     to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "balanced_accuracy", "macro_f1", "micro_f1")
@@ -27,6 +28,7 @@ class MulticlassMeasures:
         self._model = model
         self._confusion = np.zeros((len(model.labels), len(model.labels)))
         self._rows, self._loss = 0, 0.0
+        self._probability = ProbabilityMeasures() if model.has_probabilities else None
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take rows and their scores; raises BadInputError for labels that the model does not know."""
@@ -35,6 +37,8 @@ class MulticlassMeasures:
         np.add.at(self._confusion, (target, scores.argmax(axis=1)), u)
         self._rows += chunk.n_rows
         self._loss += float(u @ self._losses(target, scores))
+        if self._probability is not None:
+            self._probability.add_classes(target, self._model.probabilities_of(scores), chunk.weight)
 
     def _losses(self, target: np.ndarray, scores: np.ndarray) -> np.ndarray:
         if self._model.strategy == CRAMMER_SINGER:
@@ -68,6 +72,7 @@ class MulticlassMeasures:
             "balanced_accuracy": _mean([each["recall"] for each in classes]),
             "macro_f1": _mean([each["f1"] for each in classes]),
             "micro_f1": accuracy,
+            **({} if self._probability is None else self._probability.measures()),
             "mean_loss": ratio(self._loss, total),
             "rows": self._rows,
             "weight": total,

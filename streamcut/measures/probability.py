@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.measures.binary import ratio
+from streamcut.measures.ratio import ratio
 
 BINS = 15
 _LEAST = float(np.finfo(np.float64).eps)

@@ -14,7 +14,8 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.compiled import rankings
 from streamcut.errors import BadInputError
-from streamcut.measures.binary import Scored, ranking_measures, ratio
+from streamcut.measures.binary import Scored, ranking_measures
+from streamcut.measures.ratio import ratio
 from streamcut.models.model import Model
 
 CUTOFFS = (1, 5, 10)

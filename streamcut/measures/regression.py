@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.measures.binary import ratio
+from streamcut.measures.ratio import ratio
 
 
 class RegressionMeasures:

@@ -110,7 +110,7 @@ def describe_model(path: str | os.PathLike) -> dict[str, Any]:
             "task": model.task,
             "solver": model.solver,
             **model.describe(),
-            **({} if model.sigmoid is None else {f"sigmoid_{name}": v for name, v in asdict(model.sigmoid).items()}),
+            **({} if model.link is None else {f"probabilities_{name}": v for name, v in asdict(model.link).items()}),
             "iterations": len(model.history),
             "parameters": model.parameters,
             "fingerprint": model.fingerprint,

@@ -13,7 +13,7 @@ from streamcut.chunk import Chunk, check_csr
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.models.certificate import Certificate, StopReason
-from streamcut.models.sigmoid import Sigmoid
+from streamcut.models.link import Link, link_from
 
 COMMON = ("task", "solver", "history", "parameters", "fingerprint", "resources")
 
@@ -26,7 +26,7 @@ class Model(ABC):
     history      one dict an iteration; parameters: what training was called with (JSON types), `data` among it if that is stored
     fingerprint  of the training data (Manifest.fingerprint)
     resources    bytes of memory: budget, planned, peak (of the process that trained), and `plan`, (what, bytes) that add up
-    sigmoid      probabilities from scores, None unless they were fitted (streamcut.calibration)
+    link         probabilities from scores, None unless they were fitted (streamcut.calibration)
     recipe       how rows became the features that the model knows; None: they are numbers, whatever they mean
     """
 
@@ -36,7 +36,7 @@ class Model(ABC):
     parameters: dict[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
     resources: dict[str, Any] = field(default_factory=dict)
-    sigmoid: Sigmoid | None = None
+    link: Link | None = None
     recipe: Recipe | None = None
 
     kind: ClassVar[str]  # what a model file calls the class
@@ -113,10 +113,24 @@ class Model(ABC):
         return self.labels_of(self.decision_function(X))
 
     def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
-        """Probabilities of the positive label, float64 (n,), for scores (n,). Raises UsageError when they were never fitted."""
-        if self.sigmoid is None:
+        """Probabilities of the positive label, float64 (n,), for scores (n,); of all classes, (n, K), for scores (n, K).
+
+        Raises UsageError when the loss implies none and they were never fitted.
+        """
+        link = self.link or self.own_link
+        if link is None:
             raise UsageError("the model has no probabilities; fit them with `streamcut calibrate MODEL DATA`")
-        return self.sigmoid(scores)
+        return link(scores)
+
+    @property
+    def own_link(self) -> Link | None:
+        """The probabilities that the loss implies; None: it has none."""
+        return None
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether `probabilities_of` has an answer."""
+        return (self.link or self.own_link) is not None
 
     def _rows(self, X) -> Chunk:
         if not sp.issparse(X):
@@ -152,19 +166,19 @@ class CertifiedModel(Model):
 
 def common_parts(model: Model) -> dict[str, Any]:
     """What all models have in common, by field."""
-    return {name: getattr(model, name) for name in (*COMMON, "sigmoid", "recipe")}
+    return {name: getattr(model, name) for name in (*COMMON, "link", "recipe")}
 
 
 def common_meta(model: Model) -> dict[str, Any]:
-    """The same in JSON types; a sigmoid only where there is one, the recipe not at all: it is an array of the file."""
-    sigmoid = {} if model.sigmoid is None else {"sigmoid": asdict(model.sigmoid)}
-    return {name: getattr(model, name) for name in COMMON} | sigmoid
+    """The same in JSON types; a link only where there is one, the recipe not at all: it is an array of the file."""
+    link = {} if model.link is None else {"link": asdict(model.link)}
+    return {name: getattr(model, name) for name in COMMON} | link
 
 
 def common_from(meta: dict[str, Any]) -> dict[str, Any]:
     """`common_meta` as it came back from a file: keyword arguments of the model."""
-    sigmoid = Sigmoid(**meta["sigmoid"]) if meta.get("sigmoid") else None
-    return {name: meta[name] if name != "resources" else meta.get(name, {}) for name in COMMON} | {"sigmoid": sigmoid}
+    link = link_from(meta["link"]) if meta.get("link") else None
+    return {name: meta[name] if name != "resources" else meta.get(name, {}) for name in COMMON} | {"link": link}
 
 
 def certificate_from(meta: dict[str, Any]) -> Certificate:

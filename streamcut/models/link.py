@@ -1,0 +1,45 @@
+"""Probabilities from scores: what a loss implies, or what was fitted afterwards (streamcut.calibration)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+
+
+@dataclass(frozen=True, slots=True)
+class Sigmoid:
+    """P(positive | score s) = 1 / (1 + exp(A·s + B)), fitted on `rows` rows (0: not fitted)."""
+
+    A: float = -1.0
+    B: float = 0.0
+    rows: int = 0
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Probabilities of the positive label, float64 (n,), for scores (n,)."""
+        return expit(-(self.A * scores + self.B))
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """P(class k | scores s) ∝ exp(scale·s_k + offsets_k), fitted on `rows` rows (0: not fitted); no offsets: all 0."""
+
+    scale: float = 1.0
+    offsets: tuple[float, ...] = ()
+    rows: int = 0
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Probabilities of the classes, float64 (n, K), for scores (n, K)."""
+        return softmax(self.scale * scores + (np.array(self.offsets) if self.offsets else 0.0), axis=1)
+
+
+Link = Sigmoid | Softmax
+
+
+def link_from(meta: dict[str, Any]) -> Link:
+    """The link that dataclasses.asdict turned into JSON; TypeError or ValueError when it is none."""
+    if "A" in meta:
+        return Sigmoid(float(meta["A"]), float(meta["B"]), int(meta["rows"]))
+    return Softmax(float(meta["scale"]), tuple(float(offset) for offset in meta["offsets"]), int(meta["rows"]))
