@@ -35,7 +35,7 @@ def open_dataset(path: str | os.PathLike) -> StoredDataset:
         return _open_directory(place)
     if place.exists():
         return _open_file(place)
-    unfinished = place.with_name(place.name + PARTIAL)
+    unfinished = Path(os.path.realpath(place) + PARTIAL)
     if unfinished.is_dir():
         raise _incomplete(place)
     raise NotFoundError(f"{place}: no such file or directory")

@@ -210,7 +210,7 @@ def test_leftovers_are_removed(tmp_path, backend, undisturbed):
     convert(path, backend, resume=True)
     assert content(path) == undisturbed
     Path(f"{path}.partial").mkdir()
-    Path(f"{path}.partial/journal.jsonl").write_text("rubbish")
+    Path(f"{path}.partial/journal.jsonl").write_text('{"options":{"torn')
     convert(path, backend, force=True)
     assert content(path) == undisturbed
     assert sorted(p.name for p in tmp_path.iterdir()) == ["store"]

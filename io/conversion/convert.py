@@ -26,6 +26,7 @@ from streamcut.io.opening import open_dataset
 from streamcut.io.sources.choice import open_readers, open_source, source_bytes
 from streamcut.io.sources.row_source import describe, find_files, tree_bytes
 from streamcut.io.stores.journal import read_journal
+from streamcut.io.stores.leftovers import expect_partial, expect_replaceable
 from streamcut.io.stores.narrow import smallest
 from streamcut.io.stores.spec import JOURNAL, PARTIAL
 from streamcut.io.stores.structure import first_problem
@@ -101,7 +102,7 @@ def convert(
         source_bytes=lambda block, threads: source_bytes(kind, readers, block, threads),
         writer_bytes=writer_bytes,
     )
-    rejects = RejectsFile(outputs[0])
+    rejects = RejectsFile(outputs[0], wanted=settings.on_error == "skip", replace=settings.force or settings.resume)
     source = open_source(kind, paths, readers, settings, plan, rejects.add)
     described = [*source.identity["inputs"], *(describe(path) for path in side_files)]
     record = {**_lasting_options(settings, plan, kind), "inputs": [list(found) for found in described]}
@@ -172,19 +173,26 @@ def output_paths(output: str, settings: ConvertOptions) -> list[str]:
 
     Raises UsageError and NotFoundError before anything is read.
     """
-    outputs = [output.rstrip("/") or output]
+    outputs = [_followed(output.rstrip("/") or output)]
     if settings.split is not None:
-        stem, suffix = os.path.splitext(outputs[0])
-        rest = f"{stem}-test{suffix}" if settings.split_output is None else os.fspath(settings.split_output).rstrip("/")
+        stem, suffix = os.path.splitext(output.rstrip("/"))
+        given = f"{stem}-test{suffix}" if settings.split_output is None else os.fspath(settings.split_output).rstrip("/")
+        rest = _followed(given)
         if os.path.realpath(rest) == os.path.realpath(outputs[0]):
             raise UsageError(f"--split-output: {rest} is the output itself")
         outputs.append(rest)
     for path in outputs:
         if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             raise NotFoundError(f"{path}: its directory does not exist; create it first")
-        if os.path.lexists(path) and not settings.force and not settings.resume:
-            raise UsageError(f"{path}: exists; choose another name, or replace it with --force")
+        expect_partial(Path(path + PARTIAL))
+        if not settings.resume:
+            expect_replaceable(Path(path), settings.force)
     return outputs
+
+
+def _followed(path: str) -> str:
+    """Where a symbolic link leads: the store there is made or replaced, and the link stays."""
+    return os.path.realpath(path) if os.path.islink(path) else path
 
 
 def _refuse_overlap(outputs: list[str], paths: list[str]) -> None:

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
+import re
 from pathlib import Path
 
-from streamcut.errors import NotFoundError
-from streamcut.files import disk_full, sync_directory
+from streamcut.errors import NotFoundError, UsageError
+from streamcut.files import disk_full
 from streamcut.io.stores.spec import PARTIAL
 from streamcut.io.text.svmlight import Reject
+from streamcut.outputs import output
+
+_BEGIN = re.compile(rb"# .*:\d+:\d+: ")
 
 
 class RejectsFile:
-    """Collected in NAME.rejects.partial until all lines are read. Corrected lines can be converted, the comments are skipped."""
+    """Collected in NAME.rejects.partial until all lines are read. Corrected lines can be converted, the comments are skipped.
 
-    def __init__(self, store: str) -> None:
+    Unless lines are left out, no file is touched. Raises UsageError when NAME.rejects exists and `replace` is not given, or when
+    one of these names belongs to a file that is not ours.
+    """
+
+    def __init__(self, store: str, *, wanted: bool, replace: bool) -> None:
         self.final = Path(store + ".rejects")
         self.draft = Path(store + ".rejects" + PARTIAL)
+        self._wanted = wanted
+        if wanted and os.path.lexists(self.final) and not replace:
+            raise UsageError(f"{self.final}: exists; move it away, or replace it with --force")
+        for path in (self.final, self.draft) if wanted else ():
+            if os.path.lexists(path) and not _is_ours(path):
+                raise UsageError(f"{path}: was not written by streamcut; move it away or choose another output")
         self._file: io.FileIO | None = None
         self._begun = 0  # refused lines of an earlier run
         self._ends = [0]  # length of the file after so many more
@@ -57,16 +70,24 @@ class RejectsFile:
     def discard(self) -> None:
         """Remove the draft."""
         self.close()
-        self.draft.unlink(missing_ok=True)
+        if self._wanted:
+            self.draft.unlink(missing_ok=True)
 
     def publish(self) -> bool:
         """Copy what was collected to its final name; whether there was anything. A file of an earlier conversion goes."""
         if self.draft.stat().st_size == 0:
             self.final.unlink(missing_ok=True)
             return False
-        temporary = self.final.with_name(f".{self.final.name}.{os.getpid()}.tmp")
-        with disk_full(self.final):
-            shutil.copyfile(self.draft, temporary)
-            os.replace(temporary, self.final)
-            sync_directory(self.final.parent)
+        with open(self.draft, "rb") as draft, output(self.final, prefix="convert.rejects") as file:
+            while piece := draft.read(1 << 20):
+                file.write(piece)
         return True
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether `path` begins as such a file does, or is empty."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        head = file.read(1 << 16)
+    return not head or _BEGIN.match(head) is not None

@@ -13,17 +13,20 @@ overflow, and the same code brings the rows of a qid together. Data that fits in
 from __future__ import annotations
 
 import io
+import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.errors import MemoryBudgetError
+from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.files import disk_full, failpoint
 from streamcut.io.conversion.gather import gather_rows
+from streamcut.io.stores.leftovers import RUNS, remove
 from streamcut.units import format_bytes
 
 PIECE = 1 << 18  # entries handed on at a time
@@ -46,12 +49,14 @@ def _mix(z: np.ndarray) -> np.ndarray:
 class ExternalSort:
     """Rows by key, with `memory` bytes in both passes.
 
-    `folder` for runs is made when it is needed and removed by `close`. What an earlier process left there goes at once.
+    `folder` for runs is made when it is needed and removed by `close`. What an earlier process left there goes at once; raises
+    UsageError when it holds anything else.
     """
 
     def __init__(self, folder: Path, memory: int) -> None:
         self.folder, self.memory = folder, memory
-        shutil.rmtree(folder, ignore_errors=True)
+        if os.path.lexists(folder):
+            remove(folder, RUNS)
         self.rows = 0
         self._runs: list[_Run] = []
         self._buffer: _Buffer | None = None
@@ -64,7 +69,8 @@ class ExternalSort:
 
     def close(self) -> None:
         self._buffer = None
-        shutil.rmtree(self.folder, ignore_errors=True)
+        with suppress(OSError, UsageError):  # what went wrong first is what to tell
+            remove(self.folder, RUNS)
 
     def add(self, chunk: Chunk, keys: np.ndarray) -> None:
         """Take copies of the rows of `chunk`, with their `keys` (n, uint64). Raises MemoryBudgetError, DiskFullError."""

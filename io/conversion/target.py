@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from streamcut.io.manifest import Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.journal import read_journal
+from streamcut.io.stores.leftovers import Replaced, expect_partial, remove_partial
 from streamcut.io.stores.spec import JOURNAL, LOCK, PARTIAL
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.units import format_bytes
@@ -77,14 +77,16 @@ class Target:
             return False
         self.close()  # nobody writes into it any more
         with locked(self._partial / LOCK, self.path):
-            shutil.rmtree(self._partial)
+            remove_partial(self._partial)
         return True
 
     def _remove_leftovers(self) -> None:
         """Remove the NAME.partial of a run that died between giving the store its name and cleaning up."""
+        expect_partial(self._partial)
         if self._partial.exists():
             with locked(self._partial / LOCK, self.path):
-                shutil.rmtree(self._partial)
+                Replaced(Path(self.path)).settle(back=False)
+                remove_partial(self._partial)
 
     def give(self, chunk: Chunk, position: dict) -> None:
         """Write the rows of `chunk` that are not stored yet; `position` is where the block that they are of began."""

@@ -28,6 +28,7 @@ from streamcut.io.conversion.shuffle import ExternalSort, random_keys
 from streamcut.io.conversion.split import Splitter
 from streamcut.io.conversion.target import Target
 from streamcut.io.sources.row_source import RowSource
+from streamcut.io.stores.leftovers import SCRATCH_FOLDER
 from streamcut.io.stores.spec import PARTIAL
 from streamcut.io.unchanged import FileStates
 
@@ -141,7 +142,7 @@ class Work:
 def _scratch(output: str, settings: ConvertOptions) -> Path:
     """Where runs go: inside OUTPUT.partial, whose lock we hold, or in --scratch under a name of its own for each output."""
     if settings.scratch is None:
-        return Path(output + PARTIAL) / "scratch"
+        return Path(output + PARTIAL) / SCRATCH_FOLDER
     folder = Path(settings.scratch)
     if not folder.is_dir():
         raise NotFoundError(f"--scratch: {folder} is not a directory")

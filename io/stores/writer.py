@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import shutil
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.codec import MAX_BYTES, crc32c
 from streamcut.io.stores.collector import INT32_MAX, ShardCutter, ShardRows
 from streamcut.io.stores.journal import Journal, read_journal
+from streamcut.io.stores.leftovers import STORE, Replaced, expect_partial, expect_replaceable, remove, remove_partial
 from streamcut.io.stores.manifest_file import canonical_json, fingerprint, manifest_bytes, shard_from_record, shard_record
 from streamcut.io.stores.narrow import smallest
 from streamcut.io.stores.spec import (
@@ -40,7 +40,6 @@ from streamcut.io.stores.spec import (
     MANIFEST,
     PARTIAL,
     RECIPE,
-    REPLACED,
     SHARD_NNZ,
     SHARDS,
     shard_rows,
@@ -109,10 +108,11 @@ class StoreWriter:
             raise UsageError(f"backend {backend!r} is unknown; choose one of {', '.join(BACKENDS)}")
         if shard_nnz < 1 or threads < 1:
             raise UsageError("shard_nnz and threads must be at least 1")
-        self.path = Path(path)
+        self.path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)  # a link stays one
         self.resume_from: dict | None = None
         self._partial = self.path.with_name(self.path.name + PARTIAL)
         self._build = self._partial / BUILD
+        self._replaced = Replaced(self.path)
         self._backend, self._shard_nnz, self._n_features = backend, shard_nnz, n_features
         own = {"backend": backend, "shard_nnz": shard_nnz, "n_features": n_features, "format_version": FORMAT_VERSION}
         self._options = {**options, **own, "streamcut": streamcut.__version__}
@@ -127,14 +127,15 @@ class StoreWriter:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> StoreWriter:
-        self._check_target()
+        expect_replaceable(self.path, self._force)
+        expect_partial(self._partial)  # before a lock is put into a folder of somebody else's
         with contextlib.ExitStack() as stack:
             try:
                 with disk_full(self._partial):
                     self._partial.mkdir(exist_ok=True)
                     stack.enter_context(locked(self._partial / LOCK, str(self.path)))
                     failpoint("convert.open")
-                    self._check_target()  # another writer may have finished between the first look and the lock
+                    expect_partial(self._partial)
                     self._begin(stack)
             except OSError as error:
                 if error.errno not in UNREACHABLE:
@@ -201,22 +202,16 @@ class StoreWriter:
 
     # Beginning
 
-    def _check_target(self) -> None:
-        if not os.path.lexists(self.path):
-            return
-        if not self._force:
-            raise UsageError(f"{self.path} exists; choose another name, or replace it with --force")
-        if not (self.path / MANIFEST).is_file():
-            raise UsageError(f"{self.path} exists and is not a streamcut store, so --force does not touch it; remove it yourself")
-
     def _begin(self, stack: contextlib.ExitStack) -> None:
         """Make NAME.partial what it was after the last finished shard, or empty."""
-        records = read_journal(self._partial / JOURNAL) if self._resume else []
+        journal = read_journal(self._partial / JOURNAL) if self._resume else []
+        records = [record for record in journal if "replacing" not in record[0]]
         if records:
             self._check_options(records[0][0]["options"])
-        else:
-            self._remove_replaced()
-            shutil.rmtree(self._build, ignore_errors=True)
+        elif self._build.exists():
+            remove(self._build, STORE)
+        self._replaced.settle(back=not records)
+        expect_replaceable(self.path, self._force)  # another writer may have finished between the first look and the lock
         self._build.mkdir(exist_ok=True)
         if self._backend == "hdf5":
             from streamcut.io.stores.hdf5_writer import HDF5Writer
@@ -233,7 +228,8 @@ class StoreWriter:
             self._shards.append(info)
         finished = len(self._shards)
         self._files.keep(finished)
-        self._journal = Journal(self._partial / JOURNAL, records[finished][1] if records else 0)
+        whole = finished == len(records) - 1  # then what the journal says of NAME.replaced stays, too
+        self._journal = Journal(self._partial / JOURNAL, journal[-1][1] if whole else records[finished][1] if records else 0)
         stack.callback(self._journal.close)
         if not records:
             self._journal.append({"options": self._options})
@@ -339,20 +335,16 @@ class StoreWriter:
 
     def _publish(self) -> None:
         """Give the complete store its name, and remove what it replaces and what it was made of."""
-        replaced = self.path.with_name(self.path.name + REPLACED)
         failpoint("convert.rename")
+        expect_replaceable(self.path, self._force)  # it may have come into being meanwhile, or something inside it
         if self.path.exists():
-            self._remove_replaced()
-            os.replace(self.path, replaced)
+            self._replaced.settle(back=False)
+            self._journal.append(self._replaced.record())
+            self._replaced.move()
             failpoint("convert.rename")
         os.rename(self._build, self.path)
         sync_directory(self.path.parent)
         failpoint("convert.rename")
-        self._remove_replaced()
-        shutil.rmtree(self._partial)
-
-    def _remove_replaced(self) -> None:
-        """Remove the store that an earlier writer has replaced, once there is another of its name."""
-        replaced = self.path.with_name(self.path.name + REPLACED)
-        if self.path.exists() and replaced.exists():
-            shutil.rmtree(replaced)
+        self._replaced.settle(back=False)
+        self._journal.close()
+        remove_partial(self._partial)

@@ -44,16 +44,13 @@ class Numbers(click.ParamType):
             self.fail(f"{value!r} is not a number, or several with commas between them", param, ctx)
 
 
-
 def _silence(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     if value:
         compiler.announce = lambda: None
     return value
 
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text."
-)
+json_option = click.option("--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text.")
 quiet_option = click.option(
     "--quiet", "-q", is_flag=True, callback=_silence, help="Print nothing for people; errors still go to stderr."
 )

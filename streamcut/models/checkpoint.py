@@ -201,6 +201,7 @@ def remove_checkpoints(folder: Path) -> None:
     with locked(folder / "lock", str(folder)):
         for name in _NAMES:
             (folder / name).unlink(missing_ok=True)
-        (folder / "lock").unlink()
+        if (folder / "lock").stat().st_size == 0:  # ours is empty
+            (folder / "lock").unlink()
     if not any(folder.iterdir()):
         folder.rmdir()

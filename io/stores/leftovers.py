@@ -1,0 +1,162 @@
+"""What a writer may remove: files that it, or one that died, has made. Whatever else lies among them is a user's and stays.
+
+Known are the names that a store, a conversion under way and its sorted runs have. A folder with anything else in it, a symbolic
+link or a device among them, is refused by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from streamcut.errors import UsageError
+from streamcut.files import sync_directory
+from streamcut.io.stores.journal import read_journal
+from streamcut.io.stores.spec import BUILD, DTYPES, EXTRAS, JOURNAL, LOCK, MANIFEST, PARTIAL, REPLACED, SHARDS
+
+SCRATCH_FOLDER = "scratch"  # inside NAME.partial: sorted runs
+_OLD = "old"  # inside NAME.partial: the store that was replaced, on its way out
+_SHOWN = 3
+_BEGIN = b'{"options":'  # of every journal
+
+_TEMPORARY = r"\.[^/]+\.\d+\.tmp"
+_META = r"zarr\.json|\.zgroup|\.zattrs|\.zmetadata|\.zarray"  # of either version of Zarr: others may have written it anew
+_ARRAYS = "|".join(DTYPES)
+_STORE = (
+    rf"(?:(?:{'|'.join(map(re.escape, (MANIFEST, *EXTRAS)))}|{_META}|{_TEMPORARY})"
+    rf"|{SHARDS}/(?:{_META}|{_TEMPORARY}|\d{{6,}}\.h5)?"
+    rf"|{SHARDS}/\d{{6,}}/(?:{_META}|{_TEMPORARY})?"
+    rf"|{SHARDS}/\d{{6,}}/(?:{_ARRAYS})/(?:{_META}|{_TEMPORARY}|c\.0|c/0|c/|0)?)"
+)
+_RUNS = rf"(?:\d{{6,}}/(?:key|length|{_ARRAYS})?)"
+STORE = re.compile(_STORE)
+RUNS = re.compile(_RUNS)
+PARTIAL_LAYOUT = re.compile(rf"{LOCK}|{re.escape(JOURNAL)}|(?:{BUILD}|{_OLD})/{_STORE}?|{SCRATCH_FOLDER}/{_RUNS}?")
+
+
+def expect_ours(root: Path, known: re.Pattern[str]) -> None:
+    """Raise UsageError, with some of their names, when there are files below the folder `root` whose names are not `known`."""
+    if root.is_symlink() or not root.is_dir():
+        raise UsageError(f"{root} is not a folder that streamcut made; move it away or choose another name")
+    found = list(islice(_foreign(root, "", known), _SHOWN + 1))
+    if found:
+        names = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+        raise UsageError(f"{root} holds what streamcut did not write ({names}); move that away or choose another name")
+
+
+def _foreign(folder: Path, prefix: str, known: re.Pattern[str]) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            name = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False) and known.fullmatch(name + "/"):
+                yield from _foreign(Path(entry.path), name + "/", known)
+            elif not (entry.is_file(follow_symlinks=False) and known.fullmatch(name)):
+                yield name
+
+
+def expect_replaceable(path: Path, force: bool) -> None:
+    """Raise UsageError when NAME is there and may not be replaced: without `force`, or because more would go than a store."""
+    if not os.path.lexists(path):
+        return
+    if not force:
+        raise UsageError(f"{path} exists; choose another name, or replace it with --force")
+    if not (path / MANIFEST).is_file():
+        raise UsageError(f"{path} exists and is not a streamcut store, so --force does not touch it; remove it yourself")
+    expect_ours(path, STORE)
+    Replaced(path).expect_none()
+
+
+def remove(root: Path, known: re.Pattern[str]) -> None:
+    """Remove the folder `root`, which holds nothing but `known` names. Raises UsageError when it holds more."""
+    expect_ours(root, known)
+    for folder, _, files in os.walk(root, topdown=False):
+        place = os.path.relpath(folder, root)
+        for file in files:
+            if known.fullmatch(os.path.normpath(os.path.join(place, file))):  # what has come since then stays, and its folder
+                os.unlink(os.path.join(folder, file))
+        os.rmdir(folder)
+
+
+def expect_partial(partial: Path) -> None:
+    """Raise UsageError unless `partial` (NAME.partial) does not exist, or is what a writer leaves that is broken off."""
+    if not os.path.lexists(partial):
+        return
+    expect_ours(partial, PARTIAL_LAYOUT)
+    lock, journal = partial / LOCK, partial / JOURNAL
+    if lock.exists() and lock.stat().st_size:
+        raise UsageError(f"{lock} was not made by streamcut; move it away or choose another name")
+    if journal.exists():
+        with open(journal, "rb") as file:
+            begin = file.read(len(_BEGIN))
+        if not _BEGIN.startswith(begin):
+            raise UsageError(f"{journal} was not written by streamcut; move it away or choose another name")
+
+
+def remove_partial(partial: Path) -> None:
+    """Remove NAME.partial; raises as `expect_partial`."""
+    expect_partial(partial)
+    remove(partial, PARTIAL_LAYOUT)
+
+
+def _manifest_digest(store: Path) -> str:
+    """Empty when there is no manifest."""
+    try:
+        return hashlib.sha256((store / MANIFEST).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+class Replaced:
+    """NAME.replaced: what NAME was, for the instant in which --force replaces it.
+
+    Before it gets this name the journal says which folder it is (its inode) and which store (the SHA-256 of its manifest, because
+    folders that were copied or restored get other inodes), so that another of the same name is never taken for it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._aside = path.with_name(path.name + REPLACED)
+        self._journal = path.with_name(path.name + PARTIAL) / JOURNAL
+
+    def record(self) -> dict:
+        """What the journal has to say before NAME moves aside."""
+        return {"replacing": [os.stat(self._path).st_ino, _manifest_digest(self._path)]}
+
+    def is_ours(self) -> bool:
+        """Whether NAME.replaced is what a writer that died has moved aside."""
+        if self._aside.is_symlink() or not self._aside.is_dir():
+            return False
+        inode, digest = os.stat(self._aside).st_ino, _manifest_digest(self._aside)
+        still = _manifest_digest(self._path)  # had NAME not been moved, NAME.replaced would be somebody's copy of it
+        replacing = [record["replacing"] for record, _ in read_journal(self._journal) if "replacing" in record]
+        return any(inode == theirs or (digest == its and digest != still) for theirs, its in replacing)
+
+    def expect_none(self) -> None:
+        """Raise UsageError when there is a NAME.replaced that is not ours, in the way of one that will be."""
+        if os.path.lexists(self._aside) and not self.is_ours():
+            raise UsageError(f"{self._aside} is in the way and was not made by streamcut; move it away or choose another name")
+
+    def move(self) -> None:
+        """NAME becomes NAME.replaced."""
+        os.replace(self._path, self._aside)
+
+    def settle(self, *, back: bool) -> None:
+        """Remove ours when there is another NAME. When there is none, give it its name `back`."""
+        if not self.is_ours():
+            return
+        if os.path.lexists(self._path):
+            expect_ours(self._aside, STORE)
+            doomed = self._journal.parent / _OLD  # there it is known for ours, however much of it is gone already
+            if doomed.exists():
+                remove(doomed, STORE)
+            os.rename(self._aside, doomed)
+            for folder in (doomed.parent, self._path.parent):
+                sync_directory(folder)
+            remove(doomed, STORE)
+        elif back:
+            os.replace(self._aside, self._path)
+            sync_directory(self._path.parent)

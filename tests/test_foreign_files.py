@@ -1,0 +1,251 @@
+"""What is not ours is never removed, with --force neither, but refused by name (FAULTS 43); links to stores stay (46)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+import streamcut
+from streamcut.io.stores.leftovers import PARTIAL_LAYOUT, RUNS, STORE, expect_ours, remove
+from streamcut.io.stores.writer import StoreWriter
+
+ROWS = "1 1:1 3:0.5\n-1 2:1\n1 1:2\n-1 2:2 3:-1\n"
+USAGE = 2
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    (tmp_path / "a.svm").write_text(ROWS * 20)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def tree(folder: Path) -> dict[str, bytes | str]:
+    found: dict[str, bytes | str] = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        found[name] = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else "folder"
+    return found
+
+
+PARTIALS = {
+    "a file": lambda partial: (partial.mkdir(), (partial / "precious.txt").write_text("x")),
+    "a folder": lambda partial: (partial / "photos").mkdir(parents=True),
+    "deep": lambda partial: ((partial / "store" / "shards").mkdir(parents=True), (partial / "store/shards/thesis").touch()),
+    "a lock with text": lambda partial: (partial.mkdir(), (partial / "lock").write_text("combination 1234")),
+    "a journal of another kind": lambda partial: (partial.mkdir(), (partial / "journal.jsonl").write_text("dear diary")),
+    "a link": lambda partial: (partial.mkdir(), (partial / "store").symlink_to("/etc")),
+    "itself a link": lambda partial: partial.symlink_to("elsewhere"),
+    "itself a file": lambda partial: partial.write_text("x"),
+    "a pipe": lambda partial: (partial.mkdir(), os.mkfifo(partial / "journal.jsonl")),
+}
+
+
+@pytest.mark.parametrize("options", [[], ["--resume"], ["--force"], ["--shuffle", "1"]])
+@pytest.mark.parametrize("what", PARTIALS)
+def test_43_a_partial_of_somebody_else(run, folder, what, options):
+    PARTIALS[what](folder / "o.zarr.partial")
+    before = tree(folder)
+    code, out, err = run("convert", "a.svm", "o.zarr", *options)
+    assert (code, out) == (USAGE, ""), err
+    assert "o.zarr.partial" in err
+    assert tree(folder) == before
+
+
+def test_43_the_second_output_of_a_split_is_looked_at_before_anything_is_made(run, folder):
+    PARTIALS["a file"](folder / "o-test.zarr.partial")
+    before = tree(folder)
+    code, _, err = run("convert", "a.svm", "o.zarr", "--split", "0.5")
+    assert (code, "o-test.zarr.partial holds what streamcut did not write (precious.txt)" in err) == (USAGE, True)
+    assert tree(folder) == before
+
+
+def test_43_a_replaced_of_somebody_else(run, folder):
+    (folder / "o.zarr.replaced").mkdir()
+    (folder / "o.zarr.replaced" / "precious.txt").write_text("x")
+    assert run("convert", "a.svm", "o.zarr")[0] == 0  # it is in nobody's way
+    before = tree(folder)
+    code, _, err = run("convert", "a.svm", "o.zarr", "--force", "--shuffle", 1)
+    assert (code, "o.zarr.replaced is in the way" in err) == (USAGE, True)
+    assert tree(folder) == before
+
+
+def test_43_a_backup_of_a_store_under_that_name_stays(run, folder):
+    """It has the layout of a store, and even the content of the one that is replaced."""
+    assert run("convert", "a.svm", "o.zarr")[0] == 0
+    shutil.copytree("o.zarr", "o.zarr.replaced")
+    before = tree(folder)
+    for options in (["--force"], ["--force", "--shuffle", "1"]):
+        code, _, err = run("convert", "a.svm", "o.zarr", *options)
+        assert (code, "o.zarr.replaced is in the way" in err) == (USAGE, True)
+        assert tree(folder) == before
+    shutil.rmtree("o.zarr")
+    assert run("convert", "a.svm", "o.zarr")[0] == 0
+    assert tree(folder) == before
+
+
+@pytest.mark.parametrize("place", ["notes.txt", "shards/notes.txt", "shards/000000/mine/x", "shards/000000/y/notes", "link"])
+@pytest.mark.parametrize("backend", ["zarr", "hdf5"])
+def test_43_files_of_others_inside_a_store_that_is_to_be_replaced(run, folder, place, backend):
+    assert run("convert", "a.svm", "o.zarr", "--backend", backend)[0] == 0
+    target = folder / "o.zarr" / place
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.symlink_to(folder / "a.svm") if place == "link" else target.write_text("mine")
+    before = tree(folder)
+    code, _, err = run("convert", "a.svm", "o.zarr", "--force")
+    assert (code, "o.zarr holds what streamcut did not write (" in err) == (USAGE, True)
+    assert tree(folder) == before
+    target.unlink()
+    if place.endswith("/x") or (place.count("/") == 3 and backend == "hdf5"):
+        shutil.rmtree(target.parents[0] if backend == "zarr" else target.parents[1])
+    assert run("convert", "a.svm", "o.zarr", "--force")[0] == 0
+
+
+def test_43_a_file_that_comes_while_the_new_store_is_made(folder):
+    streamcut.convert("a.svm", "o.zarr")
+    chunk = streamcut.open("o.zarr").read(0)
+    before = tree(folder / "o.zarr")
+    with StoreWriter(folder / "o.zarr", options={}, force=True) as writer:
+        writer.append(chunk, {})
+        (folder / "o.zarr" / "notes.txt").write_text("mine")
+        with pytest.raises(streamcut.errors.UsageError, match=r"notes\.txt"):
+            writer.finish({})
+    assert tree(folder / "o.zarr") == {**before, "notes.txt": b"mine"}
+
+
+def test_43_a_store_that_appears_meanwhile_is_not_replaced(folder):
+    streamcut.convert("a.svm", "b.zarr")
+    chunk = streamcut.open("b.zarr").read(0)
+    with StoreWriter(folder / "o.zarr", options={}) as writer:
+        writer.append(chunk, {})
+        os.rename("b.zarr", "o.zarr")
+        with pytest.raises(streamcut.errors.UsageError, match="exists"):
+            writer.finish({})
+    assert streamcut.open("o.zarr").manifest.statistics.n_rows == 80
+
+
+@pytest.mark.parametrize("visit", [1, 2, 3])
+@pytest.mark.parametrize("then", [["--resume"], ["--force"], []])
+def test_43_a_replacement_that_was_killed_ends_with_one_of_the_two(run, folder, visit, then):
+    streamcut.convert("a.svm", "o.zarr")
+    (folder / "b.svm").write_text(ROWS)
+    child = os.fork()
+    if child == 0:
+        os.environ["STREAMCUT_FAILPOINT"] = f"convert.rename:{visit}:kill"
+        streamcut.convert("b.svm", "o.zarr", force=True)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    code, _, err = run("convert", "b.svm", "o.zarr", *then)
+    old_is_back = then == [] or (then == ["--resume"] and visit == 1)  # which is not what these options would have made
+    assert code == (USAGE if old_is_back else 0), err
+    rows = streamcut.open("o.zarr").manifest.statistics.n_rows
+    assert rows == (80 if old_is_back and visit < 3 else 4)
+    if not old_is_back:
+        assert sorted(os.listdir()) == ["a.svm", "b.svm", "o.zarr"]
+
+
+@pytest.mark.parametrize("name", ["o.zarr.rejects", "o.zarr.rejects.partial"])
+def test_43_refused_lines_are_not_written_over_a_file_of_somebody_else(run, folder, name):
+    (folder / "bad.svm").write_text(ROWS + "x 1:1\n")
+    (folder / name).write_text("mine\n")
+    assert run("convert", "a.svm", "o.zarr")[0] == 0  # which has no refused lines
+    for options in ([], ["--force"]):
+        code, _, err = run("convert", "bad.svm", "p.zarr" if not options else "o.zarr", "--on-error", "skip", *options)
+        assert (code, name in err) == ((0, False) if not options else (USAGE, True)), err
+    assert (folder / name).read_text() == "mine\n"
+
+
+def test_43_refused_lines_that_may_have_been_corrected_are_replaced_by_force_only(run, folder):
+    (folder / "bad.svm").write_text(ROWS + "x 1:1\n")
+    assert run("convert", "bad.svm", "o.zarr", "--on-error", "skip")[0] == 0
+    shutil.rmtree("o.zarr")
+    corrected = Path("o.zarr.rejects").read_text().replace("x 1:1", "1 1:1")
+    Path("o.zarr.rejects").write_text(corrected)
+    code, _, err = run("convert", "bad.svm", "o.zarr", "--on-error", "skip")
+    assert (code, "o.zarr.rejects: exists" in err) == (USAGE, True)
+    assert Path("o.zarr.rejects").read_text() == corrected
+    assert run("convert", "bad.svm", "o.zarr", "--on-error", "skip", "--force")[0] == 0
+    assert "x 1:1" in Path("o.zarr.rejects").read_text()
+
+
+def test_43_files_in_the_scratch_folder_stay(run, folder):
+    from streamcut.io.conversion.options import ConvertOptions
+    from streamcut.io.conversion.work import _scratch
+
+    (folder / "tmp").mkdir()
+    place = _scratch("o.zarr", ConvertOptions(scratch="tmp"))
+    place.mkdir()
+    (place / "notes").write_text("mine")
+    code, _, err = run("convert", "a.svm", "o.zarr", "--shuffle", 1, "--scratch", "tmp")
+    assert (code, "notes" in err) == (USAGE, True)
+    assert (place / "notes").read_text() == "mine"
+
+
+def test_43_a_lock_with_content_in_a_folder_of_checkpoints_stays(run, folder):
+    streamcut.convert("a.svm", "a.zarr")
+    (folder / "run").mkdir()
+    (folder / "run" / "lock").write_text("mine")
+    assert run("train", "a.zarr", "--model", "m.npz", "--checkpoint", "run", "--quiet")[0] == 0
+    assert (folder / "run" / "lock").read_text() == "mine"
+
+
+def test_43_what_comes_between_the_look_and_the_removal_stays(folder):
+    streamcut.convert("a.svm", "o.zarr")
+    (folder / "o.zarr" / "notes").write_text("mine")
+    with pytest.raises(streamcut.errors.UsageError):
+        remove(folder / "o.zarr", STORE)
+    assert len(tree(folder / "o.zarr")) > 10
+
+
+def test_every_file_that_is_made_has_a_known_name(folder, monkeypatch):
+    """Or else a conversion that was killed could never be cleaned up."""
+    for backend in ("zarr", "hdf5"):
+        streamcut.convert("a.svm", f"{backend}.store", backend=backend, shard_nnz=10)
+        expect_ours(folder / f"{backend}.store", STORE)
+    child = os.fork()
+    if child == 0:
+        os.environ["STREAMCUT_FAILPOINT"] = "convert.chunk_rename:2:kill"
+        streamcut.convert("a.svm", "o.zarr", shard_nnz=10)
+    os.waitpid(child, 0)
+    expect_ours(folder / "o.zarr.partial", PARTIAL_LAYOUT)
+    assert any(".tmp" in name for name in tree(folder / "o.zarr.partial"))
+    (folder / "runs" / "000000").mkdir(parents=True)
+    for name in ("key", "length", "indices", "data", "y", "qid", "weight"):
+        (folder / "runs" / "000000" / name).touch()
+    remove(folder / "runs", RUNS)
+    assert not (folder / "runs").exists()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_46_a_link_to_a_store_stays_one(run, folder, there):
+    (folder / "elsewhere").mkdir()
+    (folder / "link").symlink_to("elsewhere/o.zarr")
+    if there:
+        assert run("convert", "a.svm", "elsewhere/o.zarr")[0] == 0
+        code, _, err = run("convert", "a.svm", "link")
+        assert (code, "exists" in err) == (USAGE, True)
+    code, _, err = run("convert", "a.svm", "link", "--force", "--shuffle", 3)
+    assert code == 0, err
+    assert os.readlink("link") == "elsewhere/o.zarr"
+    assert os.listdir("elsewhere") == ["o.zarr"]
+    assert sorted(os.listdir()) == ["a.svm", "elsewhere", "link"]
+    assert streamcut.open("link").manifest.source["made_from"]["shuffle"] == 3
+    assert run("convert", "a.svm", "link", "--resume", "--shuffle", 3)[0] == 0
+
+
+def test_46_an_unfinished_store_behind_a_link_is_named_as_such(run, folder):
+    (folder / "elsewhere").mkdir()
+    (folder / "link").symlink_to("elsewhere/o.zarr")
+    child = os.fork()
+    if child == 0:
+        os.environ["STREAMCUT_FAILPOINT"] = "convert.manifest:1:kill"
+        streamcut.convert("a.svm", "link")
+    os.waitpid(child, 0)
+    code, _, err = run("info", "link")
+    assert (code, "--resume" in err) == (6, True)
+    assert run("convert", "a.svm", "link", "--resume")[0] == 0
+    assert os.readlink("link") == "elsewhere/o.zarr"
