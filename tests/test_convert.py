@@ -196,7 +196,13 @@ def test_a_row_or_group_beyond_the_memory_is_refused_with_both_numbers(tmp_path)
     with open(tmp_path / "group.svm", "w") as file:
         file.writelines([line] * 200)
     with pytest.raises(MemoryBudgetError, match=r"qid 1 has .* entries or more.* need .* but --memory leaves .*"):
-        convert(tmp_path / "group.svm", tmp_path / "a.zarr", memory=resident_bytes() + 120 * 10**6, shard_nnz=1 << 18)
+        convert(
+            tmp_path / "group.svm",
+            tmp_path / "a.zarr",
+            n_features=50_000,
+            memory=resident_bytes() + 120 * 10**6,
+            shard_nnz=1 << 18,
+        )
     assert not (tmp_path / "a.zarr").exists()
 
 

@@ -92,15 +92,19 @@ def convert(
     states = FileStates([] if kind == "streamcut" else [*paths, *side_files])  # stores have checksums
     readers = open_readers(kind, paths, settings)
     rehearse(settings.dtype, settings.backend)
+    begun = _begun_with(outputs, settings)
+    widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
     plan = make_plan(
         settings.memory,
         resident_bytes(),
         threads=settings.threads,
-        shard_nnz=settings.shard_nnz or _begun_with(outputs, settings),
+        shard_nnz=settings.shard_nnz or begun.get("shard_nnz"),
         sorting=settings.sorting,
         writers=len(outputs),
         source_bytes=lambda block, threads: source_bytes(kind, readers, block, threads),
         writer_bytes=writer_bytes,
+        n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
+        features=begun.get("features"),
     )
     rejects = RejectsFile(outputs[0], wanted=settings.on_error == "skip", replace=settings.force or settings.resume)
     source = open_source(kind, paths, readers, settings, plan, rejects.add)
@@ -155,17 +159,17 @@ def rehearse(dtype: str | None, backend: str) -> None:
     first_problem(chunk.indptr, chunk.indices, values, {"y": chunk.y}, 2)
 
 
-def _begun_with(outputs: list[str], settings: ConvertOptions) -> int | None:
-    """Entries of a shard in what is to be resumed: it goes on with the same, whatever the memory is now."""
+def _begun_with(outputs: list[str], settings: ConvertOptions) -> dict:
+    """The options of what is to be resumed: it goes on with the same sizes, whatever the memory is now."""
     if not settings.resume:
-        return None
+        return {}
     for path in outputs:
         records = read_journal(Path(path + PARTIAL) / JOURNAL)
         if records:
-            return records[0][0]["options"]["shard_nnz"]
+            return records[0][0]["options"]
         if os.path.exists(path):
-            return open_dataset(path).manifest.source.get("made_from", {}).get("shard_nnz")
-    return None
+            return open_dataset(path).manifest.source.get("made_from", {})
+    return {}
 
 
 def output_paths(output: str, settings: ConvertOptions) -> list[str]:
@@ -209,4 +213,4 @@ def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> 
     """The options that decide what the store holds: a conversion resumes only with the same."""
     passing = {"memory", "threads", "scratch", "resume", "force", "split_output", "backend"}
     kept = {name: value for name, value in asdict(settings).items() if name not in passing and value is not None}
-    return {**kept, "format": kind, "shard_nnz": plan.shard_nnz}
+    return {**kept, "format": kind, "shard_nnz": plan.shard_nnz, "features": plan.features}

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from streamcut.errors import MemoryBudgetError
-from streamcut.io.stores.spec import SHARD_NNZ
+from streamcut.io.features import BYTES
+from streamcut.io.stores.spec import MOST_FEATURES, SHARD_NNZ
 from streamcut.units import format_bytes
 
 DEFAULT_LIMIT = 10**9
@@ -15,6 +16,8 @@ SLACK = 24 << 20  # what the allocator keeps of freed arrays, threads, decompres
 SORT_LEAST = 32 << 20
 BLOCKS = (512 << 10, 256 << 10, 128 << 10)
 SHARD_LEAST = 1 << 18
+FEATURES_LEAST = 1 << 15  # statistics of so many features always fit into SLACK
+_WITHOUT_FEATURES, _FOR_FEATURES = 400 * 10**6, 0.23  # for those of more goes this part of the memory above this
 GROUP_ENTRY_BYTES = 48  # of a row or group that is larger than a shard: it stands alone in a shard that has to grow
 
 
@@ -25,6 +28,7 @@ class ConvertPlan:
     block_bytes  of text (or of the entries of a table) in one piece
     sort_bytes   for shuffling and grouping
     row_bytes    for a row or group that is larger than a block or a shard; `longest` is that in entries
+    features     statistics of single features are kept if there are no more of them
     """
 
     limit: int
@@ -33,6 +37,7 @@ class ConvertPlan:
     shard_nnz: int
     sort_bytes: int
     row_bytes: int
+    features: int
     lines: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -51,24 +56,31 @@ def make_plan(
     writers: int,
     source_bytes: Callable[[int, int], int],
     writer_bytes: Callable[[int, int], int],
+    n_features: int | None = None,
+    features: int | None = None,
 ) -> ConvertPlan:
     """The largest shards, threads and blocks, in this order, that fit below `limit` (None: 1 GB, or the least if that is more).
 
     base: resident bytes before the work; source_bytes(block_bytes, threads), writer_bytes(shard_nnz, threads): what these take.
     The size of shards is in the result. Where `shard_nnz` leaves it open, it follows from `limit` and not from what happens to be
-    resident, unless nothing would fit. Raises MemoryBudgetError with both numbers.
+    resident, unless nothing would fit. n_features: None when nobody knows yet; features: of what is to be resumed.
+    Raises MemoryBudgetError with both numbers.
     """
     known = DEFAULT_LIMIT if limit is None else limit
+    usual = min(max(int((known - _WITHOUT_FEATURES) * _FOR_FEATURES) // BYTES, FEATURES_LEAST), MOST_FEATURES)
+    features_kept = (features,) if features is not None else tuple(dict.fromkeys((usual, FEATURES_LEAST)))
     shards = [shard_nnz]
     if shard_nnz is None:
         sizes = [SHARD_NNZ >> k for k in range((SHARD_NNZ // SHARD_LEAST).bit_length())]
         shards = [size for size in sizes if writer_bytes(size, 1) <= known // 4 or size == SHARD_LEAST]
     choices = []
-    for shard, count, block in product(shards, dict.fromkeys((threads, 1)), BLOCKS):
+    for kept, shard, count, block in product(features_kept, shards, dict.fromkeys((threads, 1)), BLOCKS):
         reading, writing = source_bytes(block, count), writer_bytes(shard, count)
+        counted = kept if n_features is None else n_features if n_features <= kept else 0
+        tallies = writers * max(0, counted - FEATURES_LEAST) * BYTES * (features is None)  # none while a store is resumed
         # Sorted rows are written after all are read, to one output after the other; otherwise all goes on at once.
         work = max(reading, writing) + SORT_LEAST if sorting else reading + writers * writing
-        choices.append((base + SLACK + work, shard, count, block, reading, writing))
+        choices.append((base + SLACK + tallies + work, shard, count, block, reading, writing, tallies, kept))
     least = min(choices)[0]
     limit = max(DEFAULT_LIMIT, least) if limit is None else limit
     reserve = max(0, limit - base) // 8  # rather smaller blocks than none of the memory for long rows
@@ -79,7 +91,7 @@ def make_plan(
             f"--memory {format_bytes(limit)} is not enough: at least {format_bytes(least)} are needed, "
             f"of which the process itself takes {format_bytes(base)}; raise --memory"
         )
-    needed, shard, count, block, reading, writing = fitting[0]
+    needed, shard, count, block, reading, writing, tallies, kept = fitting[0]
     left = limit - needed
     sort_bytes = SORT_LEAST + left // 2 if sorting else 0
     row_bytes = left - left // 2 if sorting else left
@@ -88,7 +100,8 @@ def make_plan(
         "allocator, threads, files": SLACK,
         f"reading, {count} threads, blocks of {format_bytes(block)}": reading,
         f"writing, shards of {shard:,} entries": writing if sorting else writers * writing,
+        "statistics of features": tallies,
         "sorting": sort_bytes,
         "rows longer than a block": row_bytes,
     }
-    return ConvertPlan(limit, count, block, shard, sort_bytes, row_bytes, lines)
+    return ConvertPlan(limit, count, block, shard, sort_bytes, row_bytes, kept, lines)

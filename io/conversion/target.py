@@ -59,6 +59,7 @@ class Target:
             options=record,
             resume=settings.resume,
             force=settings.force,
+            features=plan.features,
             threads=plan.threads,
         )
         self._writer = self._stack.enter_context(writer)
@@ -115,8 +116,9 @@ class Target:
 
 
 def _lasting(record: dict) -> dict:
-    """`record` without times of change, which would make equal conversions of equal data differ."""
-    return {**record, "inputs": [[name, size] for name, size, _ in record["inputs"]]}
+    """`record` without what makes equal conversions of equal data differ: times of change, and how much memory there was."""
+    kept = {name: value for name, value in record.items() if name != "features"}
+    return {**kept, "inputs": [[name, size] for name, size, _ in record["inputs"]]}
 
 
 class _GroupLimit:

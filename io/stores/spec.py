@@ -7,7 +7,8 @@ NEEDS = "0.2.0"  # the first streamcut that reads FORMAT_VERSION; written into e
 MANIFEST = "manifest.json"
 SHARDS = "shards"
 RECIPE = "recipe.json"
-EXTRAS = (RECIPE,)  # files that a store may have beside its shards, guarded by the manifest
+FEATURES = "features.npz"
+EXTRAS = (RECIPE, FEATURES)  # files that a store may have beside its shards, guarded by the manifest
 BACKENDS = ("zarr", "hdf5")
 
 PARTIAL = ".partial"  # NAME.partial/ is a store in the making
@@ -30,6 +31,7 @@ OPTIONAL = ("qid", "weight")
 CSR_ATTRIBUTES = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}  # and "shape": [rows, features]
 DICT_ATTRIBUTES = {"encoding-type": "dict", "encoding-version": "0.1.0"}
 
+MOST_FEATURES = 1 << 22  # whose statistics a store keeps: that takes 128 MiB while they are made
 SHARD_NNZ = 4 << 20  # 16 MiB an array: above 32 MiB glibc maps every temporary anew, and reading slows 3-4x
 
 

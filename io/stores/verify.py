@@ -11,11 +11,12 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
+from streamcut.io.features import FeatureTally, feature_statistics
 from streamcut.io.manifest import Manifest, StatisticsBuilder
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.guarded import damaged, read_guarded
-from streamcut.io.stores.spec import MANIFEST, SHARDS, shard_name
+from streamcut.io.stores.spec import FEATURES, MANIFEST, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.stores.zarr_layout import CHUNK, chunk_length
 from streamcut.io.stores.zarr_store import ZarrStore
@@ -111,6 +112,8 @@ def _content_problems(data: StoredDataset) -> Iterator[str]:
     """Read every array of every shard."""
     buffers = Buffers(data.manifest.shards, with_ones=True)
     statistics: StatisticsBuilder | None = StatisticsBuilder()
+    kept = FEATURES in data.manifest.extras
+    tally = FeatureTally(max(data.manifest.statistics.n_features, 1) if kept else 0)
     for shard in range(len(data.manifest.shards)):
         arrays, problems = _shard_arrays(data, shard, buffers)
         if not problems:
@@ -120,10 +123,20 @@ def _content_problems(data: StoredDataset) -> Iterator[str]:
         if problems:
             statistics = None  # of what is left they would say nothing
         if statistics is not None:
-            statistics.add(_chunk(arrays, buffers))
+            chunk = _chunk(arrays, buffers)
+            statistics.add(chunk)
+            tally.add(chunk)
     stated = data.manifest.statistics
     if statistics is not None and statistics.finish(stated.n_features) != stated:
         yield f"{data.path}/{MANIFEST}: its statistics are not those of the rows; convert the data again"
+    if statistics is not None and kept:
+        try:
+            stored, found = feature_statistics(data), tally.finish()
+        except CorruptError as error:
+            yield str(error)
+        else:
+            if found is None or found.to_bytes() != stored.to_bytes():
+                yield f"{data.path}/{FEATURES}: is not what the rows say; convert the data again"
 
 
 def _shard_arrays(data: StoredDataset, shard: int, buffers: Buffers) -> tuple[dict[str, np.ndarray], list[str]]:

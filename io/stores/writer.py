@@ -23,7 +23,8 @@ import streamcut
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
-from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
+from streamcut.io.features import FeatureStatistics, FeatureTally, by_passes
+from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, Statistics, StatisticsBuilder
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.codec import MAX_BYTES, crc32c
 from streamcut.io.stores.collector import INT32_MAX, ShardCutter, ShardRows
@@ -34,10 +35,12 @@ from streamcut.io.stores.narrow import smallest
 from streamcut.io.stores.spec import (
     BACKENDS,
     BUILD,
+    FEATURES,
     FORMAT_VERSION,
     JOURNAL,
     LOCK,
     MANIFEST,
+    MOST_FEATURES,
     PARTIAL,
     RECIPE,
     SHARD_NNZ,
@@ -45,6 +48,8 @@ from streamcut.io.stores.spec import (
     shard_rows,
 )
 from streamcut.io.stores.structure import first_problem
+
+_FEATURES_AT_ONCE = 1 << 19  # of a resumed store: 16 MiB
 
 
 def writer_bytes(shard_nnz: int, threads: int) -> int:
@@ -85,6 +90,7 @@ class StoreWriter:
     options     JSON identity of the whole conversion: resuming with other options is refused
     resume      continue NAME.partial if there is one; else it is removed
     force       replace an existing store NAME, once the new one is complete
+    features    keep statistics of single features if there are no more than this of them (32 bytes each while writing; 0: never)
     threads     background threads that encode and write shards; memory is `writer_bytes(shard_nnz, threads)`
 
     Entering raises UsageError (NAME exists, or options differ), LockedError, NotFoundError (the directory cannot be written),
@@ -102,6 +108,7 @@ class StoreWriter:
         options: dict,
         resume: bool = False,
         force: bool = False,
+        features: int = MOST_FEATURES,
         threads: int = 2,
     ) -> None:
         if backend not in BACKENDS:
@@ -118,6 +125,8 @@ class StoreWriter:
         self._options = {**options, **own, "streamcut": streamcut.__version__}
         self._resume, self._force, self._threads = resume, force, threads
         self._statistics = StatisticsBuilder()
+        self._features = 0 if n_features is not None and n_features > features else features
+        self._tally = FeatureTally(self._features)
         self._shards: list[ShardInfo] = []
         self._blocks: deque[_Block] = deque()
         self._in_flight: deque[_InFlight] = deque()
@@ -179,6 +188,8 @@ class StoreWriter:
         n_features = statistics.n_features
         shards = tuple(self._files.finish_shard(k, shard, n_features) for k, shard in enumerate(self._shards))
         extras = {} if recipe is None else {RECIPE: recipe.to_json()}
+        if (features := self._feature_statistics(statistics, shards)) is not None:
+            extras[FEATURES] = features.to_bytes()
         manifest = Manifest(
             statistics=statistics,
             shards=shards,
@@ -199,6 +210,18 @@ class StoreWriter:
         sync_directory(self._build)
         self._publish()
         return manifest
+
+    def _feature_statistics(self, statistics: Statistics, shards: tuple[ShardInfo, ...]) -> FeatureStatistics | None:
+        """Those of all rows: of a resumed store its shards are read for them once more."""
+        if self.resume_from is None:
+            return self._tally.finish()
+        if statistics.n_features > self._features:
+            return None
+        if self._backend == "hdf5":
+            from streamcut.io.stores.hdf5_store import HDF5Store as Store
+        else:
+            from streamcut.io.stores.zarr_store import ZarrStore as Store  # type: ignore[assignment]
+        return by_passes(Store(str(self._build), Manifest(statistics, shards, "", self._backend)), _FEATURES_AT_ONCE)
 
     # Beginning
 
@@ -237,6 +260,7 @@ class StoreWriter:
         for folder in (self._build, self._partial, self.path.parent):  # from now on what is inside them is safe
             sync_directory(folder)
         if finished:
+            self._tally = FeatureTally(0)  # what earlier runs have counted is gone: the shards will be read once more
             last = records[finished][0]
             self._statistics = StatisticsBuilder.from_state(last["statistics"])
             self._emitted, self._next_row = finished, self._statistics.n_rows
@@ -278,6 +302,7 @@ class StoreWriter:
         first = self._statistics.n_rows
         if problem is None:
             self._statistics.add(chunk)
+            self._tally.add(chunk)
             if not math.isfinite(self._statistics.max_squared_norm + (self._statistics.weight_sum or 0.0)):
                 problem = "data", "or weight is so large that a sum overflows; scale it down"
         if problem is not None:

@@ -1,0 +1,129 @@
+"""Statistics of every feature: what scaling needs to know, kept in the store or made by one pass over it.
+
+They are sums over the rows in their order, so their bits don't depend on shards. Row weights do not enter.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.io import feature_kernels as k
+from streamcut.io.dataset import Dataset
+from streamcut.io.stores.guarded import damaged
+from streamcut.io.stores.spec import FEATURES, MOST_FEATURES
+
+BYTES = 32  # a feature, while they are made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureStatistics:
+    """Of the features that occur (k of them): arrays of one element a feature.
+
+    index     int64, 0-based, increasing
+    nonzeros  int64: rows in which it is not 0
+    largest   float64: largest absolute value
+    total     float64: Σ x
+    squares   float64: Σ x²
+    """
+
+    index: np.ndarray
+    nonzeros: np.ndarray
+    largest: np.ndarray
+    total: np.ndarray
+    squares: np.ndarray
+
+    def dense(self, name: str, n_features: int) -> np.ndarray:
+        """The array `name` with an element for every feature, 0 for those that do not occur."""
+        found = getattr(self, name)
+        out = np.zeros(n_features, found.dtype)
+        out[self.index] = found
+        return out
+
+    def to_bytes(self) -> bytes:
+        """An .npz archive, neither compressed nor dated: the same statistics give the same bytes."""
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for field in fields(self):
+                array = getattr(self, field.name)
+                with archive.open(zipfile.ZipInfo(f"{field.name}.npy"), "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array.astype(array.dtype.newbyteorder("<")), version=(1, 0))
+        return buffer.getvalue()
+
+    @classmethod
+    def from_bytes(cls, content: bytes, n_features: int) -> Self:
+        """What `to_bytes` gave. Raises ValueError for anything else."""
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                found = {field.name: archive[field.name] for field in fields(cls)}
+        except (KeyError, ValueError, zipfile.BadZipFile, OSError, EOFError) as error:
+            raise ValueError(f"no statistics of features: {error}") from None
+        index = found["index"]
+        for name, array in found.items():
+            if array.dtype != (np.int64 if name in ("index", "nonzeros") else np.float64) or array.shape != index.shape:
+                raise ValueError(f"{name} is {array.dtype} {array.shape}")
+        if len(index) and (index[0] < 0 or index[-1] >= n_features or (np.diff(index) <= 0).any()):
+            raise ValueError("index is not increasing within the features")
+        return cls(**found)
+
+
+class FeatureTally:
+    """Collects FeatureStatistics over chunks that arrive in row order: of all features, unless there are more than `most`."""
+
+    def __init__(self, most: int) -> None:
+        self._table: np.ndarray | None = np.zeros((most, 4)) if most else None  # pages are taken when they are written to
+
+    def add(self, chunk: Chunk) -> None:
+        if self._table is not None and _add(chunk, 0, self._table):
+            self._table = None
+
+    def finish(self) -> FeatureStatistics | None:
+        """The statistics, None when there were too many features."""
+        return None if self._table is None else _joined([_occurring(self._table, 0)])
+
+
+def feature_statistics(data: Dataset) -> FeatureStatistics:
+    """Those of `data`: from the store that keeps them, else by passes over it.
+
+    Raises CorruptError for a damaged store.
+    """
+    manifest = data.manifest
+    if FEATURES in manifest.extras:
+        try:
+            return FeatureStatistics.from_bytes(data.extra(FEATURES), manifest.statistics.n_features)  # type: ignore[attr-defined]
+        except ValueError as error:
+            raise damaged(f"{data.path}/{FEATURES}", str(error)) from None
+    return by_passes(data)
+
+
+def by_passes(data: Dataset, at_once: int = MOST_FEATURES) -> FeatureStatistics:
+    """The same from the rows alone: a pass for every `at_once` features, each of which takes BYTES meanwhile."""
+    n_features, buffers, found = data.manifest.statistics.n_features, data.buffers(), []
+    for first in range(0, max(n_features, 1), at_once):
+        table = np.zeros((min(at_once, max(n_features - first, 1)), 4))
+        for shard in range(len(data.manifest.shards)):
+            _add(data.read(shard, buffers), first, table)
+        found.append(_occurring(table, first))
+    return _joined(found)
+
+
+def _add(chunk: Chunk, first: int, table: np.ndarray) -> bool:
+    data = np.empty(0, np.int8) if chunk.data is None else chunk.data
+    return k.tally(chunk.indptr, chunk.indices, data, chunk.data is None, first, table)
+
+
+def _occurring(table: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """(numbers, rows of the table) of the features that are not 0 everywhere."""
+    index = np.flatnonzero(table[:, k.NONZEROS])
+    return index + first, table[index]
+
+
+def _joined(parts: list[tuple[np.ndarray, np.ndarray]]) -> FeatureStatistics:
+    table = np.concatenate([rows for _, rows in parts])
+    columns = (np.ascontiguousarray(table[:, column]) for column in (k.LARGEST, k.TOTAL, k.SQUARES))
+    return FeatureStatistics(np.concatenate([index for index, _ in parts]), table[:, k.NONZEROS].astype(np.int64), *columns)
