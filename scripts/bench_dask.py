@@ -67,7 +67,7 @@ def measure(runner: Runner | DaskRunner, repeats: int, *, empty: bool) -> dict[s
         oracle.slope_at_zero()
         oracle.histogram(edges)
         oracle.breakpoints(0.0, 0.001, runner.feed.data.manifest.statistics.n_rows)
-        oracle.step(0.5)
+        oracle.step(0.5, w)
 
     found = {"pass": median(lambda: oracle.score_and_cut(w, 0.5), repeats), "line search": median(line_search, repeats)}
     return {**found, "empty pass": median(lambda: runner.run(Nothing()), repeats)} if empty else found

@@ -40,10 +40,11 @@ from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
 from streamcut.models.nystroem import NystroemModel
 from streamcut.oracles.nystroem import NystroemDataset
 from streamcut.prediction import scored_chunks
+from streamcut.rounding import Grids
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
 _SHORTER = 1.0 - 1e-12  # a dual point with so much of its length is in its box, however its C_i were rounded
-PLAIN = 0.0  # scatter's rounder for ordinary sums: a bound needs no equal bits
+PLAIN = Grids(0.0, 0.0)  # for ordinary sums: a bound needs no equal bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verificat
             alpha = model.C * u * (hinge > 0)
             offset += float(alpha.sum())
             signed = np.where(positive, alpha, -alpha)
-            scatter(chunk.indptr, chunk.indices, chunk.data, signed, model.bias, PLAIN, slope)
+            scatter(chunk.indptr, chunk.indices, chunk.data, signed, model.bias, PLAIN, slope[None])
     own, combined = (None, None) if slope is None else _bounds(model, slope, offset)
     return Verification(
         rows=rows,

@@ -1,6 +1,7 @@
 """Kernels, line search, master problem and the solvers against their slow versions, and what must never change the answer."""
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -17,7 +18,10 @@ from streamcut.errors import BadInputError, CorruptError, MemoryBudgetError, Usa
 from streamcut.execution.lanes import plan_lanes
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import StopReason
+from streamcut.rounding import CutError, Grids
 from streamcut.training import train
+
+EXACT = CutError(0.0, 0.0)
 
 
 def problem(n=200, d=12, *, seed=0, density=0.4, weights=False, dtype=np.float64):
@@ -109,26 +113,31 @@ def test_scores_and_scatter_equal_dense_products(dtype, bias):
     out = np.empty(60)
     linear.scores(indptr, indices, data, w, bias, out)
     np.testing.assert_allclose(out, A @ w, rtol=1e-12, atol=1e-12)
-    total = np.zeros(A.shape[1])
-    linear.scatter(indptr, indices, data, c, bias, linear.exact_rounder(1e4), total)
-    np.testing.assert_allclose(total, A.T @ c, rtol=1e-9, atol=1e-9)
+    grids = Grids.holding(1e4, 1e4)
+    for grid in (grids, grids.finer(60)):
+        total = np.zeros((grid.folds, A.shape[1]))
+        linear.scatter(indptr, indices, data, c, bias, grid, total)
+        np.testing.assert_allclose(total.sum(axis=0), A.T @ c, rtol=1e-9, atol=1e-9)
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10_000), st.integers(1, 400))
-def test_sums_on_a_grid_do_not_depend_on_order_or_parts(seed, n):
+@given(st.integers(0, 10_000), st.integers(1, 400), st.booleans())
+def test_sums_on_a_grid_do_not_depend_on_order_or_parts(seed, n, fine):
     rng = np.random.default_rng(seed)
     values = rng.standard_normal(n) * 10.0 ** rng.integers(-8, 3, n)
-    rounder = linear.exact_rounder(np.abs(values).sum())
+    grids = Grids.holding(float(np.abs(values).sum()), 1.0)
+    grids = grids.finer(n) if fine else grids
     indptr, indices, sums = np.arange(n + 1), np.zeros(n, np.int32), []
     for order in (np.arange(n), rng.permutation(n), np.argsort(values)):
-        total = np.zeros(1)
+        total = np.zeros((grids.folds, 1))
         cut = n // 3
-        linear.scatter(indptr[: cut + 1], indices[:cut], values[order][:cut], np.ones(cut), 0.0, rounder, total)
-        linear.scatter(indptr[: n - cut + 1], indices[cut:], values[order][cut:], np.ones(n - cut), 0.0, rounder, total)
-        sums.append(total[0])
+        linear.scatter(indptr[: cut + 1], indices[:cut], values[order][:cut], np.ones(cut), 0.0, grids, total)
+        linear.scatter(indptr[: n - cut + 1], indices[cut:], values[order][cut:], np.ones(n - cut), 0.0, grids, total)
+        sums.append(total[:, 0].tolist())
     assert sums[0] == sums[1] == sums[2]
-    assert sums[0] == pytest.approx(np.sum(values), abs=n * 2.0**-51 * np.abs(values).sum())
+    exact = sum(map(Fraction, values))
+    assert abs(sum(map(Fraction, sums[0])) - exact) <= grids.vector_error(n, n)
+    assert grids.vector_error(n, n) <= n * (n * 1e-30 if fine else 2.0**-51) * np.abs(values).sum()
 
 
 @settings(max_examples=60, deadline=None)
@@ -139,7 +148,7 @@ def test_master_problem_reaches_its_optimum_also_when_singular(seed, T, d, c_bar
     vectors[T // 2] = vectors[0]  # more cuts than dimensions, and equal ones
     bundle = Bundle(d, c_bar, 10)
     for a, offset in zip(vectors, b, strict=True):
-        bundle.add(a, offset)
+        bundle.add(a, offset, EXACT)
     solution = bundle.solve(1e-9 * c_bar)
     expected = svm.master_value(vectors, b, c_bar)
     assert solution.lower_bound == pytest.approx(expected, abs=1e-6 * c_bar)
@@ -157,7 +166,7 @@ def test_master_problem_with_more_cuts_than_dimensions_is_finished():
         w = rng.normal(0, 1, 3) * [1e-2, 1e-3, 1e-1]
         scale = np.array([100.0, 255.0, 1.0])
         root = np.sqrt(1.0 + np.sum((scale * w) ** 2))
-        bundle.add(scale**2 * w / root, 1.0 / root)
+        bundle.add(scale**2 * w / root, 1.0 / root, EXACT)
     assert bundle.solve(1e-8).qp_gap <= 1e-8
 
 

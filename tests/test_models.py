@@ -22,6 +22,7 @@ from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.files import describe_model, load_model, save_model
 from streamcut.models.liblinear import save_liblinear
 from streamcut.models.linear import LinearModel
+from streamcut.rounding import CutError
 
 
 def make_model(d=7, bias=1.0, labels=(-1.0, 1.0), seed=0, **changes) -> LinearModel:
@@ -38,7 +39,7 @@ def make_model(d=7, bias=1.0, labels=(-1.0, 1.0), seed=0, **changes) -> LinearMo
         history=[{"iteration": 0, "primal": np.float64(3.5), "step": float("nan")}],
         parameters={"C": 0.1, "memory": "auto", "target": None},
         fingerprint="abc",
-        witness=Witness(rng.normal(size=d + (bias != 0)), 0.25),
+        witness=Witness(rng.normal(size=d + (bias != 0)), 0.25, CutError(1e-12, 1e-13)),
     )
     return replace(model, **changes)
 

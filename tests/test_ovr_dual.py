@@ -12,12 +12,12 @@ from reference import svm
 from sklearn.datasets import load_svmlight_file
 
 from streamcut.compiled import cached_rows, ovr_cache, ovr_dual
-from streamcut.compiled.linear import exact_rounder
 from streamcut.compiled.shares import ONE
 from streamcut.config import TrainOptions
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.multiclass import MulticlassJob
 from streamcut.jobs.ovr import RestJob
+from streamcut.rounding import exact_rounder
 from streamcut.training import train
 
 K, T = 4, 5

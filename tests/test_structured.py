@@ -69,7 +69,7 @@ def test_a_task_of_ones_own():
     F = 0.5 * np.sum(W**2) + np.sum(scores.max(axis=1) - (X @ W.T)[np.arange(len(y)), y.astype(int)])
     certificate = model.certificate
     assert certificate.converged
-    assert certificate.primal == pytest.approx(F, rel=1e-12)
+    assert F <= certificate.primal <= F * (1 + 1e-11)
     assert 0.999 * certificate.primal <= certificate.lower_bound <= certificate.primal
     found = np.array(model.predict(MemoryDataset(X, y))).ravel()
     assert np.array_equal(found, np.argmax(X @ W.T, axis=1))

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from streamcut.config import CheckpointOptions
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.io.memory import MemoryDataset
-from streamcut.models.certificate import Certificate, Witness
+from streamcut.models.certificate import Certificate
 from streamcut.models.files import load_model, save_model
 from streamcut.selection import train_path
 from streamcut.training import train
@@ -113,7 +113,7 @@ def test_the_model_is_where_it_begins(saved):
     first = train(data(), C=5.0, warm_start=before, max_passes=1)
     assert np.array_equal(first.weights, load_model(before).weights)
     model = load_model(before)
-    assert first.certificate.lower_bound >= Witness(model.witness.a, model.witness.b).bound(first.certificate.c_bar)
+    assert first.certificate.lower_bound >= model.witness.bound(first.certificate.c_bar)
 
 
 @pytest.mark.parametrize("solver", ["ocas", "bundle-dca"])
@@ -178,7 +178,7 @@ def test_what_no_training_starts_from(saved, tmp_path):
     save_model(replace(model, labels=None, task="ranking"), other)
     with pytest.raises(UsageError, match="a model of task ranking by bundle-dca"):
         train(data(), warm_start=other)
-    save_model(replace(model, witness=Witness(model.witness.a, model.witness.b + 1.0)), other)
+    save_model(replace(model, witness=replace(model.witness, b=model.witness.b + 1.0)), other)
     with pytest.raises(UsageError, match="does not hold on this data"):
         train(data(), warm_start=other)
 

@@ -16,17 +16,20 @@ import numpy as np
 
 from streamcut.bundle.master import solve_master
 from streamcut.compiled import vectors
+from streamcut.rounding import UNSEEN, CutError, dot_gamma, dual_value, gamma, mixed
 
 _UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped
 
 
 @dataclass(frozen=True, slots=True)
 class MasterSolution:
-    """w (D,), its lower bound ⟨β, b⟩ − ½‖w‖², b = Σ β_t b_t / C̄ of the aggregated cut, and the gap left in the QP."""
+    """w (D,), the aggregated cut Σ β_t (a_t, b_t) / C̄ and its error; the true bound that it gives; the gap left in the QP."""
 
     w: np.ndarray
-    lower_bound: float
+    a: np.ndarray
     b: float
+    error: CutError
+    lower_bound: float
     qp_gap: float
 
 
@@ -55,6 +58,7 @@ class Bundle:
         self.max_cuts = max_cuts
         self._vectors = np.zeros((max_cuts + 1, dimension))  # row 0 is the zero cut; untouched rows cost no memory
         self._b = np.zeros(1)
+        self._errors = np.zeros((1, 2))  # CutError of every cut
         self._beta = np.array([c_bar])
         self._gram = np.zeros((1, 1))
         self._unused = np.zeros(1, dtype=np.int64)
@@ -85,13 +89,14 @@ class Bundle:
     def _free(self) -> np.ndarray:
         return np.setdiff1d(np.arange(self.max_cuts), self.slots)
 
-    def add(self, a: np.ndarray, b: float) -> None:
+    def add(self, a: np.ndarray, b: float, error: CutError) -> None:
         """Take a copy of the cut (a, b) into the bundle."""
         self.make_room(1)
         t = len(self._b)
         self.slots = np.append(self.slots, self._free()[0])
         self._vectors[t] = a
         self._b = np.append(self._b, b)
+        self._errors = np.append(self._errors, [error], axis=0)
         self._beta = np.append(self._beta, 0.0)
         self._unused = np.append(self._unused, 0)
         self._gram = np.pad(self._gram, ((0, 1), (0, 1)))
@@ -113,6 +118,7 @@ class Bundle:
         return {
             "vectors": self._vectors[: len(self._b)],
             "b": self._b,
+            "errors": self._errors,
             "beta": self._beta,
             "gram": self._gram,
             "unused": self._unused,
@@ -123,6 +129,7 @@ class Bundle:
         """As `saved`, of so many cuts, for the caller to fill with what was saved."""
         size = cuts + 1
         self._b, self._beta, self._gram = np.zeros(size), np.zeros(size), np.zeros((size, size))
+        self._errors = np.zeros((size, 2))
         self._unused, self.slots = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
         return self.saved()
 
@@ -141,8 +148,20 @@ class Bundle:
             beta[1:] *= c_bar / used
         w = np.empty(self._vectors.shape[1])
         vectors.combine(self._vectors[: len(self._b)], -beta, w)
-        b = float(beta @ self._b)
-        return MasterSolution(w, b - 0.5 * vectors.dot(w, w), b / c_bar, gap)
+        a, b = w / -c_bar, float(beta @ self._b) / c_bar
+        error = self._error_of_mixture(beta / c_bar)
+        return MasterSolution(w, a, b, error, dual_value(c_bar, vectors.dot(a, a), b, error, len(a)), gap)
+
+    def _lengths(self) -> np.ndarray:
+        return np.sqrt(np.diagonal(self._gram)) * (1.0 + dot_gamma(self._vectors.shape[1])) + UNSEEN
+
+    def _error_of_mixture(self, pi: np.ndarray) -> CutError:
+        """Of Σ π_t (a_t, b_t): what its cuts bring along, and a rounding for each of them."""
+        own = gamma(float(np.count_nonzero(pi)) + 8.0)
+        slope, offset = (pi @ self._errors).tolist()
+        return CutError(
+            slope + own * (float(pi @ self._lengths()) + slope), offset + own * (float(pi @ np.abs(self._b)) + offset)
+        )
 
     def _make_room(self, end: int) -> Merge | None:
         """Of the cuts before `end` drop the one that was unused for longest, or merge the two smallest β into one."""
@@ -153,6 +172,11 @@ class Bundle:
         s, t = 1 + np.argsort(self._beta[1:end], kind="stable")[:2]
         total = self._beta[s] + self._beta[t]
         share = self._beta[t] / total if total > 0.0 else 0.5
+        lengths = self._lengths()
+        self._errors[s] = mixed(
+            CutError(*self._errors[s]), CutError(*self._errors[t]), share, lengths[s] + lengths[t],
+            abs(self._b[s]) + abs(self._b[t]),
+        )  # fmt: skip
         vectors.move(self._vectors[s], self._vectors[t], share)
         self._b[s] += share * (self._b[t] - self._b[s])
         self._beta[s], self._beta[t] = total, 0.0
@@ -176,5 +200,7 @@ class Bundle:
         for target, source in enumerate(keep):
             if target != source:
                 self._vectors[target] = self._vectors[source]
-        self._b, self._beta, self._unused, self.slots = (x[keep] for x in (self._b, self._beta, self._unused, self.slots))
+        self._b, self._errors, self._beta, self._unused, self.slots = (
+            x[keep] for x in (self._b, self._errors, self._beta, self._unused, self.slots)
+        )
         self._gram = np.ascontiguousarray(self._gram[np.ix_(keep, keep)])

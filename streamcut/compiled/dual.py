@@ -4,10 +4,10 @@ The dual variable of row i is α_i = f_i C u_i with a share 0 ≤ f_i ≤ 1. A r
 16-bit codes q with f = (q / 65535)²: exact at both bounds, where most shares are, and fine near 0, where the shares of a large
 C are. Sweeps end in shares that have a code, so a new cut and the shares that rows remember for it agree.
 
-`cuts` (2, D) float64 are both cuts: Σ −u_i y_i 1[z_c < 1] x_i, the predicted one, and Σ −u_i y_i f_i x_i, that of the ascent.
-They are sums on the grid of `vector` (streamcut.compiled.linear.exact_rounder), exact in any order; sums of weights are on the
-grid of `scalar`. So what a row adds can be taken back exactly: a pass only adds what changed since the last one, and has the
-same bits as one that starts from 0.
+`cuts` (2, folds, D) float64 are both cuts: Σ −u_i y_i 1[z_c < 1] x_i, the predicted one, and Σ −u_i y_i f_i x_i, that of the
+ascent. They are sums on `grids` (streamcut.rounding.Grids), exact in any order, and so are the `sums` (2, 2) of weights, the
+second of each being what the coarse grid leaves. So what a row adds can be taken back exactly: a pass only adds what changed
+since the last one, and has the same bits as one that starts from 0.
 w is scored, w_run is the running w′ of the ascent; D = d, or d + 1 with the bias. Labels, weights `u`, margins as in
 streamcut.compiled.hinge.
 
@@ -16,8 +16,8 @@ The `cached_` arrays and `share` belong to rows in a cache: CSR, row numbers, ke
 
 import numpy as np
 
-from streamcut.compiled.shares import ONE, code_of, rounded, share_of
-from streamcut.jit import kernel
+from streamcut.compiled.shares import ONE, code_of, left, rounded, share_of
+from streamcut.jit import inlined, kernel
 
 _NOT_FREE = 1e3  # added to the keys of rows whose share is at a bound: free rows come first, whatever their margins
 
@@ -37,7 +37,7 @@ def merge_shares(codes, into, gone, weight):
 
 @kernel
 def ascend(
-    indptr, indices, data, y, positive, u, z_b, kappa, parts, C, bias, cut, dual, last_cut, last_dual, vector, scalar,
+    indptr, indices, data, y, positive, u, z_b, kappa, parts, C, bias, cut, dual, last_cut, last_dual, grids,
     visits, order, places, offset, w, w_run, cuts, z, codes, keys, sums, shares, waiting,
 ):  # fmt: skip
     """One look at every row: its margin under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
@@ -73,10 +73,10 @@ def ascend(
                     group, waiting[:count], indptr, indices, data, y, positive, u, C, bias, dual, w_run, codes, keys, shares
                 )  # fmt: skip
             _add_changes(
-                group, size, indptr, indices, data, y, positive, u, bias, 0, cut, last_cut, vector, scalar, codes, cuts, sums
+                group, size, indptr, indices, data, y, positive, u, bias, 0, cut, last_cut, grids, codes, cuts, sums
             )  # fmt: skip
             _add_changes(
-                group, size, indptr, indices, data, y, positive, u, bias, 1, dual, last_dual, vector, scalar, codes, cuts, sums
+                group, size, indptr, indices, data, y, positive, u, bias, 1, dual, last_dual, grids, codes, cuts, sums
             )  # fmt: skip
     return bad
 
@@ -160,7 +160,7 @@ def _climb(group, waiting, indptr, indices, data, y, positive, u, C, bias, dual,
 
 @kernel
 def _add_changes(
-    group, size, indptr, indices, data, y, positive, u, bias, which, now, last, vector, scalar, codes, cuts, sums
+    group, size, indptr, indices, data, y, positive, u, bias, which, now, last, grids, codes, cuts, sums
 ):  # fmt: skip
     """Adds a group's shares in column `now`, less those in column `last` (−1: none), to cuts[which] and sums[which]."""
     for i in range(max(group, 0), min(group + size, len(y))):
@@ -171,14 +171,35 @@ def _add_changes(
             continue
         weight = 1.0 if u is None else u[i]
         after, before = weight * share_of(code), weight * share_of(past)
-        sums[which] += rounded(after, scalar) - rounded(before, scalar)
+        _change_sum(after, before, grids, sums[which])
         if y[i] == positive:
             after, before = -after, -before
-        if bias != 0.0:
-            cuts[which, -1] += rounded(after * bias, vector) - rounded(before * bias, vector)
-        for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            value = 1.0 if data is None else np.float64(data[t])
-            cuts[which, np.uint64(indices[t])] += rounded(after * value, vector) - rounded(before * value, vector)
+        _change_row(indptr, indices, data, i, bias, after, before, grids, cuts[which])
+
+
+@inlined
+def _change_sum(after, before, grids, sums):
+    """Adds `after` and takes back `before` on the grids of weights."""
+    given, taken = rounded(after, grids.weight), rounded(before, grids.weight)
+    sums[0] += given - taken
+    sums[1] += left(after, given, grids.fine_weight) - left(before, taken, grids.fine_weight)
+
+
+@inlined
+def _change_row(indptr, indices, data, i, bias, after, before, grids, cut):
+    """cut (folds, D) += after·x_i − before·x_i, each on the grids."""
+    vector, fine, high, low = grids.vector, grids.fine_vector, cut[0], cut[-1]
+    if bias != 0.0:
+        given, taken = rounded(after * bias, vector), rounded(before * bias, vector)
+        high[-1] += given - taken
+        if fine != 0.0:
+            low[-1] += left(after * bias, given, fine) - left(before * bias, taken, fine)
+    for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        value = 1.0 if data is None else np.float64(data[t])
+        given, taken = rounded(after * value, vector), rounded(before * value, vector)
+        high[np.uint64(indices[t])] += given - taken
+        if fine != 0.0:
+            low[np.uint64(indices[t])] += left(after * value, given, fine) - left(before * value, taken, fine)
 
 
 @kernel
@@ -252,7 +273,7 @@ def sweep(order, cached_indptr, cached_indices, cached_data, weight, square, sha
 
 
 @kernel
-def settle(cached_indptr, cached_indices, cached_data, number, weight, share, dual, bias, vector, scalar, codes, cuts, sums):
+def settle(cached_indptr, cached_indices, cached_data, number, weight, share, dual, bias, grids, codes, cuts, sums):
     """Cached rows take their shares home: to column `dual` of `codes`, and by their difference to the dual cut and its sum."""
     for i in range(len(number)):
         row = number[i]
@@ -261,9 +282,5 @@ def settle(cached_indptr, cached_indices, cached_data, number, weight, share, du
             continue
         codes[row, dual] = new
         before, after = -weight[i] * share_of(old), -weight[i] * share_of(new)
-        sums[1] += rounded(abs(after), scalar) - rounded(abs(before), scalar)
-        if bias != 0.0:
-            cuts[1, -1] += rounded(after * bias, vector) - rounded(before * bias, vector)
-        for t in range(np.uint64(cached_indptr[i]), np.uint64(cached_indptr[i + 1])):
-            value = 1.0 if cached_data is None else np.float64(cached_data[t])
-            cuts[1, np.uint64(cached_indices[t])] += rounded(after * value, vector) - rounded(before * value, vector)
+        _change_sum(abs(after), abs(before), grids, sums[1])
+        _change_row(cached_indptr, cached_indices, cached_data, i, bias, after, before, grids, cuts[1])

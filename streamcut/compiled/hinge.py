@@ -7,6 +7,7 @@ to call, so that it does not matter how rows are split into calls.
 
 import numpy as np
 
+from streamcut.compiled.shares import left
 from streamcut.jit import kernel
 
 
@@ -49,18 +50,19 @@ def margins(y, positive, u, z, sums):
 
 
 @kernel
-def cut_coefficients(y, positive, z_b, z, kappa, u, rounder, out):
-    """Cut at z_c = z_b + κ(z − z_b): fills out[i] = −u_i y_i 1[z_c < 1] and returns Σ u_i 1[z_c < 1], neither divided by M.
+def cut_coefficients(y, positive, z_b, z, kappa, u, grids, out, sums):
+    """Cut at z_c = z_b + κ(z − z_b): fills out[i] = −u_i y_i 1[z_c < 1]; sums (2) += Σ u_i 1[z_c < 1]. Neither is divided by M.
 
-    The sum is exact on the grid of `rounder` (streamcut.compiled.linear.exact_rounder).
+    The sum is exact on the grids of weights (streamcut.rounding.Grids), what the coarse one leaves in sums[1].
     """
-    total = 0.0
     for i in range(len(y)):
         weight = 1.0 if u is None else u[i]
         active = z_b[i] + kappa * (z[i] - z_b[i]) < 1.0
         out[i] = 0.0 if not active else -weight if y[i] == positive else weight
-        total += (weight + rounder) - rounder if active else 0.0
-    return total
+        if active:
+            kept = (weight + grids.weight) - grids.weight
+            sums[0] += kept
+            sums[1] += left(weight, kept, grids.fine_weight)
 
 
 @kernel

@@ -26,29 +26,63 @@ def scores(indptr, indices, data, w, bias, out):
 
 
 @kernel
-def scatter(indptr, indices, data, coefficients, bias, rounder, out):
-    """out += Σ_i coefficients[i] · x_i, in place, every term rounded to the grid of `rounder` (see `exact_rounder`).
+def scatter(indptr, indices, data, coefficients, bias, grids, out):
+    """out (folds, D) += Σ_i coefficients[i] · x_i, in place, every term rounded to a grid (streamcut.rounding.Grids).
 
     Sums on a grid are exact, so neither the order of rows nor how they are split into calls, lanes and shards changes a bit.
     """
+    rounder, high = grids.vector, out[0]
     for i in range(len(indptr) - 1):
         c = coefficients[i]
         if c == 0.0:
             continue
+        if grids.fine_vector != 0.0:
+            _scatter_finely(indptr, indices, data, i, c, bias, grids, out)
+            continue
         if bias != 0.0:
-            out[-1] += (bias * c + rounder) - rounder
+            high[-1] += (bias * c + rounder) - rounder
         rounded = (c + rounder) - rounder
         for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             if data is None:
-                out[np.uint64(indices[t])] += rounded
+                high[np.uint64(indices[t])] += rounded
             else:
-                out[np.uint64(indices[t])] += (c * data[t] + rounder) - rounder
+                high[np.uint64(indices[t])] += (c * data[t] + rounder) - rounder
 
 
-def exact_rounder(bound):
-    """r such that (x + r) − r is x rounded to a multiple of q = 2⁻⁵¹·2^⌈log₂ bound⌉, and sums of such x are exact up to `bound`.
+@kernel
+def _scatter_finely(indptr, indices, data, i, c, bias, grids, out):
+    """out[0] += c·x_i on the coarse grid, out[1] += what that leaves on the fine one."""
+    coarse, fine, high, low = grids.vector, grids.fine_vector, out[0], out[1]
+    if bias != 0.0:
+        term = c * bias
+        kept = (term + coarse) - coarse
+        high[-1] += kept
+        low[-1] += ((term - kept) + fine) - fine
+    for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        term = c if data is None else c * np.float64(data[t])
+        kept = (term + coarse) - coarse
+        high[np.uint64(indices[t])] += kept
+        low[np.uint64(indices[t])] += ((term - kept) + fine) - fine
 
-    `bound` is at least Σ|x| over all terms. Rounding moves a mean over rows by at most q/2, in practice by a √rows-th of it:
-    the size of the rounding errors of an ordinary sum, but the same in every order (Demmel & Nguyen, 2013, one fold).
-    """
-    return 3.0 * 2.0 ** np.ceil(np.log2(bound)) if bound > 0.0 else 0.0
+
+@kernel
+def keep_largest(indptr, indices, data, bias, out):
+    """out[j] = the largest of out[j] and all |x_ij|, in place."""
+    for i in range(len(indptr) - 1):
+        if bias != 0.0:
+            out[-1] = max(out[-1], abs(bias))
+        for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            value = 1.0 if data is None else abs(np.float64(data[t]))
+            out[np.uint64(indices[t])] = max(out[np.uint64(indices[t])], value)
+
+
+@kernel
+def add_magnitudes(indptr, indices, data, u, bias, rounder, out):
+    """out (D) += Σ_i u_i |x_i|, in place, every term rounded to the grid of `rounder`; u None: all 1."""
+    for i in range(len(indptr) - 1):
+        weight = 1.0 if u is None else u[i]
+        if bias != 0.0:
+            out[-1] += (weight * abs(bias) + rounder) - rounder
+        for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            value = 1.0 if data is None else abs(np.float64(data[t]))
+            out[np.uint64(indices[t])] += (weight * value + rounder) - rounder

@@ -22,8 +22,14 @@ def code_of(share):
 
 @inlined
 def rounded(value, rounder):
-    """`value` on the grid of `rounder` (streamcut.compiled.linear.exact_rounder)."""
+    """`value` on the grid of `rounder` (streamcut.rounding.exact_rounder)."""
     return (value + rounder) - rounder
+
+
+@inlined
+def left(value, kept, fine):
+    """What is left of `value` when `kept` of it is on a coarse grid, on the grid of `fine`; 0 if there is none."""
+    return ((value - kept) + fine) - fine if fine != 0.0 else 0.0
 
 
 @kernel

@@ -61,6 +61,18 @@ def line(a, b):
 
 
 @kernel
+def spread(w, width, magnitudes):
+    """Σ_j magnitudes[j] · max_k |w[j · width + k]|: how far scores made of w spread at most, in all rows together."""
+    total = 0.0
+    for j in range(len(magnitudes)):
+        largest = 0.0
+        for k in range(j * width, (j + 1) * width):
+            largest = max(largest, abs(w[k]))
+        total += magnitudes[j] * largest
+    return total
+
+
+@kernel
 def add(a, b):
     """a += b in place."""
     for i in range(len(a)):

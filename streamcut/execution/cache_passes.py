@@ -18,6 +18,7 @@ from streamcut.compiled import vectors
 from streamcut.execution.passes import CachingPass, Pass
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.row_state import Rows
+from streamcut.rounding import Grids
 
 
 class FillingPass(CachingPass, ABC):
@@ -143,7 +144,7 @@ class SettlePass(CachingPass):
     caches: Mapping[int, RowCache]
     slot: Any
     bias: float
-    grids: tuple[float, float]
+    grids: Grids
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
     theta: Any
     needs_data: ClassVar[bool] = False

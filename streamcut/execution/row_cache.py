@@ -10,6 +10,7 @@ import numpy as np
 
 from streamcut.compiled import cached_rows, dual
 from streamcut.io.manifest import Manifest
+from streamcut.rounding import Grids
 
 _KEPT = 0.8  # of the room, when it is full: the rows with the smallest keys
 _GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it goes on to others
@@ -111,11 +112,11 @@ class RowCache:
         share *= theta
         share += before
 
-    def settle(self, slot: int, bias: float, grids: tuple[float, float], codes, cuts, sums, *, first_row: int) -> None:
+    def settle(self, slot: int, bias: float, grids: Grids, codes, cuts, sums, *, first_row: int) -> None:
         """dual.settle for the cached rows of `codes`, which begin at `first_row`."""
         first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)))
         part = slice(first, last)
-        self._settle(part, self._number[part] - first_row, slot, bias, *grids, codes, cuts, sums)
+        self._settle(part, self._number[part] - first_row, slot, bias, grids, codes, cuts, sums)
 
     def _arrays(self) -> tuple[np.ndarray | None, ...]:
         return self._indptr, self._indices, self._data, self._number, self._key, self._weight, self._square, self._share

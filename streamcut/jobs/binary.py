@@ -176,5 +176,5 @@ def _origin(options: TrainOptions, manifest: Manifest, positive: float) -> Origi
         w[-1] = model.intercept / options.bias
     theirs = model.fingerprint, model.parameters.get("loss", "hinge"), model.bias, model.positive_weight
     same = theirs == (manifest.fingerprint, options.loss, options.bias, options.positive_weight)
-    cut = Cut(model.witness.a, model.witness.b) if same and model.witness is not None else None
+    cut = Cut(model.witness.a, model.witness.b, model.witness.error) if same and model.witness is not None else None
     return Origin(w, cut)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from streamcut.compiled import hinge, multiclass
+from streamcut.rounding import LossRounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +16,7 @@ class CrammerSinger:
     """Class k has the label labels[k]; labels are increasing. Row weights u are None when all are 1."""
 
     labels: tuple[float, ...]
+    rounding: ClassVar[LossRounding] = LossRounding(value=4, near_one=4)
 
     @property
     def classes(self) -> int:

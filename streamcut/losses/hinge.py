@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from streamcut.compiled import hinge
+from streamcut.rounding import Grids, LossRounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,7 @@ class Hinge:
 
     positive: float
     positive_weight: float = 1.0
+    rounding: ClassVar[LossRounding] = LossRounding()
 
     def weighted(self, rows_have_weights: bool) -> bool:
         return rows_have_weights or self.positive_weight != 1.0
@@ -30,6 +33,6 @@ class Hinge:
         """Turn scores into margins, in place, and add Σ u_i ℓ_i to `sums`; returns the first row that is not finite, or −1."""
         return hinge.margins(y, self.positive, u, scores, sums)
 
-    def cut(self, y, z_b, z, kappa: float, u, rounder: float, out) -> float:
-        """Coefficients of the rows in the cut at z_b + κ(z − z_b) into `out`; returns Σ u 1[z_c < 1]. Neither is divided by M."""
-        return hinge.cut_coefficients(y, self.positive, z_b, z, kappa, u, rounder, out)
+    def cut(self, y, z_b, z, kappa: float, u, grids: Grids, out, sums) -> None:
+        """Coefficients of the rows in the cut at z_b + κ(z − z_b) into `out`; sums (2) += Σ u 1[z_c < 1]. Neither is over M."""
+        hinge.cut_coefficients(y, self.positive, z_b, z, kappa, u, grids, out, sums)

@@ -7,6 +7,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from streamcut.compiled import vectors
+from streamcut.rounding import CutError, dual_value
+
 
 class StopReason(StrEnum):
     """Why training ended."""
@@ -89,11 +92,18 @@ class Witness:
 
     a  float64 (d, or d + 1 with a bias feature), b float: R(w) ≥ ⟨a, w⟩ + b for every w, hence
        F(w) ≥ C̄·b − ½‖C̄·a‖² for every w.
+    error  how far rounding may have moved a and b from a plane for which this is true
     """
 
     a: np.ndarray
     b: float
+    error: CutError
+
+    @classmethod
+    def none(cls, dimension: int) -> Witness:
+        """Of the bound 0, as losses are not negative."""
+        return cls(np.zeros(dimension), 0.0, CutError(0.0, 0.0))
 
     def bound(self, c_bar: float) -> float:
-        """min over w of ½‖w‖² + c_bar·(⟨a, w⟩ + b)."""
-        return c_bar * self.b - 0.5 * c_bar * c_bar * float(self.a @ self.a)
+        """At most min over w of ½‖w‖² + c_bar·(⟨a, w⟩ + b), and below it by what rounding may have done; 0 is a bound, too."""
+        return max(0.0, dual_value(c_bar, vectors.dot(self.a, self.a), self.b, self.error, len(self.a)))

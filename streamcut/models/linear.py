@@ -13,6 +13,7 @@ from streamcut.errors import UsageError
 from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.labels import positive_rows
 from streamcut.models.model import CertifiedModel, certificate_from, checked, common_from
+from streamcut.rounding import CutError
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,7 @@ class LinearModel(CertifiedModel):
             "rest": self.rest,
             "certificate": asdict(self.certificate),
             "witness_b": None if self.witness is None else self.witness.b,
+            "witness_error": None if self.witness is None else list(self.witness.error),
         }
         witness = {} if self.witness is None else {"witness": self.witness.a}
         return meta, {"weights": self.weights, **witness}
@@ -95,7 +97,9 @@ class LinearModel(CertifiedModel):
         witness = None
         if meta["witness_b"] is not None:
             size = meta["n_features"] + (meta["bias"] != 0)
-            witness = Witness(checked(arrays, "witness", size), float(meta["witness_b"]))
+            slope, offset = meta["witness_error"]
+            error = CutError(float(slope), float(offset))
+            witness = Witness(checked(arrays, "witness", size), float(meta["witness_b"]), error)
         return cls(
             weights=checked(arrays, "weights", meta["n_features"]),
             intercept=float(meta["intercept"]),

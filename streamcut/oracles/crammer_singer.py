@@ -19,7 +19,7 @@ class MulticlassOracle(DecomposableOracle):
     def __init__(self, runner: PassRunner, risk: CrammerSinger, *, C: float, bias: float, keep_margins: bool) -> None:
         statistics = runner.feed.data.manifest.statistics
         dimension = (statistics.n_features + (bias != 0.0)) * risk.classes
-        super().__init__(runner, risk, crammer_singer_passes, dimension=dimension, C=C, bias=bias)
+        super().__init__(runner, risk, crammer_singer_passes, dimension=dimension, C=C, bias=bias, width=risk.classes)
         if not keep_margins:
             return
         runner.row_state.add("t", np.int32)

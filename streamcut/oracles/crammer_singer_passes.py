@@ -18,7 +18,8 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.oracles import row_passes
-from streamcut.oracles.row_passes import CutSums, Grids
+from streamcut.oracles.row_passes import CutSums, Totals, weight_sum
+from streamcut.rounding import Grids
 
 
 class Classes(Protocol):
@@ -48,7 +49,7 @@ def fill(rows: Rows, chunk: Chunk, risk: CrammerSinger, grids: Grids) -> float:
         rows["t"][:] = targets(risk, chunk)
     if "u" in rows:
         rows["u"][:] = chunk.weight
-    return float(chunk.n_rows) if chunk.weight is None else grids.weight_sum(chunk.weight)
+    return float(chunk.n_rows) if chunk.weight is None else float(weight_sum(chunk.weight, grids)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,10 @@ class _DataPass(Pass):
         rival = np.empty_like(target)
         multiclass.rivals(target, z_b, z, kappa, rival)
         assert sums.a is not None
-        a = sums.a.reshape(-1, self.risk.classes)
+        a = sums.a[0].reshape(-1, self.risk.classes)
         multiclass.scatter(chunk.indptr, chunk.indices, chunk.data, target, rival, u, bias, self.grids.vector, a)
         wrong = target != rival
-        sums.b += self.grids.weight_sum(wrong if u is None else u[wrong])
+        sums.b += weight_sum(wrong if u is None else u[wrong], self.grids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +86,16 @@ class ScorePass(_DataPass):
     first: bool = False
 
     def begin(self) -> CutSums:
-        return CutSums(np.zeros(len(self.w)) if self.at_w or self.kappa is not None else None)
+        D = len(self.w)
+        a = np.zeros((1, D)) if self.at_w or self.kappa is not None else None
+        return CutSums(a, totals=Totals.nothing(D // self.risk.classes) if self.first else None)
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         K = self.risk.classes
         z = rows["z"] if "z" in rows else np.empty((chunk.n_rows, K))
         target, u = targets(self.risk, chunk), chunk.weight
-        if self.first:
-            sums.weight += fill(rows, chunk, self.risk, self.grids)
+        if sums.totals is not None:
+            sums.totals.add(chunk, u, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)
         multiclass.scores(chunk.indptr, chunk.indices, chunk.data, self.w.reshape(-1, K), self.bias, z)
         if (bad := self.risk.losses(target, u, z, sums.loss)) >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
@@ -110,7 +113,7 @@ class CutPass(_DataPass):
     kappa: float
 
     def begin(self) -> CutSums:
-        return CutSums(np.zeros(self.dimension))
+        return CutSums(np.zeros((1, self.dimension)))
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         self._cut(sums, chunk, rows["t"], chunk.weight, rows["z_b"], rows["z"], self.kappa, self.bias)

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.compiled.linear import exact_rounder
+from streamcut.compiled import vectors
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import PassRunner
+from streamcut.io.manifest import Statistics
 from streamcut.losses.hinge import Hinge
 from streamcut.oracles import row_passes
-from streamcut.oracles.row_passes import CutSums, Grids
+from streamcut.oracles.row_passes import CutSums, Totals
+from streamcut.rounding import UNSEEN, CutError, Drift, Grids, RowScale, above, loss_above
+
+_LONGER = 1.0 + 1e-6  # squares of rows were added in float64
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A cutting plane R(w) ≥ ⟨a, w⟩ + b of the mean risk; a (D,)."""
+    """A cutting plane R(w) ≥ ⟨a, w⟩ + b of the mean risk, but for `error`; a (D,)."""
 
     a: np.ndarray
     b: float
+    error: CutError
 
 
 class DecomposableOracle:
@@ -33,11 +39,17 @@ class DecomposableOracle:
 
     kinds     the module with the risk's passes, by the names of streamcut.oracles.row_passes
     heaviest  factor on the weights of rows, at most
+    width     numbers of w for each feature, side by side
+
+    Losses and cuts that it gives are true: losses are at least what they are in real numbers, cuts know their error.
     """
 
+    can_refine: ClassVar[bool] = False  # whether its passes know of fine grids
+
     def __init__(
-        self, runner: PassRunner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, heaviest: float = 1.0
-    ) -> None:
+        self, runner: PassRunner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, heaviest: float = 1.0,
+        width: int = 1,
+    ) -> None:  # fmt: skip
         self.dimension = dimension
         self.C = C
         self.total_weight = 0.0
@@ -49,8 +61,11 @@ class DecomposableOracle:
         self._bias = bias
         statistics = runner.feed.data.manifest.statistics
         weight = heaviest * (statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum)
-        largest = max(statistics.max_abs_value, bias)
-        self._grids = Grids(vector=exact_rounder(largest * weight), weight=exact_rounder(weight))
+        self._scale = row_scale(statistics, bias, width)
+        self._grids = Grids.holding(vector=max(statistics.max_abs_value, abs(bias)) * weight, weight=weight)
+        self._width = width
+        self._magnitudes = np.zeros(statistics.n_features + (bias != 0.0))  # S of streamcut.rounding, once it is known
+        self._drift = Drift()
 
     @property
     def c_bar(self) -> float:
@@ -59,12 +74,21 @@ class DecomposableOracle:
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) that a checkpoint keeps; release the row state after each look at the arrays."""
-        numbers = {"total_weight": self.total_weight, "passes": self.passes, "traffic": asdict(self.traffic)}
-        return numbers, {f"rows.{name}": array for name, array in self._runner.rows.items()}
+        numbers = {
+            "total_weight": self.total_weight,
+            "passes": self.passes,
+            "traffic": asdict(self.traffic),
+            "drift": asdict(self._drift),
+            "grids": self._grids,
+        }
+        rows = {f"rows.{name}": array for name, array in self._runner.rows.items()}
+        return numbers, {"magnitudes": self._magnitudes, **rows}
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
         """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
         self.total_weight, self.passes, self.traffic = numbers["total_weight"], numbers["passes"], Traffic(**numbers["traffic"])
+        self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
+        fill("magnitudes", self._magnitudes, self.release)
         for name, array in self._runner.rows.items():
             fill(f"rows.{name}", array, self.release)
 
@@ -72,33 +96,45 @@ class DecomposableOracle:
         """Let go of the row state's pages, if it lives in scratch files."""
         self._runner.row_state.release(0, self._runner.row_state.n_rows)
 
+    def refine(self) -> bool:
+        """From the next pass on take cuts whose sums are as good as exact, at twice the work; False if they are already."""
+        if not self.can_refine or self._grids.folds > 1:
+            return False
+        self._grids = self._grids.finer(self._scale.rows)
+        return True
+
     def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
         """The first pass, at `w` (0 unless given): the cut there and Σ u_i ℓ_i; sets `total_weight`."""
         w = np.zeros(self.dimension) if w is None else w
         sums = self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias, at_w=True, first=True))
-        self.total_weight = sums.weight
-        return self._cut(sums), float(sums.loss.sum())
+        self._learn(sums.totals)
+        self._scored(w)
+        return self._cut(sums), self._loss_at(w, sums.loss)
 
     def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
         """One pass: the cut at w and Σ u_i ℓ_i(w)."""
         sums = self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias, at_w=True))
-        return self._cut(sums), float(sums.loss.sum())
+        return self._cut(sums), self._loss_at(w, sums.loss)
 
     def score(self, w: np.ndarray) -> None:
         """One pass: the margins of w, for the line search."""
+        self._scored(w)
         self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias))
 
     def score_and_cut(self, w: np.ndarray, kappa: float) -> Cut:
         """One pass: the margins of w, and the cut at w_b + κ(w − w_b), whose margins follow row by row."""
+        self._scored(w)
         return self._cut(self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias, kappa=kappa)))
 
     def cut_between(self, mu: float) -> Cut:
         """One pass: the cut at w_b + μ(w − w_b) by margins that are known."""
         return self._cut(self._read(self._kinds.CutPass(self._risk, self._grids, self.dimension, self._bias, mu)))
 
-    def step(self, k: float) -> float:
-        """Make w_b + k(w − w_b) the best point; returns Σ u_i ℓ_i there. The data is not read."""
-        return float(self._runner.run(self._kinds.StepPass(k))[0].sum())
+    def step(self, k: float, w_b: np.ndarray) -> float:
+        """Make w_b + k(w − w_b), `w_b` as it is after the step, the best point; returns Σ u_i ℓ_i there. The data is not read."""
+        loss = float(self._runner.run(self._kinds.StepPass(k))[0].sum())
+        self._drift.step(k, self._spread(w_b), self._scale)
+        return self._loss_above(loss, self._drift.error)
 
     def slope_at_zero(self) -> float:
         return float(self._runner.run(self._kinds.SlopePass())[0].sum())
@@ -116,14 +152,61 @@ class DecomposableOracle:
         self.traffic += report.traffic
         return sums
 
+    def _learn(self, totals: Totals) -> None:
+        """Take what the first pass learns."""
+        self.total_weight = totals.weight
+        coarse = self._grids._replace(fine_vector=0.0)
+        np.add(totals.magnitudes, coarse.vector_error(self._scale.rows, self._scale.rows), out=self._magnitudes)
+
+    @property
+    def loss_at_zero(self) -> float:
+        """Σ u_i ℓ_i at w = 0, for a loss of 1 there."""
+        return above(self.total_weight, self._grids.weight_error(self._scale.rows))
+
+    def _spread(self, w: np.ndarray) -> float:
+        """⟨S, |w|⟩ of streamcut.rounding."""
+        return (1.0 + (self._width > 1)) * vectors.spread(w, self._width, self._magnitudes)
+
+    def _scored(self, w: np.ndarray) -> None:
+        """The margins of w are known now, or will be."""
+        self._drift.scored = self._spread(w)
+
+    def _loss_at(self, w: np.ndarray, computed: np.ndarray) -> float:
+        """Σ u_i ℓ_i(w), from what a pass has summed at w itself."""
+        return self._loss_above(float(computed.sum()), self._drift.fresh(self._spread(w), self._scale))
+
+    def _loss_above(self, computed: float, error: float) -> float:
+        return loss_above(computed, self._scale.rows, self.total_weight, error, self._risk.rounding)
+
     def _cut(self, sums: CutSums) -> Cut:
         assert sums.a is not None
-        sums.a /= self.total_weight
-        return Cut(sums.a, sums.b / self.total_weight)
+        return self._divided(sums.a, sums.b)
+
+    def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
+        """The cut of the sums a (folds, D) and b [coarse, rest], of which the former is used up."""
+        M = self.total_weight
+        if len(a) > 1:
+            vectors.add(a[0], a[1])
+        a[0] /= M
+        offset = float(b.sum()) / M
+        return Cut(a[0], offset, self._scale.cut_error(self._grids, self._scale.length * offset, offset, M, self._risk.rounding))
+
+
+def row_scale(statistics: Statistics, bias: float, width: int = 1) -> RowScale:
+    """How large the rows are, a bias feature included; with several classes a row goes to its own, and as much to others."""
+    more = bias != 0.0
+    return RowScale(
+        rows=statistics.n_rows,
+        entries=(statistics.nnz + more * statistics.n_rows) * width,
+        row_entries=statistics.max_row_nnz + more,
+        length=(math.sqrt(statistics.max_squared_norm + bias * bias) * _LONGER + UNSEEN) * (1.5 if width > 1 else 1.0),
+    )
 
 
 class LinearOracle(DecomposableOracle):
     """The oracle of the two-class hinge loss: w of length d, or d + 1 with a bias feature."""
+
+    can_refine: ClassVar[bool] = True
 
     def __init__(self, runner: PassRunner, risk: Hinge, *, C: float, bias: float, keep_margins: bool) -> None:
         statistics = runner.feed.data.manifest.statistics

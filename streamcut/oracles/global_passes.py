@@ -5,7 +5,7 @@ Row state: `z` scores at the w that was scored last (labels, before any was), `c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -15,26 +15,40 @@ from streamcut.compiled import linear, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
+from streamcut.rounding import Grids
+
+
+@dataclass(slots=True)
+class Labelled:
+    """(rows where a run of equal qid begins, the qid of each) in order of rows; the largest |x| of every feature (D,)."""
+
+    largest: np.ndarray
+    runs: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelPass(Pass):
-    """Labels into `z`; the partial is a list of (rows where a run of equal qid begins, the qid of each) in order of rows."""
+    """Labels into `z`, and what else is to be known of the rows once."""
 
+    dimension: int
+    bias: float
     interruptible: ClassVar[bool] = True
 
-    def begin(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        return []
+    def begin(self) -> Labelled:
+        return Labelled(np.zeros(self.dimension))
 
-    def visit_chunk(self, runs: list, rows: Rows, chunk: Chunk) -> None:
+    def visit_chunk(self, found: Labelled, rows: Rows, chunk: Chunk) -> None:
         rows["z"][:] = chunk.y
+        linear.keep_largest(chunk.indptr, chunk.indices, chunk.data, self.bias, found.largest)
         if chunk.qid is not None:
             new = np.flatnonzero(chunk.qid[1:] != chunk.qid[:-1]) + 1
             first = np.append(0, new)
-            runs.append((chunk.first_row + first, chunk.qid[first]))
+            found.runs.append((chunk.first_row + first, chunk.qid[first]))
 
-    def merge(self, total: list, part: list) -> list:
-        return total + part
+    def merge(self, total: Labelled, part: Labelled) -> Labelled:
+        np.maximum(total.largest, part.largest, out=total.largest)
+        total.runs += part.runs
+        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +70,19 @@ class ScoresPass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class SumPass(Pass):
-    """Σ c_i x_i over the rows, exact on the grid of `rounder`."""
+    """Σ c_i x_i over the rows (folds, D), exact on the grids."""
 
     dimension: int
     bias: float
-    rounder: float
+    grids: Grids
     interruptible: ClassVar[bool] = True
 
     def begin(self) -> np.ndarray:
-        return np.zeros(self.dimension)
+        return np.zeros((self.grids.folds, self.dimension))
 
     def visit_chunk(self, a: np.ndarray, rows: Rows, chunk: Chunk) -> None:
-        linear.scatter(chunk.indptr, chunk.indices, chunk.data, rows["c"], self.bias, self.rounder, a)
+        linear.scatter(chunk.indptr, chunk.indices, chunk.data, rows["c"], self.bias, self.grids, a)
 
     def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
-        vectors.add(total, part)
+        vectors.add(total.reshape(-1), part.reshape(-1))
         return total

@@ -22,18 +22,20 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.compiled import score_ranges
-from streamcut.compiled.linear import exact_rounder
+from streamcut.compiled import score_ranges, vectors
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.scores import OneGroupRisk
-from streamcut.oracles.decomposable import Cut
+from streamcut.oracles.decomposable import Cut, row_scale
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
 from streamcut.oracles.groups import GroupRisk, Groups
 from streamcut.oracles.one_group import OneGroup
 from streamcut.oracles.row_blocks import RowBlocks
+from streamcut.rounding import EPSILON, CutError, Drift, Grids, above, gamma
+
+_LONGER = 1.0 + 1e-6  # sums over features, in float64
 
 
 class GlobalOracle:
@@ -68,7 +70,11 @@ class GlobalOracle:
         self._n = statistics.n_rows
         self._runner = runner
         self._bias = bias
-        self._rounder = exact_rounder(risk.coefficient_sum * max(statistics.max_abs_value, bias))
+        self._size = risk.coefficient_sum
+        self._scale = row_scale(statistics, bias)
+        self._grids = Grids.holding(vector=self._size * max(statistics.max_abs_value, abs(bias)), weight=1.0)
+        self._largest = np.zeros(self.dimension)  # |x| of every feature, once it is known
+        self._drift = Drift()  # of the row whose scores are off most
         self._looked: dict[float, float] = {}  # the risk at steps of this line
         self._held: tuple[float, float, float] | None = None  # the step whose coefficients are in `c`, risk and offset there
         self._before_line: tuple[int, Traffic] | None = None  # `passes`, `traffic` before scores whose step is not taken yet
@@ -94,11 +100,18 @@ class GlobalOracle:
         """
         passes, traffic = self._before_line or (self.passes, self.traffic)
         numbers = {"guess": self.guess, "passes": passes, "traffic": asdict(traffic)}
-        return numbers, {**self._groups.saved(), **{f"rows.{name}": array for name, array in self._kept().items()}}
+        numbers |= {"drift": asdict(self._drift), "grids": self._grids}
+        return numbers, {
+            "largest": self._largest,
+            **self._groups.saved(),
+            **{f"rows.{name}": array for name, array in self._kept().items()},
+        }
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
         """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
         self.guess, self.passes, self.traffic = numbers["guess"], numbers["passes"], Traffic(**numbers["traffic"])
+        self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
+        fill("largest", self._largest, lambda: None)
         for name, array in self._groups.saved().items():
             fill(name, array, lambda: None)
         for name, array in self._kept().items():
@@ -115,24 +128,27 @@ class GlobalOracle:
 
     def start(self) -> tuple[Cut, float]:
         """A pass for the labels, and one for the cut at w = 0; returns it and m·R(0)."""
-        self._groups.begin(self._read(LabelPass()))
+        labelled = self._read(LabelPass(self.dimension, self._bias))
+        self._largest[:] = labelled.largest
+        self._groups.begin(labelled.runs)
 
         def zero(_: int, rows: Rows) -> None:
             rows["z"][:] = 0.0
 
         self._blocks.each(zero)
-        return self._cut_and_loss()
+        return self._cut_and_loss(0.0)
 
     def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
         """Two passes: the cut at w and m·R(w)."""
         self.score(w)
-        found = self._cut_and_loss()
+        found = self._cut_and_loss(self._drift.scored)
         self._before_line = None
         return found
 
     def score(self, w: np.ndarray) -> None:
         """One pass: the scores of w, for the line search."""
         self._before_line = self.passes, replace(self.traffic)
+        self._drift.scored = self._spread(w)
         self._read(ScoresPass(w, self._bias))
         self._looked.clear()
         if self._held is not None and self._held[0] != 0.0:
@@ -155,8 +171,8 @@ class GlobalOracle:
 
         return self._n * risk, self._n * math.fsum(value for sums in self._blocks.map(slope) for value in sums)
 
-    def step(self, k: float) -> float:
-        """Make w_b + k(w − w_b), where `at` was asked, the best point; returns m·R there. The data is not read."""
+    def step(self, k: float, w_b: np.ndarray) -> float:
+        """Make w_b + k(w − w_b), where `at` was asked and which `w_b` is now, the best point; returns m·R. No data is read."""
         risk = self._looked[k]
 
         def move(_: int, rows: Rows) -> None:
@@ -167,7 +183,28 @@ class GlobalOracle:
         self._held = None if self._held is None or self._held[0] != k else (0.0, *self._held[1:])
         self.guess = k
         self._before_line = None
-        return self._n * risk
+        self._drift.step(k, self._spread(w_b), self._scale)
+        return self._loss_above(risk, self._drift.error, self._drift.best)
+
+    def refine(self) -> bool:
+        """From the next pass on take cuts whose sums are as good as exact, at twice the work; False if they are already."""
+        if self._grids.folds > 1:
+            return False
+        self._grids = self._grids.finer(self._scale.rows)
+        return True
+
+    def _spread(self, w: np.ndarray) -> float:
+        """At least Σ_j |x_ij w_j| for every row."""
+        length = self._scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER
+        return min(vectors.spread(w, 1, self._largest) * _LONGER, length)
+
+    def _loss_above(self, risk: float, error: float, spread: float) -> float:
+        """At least m·R where `risk` is computed, from scores of size `spread` that are off by `error`, both at most.
+
+        R changes at most Σ|c_i| times as fast as its scores do together. Sums of c_i s_i and of counts are compensated.
+        """
+        part = gamma(64.0) + (self._n * EPSILON) ** 2 * 4.0
+        return self._n * above(risk, self._size * (error + part * spread) + part * (1.0 + risk)) * (1.0 + 4.0 * EPSILON)
 
     def _value(self, k: float) -> tuple[float, float]:
         """(risk, offset of its cut) at w_b + k(w − w_b), the coefficients of which `c` has then, if it has not."""
@@ -176,15 +213,19 @@ class GlobalOracle:
             self._held = (k, *self._groups.value(k))
         return self._held[1:]
 
-    def _cut_and_loss(self) -> tuple[Cut, float]:
-        """One pass: the cut and m·R at the scores `z`."""
+    def _cut_and_loss(self, spread: float) -> tuple[Cut, float]:
+        """One pass: the cut and m·R at the scores `z`, which are `spread` at most."""
         self._held = None
         risk, offset = self._groups.value(None)
-        return self._cut(offset), self._n * risk
+        return self._cut(offset), self._loss_above(risk, self._drift.fresh(spread, self._scale), spread)
 
     def _cut(self, offset: float) -> Cut:
         """One pass: the cut by the coefficients that were found last."""
-        return Cut(self._read(SumPass(self.dimension, self._bias, self._rounder)), offset)
+        a = self._read(SumPass(self.dimension, self._bias, self._grids))
+        if len(a) > 1:
+            vectors.add(a[0], a[1])
+        slope = self._grids.vector_error(self._n, self._scale.entries) + gamma(32.0) * self._size * self._scale.length
+        return Cut(a[0], offset, CutError(slope, gamma(32.0)))
 
     def _read(self, work: Pass) -> Any:
         partial, report = self._runner.run(work)

@@ -19,16 +19,17 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.oracles.crammer_singer_passes import fill
-from streamcut.oracles.row_passes import Grids, RowPass
+from streamcut.oracles.row_passes import RowPass, Totals
+from streamcut.rounding import Grids
 
 
 @dataclass(slots=True)
 class RestSums:
-    """Sums over rows, none divided by M: `a` (D, A) and `b` (A) of the cuts, Σ u."""
+    """Sums over rows, none divided by M: `a` (D, A) and `b` (A) of the cuts; what the first pass learns."""
 
     a: np.ndarray
     b: np.ndarray
-    weight: float = 0.0
+    totals: Totals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,13 @@ class RestPass(Pass):
     interruptible: ClassVar[bool] = True
 
     def begin(self) -> RestSums:
-        return RestSums(np.zeros(self.W.shape), np.zeros(len(self.active)))
+        totals = Totals.nothing(len(self.W)) if self.first else None
+        return RestSums(np.zeros(self.W.shape), np.zeros(len(self.active)), totals)
 
     def visit_chunk(self, sums: RestSums, rows: Rows, chunk: Chunk) -> None:
         A, u, csr = len(self.active), chunk.weight, (chunk.indptr, chunk.indices, chunk.data)
-        if self.first:
-            sums.weight += fill(rows, chunk, self.risk, self.grids)
+        if sums.totals is not None:
+            sums.totals.add(chunk, u, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)
         scores = np.empty((chunk.n_rows, A))
         multiclass.scores(*csr, self.W, self.bias, scores)
         bad = ovr.cut(
@@ -66,7 +68,9 @@ class RestPass(Pass):
     def merge(self, total: RestSums, part: RestSums) -> RestSums:
         vectors.add(total.a.reshape(-1), part.a.reshape(-1))
         total.b += part.b
-        total.weight += part.weight
+        if total.totals is not None:
+            assert part.totals is not None
+            total.totals.merge(part.totals)
         return total
 
 

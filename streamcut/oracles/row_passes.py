@@ -17,41 +17,62 @@ from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.losses.hinge import Hinge
+from streamcut.rounding import Grids
 
 _pair = partial(np.zeros, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Grids:
-    """The grids on which sums over rows are exact: of weighted features (`vector`) and of weights (`weight`).
+def weight_sum(u: np.ndarray, grids: Grids) -> np.ndarray:
+    """Σ u on the grids of weights: [coarse, what that leaves]."""
+    kept = (u + grids.weight) - grids.weight
+    fine = grids.fine_weight
+    return np.array([kept.sum(), (((u - kept) + fine) - fine).sum() if fine else 0.0])
 
-    With them a cut is the same to the last bit in any order of rows, and so is everything that follows from cuts alone.
-    """
 
-    vector: float
+@dataclass(slots=True)
+class Totals:
+    """What the first pass learns of all rows: Σ u, and of every feature Σ u |x| (features), both on coarse grids."""
+
     weight: float
+    magnitudes: np.ndarray
 
-    def weight_sum(self, u: np.ndarray) -> float:
-        """Σ u on the grid of weights."""
-        return float(((u + self.weight) - self.weight).sum())
+    @classmethod
+    def nothing(cls, features: int) -> Totals:
+        return cls(0.0, np.zeros(features))
+
+    def add(self, chunk: Chunk, u: np.ndarray | None, weight: float, bias: float, grids: Grids) -> None:
+        """Take the rows of a chunk, which weigh `u` (None: 1 each), together `weight`."""
+        self.weight += weight
+        linear.add_magnitudes(chunk.indptr, chunk.indices, chunk.data, u, bias, grids.vector, self.magnitudes)
+
+    def merge(self, part: Totals) -> None:
+        self.weight += part.weight
+        vectors.add(self.magnitudes, part.magnitudes)
 
 
 @dataclass(slots=True)
 class CutSums:
-    """Sums over rows, none divided by M: `a` (D,) and `b` of the cut, Σ u, and the loss at w as (total, rounding lost)."""
+    """Sums over rows, none divided by M: `a` (folds, D) and `b` [coarse, rest] of the cut.
+
+    loss    at w, as (total, rounding lost)
+    totals  of the first pass
+    """
 
     a: np.ndarray | None
-    b: float = 0.0
-    weight: float = 0.0
+    b: np.ndarray = field(default_factory=_pair)
     loss: np.ndarray = field(default_factory=_pair)
+    totals: Totals | None = None
 
 
 def merge(total: CutSums, part: CutSums) -> CutSums:
     if total.a is not None:
-        vectors.add(total.a, part.a)
+        assert part.a is not None
+        vectors.add(total.a.reshape(-1), part.a.reshape(-1))
     total.b += part.b
-    total.weight += part.weight
     hinge.accumulate(part.loss, total.loss)
+    if total.totals is not None:
+        assert part.totals is not None
+        total.totals.merge(part.totals)
     return total
 
 
@@ -72,16 +93,19 @@ class ScorePass(Pass):
     interruptible: ClassVar[bool] = True
 
     def begin(self) -> CutSums:
-        return CutSums(np.zeros(len(self.w)) if self.at_w or self.kappa is not None else None)
+        D = len(self.w)
+        a = np.zeros((self.grids.folds, D)) if self.at_w or self.kappa is not None else None
+        return CutSums(a, totals=Totals.nothing(D) if self.first else None)
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         z = rows.get("z")
         if z is None:
             z = np.empty(chunk.n_rows)
         u = rows.get("u")
-        if self.first:
+        if sums.totals is not None:
             weights = np.empty(chunk.n_rows) if u is None else u
-            sums.weight += self.risk.weights(chunk.y, chunk.weight, self.grids.weight, weights)
+            weight = self.risk.weights(chunk.y, chunk.weight, self.grids.weight, weights)
+            sums.totals.add(chunk, u, weight, self.bias, self.grids)
         linear.scores(chunk.indptr, chunk.indices, chunk.data, self.w, self.bias, z)
         if (bad := self.risk.margins(chunk.y, u, z, sums.loss)) >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
@@ -89,8 +113,8 @@ class ScorePass(Pass):
             coefficients = np.empty(chunk.n_rows)
             z_b = z if self.at_w else rows["z_b"]
             kappa = 1.0 if self.kappa is None else self.kappa
-            sums.b += self.risk.cut(chunk.y, z_b, z, kappa, u, self.grids.weight, coefficients)
-            linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids.vector, sums.a)
+            self.risk.cut(chunk.y, z_b, z, kappa, u, self.grids, coefficients, sums.b)
+            linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids, sums.a)
 
     merge = staticmethod(merge)
 
@@ -107,13 +131,13 @@ class CutPass(Pass):
     interruptible: ClassVar[bool] = True
 
     def begin(self) -> CutSums:
-        return CutSums(np.zeros(self.dimension))
+        return CutSums(np.zeros((self.grids.folds, self.dimension)))
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         coefficients = np.empty(chunk.n_rows)
         u = rows.get("u")
-        sums.b += self.risk.cut(chunk.y, rows["z_b"], rows["z"], self.kappa, u, self.grids.weight, coefficients)
-        linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids.vector, sums.a)
+        self.risk.cut(chunk.y, rows["z_b"], rows["z"], self.kappa, u, self.grids, coefficients, sums.b)
+        linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids, sums.a)
 
     merge = staticmethod(merge)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,16 @@ class SequenceOracle(DecomposableOracle):
         statistics = runner.feed.data.manifest.statistics
         K = risk.classes
         dimension = (statistics.n_features + (bias != 0.0)) * K + K * K
-        super().__init__(runner, risk, sequence_passes, dimension=dimension, C=C, bias=bias)
+        super().__init__(runner, risk, sequence_passes, dimension=dimension, C=C, bias=bias, width=K)
         self.guess = 1.0
         self._sequences = statistics.groups
-        self._best, self._scored = np.zeros((K, K)), np.zeros((K, K))  # transitions of w_b and of the w that was scored last
+        longest = statistics.n_rows - (statistics.groups or 1) + 1
+        self._scale = replace(
+            self._scale,
+            row_entries=self._scale.row_entries + 4 * longest,  # two paths, along which numbers are added up
+            length=self._scale.length + 4.0,  # a wrong label changes two transitions of either path
+        )
+        self._best, self._target = np.zeros((K, K)), np.zeros((K, K))  # transitions of w_b and of the w that was scored last
         if keep_margins:
             runner.row_state.add("begins", np.int8)
             runner.row_state.add("t", np.int32)
@@ -41,38 +48,39 @@ class SequenceOracle(DecomposableOracle):
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        return {**numbers, "guess": self.guess}, {**arrays, "transitions": self._best, "scored": self._scored}
+        return {**numbers, "guess": self.guess}, {**arrays, "transitions": self._best, "scored": self._target}
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
         super().restore({name: numbers[name] for name in numbers if name != "guess"}, fill)
         self.guess = numbers["guess"]
-        for name, place in (("transitions", self._best), ("scored", self._scored)):
+        for name, place in (("transitions", self._best), ("scored", self._target)):
             fill(name, place, self.release)
 
     def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
         """One pass at w (None: 0): its cut and Σ ℓ. Raises BadInputError when a sequence lies in two shards."""
-        sums = self._read(self._at_w(np.zeros(self.dimension) if w is None else w, first=True))
+        w = np.zeros(self.dimension) if w is None else w
+        sums = self._read(self._at_w(w, first=True))
         if sums.sequences != self._sequences:
             raise BadInputError(
                 f"{self._sequences:,} sequences (qid) came as {sums.sequences:,} pieces: some are split between shards; "
                 "convert the data again"
             )
-        self.total_weight = sums.weight
-        return self._cut(sums), float(sums.loss.sum())
+        self._learn(sums.totals)
+        return self._cut(sums), self._loss_at(w, sums.loss)
 
     def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
         """One pass: the cut at w and Σ ℓ(w)."""
         sums = self._read(self._at_w(w))
-        return self._cut(sums), float(sums.loss.sum())
+        return self._cut(sums), self._loss_at(w, sums.loss)
 
     def score(self, w: np.ndarray) -> None:
         """One pass: the scores of w, for the line search."""
-        self._scored = self._transitions(w)
+        self._scored(w)
         self._read(ScorePass(*self._common(0.0), w=w, cut=False))
 
     def score_and_cut(self, w: np.ndarray, kappa: float) -> Cut:
         """One pass: the scores of w, and the cut at w_b + κ(w − w_b), whose scores follow row by row."""
-        self._scored = self._transitions(w)
+        self._scored(w)
         return self._cut(self._read(ScorePass(*self._common(kappa), w=w)))
 
     def cut_between(self, mu: float) -> Cut:
@@ -81,16 +89,26 @@ class SequenceOracle(DecomposableOracle):
 
     def at(self, k: float) -> tuple[float, float]:
         """(Σ ℓ, its slope in k) at w_b + k(w − w_b). The data is not read."""
-        slopes = self._scored - self._best
+        slopes = self._target - self._best
         sums = self._runner.run(LinePass(self._risk, k, self._between(k), slopes))[0]
         return float(sums[0].sum()), float(sums[1].sum())
 
-    def step(self, k: float) -> float:
-        """Make w_b + k(w − w_b) the best point; returns Σ ℓ there. The data is not read."""
+    def step(self, k: float, w_b: np.ndarray) -> float:
+        """Make w_b + k(w − w_b), `w_b` as it is after the step, the best point; returns Σ ℓ there. The data is not read."""
         self._best = self._between(k)
         self.guess = k
         nothing = np.zeros_like(self._best)
-        return float(self._runner.run(LinePass(self._risk, k, self._best, nothing, step=True))[0][0].sum())
+        loss = float(self._runner.run(LinePass(self._risk, k, self._best, nothing, step=True))[0][0].sum())
+        self._drift.step(k, self._spread(w_b), self._scale)
+        return self._loss_above(loss, self._drift.error)
+
+    def _spread(self, w: np.ndarray) -> float:
+        K = self._risk.classes
+        return super()._spread(w) + 2.0 * self._scale.rows * float(np.abs(w[-K * K :]).max())
+
+    def _scored(self, w: np.ndarray) -> None:
+        super()._scored(w)
+        self._target = self._transitions(w)
 
     def _at_w(self, w: np.ndarray, first: bool = False) -> ScorePass:
         risk, grids, dimension, bias, _, _ = self._common(0.0)
@@ -101,7 +119,7 @@ class SequenceOracle(DecomposableOracle):
 
     def _between(self, k: float) -> np.ndarray:
         """Transitions of w_b + k(w − w_b), rounded as w_b itself will be."""
-        return self._best + k * (self._scored - self._best)
+        return self._best + k * (self._target - self._best)
 
     def _transitions(self, w: np.ndarray) -> np.ndarray:
         K = self._risk.classes

@@ -19,7 +19,8 @@ from streamcut.execution.row_state import Rows
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.oracles import row_passes
 from streamcut.oracles.crammer_singer_passes import targets
-from streamcut.oracles.row_passes import CutSums, Grids
+from streamcut.oracles.row_passes import CutSums, Totals
+from streamcut.rounding import Grids
 
 _ROWS = 1024  # moved at once
 
@@ -62,12 +63,12 @@ class _DataPass(Pass):
     def _cut(self, sums: SequenceSums, chunk: Chunk, starts: np.ndarray, target: np.ndarray, path: np.ndarray) -> None:
         assert sums.a is not None
         K = self.risk.classes
-        emissions, transitions = sums.a[: -K * K].reshape(-1, K), sums.a[-K * K :].reshape(K, K)
+        emissions, transitions = sums.a[0, : -K * K].reshape(-1, K), sums.a[0, -K * K :].reshape(K, K)
         multiclass.scatter(
             chunk.indptr, chunk.indices, chunk.data, target, path, None, self.bias, self.grids.vector, emissions
         )  # fmt: skip
         self.risk.count_transitions(starts, target, path, transitions)
-        sums.b += float(np.count_nonzero(path != target))
+        sums.b[0] += float(np.count_nonzero(path != target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +85,15 @@ class ScorePass(_DataPass):
     first: bool = False
 
     def begin(self) -> SequenceSums:
-        return SequenceSums(np.zeros(self.dimension) if self.cut else None)
+        features = self.dimension // self.risk.classes - self.risk.classes
+        totals = Totals.nothing(features) if self.first else None
+        return SequenceSums(np.zeros((1, self.dimension)) if self.cut else None, totals=totals)
 
     def visit_chunk(self, sums: SequenceSums, rows: Rows, chunk: Chunk) -> None:
         K = self.risk.classes
         target, starts = targets(self.risk, chunk), group_starts(chunk)
-        if self.first:
-            sums.weight += float(chunk.n_rows)
+        if sums.totals is not None:
+            sums.totals.add(chunk, None, float(chunk.n_rows), self.bias, self.grids)
             sums.sequences += len(starts) - 1
             if "t" in rows:
                 rows["t"][:] = target
@@ -111,7 +114,7 @@ class CutPass(_DataPass):
     """The cut at z_b + κ(z − z_b) from scores that are known already: OCAS's second pass."""
 
     def begin(self) -> SequenceSums:
-        return SequenceSums(np.zeros(self.dimension))
+        return SequenceSums(np.zeros((1, self.dimension)))
 
     def visit_chunk(self, sums: SequenceSums, rows: Rows, chunk: Chunk) -> None:
         starts = group_starts(chunk)

@@ -17,7 +17,8 @@ from streamcut.execution.runner import PassRunner
 from streamcut.losses.structured import StructuredTask
 from streamcut.oracles import row_passes
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
-from streamcut.oracles.row_passes import CutSums
+from streamcut.oracles.row_passes import CutSums, Totals
+from streamcut.rounding import CutError, above, gamma
 
 _ROUNDING = 1e-9
 
@@ -45,9 +46,14 @@ def product(w: np.ndarray, features: Any) -> float:
     return float(w[features[0]] @ features[1]) if isinstance(features, tuple) else float(w @ features)
 
 
+def length(features: Any) -> float:
+    """At least ‖Ψ‖, but for rounding."""
+    return float(np.linalg.norm(features[1] if isinstance(features, tuple) else features, 1))
+
+
 @dataclass(frozen=True, slots=True)
 class StructuredPass(Pass):
-    """The cut and the loss at w. `weight` of the sums counts examples."""
+    """The cut and the loss at w. The weight of the `totals` counts examples, their only magnitude is Σ ‖Ψ‖ of what was added."""
 
     task: StructuredTask
     n_features: int
@@ -56,10 +62,11 @@ class StructuredPass(Pass):
     whole_groups: ClassVar[bool] = True
 
     def begin(self) -> CutSums:
-        return CutSums(np.zeros(len(self.w)))
+        return CutSums(np.zeros((1, len(self.w))), totals=Totals.nothing(1))
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         assert sums.a is not None
+        assert sums.totals is not None
         task, w = self.task, self.w
         for number, (x, y) in enumerate(examples(chunk, self.n_features)):
             worst = task.argmax(w, x, y)
@@ -72,10 +79,12 @@ class StructuredPass(Pass):
                     f"itself ({excess:.3g} < 0); it must find the largest loss(y, ŷ) + ⟨w, Ψ(x, ŷ)⟩, and loss(y, y) must be 0"
                 )
             sums.loss[0] += max(excess, 0.0)
-            sums.weight += 1.0
-            sums.b += delta
-            add_features(sums.a, 1.0, theirs)
-            add_features(sums.a, -1.0, ours)
+            sums.totals.weight += 1.0
+            sums.totals.magnitudes[0] += length(theirs) + length(ours)
+            sums.b[0] += delta
+            a = sums.a[0]
+            add_features(a, 1.0, theirs)
+            add_features(a, -1.0, ours)
 
     merge = staticmethod(row_passes.merge)
 
@@ -88,10 +97,14 @@ class StructuredOracle(DecomposableOracle):
         super().__init__(runner, task, None, dimension=task.size(self._n_features), C=C, bias=0.0)
 
     def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
-        sums = self._read(StructuredPass(self._risk, self._n_features, np.zeros(self.dimension) if w is None else w))
-        self.total_weight = sums.weight
-        return self._cut(sums), float(sums.loss.sum())
+        return self.cut_at(np.zeros(self.dimension) if w is None else w)
 
     def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
+        """One pass. Its sums are ordinary ones: each term is rounded as often as there are terms, and D times in a product."""
         sums = self._read(StructuredPass(self._risk, self._n_features, w))
-        return self._cut(sums), float(sums.loss.sum())
+        M = self.total_weight = sums.totals.weight
+        a, offset, loss = sums.a[0] / M, float(sums.b[0]) / M, float(sums.loss.sum())
+        many = gamma(2.0 * M + self.dimension + 16.0)
+        size = float(sums.totals.magnitudes[0]) * (1.0 + many)
+        error = many * (size * float(np.linalg.norm(w)) + float(sums.b[0]) + loss)
+        return Cut(a, offset, CutError(many * size / M, many * offset)), above(loss, error)

@@ -26,11 +26,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.line_search import minimise_along_line
 from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
-from streamcut.models.certificate import StopReason, Witness
+from streamcut.models.certificate import StopReason
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.passes import Ascent
 from streamcut.solvers.continuation import Continuation
@@ -63,10 +62,9 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
             enough, visits = ENOUGH * (s.F_b - s.bound), VISITS[way.late]
             planes = oracle.ascend(Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, visits=visits))
             A0, B0 = vectors.line(s.w_b, s.w)
-            s.k = minimise_along_line(A0, B0, oracle.C, oracle)
             before = s.F_b
-            s.F_b = 0.5 * vectors.move(s.w_b, s.w, s.k) + oracle.C * oracle.step(s.k)
-            s.bundle.add(planes[0].a, planes[0].b)
+            s.move(minimise_along_line(A0, B0, oracle.C, oracle), oracle)
+            s.bundle.add(planes[0].a, planes[0].b, planes[0].error)
             s.improve(planes[1], rule)
             way.advance(before - s.F_b, oracle, rule)
             if way.silent:
@@ -84,8 +82,7 @@ def _at_zero(oracle: DualOracle, max_cuts: int, rule: StoppingRule) -> BundleSta
     zero = np.zeros(oracle.dimension)
     # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
     planes = oracle.ascend(Ascent(zero, np.zeros(max_cuts), 0, 1, 0.0, ENOUGH * oracle.C), first=True)
-    c_bar = oracle.c_bar
-    state = BundleState(Bundle(oracle.dimension, c_bar, max_cuts), zero.copy(), c_bar, zero, 0.0, Witness(zero, 0.0))
-    state.bundle.add(planes[0].a, planes[0].b)
+    state = BundleState.at(zero.copy(), oracle.loss_at_zero, oracle, max_cuts)
+    state.bundle.add(planes[0].a, planes[0].b, planes[0].error)
     state.improve(planes[1], rule)
     return state

@@ -20,6 +20,7 @@ from streamcut.compiled import vectors
 from streamcut.models.certificate import Witness
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import DecomposableOracle
+from streamcut.rounding import CutError
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState, qp_tolerance
 
@@ -108,12 +109,12 @@ class Continuation:
     def _note(self, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         """What the present point and bundle say of C."""
         s, c_bar = self.state, self.C * oracle.total_weight
-        F = s.objective(c_bar)
+        F = s.objective(self.C)
         if self.F > F:
             self.w, self.F = s.w_b.copy(), F
         master = s.bundle.solved_for(c_bar, qp_tolerance(rule, self.F, c_bar))
         if master.lower_bound > self.bound:
-            self.bound, self.witness = master.lower_bound, Witness(-master.w / c_bar, master.b)
+            self.bound, self.witness = master.lower_bound, Witness(master.a, master.b, master.error)
 
     def _smaller(self, oracle: DecomposableOracle, rule: StoppingRule) -> float:
         """The largest C, by decades, at which the present bundle leaves a small gap below t·w_b, 0 ≤ t ≤ 1.
@@ -142,6 +143,7 @@ class Continuation:
             "F": self.F,
             "bound": self.bound,
             "witness_b": self.witness.b,
+            "witness_error": self.witness.error,
             "stayed": self.stayed,
             "fell": self.fell,
             "gap": self.gap,
@@ -160,7 +162,7 @@ class Continuation:
             return cls.at(state, oracle.C)
         own = found.record["state"]["solver"]["continuation"]
         oracle.C = own["stage"]
-        witness = Witness(found.read("continuation.witness_a"), own["witness_b"])
+        witness = Witness(found.read("continuation.witness_a"), own["witness_b"], CutError(*own["witness_error"]))
         same = own["stage"] == own["C"] and own["F"] == state.F_b
         w = state.w_b if same else found.read("continuation.w")
         counts = {name: own[name] for name in ("stayed", "fell", "gap", "late", "tried")}

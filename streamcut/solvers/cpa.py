@@ -19,6 +19,7 @@ from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.decomposable import DecomposableOracle
+from streamcut.rounding import objective
 from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.state import BundleState
 
@@ -32,9 +33,9 @@ def solve(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int) -> S
         while (reason := progress.note(s.F_b, s.bound, 1.0, len(s.bundle), oracle)) is None:
             progress.keep(s, oracle)
             cut, loss = oracle.cut_at(s.w)
-            F = 0.5 * vectors.dot(s.w, s.w) + oracle.C * loss
+            F = objective(vectors.dot(s.w, s.w), len(s.w), oracle.C, loss)
             if s.F_b > F:
-                s.w_b, s.F_b = s.w, F
+                s.w_b, s.loss, s.F_b = s.w, loss, F
             s.improve(cut, rule)
     except Interrupted:
         reason = StopReason.INTERRUPTED

@@ -59,9 +59,7 @@ def solve(
                 else:
                     oracle.score(s.w)
                 A0, B0 = vectors.line(s.w_b, s.w)
-                s.k = line_search(A0, B0, oracle.C, oracle)
-                square = vectors.move(s.w_b, s.w, s.k)
-                s.F_b = 0.5 * square + oracle.C * oracle.step(s.k)
+                s.move(line_search(A0, B0, oracle.C, oracle), oracle)
                 s.stepped = True
             if cut == "exact":
                 if rule.reason(s.F_b, s.bound, oracle.c_bar, 0, 0.0) is not None:

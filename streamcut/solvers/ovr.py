@@ -17,13 +17,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.line_searches import minimise_along_lines
 from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
-from streamcut.models.certificate import StopReason, Witness
+from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.ovr import RestOracle
+from streamcut.rounding import objective
 from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.solvers.state import BundleState
@@ -38,13 +38,8 @@ class RestState:
     @classmethod
     def at_zero(cls, oracle: RestOracle, max_cuts: int) -> RestState:
         """Every w_b = 0, and no cuts yet; the first pass is over."""
-        c_bar, D = oracle.c_bar, oracle.features
-        return cls(
-            [
-                BundleState(Bundle(D, c_bar, max_cuts), np.zeros(D), c_bar, np.zeros(D), 0.0, Witness(np.zeros(D), 0.0))
-                for _ in oracle.active
-            ]
-        )
+        D, loss = oracle.features, oracle.loss_at_zero
+        return cls([BundleState.at(np.zeros(D), loss, oracle, max_cuts) for _ in oracle.active])
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""
@@ -111,10 +106,11 @@ def step_along_lines(classes: list[BundleState], oracle: RestOracle) -> None:
     """Each class goes to the best point of the line from w_b to the w that was scored last. The data is not read."""
     A0, B0 = np.array([vectors.line(c.w_b, c.w) for c in classes]).T
     k = minimise_along_lines(A0, B0, oracle.C, oracle)
-    losses = oracle.step_all(k)
-    for state, step, loss in zip(classes, k.tolist(), losses.tolist(), strict=True):
-        state.k = step
-        state.F_b = 0.5 * vectors.move(state.w_b, state.w, step) + oracle.C * loss
+    squares = [vectors.move(c.w_b, c.w, step) for c, step in zip(classes, k.tolist(), strict=True)]
+    losses = oracle.step_all(k, [c.w_b for c in classes])
+    for state, step, square, loss in zip(classes, k.tolist(), squares, losses, strict=True):
+        state.k, state.loss = step, loss
+        state.F_b = objective(square, len(state.w_b), oracle.C, loss)
 
 
 def _converged(state: BundleState, oracle: RestOracle, rule: StoppingRule) -> bool:

@@ -32,7 +32,7 @@ def begin(oracle: RestDualOracle, max_cuts: int, rule: StoppingRule) -> RestStat
     planes = oracle.ascend_all([zeros] * A, [none] * A, slots, np.zeros(A), np.full(A, ENOUGH * oracle.C), first=True)
     state = RestState.at_zero(oracle, max_cuts)
     for own, (cut, dual) in zip(state.classes, planes, strict=True):
-        own.bundle.add(cut.a, cut.b)
+        own.bundle.add(cut.a, cut.b, cut.error)
         own.improve(dual, rule)
     return state
 
@@ -46,5 +46,5 @@ def iterate(classes: list[BundleState], oracle: RestDualOracle, mu: float, rule:
     planes = oracle.ascend_all([c.w for c in classes], mixtures, slots, k + mu * (1.0 - k), enough)
     step_along_lines(classes, oracle)
     for own, (cut, dual) in zip(classes, planes, strict=True):
-        own.bundle.add(cut.a, cut.b)
+        own.bundle.add(cut.a, cut.b, cut.error)
         own.improve(dual, rule)

@@ -48,9 +48,8 @@ def solve(oracle: SequenceDualOracle, progress: Progress, *, max_cuts: int) -> S
             place = 1.0 if progress.still else MU
             plane, held = oracle.score_and_ascend(s.w, s.k + place * (1.0 - s.k))
             A0, B0 = vectors.line(s.w_b, s.w)
-            s.k = minimise_by_tangents(A0, B0, oracle.C, oracle)
-            s.F_b = 0.5 * vectors.move(s.w_b, s.w, s.k) + oracle.C * oracle.step(s.k)
-            s.bundle.add(plane.a, plane.b)
+            s.move(minimise_by_tangents(A0, B0, oracle.C, oracle), oracle)
+            s.bundle.add(plane.a, plane.b, plane.error)
             s.improve(held, rule)
     except Interrupted:
         reason = StopReason.INTERRUPTED

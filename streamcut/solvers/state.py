@@ -12,6 +12,7 @@ from streamcut.compiled import vectors
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
+from streamcut.rounding import CutError, objective
 from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 
 QP_SHARE = 1e-3  # the master problem is solved to this part of the gap that is asked for
@@ -24,7 +25,8 @@ def qp_tolerance(rule: StoppingRule, primal: float, c_bar: float) -> float:
 
 @dataclass(slots=True)
 class BundleState:
-    """`w_b`, `F_b` the best point and F there; `w` the last solution of the master problem; `bound` and its witness.
+    """`w_b` the best point, `loss` Σ u_i ℓ_i there and `F_b` F, both at least; `w` the last solution of the master problem;
+    `bound` and its witness.
 
     k        the last step of a line search
     stepped  the line search from w_b towards `w` is done, and its cut still to be taken
@@ -32,6 +34,7 @@ class BundleState:
 
     bundle: Bundle
     w_b: np.ndarray
+    loss: float
     F_b: float
     w: np.ndarray
     bound: float
@@ -40,18 +43,31 @@ class BundleState:
     stepped: bool = False
 
     @classmethod
+    def at(cls, w_b: np.ndarray, loss: float, oracle: Any, max_cuts: int) -> BundleState:
+        """Nothing is known but the loss at w_b."""
+        D = len(w_b)
+        bundle = Bundle(D, oracle.c_bar, max_cuts)
+        F = objective(vectors.dot(w_b, w_b), D, oracle.C, loss)
+        return cls(bundle, w_b, loss, F, np.zeros(D), 0.0, Witness.none(D))
+
+    @classmethod
     def at_zero(cls, oracle: DecomposableOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
         """One pass: w_b = 0 and the cut there in the bundle."""
         cut, loss = oracle.start()
-        zero = np.zeros(oracle.dimension)
-        state = cls(Bundle(oracle.dimension, oracle.c_bar, max_cuts), zero, oracle.C * loss, zero, 0.0, Witness(zero, 0.0))
-        state.w_b = zero.copy()
+        state = cls.at(np.zeros(oracle.dimension), loss, oracle, max_cuts)
         state.improve(cut, rule)
         return state
 
+    def move(self, k: float, oracle: Any) -> None:
+        """w_b ← w_b + k(w − w_b), w being what the oracle scored last. The data is not read."""
+        self.k = k
+        square = vectors.move(self.w_b, self.w, k)
+        self.loss = oracle.step(k, self.w_b)
+        self.F_b = objective(square, len(self.w_b), oracle.C, self.loss)
+
     def improve(self, cut: Cut, rule: StoppingRule) -> None:
         """Add a cut and solve the master problem."""
-        self.bundle.add(cut.a, cut.b)
+        self.bundle.add(cut.a, cut.b, cut.error)
         self.solve_master(rule)
 
     def solve_master(self, rule: StoppingRule) -> None:
@@ -61,20 +77,19 @@ class BundleState:
         self.w = master.w
         self.stepped = False
         if master.lower_bound > self.bound:
-            self.bound, self.witness = master.lower_bound, Witness(-self.w / c_bar, master.b)
+            self.bound, self.witness = master.lower_bound, Witness(master.a, master.b, master.error)
 
-    def objective(self, c_bar: float) -> float:
-        """F(w_b) for another C̄."""
-        square = 0.5 * vectors.dot(self.w_b, self.w_b)
-        return square + c_bar * ((self.F_b - square) / self.bundle.c_bar)
+    def objective(self, C: float) -> float:
+        """F(w_b) for another C."""
+        return objective(vectors.dot(self.w_b, self.w_b), len(self.w_b), C, self.loss)
 
     def move_to(self, C: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         """Go on with another C: the best point and the cuts stay, F and the bound are computed anew. No pass."""
         oracle.C = C
-        self.F_b = self.objective(oracle.c_bar)
+        self.F_b = self.objective(C)
         self.bundle.scale(oracle.c_bar)
         self.bound = 0.0
-        self.witness = Witness(np.zeros_like(self.w_b), 0.0)
+        self.witness = Witness.none(len(self.w_b))
         self.solve_master(rule)
 
     def solution(self, reason: StopReason, history: list[Iteration]) -> Solution:
@@ -83,9 +98,11 @@ class BundleState:
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""
         numbers = {
+            "loss": self.loss,
             "F_b": self.F_b,
             "bound": self.bound,
             "witness_b": self.witness.b,
+            "witness_error": self.witness.error,
             "k": self.k,
             "stepped": self.stepped,
             "max_cuts": self.bundle.max_cuts,
@@ -106,10 +123,11 @@ class BundleState:
         return cls(
             bundle,
             checkpoint.read("w_b"),
+            numbers["loss"],
             numbers["F_b"],
             checkpoint.read("w"),
             numbers["bound"],
-            Witness(checkpoint.read("witness_a"), numbers["witness_b"]),
+            Witness(checkpoint.read("witness_a"), numbers["witness_b"], CutError(*numbers["witness_error"])),
             numbers["k"],
             numbers["stepped"],
         )

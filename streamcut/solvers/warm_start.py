@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.bundle.bundle import Bundle
 from streamcut.compiled import vectors
 from streamcut.errors import UsageError
 from streamcut.models.certificate import Witness
@@ -50,9 +49,9 @@ def planes(origin: Origin, oracle: LinearOracle, max_cuts: int, rule: StoppingRu
     cut, loss = oracle.start(origin.w)
     state = _at(origin, oracle, max_cuts, loss)
     if margins:
-        oracle.step(1.0)
+        oracle.step(1.0, state.w_b)
     if origin.cut is not None:
-        state.bundle.add(origin.cut.a, origin.cut.b)
+        state.bundle.add(origin.cut.a, origin.cut.b, origin.cut.error)
     state.improve(cut, rule)
     return state
 
@@ -62,24 +61,22 @@ def dual(origin: Origin, oracle: DualOracle, max_cuts: int, rule: StoppingRule) 
     nothing = np.zeros(max_cuts)
     ascent = Ascent(origin.w, nothing, 0, 1, 1.0, ENOUGH * oracle.C, start=np.zeros_like(origin.w))
     cut, swept = oracle.ascend(ascent, first=True)
-    state = _at(origin, oracle, max_cuts, oracle.step(1.0))
-    state.bundle.add(cut.a, cut.b)
+    state = _at(origin, oracle, max_cuts, oracle.step(1.0, origin.w))
+    state.bundle.add(cut.a, cut.b, cut.error)
     state.improve(swept, rule)
     return state
 
 
 def _at(origin: Origin, oracle: LinearOracle, max_cuts: int, loss: float) -> BundleState:
     """w_b at `origin`, where the loss is known, and what its cut proves; nothing in the bundle."""
-    w, zero = origin.w, np.zeros_like(origin.w)
-    bundle = Bundle(oracle.dimension, oracle.c_bar, max_cuts)
-    F = 0.5 * vectors.dot(w, w) + oracle.C * loss
-    state = BundleState(bundle, w.copy(), F, zero, 0.0, Witness(zero, 0.0))
+    w = origin.w
+    state = BundleState.at(w.copy(), loss, oracle, max_cuts)
     if origin.cut is not None:
         risk, claimed = loss / oracle.total_weight, vectors.dot(origin.cut.a, w) + origin.cut.b
         if claimed > risk + _ROUNDING * max(1.0, risk):
             raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
-        witness = Witness(origin.cut.a, origin.cut.b)
-        state.bound = max(0.0, witness.bound(oracle.c_bar))
+        witness = Witness(origin.cut.a, origin.cut.b, origin.cut.error)
+        state.bound = witness.bound(oracle.c_bar)
         if state.bound > 0.0:
             state.witness = witness
     return state

@@ -14,7 +14,6 @@ import pytest
 import scipy.sparse as sp
 
 from streamcut.chunk import Chunk
-from streamcut.compiled.linear import exact_rounder
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes, plan_lanes
@@ -23,7 +22,8 @@ from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.losses.hinge import Hinge
-from streamcut.oracles.row_passes import BreakpointsPass, Grids, HistogramPass, ScorePass, SlopePass, StepPass
+from streamcut.oracles.row_passes import BreakpointsPass, HistogramPass, ScorePass, SlopePass, StepPass
+from streamcut.rounding import Grids
 
 ROWS, FEATURES, SHARD_NNZ = 3000, 40, 1000
 
@@ -87,7 +87,7 @@ class Slow(OnRows):
 
 def score(w, dataset, **options):
     weight = dataset.manifest.statistics.weight_sum
-    grids = Grids(vector=exact_rounder(dataset.manifest.statistics.max_abs_value * weight), weight=exact_rounder(weight))
+    grids = Grids.holding(dataset.manifest.statistics.max_abs_value * weight, weight)
     return ScorePass(Hinge(1.0), grids, w, 1.0, **options)
 
 
@@ -103,7 +103,8 @@ def history(runner, dataset):
         sums, report = runner.run(work)
         assert report.traffic.rows == ROWS
         low_high = np.linspace(0.0, 1.0, 50)
-        seen = [sums.a, sums.b, sums.weight, sums.loss, runner.run(SlopePass())[0], *runner.run(HistogramPass(low_high))[0]]
+        seen = [sums.a, sums.b, sums.loss, runner.run(SlopePass())[0], *runner.run(HistogramPass(low_high))[0]]
+        seen += [] if sums.totals is None else [sums.totals.weight, sums.totals.magnitudes]
         seen += [array for pair in runner.run(BreakpointsPass(0.2, 0.6, ROWS))[0] for array in pair]
         seen += [runner.run(StepPass(0.4))[0], *(runner.rows[name] for name in ("z", "z_b", "u"))]
         digests.append([hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest() for value in seen])

@@ -18,7 +18,7 @@ from streamcut.io.manifest import Manifest, Statistics
 from streamcut.losses.hinge import Hinge
 from streamcut.oracles.decomposable import Cut, DecomposableOracle, LinearOracle
 from streamcut.oracles.dual.passes import Ascent, DualPass, MergePass
-from streamcut.oracles.row_passes import Grids
+from streamcut.rounding import Grids
 
 _GROUP_NNZ = 1 << 16  # rows of a group stay in the second cache level while they are visited in random order
 _BATCH = 32  # groups that are visited in random order; their rows are in memory at once
@@ -69,14 +69,24 @@ class DualAscent(DecomposableOracle):
             vectors.add(sums.cuts.reshape(-1), self._sums.cuts.reshape(-1))
             sums.b += self._sums.b
         if first:
-            self.total_weight = sums.weight
+            self._learn(sums.totals)
+        self._scored(ascent.w)
         if self._caches:
             self._limits = sums.limits
             self._sweep(ascent, sums)
         sums.w = None
-        M = self.total_weight
         self._last, self._sums = (ascent.cut, ascent.dual), sums
-        return Cut(sums.cuts[0].reshape(-1) / M, float(sums.b[0] / M)), Cut(sums.cuts[1].reshape(-1) / M, float(sums.b[1] / M))
+        predicted, swept = (
+            self._divided(a.reshape(self._grids.folds, -1).copy(), b) for a, b in zip(sums.cuts, sums.b, strict=True)
+        )
+        return predicted, swept
+
+    def refine(self) -> bool:
+        """As that of DecomposableOracle; sums go on from no others."""
+        found = super().refine()
+        if found:
+            self._last = None
+        return found
 
     def follow(self, merges: list[Merge]) -> None:
         """Rows' shares follow the bundle's merges. The data is not read."""
@@ -125,7 +135,7 @@ def settle(
 ) -> None:
     """Cached rows take their shares home, which changes `sums.cuts` and `sums.b`; see SettlePass."""
     shapes = sums.cuts.shape, sums.b.shape
-    change, _ = runner.run(SettlePass(caches, slot, bias, (grids.vector, grids.weight), shapes, theta))
+    change, _ = runner.run(SettlePass(caches, slot, bias, grids, shapes, theta))
     vectors.add(sums.cuts.reshape(-1), change.cuts.reshape(-1))
     sums.b += change.b
 

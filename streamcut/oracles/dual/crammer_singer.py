@@ -27,7 +27,8 @@ from streamcut.oracles.dual.ascent import DualAscent
 from streamcut.oracles.dual.crammer_singer_cache import ClassesCache
 from streamcut.oracles.dual.passes import Ascent
 from streamcut.oracles.dual.random_order import RandomOrder
-from streamcut.oracles.row_passes import Grids, RowPass
+from streamcut.oracles.row_passes import RowPass, Totals
+from streamcut.rounding import Grids
 
 _VISITS = 5  # steps for each row of a group while it is in cache, as long as its share is divided
 _VISITS_CACHED = 2  # where sweeps over cached rows follow
@@ -67,14 +68,14 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
 
 @dataclass(slots=True)
 class DualSums:
-    """The running W flat, None when it is of no more use; both cuts (2, D, K) and their Σ u (1 − p_t), less those of the last
-    pass, not divided by M; Σ u. With A classes against the rest W (D, A), cuts (D, 2 A), Σ u f (2 A).
+    """The running W flat, None when it is of no more use; both cuts (2, D, K) and their Σ u (1 − p_t) (2, 1), less those of the
+    last pass, not divided by M; what the first pass learns. With A classes against the rest W (D, A), cuts (D, 2 A), Σ u f (2 A).
     """
 
     w: np.ndarray | None
     cuts: np.ndarray
-    b: np.ndarray = field(default_factory=lambda: np.zeros(2))
-    weight: float = 0.0
+    b: np.ndarray = field(default_factory=lambda: np.zeros((2, 1)))
+    totals: Totals | None = None
     limits: dict[int, float] = field(default_factory=dict)
     cache: RowCache | None = None
 
@@ -107,20 +108,21 @@ class DualPass(FillingPass):
 
     def begin(self) -> DualSums:
         K = self.risk.classes
-        return DualSums(self.ascent.running.copy(), np.zeros((2, len(self.ascent.w) // K, K)))
+        D = len(self.ascent.w) // K
+        return DualSums(self.ascent.running.copy(), np.zeros((2, D, K)), totals=Totals.nothing(D) if self.first else None)
 
     def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
         assert sums.w is not None
         now, codes, u, first_row, K = self.ascent, rows["codes"], chunk.weight, chunk.first_row, self.risk.classes
-        if self.first:
-            sums.weight += fill(rows, chunk, self.risk, self.grids)
+        if sums.totals is not None:
+            sums.totals.add(chunk, u, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)
         slots, visits = np.flatnonzero(now.mixture), _VISITS_CACHED if self.caches else _VISITS
         parts = now.mixture[slots] / np.float64(shares.ONE) ** 2
         csr, target, keys = (chunk.indptr, chunk.indices, chunk.data), rows["t"], np.empty(chunk.n_rows)
         bad = multiclass_dual.ascend(
             *csr, target, u, rows["z_b"], now.kappa, slots, parts, self.C, self.bias, now.cut, now.dual, *self.last,
             self.grids.vector, self.grids.weight, visits, self.order, self.places, first_row % self.alignment,
-            now.w.reshape(-1, K), sums.w.reshape(-1, K), sums.cuts, rows["z"], codes, keys, sums.b,
+            now.w.reshape(-1, K), sums.w.reshape(-1, K), sums.cuts, rows["z"], codes, keys, sums.b.reshape(-1),
             np.empty((len(self.order), K)), np.empty(len(self.order), np.int64),
             np.zeros(K, np.uint16), np.empty(K), np.empty(K), np.empty(K), np.empty(K, np.int64),
         )  # fmt: skip
@@ -146,7 +148,9 @@ class DualPass(FillingPass):
             vectors.add(total.w.reshape(-1), part.w.reshape(-1))
             total.w -= self.ascent.running  # now W′ and the steps of all lanes
         total.b += part.b
-        total.weight += part.weight
+        if total.totals is not None:
+            assert part.totals is not None
+            total.totals.merge(part.totals)
         total.limits |= part.limits
         return total
 

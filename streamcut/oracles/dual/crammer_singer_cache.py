@@ -57,9 +57,9 @@ class ClassesCache(RowCache):
 
     def _settle(self, part: slice, rows: np.ndarray, slot: int, *where) -> None:
         before, after, moved = self._room
-        bias, vector, scalar, codes, cuts, sums = where
+        bias, grids, codes, cuts, sums = where
         past = np.empty(len(before), np.uint16)
         multiclass_cache.settle(
             self._indptr[part.start :], self._indices, self._data, rows, self._weight[part], self._share[part],
-            self._goal[part], slot, bias, vector, scalar, codes, cuts, sums, past, before, after, moved,
+            self._goal[part], slot, bias, grids.vector, grids.weight, codes, cuts, sums.reshape(-1), past, before, after, moved,
         )  # fmt: skip

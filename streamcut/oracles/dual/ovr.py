@@ -27,8 +27,8 @@ from streamcut.oracles.dual.ascent import settle
 from streamcut.oracles.dual.crammer_singer import DualPass, DualSums
 from streamcut.oracles.dual.ovr_cache import RestCache
 from streamcut.oracles.dual.random_order import RandomOrder
-from streamcut.oracles.ovr import RestOracle, by_class, side_by_side
-from streamcut.oracles.row_passes import RowPass
+from streamcut.oracles.ovr import RestOracle, side_by_side
+from streamcut.oracles.row_passes import RowPass, Totals
 
 _VISITS = 2  # steps for each pair of a group while it is in cache, as long as it is free
 ORDER = RandomOrder(nnz=1 << 17, batch=8)  # rows of a group stay in the second cache level
@@ -107,14 +107,15 @@ class RestDualOracle(RestOracle):
         if self._sums is not None:
             self._go_on_from_last(last, sums)
         if first:
-            self.total_weight = sums.weight
+            self._learn(sums.totals)
+        self._scored_all(w)
         if self._caches:
             self._limits = sums.limits
             self._sweep(ascent, sums)
         self._last[:, self.active] = slots
         self._sums = self.active, sums.cuts, sums.b
-        M, A = self.total_weight, len(w)
-        cuts = [Cut(a, float(b / M)) for a, b in zip(by_class(sums.cuts, M), sums.b, strict=True)]
+        A = len(w)
+        cuts = self._divided_all(sums.cuts, sums.b)
         return list(zip(cuts[:A], cuts[A:], strict=True))
 
     def follow_all(self, merges: list[list[Merge]]) -> None:
@@ -177,14 +178,15 @@ class RestDualPass(DualPass):
 
     def begin(self) -> DualSums:
         D, A = self.ascent.w.shape
-        return DualSums(self.ascent.w.copy(), np.zeros((D, 2 * A)), np.zeros(2 * A))
+        totals = Totals.nothing(D) if self.first else None
+        return DualSums(self.ascent.w.copy(), np.zeros((D, 2 * A)), np.zeros(2 * A), totals)
 
     def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
         assert sums.w is not None
         now, codes, u, first_row, z = self.ascent, rows["codes"], chunk.weight, chunk.first_row, rows["z"]
         A, K, group = len(now.active), self.risk.classes, len(self.order)
-        if self.first:
-            sums.weight += fill(rows, chunk, self.risk, self.grids)
+        if sums.totals is not None:
+            sums.totals.add(chunk, u, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)
         slots, keys = np.flatnonzero(now.mixture.any(axis=1)), np.empty(chunk.n_rows)
         parts = now.mixture[slots] / np.float64(shares.ONE) ** 2
         csr, target = (chunk.indptr, chunk.indices, chunk.data), rows["t"]

@@ -60,9 +60,9 @@ class RestCache(ClassesCache):
 
     def _settle(self, part: slice, rows: np.ndarray, slot: Any, *where) -> None:
         A = len(self.active)
-        bias, vector, scalar, codes, cuts, sums = where
+        bias, grids, codes, cuts, sums = where
         ovr_cache.settle(
             self._indptr[part.start :], self._indices, self._data, rows, self._weight[part], self._share[part],
-            self._goal[part], self.active, slot, bias, vector, scalar, codes, cuts, sums,
+            self._goal[part], self.active, slot, bias, grids.vector, grids.weight, codes, cuts, sums,
             np.empty(A, np.int64), np.empty(A), np.empty(A),
         )  # fmt: skip

@@ -21,7 +21,8 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.runner import Rows
 from streamcut.losses.hinge import Hinge
-from streamcut.oracles.row_passes import Grids
+from streamcut.oracles.row_passes import Totals
+from streamcut.rounding import Grids
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,13 @@ class Ascent:
 
 @dataclass(slots=True)
 class DualSums:
-    """The running w′; both cuts (2, D) and (Σ u 1[z_c < 1], Σ u f), less those of the last pass, not divided by M; Σ u."""
+    """The running w′; both cuts (2, folds, D), their Σ u 1[z_c < 1] and Σ u f (2, 2) as [coarse, rest], both less those of the
+    last pass and not divided by M; what the first pass learns."""
 
     w: np.ndarray
     cuts: np.ndarray
-    b: np.ndarray = field(default_factory=lambda: np.zeros(2))
-    weight: float = 0.0
+    b: np.ndarray = field(default_factory=lambda: np.zeros((2, 2)))
+    totals: Totals | None = None
     limits: dict[int, float] = field(default_factory=dict)
     cache: RowCache | None = None
 
@@ -87,20 +89,23 @@ class DualPass(FillingPass):
         return len(self.order) * len(self.places)
 
     def begin(self) -> DualSums:
-        return DualSums(self.ascent.running.copy(), np.zeros((2, len(self.ascent.w))))
+        D = len(self.ascent.w)
+        totals = Totals.nothing(D) if self.first else None
+        return DualSums(self.ascent.running.copy(), np.zeros((2, self.grids.folds, D)), totals=totals)
 
     def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
         now, codes, u, first_row = self.ascent, rows["codes"], rows.get("u"), chunk.first_row
-        if self.first:
+        if sums.totals is not None:
             weights = np.empty(chunk.n_rows) if u is None else u
-            sums.weight += self.risk.weights(chunk.y, chunk.weight, self.grids.weight, weights)
+            weight = self.risk.weights(chunk.y, chunk.weight, self.grids.weight, weights)
+            sums.totals.add(chunk, u, weight, self.bias, self.grids)
         keys = np.empty(chunk.n_rows)
         parts = np.rint(now.mixture * dual.MIXED).astype(np.uint64)
         room = np.empty(len(self.order)), np.empty(len(self.order), np.int64)
         csr = self._csr(rows, chunk)
         bad = dual.ascend(
             *csr, rows["z_b"], now.kappa, parts, self.C, self.bias, now.cut, now.dual, *self.last,
-            self.grids.vector, self.grids.weight, now.visits, self.order, self.places, first_row % self.alignment,
+            self.grids, now.visits, self.order, self.places, first_row % self.alignment,
             now.w, sums.w, sums.cuts, rows["z"], codes, keys, sums.b, *room,
         )  # fmt: skip
         if bad >= 0:
@@ -126,7 +131,9 @@ class DualPass(FillingPass):
         vectors.add(total.w, part.w)
         total.w -= self.ascent.running  # now w′ and the steps of all lanes
         total.b += part.b
-        total.weight += part.weight
+        if total.totals is not None:
+            assert part.totals is not None
+            total.totals.merge(part.totals)
         total.limits |= part.limits
         return total
 
