@@ -210,13 +210,13 @@ class Drift:
     def step(self, k: float, spread: float, scale: RowScale) -> None:
         """After z_b ← z_b + k(z − z_b) and w_b ← w_b + k(w − w_b), which now has ⟨S, |w_b|⟩ = `spread`.
 
-        Both are three roundings of numbers no larger than k(|z| + |z_b|) and |z_b| after it.
+        In both the sum is rounded, and before it k times the difference twice.
         """
         if k == 0.0:
             return
         both = self.best + self.scored + self.error + self.fresh(self.scored, scale)
         carried = abs(1.0 - k) * self.error + k * self.fresh(self.scored, scale)
-        self.error = _LOOSE * (carried + gamma(4) * (2.0 * spread + carried + 4.0 * k * both)) + _TINY
+        self.error = _LOOSE * (carried + gamma(1) * (2.0 * spread + 2.0 * carried) + gamma(4) * k * both) + _TINY
         self.best = spread
 
 

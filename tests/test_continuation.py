@@ -61,7 +61,7 @@ def test_fewer_passes_to_a_certificate_that_holds(row_cache, monkeypatch):
     rows = data().read(0)
     w = model.augmented_weights
     primal = 0.5 * w @ w + 30.0 * np.maximum(0.0, 1.0 - rows.y * model.score_chunk(rows)).sum()
-    assert model.certificate.primal == pytest.approx(primal, rel=1e-12)
+    assert model.certificate.primal == pytest.approx(primal, rel=1e-11)
     assert model.witness.bound(model.certificate.c_bar) == pytest.approx(model.certificate.lower_bound, rel=1e-12)
 
 

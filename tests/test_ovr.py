@@ -76,7 +76,7 @@ def test_every_class_has_the_certificate_of_its_own_training(weights, bias, meth
         assert found.gap <= min(1e-3 * found.c_bar, 1e-2 * found.primal)
         w, sign = model.augmented_weights[:, k], np.where(y == label, 1.0, -1.0)
         rows = np.hstack([X.toarray(), np.full((len(y), 1), bias)]) if bias else X.toarray()
-        assert svm.primal(w, rows, sign, 0.5, np.ones(len(y)) if u is None else u) == pytest.approx(found.primal, rel=1e-12)
+        assert svm.primal(w, rows, sign, 0.5, np.ones(len(y)) if u is None else u) == pytest.approx(found.primal, rel=1e-11)
     assert model.history[-1]["passes"] <= max(passes) + 10  # the passes are shared
     assert model.history[-1]["gap"] == pytest.approx(sum(c.gap for c in model.certificates))
 

@@ -113,7 +113,7 @@ def test_solvers_meet_at_the_optimum(solver, options):
     starts = np.concatenate(([0], np.flatnonzero(np.diff(qid)) + 1, [len(y)]))
     F = slow.primal(w, X.toarray(), (y - 1).astype(int), starts, 0.5, 3)
     certificate = model.certificate
-    assert certificate.primal == pytest.approx(F, rel=1e-12)
+    assert certificate.primal == pytest.approx(F, rel=1e-11)
     assert model.converged
     assert certificate.lower_bound <= certificate.primal <= certificate.lower_bound * 1.0002
     other = train(MemoryDataset(X, y, qid=qid), task="sequence", C=0.5, bias=0, tol_relative=1e-5).certificate
