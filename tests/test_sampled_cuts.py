@@ -17,6 +17,7 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
+from streamcut.io.stores.writer import StoreWriter
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledHinge
@@ -190,6 +191,36 @@ def test_shards_and_workers_change_no_bit(solver):
     want = bits(1 << 20, 1)
     assert bits(100, 1) == want
     assert bits(300, 3) == want
+
+
+@pytest.fixture(scope="module", params=["binary", "multiclass", "sequence"])
+def stored_alike(request, tmp_path_factory):
+    """The same rows in stores of three shard sizes, Zarr and HDF5; values of the first shards are all 1, or small integers."""
+    folder, task, n = tmp_path_factory.mktemp("alike"), request.param, 900
+    rng = np.random.default_rng(2)
+    X = sp.random_array((n, 12), density=0.4, format="csr", rng=rng, dtype=np.float32)
+    X.data[: X.indptr[300]] = 1.0
+    X.data[X.indptr[300] : X.indptr[600]] = np.round(3 * X.data[X.indptr[300] : X.indptr[600]])
+    classes = 2 if task == "binary" else 3
+    y = np.argmax(X @ rng.standard_normal((12, classes)) + 0.3 * rng.standard_normal((n, classes)), axis=1).astype(float)
+    qid = np.repeat(np.arange(n), rng.integers(1, 6, n))[:n] if task == "sequence" else None
+    rows = MemoryDataset(X, y, qid=qid, weight=None if task == "sequence" else rng.uniform(0.1, 2.0, n)).read(0)
+    for number, (backend, shard_nnz) in enumerate((("zarr", 1 << 20), ("zarr", 500), ("hdf5", 1300))):
+        with StoreWriter(folder / str(number), backend=backend, shard_nnz=shard_nnz, options={}) as writer:
+            writer.append(rows, {})
+            writer.finish({})
+    return task, [folder / str(number) for number in range(3)]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_shard_sizes_and_backends_change_no_bit(solver, stored_alike):
+    task, stores = stored_alike
+    how = {"task": task, "solver": solver, "samples": 40, "tol": 2e-2, "max_passes": 60, **RBF}
+    want = None
+    for store in stores:
+        found = everything(train(store, **how))
+        want = want or found
+        assert found == want
 
 
 def test_sparse_rows_score_like_dense_ones():

@@ -137,15 +137,18 @@ class SampledOracle:
         return self._read(LookPass(self._task, self._kernel, slots, mixture, dense, added, CANDIDATES * self.samples, seed))
 
     def cut_from(self, look: Look, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
-        """A cut made of examples drawn from those that the look found wrong; Σ Δ is that of all rows (Algorithm 3, line 19)."""
+        """A cut made of examples drawn from those that the look found wrong; Σ Δ is that of all rows (Algorithm 3, line 19).
+
+        The draw is among their keys, and the sample in the order of rows: so neither depends on how the pass met them.
+        """
         assert look.sample is not None
-        chosen = np.arange(len(look.sample))
+        chosen = np.argsort(look.keys)
         if len(chosen) > self.samples:
-            chosen = np.sort(np.random.default_rng([self._seed, round_number, draw]).permutation(len(chosen))[: self.samples])
-        sample = look.sample.take(chosen)
+            chosen = chosen[np.random.default_rng([self._seed, round_number, draw]).permutation(len(chosen))[: self.samples]]
+        sample = look.sample.take(chosen[np.argsort(look.sample.numbers[look.sample.starts[chosen]])])
         live = self._runner.rows["cached"][sample.numbers[:, None], bundle.slots[None, :]].astype(np.float64)
         self._runner.row_state.release(0, self.rows)
-        return self._cut(sample, live, bundle, look.delta / self.total_weight, look.wrong / max(len(chosen), 1))
+        return self._cut(sample, live, bundle, float(look.delta.sum()) / self.total_weight, look.wrong / max(len(chosen), 1))
 
     def glance(self, bundle: GramBundle) -> tuple[SampledCut, float]:
         """A cut made of examples drawn uniformly from all, and their mean loss at w (Algorithm 2, lines 12 to 16)."""

@@ -102,13 +102,14 @@ class Examples:
 
 @dataclass(slots=True)
 class Look:
-    """What a pass has seen: Σ u loss as (total, rounding lost), Σ uΔ, the number of examples with uΔ > 0, and some of these.
+    """What a pass has seen: Σ u loss and Σ uΔ as (total, rounding lost), the number of examples with uΔ > 0, and some of these.
 
     They are those with the smallest keys, pseudo-random numbers of their own: a uniform sample, whoever looked at which rows.
+    Their order, and that of `keys`, depends on who did.
     """
 
     loss: np.ndarray = field(default_factory=lambda: np.zeros(2))
-    delta: float = 0.0
+    delta: np.ndarray = field(default_factory=lambda: np.zeros(2))
     wrong: int = 0
     keys: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
     sample: Examples | None = None
@@ -127,9 +128,8 @@ class Look:
 
 
 def _smallest(keys: np.ndarray, most: int) -> np.ndarray:
-    """The places of the `most` smallest keys, in their order; no two keys are equal."""
-    best = np.argpartition(keys, most)[:most] if len(keys) > most else np.arange(len(keys))
-    return best[np.argsort(keys[best])]
+    """The places of the `most` smallest keys; no two keys are equal."""
+    return np.argpartition(keys, most)[:most] if len(keys) > most else np.arange(len(keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,20 +173,20 @@ class LookPass(Pass):
         weight = self.task.weights(starts, chunk.y, chunk.weight)
         delta = weight * delta
         hinge.accumulate(weight * loss, look.loss)
-        look.delta += float(delta.sum())
+        hinge.accumulate(delta, look.delta)
         wrong = np.flatnonzero(delta)
         look.wrong += len(wrong)
         numbers = chunk.first_row + np.arange(chunk.n_rows)
         keys = np.empty(len(wrong), np.uint64)
         sampled.keys(numbers[starts[:-1][wrong]], self.seed, keys)
         if len(look.keys) == self.most:  # most examples are not among the smallest
-            near = keys < look.keys[-1]
+            near = keys < look.keys.max()
             wrong, keys = wrong[near], keys[near]
         look.offer(keys, Examples(numbers, starts, chunk, target, path, weight, delta), wrong, self.most)
 
     def merge(self, total: Look, part: Look) -> Look:
         hinge.accumulate(part.loss, total.loss)
-        total.delta += part.delta
+        hinge.accumulate(part.delta, total.delta)
         total.wrong += part.wrong
         if part.sample is not None:
             if total.sample is None:
