@@ -13,6 +13,7 @@ from hypothesis import settings
 from sklearn.datasets import load_svmlight_file
 
 from streamcut.cli import main
+from streamcut.files import _hits
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -25,6 +26,12 @@ settings.load_profile("suite")
 
 def _data_folder() -> Path:
     return Path(os.environ.get("STREAMCUT_DATA") or ROOT / ".." / "shared" / "data").resolve()
+
+
+@pytest.fixture(autouse=True)
+def failpoints_count_from_one() -> None:
+    """Whatever tests before have visited."""
+    _hits.clear()
 
 
 @pytest.fixture(scope="session")

@@ -66,9 +66,7 @@ def test_numbers(loss, u):
     y = rng.poisson(2.0, 300).astype(np.float64) + (1e6 if loss == "squared" else 0.0)
     scores = np.log(y + 1.0) if loss == "poisson" else y + rng.normal(size=300)
     said = np.exp(scores) if loss == "poisson" else scores
-    model = SimpleNamespace(
-        parameters={"loss": loss, "quantile": 0.3}, labels_of=lambda s: np.exp(s) if loss == "poisson" else s
-    )
+    model = SimpleNamespace(parameters={"loss": loss, "quantile": 0.3}, labels_of=lambda s: np.exp(s) if loss == "poisson" else s)
     found = RegressionMeasures(model)
     for part in PARTS:
         n = len(y[part])
@@ -81,6 +79,4 @@ def test_numbers(loss, u):
     if loss == "quantile":
         assert got["pinball_loss"] == pytest.approx(metrics.mean_pinball_loss(y, said, sample_weight=u, alpha=0.3), rel=1e-12)
     if loss == "poisson":
-        assert got["mean_poisson_deviance"] == pytest.approx(
-            metrics.mean_poisson_deviance(y, said, sample_weight=u), rel=1e-12
-        )
+        assert got["mean_poisson_deviance"] == pytest.approx(metrics.mean_poisson_deviance(y, said, sample_weight=u), rel=1e-12)

@@ -63,9 +63,9 @@ def expect_replaceable(path: Path, force: bool) -> None:
     if not os.path.lexists(path):
         return
     if not force:
-        raise UsageError(f"{path} exists; choose another name, or replace it with --force")
+        raise UsageError(f"{path}: exists; choose another name, or replace it with --force")
     if not (path / MANIFEST).is_file():
-        raise UsageError(f"{path} exists and is not a streamcut store, so --force does not touch it; remove it yourself")
+        raise UsageError(f"{path}: exists and is not a streamcut store, so --force does not touch it; remove it yourself")
     expect_ours(path, STORE)
     Replaced(path).expect_none()
 
