@@ -15,7 +15,7 @@ from streamcut.execution.row_cache import ROW_BYTES, CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.stores.structure import first_problem
+from streamcut.io.stores.structure import first_problem, first_unknown
 from streamcut.machine import available_cpus
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
@@ -92,6 +92,7 @@ def on_few_rows(manifest: Manifest, y: np.ndarray, workers: int, run: Callable[[
         few = MemoryDataset(X > 0 if ones else X, y, qid=qid, weight=weight)
         rows = few.read(0)
         first_problem(rows.indptr, rows.indices, rows.data, {"y": rows.y}, 3)
+        first_unknown(rows.y, statistics.labels)
         with Runner(Feed(few, frozenset([0])), plan_lanes(few.manifest.statistics, 2), min(workers, 2)) as runner:
             plan = MemoryPlan(0, (), frozenset([0]), 0, row_cache=_WARM_UP_CACHE)
             run(runner, Progress(StoppingRule(None, None, max_passes=9)), plan)
