@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-import scipy.sparse as sp
 
-from streamcut.chunk import Chunk, check_csr
+from streamcut.chunk import Chunk, csr_arrays
 from streamcut.errors import BadInputError
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
 from streamcut.io.recipe.recipe import Recipe
@@ -26,14 +25,7 @@ class MemoryDataset:
     recipe: Recipe | None = None
 
     def __init__(self, X, y, *, weight=None, qid=None, n_features: int | None = None, shard_nnz: int = SHARD_NNZ) -> None:
-        X = sp.csr_array(X)
-        check_csr(X)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        if X.data.dtype not in (np.int8, np.float32, np.float64):
-            X = X.astype(np.float64)
-        n, d = X.shape
+        indptr, indices, values, (n, d) = csr_arrays(X)
         y = np.ascontiguousarray(y, dtype=np.float64)
         weight = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
         qid = None if qid is None else np.ascontiguousarray(qid, dtype=np.int64)
@@ -44,16 +36,14 @@ class MemoryDataset:
             raise BadInputError("no rows")
         if n_features is not None and n_features < d:
             raise BadInputError(f"X has {d} features, but n_features is {n_features}")
-        for name, array in (("X", X.data), ("y", y), ("weight", weight)):
+        for name, array in (("X", values), ("y", y), ("weight", weight)):
             if array is not None and not np.isfinite(array).all():
                 raise BadInputError(f"{name} holds nan or infinity")
         if weight is not None and (weight < 0).any():
             raise BadInputError("weight holds negative numbers")
         if qid is not None and 1 + np.count_nonzero(qid[1:] != qid[:-1]) != len(np.unique(qid)):
             raise BadInputError("rows of one qid must stand together; sort the rows by qid")
-        indptr = X.indptr.astype(np.int64)
-        indices = X.indices if X.indices.dtype == np.int32 or d > 2**31 - 1 else X.indices.astype(np.int32)
-        data = None if X.nnz and (X.data == 1).all() else X.data
+        data = None if len(values) and (values == 1).all() else values
         whole = Chunk(indptr, indices, data, y, qid, weight)
         builder = StatisticsBuilder()
         builder.add(whole)

@@ -52,6 +52,34 @@ class Chunk:
         )
 
 
+def csr_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
+    """(indptr int64, indices, data, shape) of `X`, an array (n, d) or anything that SciPy makes a canonical csr_array of.
+
+    Values keep int8 and float32; everything else becomes float64. Arrays are shared where possible. An array of NumPy's needs no
+    SciPy, whose import takes as long as a small training.
+    """
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf":
+        rows, columns = np.nonzero(X)
+        indptr = np.zeros(len(X) + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=len(X)), out=indptr[1:])
+        indices = columns if X.shape[1] > 2**31 - 1 else columns.astype(np.int32)
+        return indptr, indices, _kept(X[rows, columns]), X.shape
+    from scipy.sparse import csr_array
+
+    sparse = csr_array(X)
+    check_csr(sparse)
+    if not sparse.has_canonical_format:
+        sparse = sparse.copy()
+        sparse.sum_duplicates()
+    n, d = sparse.shape
+    indices = sparse.indices if sparse.indices.dtype == np.int32 or d > 2**31 - 1 else sparse.indices.astype(np.int32)
+    return sparse.indptr.astype(np.int64), indices, _kept(sparse.data), (n, d)
+
+
+def _kept(values: np.ndarray) -> np.ndarray:
+    return values if values.dtype in (np.int8, np.float32, np.float64) else values.astype(np.float64)
+
+
 def group_starts(chunk: Chunk) -> np.ndarray:
     """int64: the rows of `chunk` where groups of equal qid begin (without qid: all), and their number."""
     if chunk.qid is None:

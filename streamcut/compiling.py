@@ -1,11 +1,14 @@
-"""Compiles kernels in a process of its own, which leaves their machine code in the cache on disk.
+"""Compiles kernels in processes of their own, which leave the machine code in the cache on disk.
 
 A compiler takes 100 MB and more, and an allocator does not give all of it back. In a process that has promised to stay within a
 budget that memory would be there on the first run and not on the second. So kernels that the cache does not have are compiled
-by a child, and then loaded as on any other day.
+by children, and then loaded as on any other day.
 
-The child reads (module, name of the kernel, signature) from its standard input, one pickle after another, and answers each with
-what went wrong, an empty text if nothing did. It ends when its input does, so it never outlives its parent.
+Where the work ahead is known (`Compiler.run`), all its kernels are compiled at once: a child goes through that work with kernels
+that Python interprets, which on a few rows takes no time, and notes which of them were called with what.
+
+A child reads requests from its standard input, one pickle after another, and answers each. It ends when its input does, so it
+never outlives its parent.
 """
 
 from __future__ import annotations
@@ -19,24 +22,43 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from streamcut.errors import UsageError
+from streamcut.machine import available_cpus, machine_memory
 
 log = logging.getLogger(__name__)
 
 NOTICE = "compiling kernels (first use)…"
 _IDLE = 10.0  # seconds after which a child that nobody asks anything ends
+_REHEARSAL = 3.0  # seconds that Python may take
+_CHILD_BYTES = 300_000_000
+_MOST_CHILDREN = 8
+_MOST_PICKLED = 16 << 20
 _CHILD = "import sys; sys.path[:] = {path!r}; from streamcut.compiling import serve; serve()"
 
 
+class Wanted(NamedTuple):
+    """A kernel by its name in a module, and the types of its arguments; `size` of its code says how long compiling may take."""
+
+    module: str
+    name: str
+    signature: Any
+    size: int = 0
+
+
 class Compiler:
-    """The child, started when it is first needed.
+    """The children, started when they are first needed.
 
     announce   called before the first kernel is compiled
     available  False once there is a reason to compile in this process; a warning has then told it
     temporary  what is compiled is gone when this process ends
+    folder     NUMBA_CACHE_DIR of this process, which may have been set since it began
     asked      kernels that the cache did not have so far
     """
 
@@ -44,45 +66,51 @@ class Compiler:
         self.announce: Callable[[], None] = lambda: log.info(NOTICE)
         self.available = True
         self.temporary = False
+        self.folder = ""
         self.asked = 0
         self._announced = False
-        self._child: subprocess.Popen[bytes] | None = None
-        self._owner = 0
+        self._child: _Child | None = None
+        self._ahead: tuple[Callable[..., object], tuple[Any, ...]] | None = None
 
-    def compile(self, module: str, name: str, signature: Any, folder: str, read: Callable[[], Any]) -> Any:
-        """Have the kernel `name` of `module` compiled into the cache; what `read` then finds there, None if it must be made here.
+    def run(self, work: Callable[..., object], *arguments: Any) -> None:
+        """`work(*arguments)`, all of whose kernels are compiled together once one of them is missing; no child stays."""
+        self._ahead = work, arguments
+        try:
+            work(*arguments)
+        finally:
+            self._ahead = None
+            self.close()
 
-        `folder` is NUMBA_CACHE_DIR of this process, which may have been set since it began.
-        """
+    def compile(self, wanted: Wanted, read: Callable[[], Any]) -> Any:
+        """Have a kernel compiled into the cache; what `read` then finds there, None if it must be made in this process."""
         self.asked += 1
         self._say_so()
         if not self.available:
             return None
-        request = pickle.dumps((module, name, signature))
+        if self._ahead is not None:
+            ahead, self._ahead = self._ahead, None
+            self._compile_all(*ahead)
+            if (found := read()) is not None:
+                return found
         try:
-            problem = self._answer(request, folder)
+            problem = self._compiled(wanted)
         except (OSError, EOFError):
             try:
-                problem = self._answer(request, folder)  # the last child may have ended for want of work just then
+                problem = self._compiled(wanted)  # the last child may have ended for want of work just then
             except (OSError, EOFError) as error:
                 problem = f"the process that compiles ended ({type(error).__name__}: {error})"
         found = None if problem else read()
         if found is None:
             self.available = False
-            problem = problem or f"what was compiled is not in the cache (NUMBA_CACHE_DIR is {folder or 'not set'})"
+            problem = problem or f"what was compiled is not in the cache (NUMBA_CACHE_DIR is {self.folder or 'not set'})"
             log.warning("kernels are compiled in this process, whose memory they take, at every start: %s", problem)
         return found
 
     def close(self) -> None:
         """End the child if there is one, which gives its memory back."""
         child, self._child = self._child, None
-        if child is not None and self._owner == os.getpid():
-            child.kill()  # files of the cache appear when they are complete
-            for pipe in (child.stdin, child.stdout):
-                assert pipe is not None
-                with suppress(OSError):  # it may have died with a request in it
-                    pipe.close()
-            child.wait()
+        if child is not None and child.owner == os.getpid():
+            child.kill()
 
     def _say_so(self) -> None:
         if self._announced:
@@ -95,25 +123,125 @@ class Compiler:
                 "the package nor that of the user's caches can be written; set NUMBA_CACHE_DIR to a folder that can"
             )
 
-    def _answer(self, request: bytes, folder: str) -> str:
-        if self._child is None or self._owner != os.getpid():  # a forked process must not talk into its parent's pipe
-            self._start(folder)
-        child: Any = self._child
+    def _compiled(self, wanted: Wanted) -> str:
+        if self._child is None or self._child.owner != os.getpid():  # a forked process must not talk into its parent's pipe
+            self._child = _Child(self.folder)
         try:
-            child.stdin.write(request)
-            child.stdin.flush()
-            return pickle.load(child.stdout)
+            return self._child.ask("compile", wanted)
         except BaseException:  # Ctrl-C among them: an answer that comes late would be taken for that of the next request
             self.close()
             raise
 
-    def _start(self, folder: str) -> None:
+    def _compile_all(self, work: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+        """Compile what a rehearsal of `work` finds. What goes wrong shows when a kernel is missing afterwards."""
+        with suppress(OSError, EOFError, pickle.PicklingError, AttributeError, TypeError, UsageError):
+            compile_all([(work, arguments)], self.folder)
+
+
+def compile_all(
+    works: list[tuple[Callable[..., object], tuple[Any, ...]]],
+    folder: str = "",
+    workers: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, all_of_them: None,
+) -> int:
+    """Compile, on all processors, the kernels that any of `works` (function, arguments) calls; returns their number.
+
+    `on_progress` is called with the kernels done and those found. Raises OSError and EOFError when children end before their
+    work, and UsageError when they cannot write what they compiled.
+    """
+    children = [_Child(folder) for _ in range(workers or _children())]
+    try:
+        found: dict[str, Wanted] = {}
+        for result in _shared(children, "rehearse", [_pickled(work) for work in works]):
+            found |= {repr(wanted): wanted for wanted in result}
+        longest_first = sorted(found.values(), key=lambda wanted: -wanted.size)
+        for done, problem in enumerate(_shared(children, "compile", longest_first), start=1):
+            if problem:
+                raise UsageError(f"kernels cannot be compiled: {problem}")
+            on_progress(done, len(longest_first))
+    finally:
+        for child in children:
+            child.kill()
+    return len(longest_first)
+
+
+def _pickled(work: tuple[Callable[..., object], tuple[Any, ...]]) -> bytes:
+    """`work` as another process takes it. Raises OSError when it holds more than parameters: rows, or a large model."""
+    stream = _Small()
+    pickle.dump(work, stream)
+    return bytes(stream.content)
+
+
+class _Small:
+    """A file that takes no more than _MOST_PICKLED bytes."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+
+    def write(self, piece: Any) -> int:
+        self.content += piece
+        if len(self.content) > _MOST_PICKLED:
+            raise OSError("too much to rehearse with")
+        return len(piece)
+
+
+def _children() -> int:
+    """As many as there are processors, and memory for."""
+    return max(1, min(available_cpus(), _MOST_CHILDREN, machine_memory()[1] // _CHILD_BYTES))
+
+
+def _shared(children: list[_Child], verb: str, requests: list[Any]) -> Iterator[Any]:
+    """The answers to `requests`, in any order, each made by the child that is free next."""
+    free: SimpleQueue[_Child] = SimpleQueue()
+    for child in children:
+        free.put(child)
+
+    def ask(request: Any) -> Any:
+        child = free.get()
+        try:
+            return child.ask(verb, request)
+        finally:
+            free.put(child)
+
+    with ThreadPoolExecutor(len(children)) as pool:
+        for future in as_completed([pool.submit(ask, request) for request in requests]):
+            yield future.result()
+
+
+class _Child:
+    """A process that compiles. `folder` is its NUMBA_CACHE_DIR; `owner` the process that may talk to it."""
+
+    def __init__(self, folder: str) -> None:
+        self.owner = os.getpid()
+        self._environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        self._start()
+
+    def ask(self, verb: str, request: Any) -> Any:
+        """The answer to a request. Raises OSError or EOFError when the child has ended."""
+        pickle.dump((verb, request), self._requests)
+        self._requests.flush()
+        answer, spent = pickle.load(self._answers)
+        if spent:
+            self.kill()
+            self._start()
+        return answer
+
+    def kill(self) -> None:
+        """End it, whatever it does: files of the cache appear when they are complete."""
+        self._process.kill()
+        for pipe in (self._requests, self._answers):
+            with suppress(OSError):  # it may have died with a request in it
+                pipe.close()
+        self._process.wait()
+
+    def _start(self) -> None:
         if not sys.executable:
             raise OSError("Python does not say where its interpreter is")
-        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
         command = [sys.executable, "-c", _CHILD.format(path=sys.path)]
-        self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
-        self._owner = os.getpid()
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests, self._answers = self._process.stdin, self._process.stdout
 
 
 compiler = Compiler()
@@ -121,14 +249,16 @@ unsaved: list[str] = []  # why machine code could not be written to the cache
 
 
 def serve() -> None:
-    """What the child does."""
+    """What a child does."""
+    from streamcut.rehearsal import rehearsed  # which loads Numba while the first request is on its way
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all processes; the parent is to answer it
     compiler.available = False
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what anybody prints must not get between the answers
     gc.freeze()
-    since = time.monotonic()
-    busy = threading.Lock()
+    gc.set_threshold(100_000, 50, 100)  # a compiler makes much and lets go of little
+    since, busy = time.monotonic(), threading.Lock()
 
     def watch() -> None:
         while True:
@@ -140,15 +270,20 @@ def serve() -> None:
     threading.Thread(target=watch, daemon=True).start()
     while True:
         try:
-            module, name, signature = pickle.load(requests)
+            verb, request = pickle.load(requests)
         except EOFError:
             return
         with busy:
-            try:
-                getattr(import_module(module), name).compile(signature)
-                problem = unsaved[-1] if unsaved else ""
-            except Exception as error:  # the parent meets it too, and raises it where it belongs
-                problem = f"{type(error).__name__}: {error}"
-            pickle.dump(problem, answers)
+            answer = _compiled_here(request) if verb == "compile" else rehearsed(request, _REHEARSAL)
+            pickle.dump((answer, False) if verb == "compile" else answer, answers)
             answers.flush()
             since = time.monotonic()
+
+
+def _compiled_here(wanted: Wanted) -> str:
+    """What went wrong, or nothing."""
+    try:
+        getattr(import_module(wanted.module), wanted.name).compile(wanted.signature)
+    except Exception as error:  # the parent meets it too, and raises it where it belongs
+        return f"{type(error).__name__}: {error}"
+    return unsaved[-1] if unsaved else ""

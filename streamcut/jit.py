@@ -23,15 +23,16 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numba
 from numba.core.caching import IndexDataCacheFile
+from numba.core.runtime import rtsys
 
-from streamcut.compiling import compiler, unsaved
+from streamcut.compiling import Wanted, compiler, unsaved
 
 _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
 _settings: Any = numba.config  # it makes its attributes when it is imported
@@ -50,14 +51,10 @@ class _CheckedFiles(IndexDataCacheFile):
 
     def load(self, key: Any) -> Any:
         found = self._read(key)
-        if found is None and (name := self._name()):
-            return compiler.compile(self._source_stamp, name, key[0], _settings.CACHE_DIR, lambda: self._read(key))
+        if found is None and (name := _name_of(self._function)):
+            compiler.folder = _settings.CACHE_DIR
+            return compiler.compile(Wanted(self._source_stamp, name, key[0]), lambda: self._read(key))
         return found
-
-    def _name(self) -> str | None:
-        """That of the kernel in its module, where another process finds it; None when it has none."""
-        names = vars(sys.modules[self._source_stamp]).items()
-        return next((name for name, value in names if getattr(value, "py_func", None) is self._function), None)
 
     def _read(self, key: Any) -> Any:
         try:
@@ -106,6 +103,26 @@ def _stamp(name: str) -> str:
     return digest.hexdigest()
 
 
+def name_of(kernel: Any) -> str | None:
+    """That of a kernel with a cache in its module, where other processes find it; None when it has none."""
+    return _name_of(kernel.py_func) if isinstance(getattr(kernel._cache, "_cache_file", None), _CheckedFiles) else None
+
+
+def _name_of(function: Callable) -> str | None:
+    names = vars(sys.modules[function.__module__]).items()
+    return next((name for name, value in names if getattr(value, "py_func", None) is function), None)
+
+
+def _load(cache: Any, signature: Any, context: Any) -> Any:
+    """What numba's own method does, without preparing its compiler first: 0.25 s of imports, SciPy's linear algebra among them.
+
+    Machine code needs the run-time only. A compiler prepares itself when one is needed.
+    """
+    rtsys.initialize(context)
+    with cache._guard_against_spurious_io_errors():
+        return cache._load_overload(signature, context)
+
+
 def _with_cache(options: dict[str, Any], function: Callable) -> Any:
     """numba.njit with its own cache, in a temporary folder when there is nowhere to keep one."""
     try:
@@ -125,6 +142,7 @@ def _compiled(**options: Any) -> Callable[[Callable], Any]:
 
     def decorate(function: Callable) -> Any:
         kernel = _with_cache(options, function)
+        kernel._cache.load_overload = partial(_load, kernel._cache)
         files = kernel._cache._cache_file
         kernel._cache._cache_file = _CheckedFiles(files._cache_path, files._index_name.removesuffix(".nbi"), function)
         kernel._cache._impl.locator.ensure_cache_path = lambda: None  # `save` does, and may fail

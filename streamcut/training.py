@@ -213,8 +213,7 @@ class Session:
     def _prepare(self) -> None:
         chosen, job, manifest = self.options, self.job, self.dataset.manifest
         self._peak_before = resident_bytes("VmHWM")  # not ours to answer for
-        job.warm_up(manifest)
-        compiler.close()
+        compiler.run(job.warm_up, manifest)
         needs = job.needs(manifest)
         more = (*needs.more, *self._more)
         if isinstance(self.dataset, NystroemDataset):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from streamcut import compiling
 from streamcut.compiling import NOTICE
 from streamcut.errors import ExitCode
 
@@ -87,6 +88,41 @@ def test_a_kernel_is_compiled_here_with_a_warning_when_it_cannot_be_elsewhere(tm
     (warning,) = done.stderr.splitlines()
     assert warning.startswith("kernels are compiled in this process, whose memory they take, at every start: ")
     assert reason in warning
+
+
+def test_all_kernels_of_some_work_are_compiled_once_the_first_is_missing(tmp_path):
+    before = """
+from streamcut.chunk import Chunk
+from streamcut.io.conversion.shuffle import take_rows
+rows = Chunk(np.array([0, 2, 3]), np.array([0, 1, 0], np.int32), np.ones(3, np.float32), np.array([1.0, -1.0]))
+compiling.compiler.run(take_rows, rows, np.array([1, 0]))
+print(compiling.compiler.asked, end=" ")
+"""
+    done = python(before, {"NUMBA_CACHE_DIR": str(tmp_path)})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1 3\n", "")
+    assert len(list(tmp_path.rglob("gather_rows*.nbc")) + list(tmp_path.rglob("gather.gather_rows*.nbc"))) == 2
+
+
+def test_a_rehearsal_finds_what_python_gets_to():
+    code = """
+import pickle, time
+import numpy as np
+from streamcut.compiled import linear
+from streamcut.rehearsal import rehearsed
+scores = linear.scores, (np.array([0, 1]), np.array([0], np.int32), None, np.array([2.0]), 0.0, np.zeros(1))
+found, goes_on = rehearsed(pickle.dumps(scores), 60)
+print([(wanted.module, wanted.name, len(wanted.signature), wanted.size > 0) for wanted in found], goes_on)
+print(rehearsed(pickle.dumps((time.sleep, (60,))), 0.01))
+print(rehearsed(pickle.dumps((divmod, (1, 0))), 60))
+assert not linear.scores.signatures
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[('streamcut.compiled.linear', 'scores', 6, True)] False\n([], True)\n([], False)\n", done.stderr
+
+
+def test_rows_and_large_models_are_not_sent_to_be_rehearsed_with():
+    with pytest.raises(OSError, match="too much"):
+        compiling._pickled((print, (bytes(20 << 20),)))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

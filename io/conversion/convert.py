@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from streamcut.chunk import Chunk
+from streamcut.compiling import compiler
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan, make_plan
@@ -91,7 +93,7 @@ def convert(
     side_files = settings.side_files(kind)
     states = FileStates([] if kind == "streamcut" else [*paths, *side_files])  # stores have checksums
     readers = open_readers(kind, paths, settings)
-    rehearse(settings.dtype, settings.backend)
+    compiler.run(rehearse, settings.dtype, settings.backend)
     begun = _begun_with(outputs, settings)
     widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
     plan = make_plan(
@@ -147,16 +149,17 @@ def rehearse(dtype: str | None, backend: str) -> None:
     """Take two rows through every kernel, so that what these and their compiler occupy is there before memory is measured."""
     if backend == "hdf5":
         import_module("streamcut.io.stores.hdf5_writer")
-    with open(os.memfd_create("rehearsal"), "wb", buffering=0) as text:  # in memory: the disk may be full
-        text.write(b"1 qid:1 1:1 2:0.5\n-1 qid:2 1:1\n")
-        name = f"/proc/self/fd/{text.fileno()}"
-        source = SvmlightSource([name], SvmlightOptions(dtype=dtype or "float32"), threads=1, block_bytes=1 << 10)
-        [(chunk, _)] = source.blocks()
+    value = dtype or "float32"
+    chunk = Chunk(np.array([0, 2, 3]), np.array([0, 1, 0], np.int32), np.ones(3, value), np.array([1.0, -1.0]), np.arange(2))
     take_rows(chunk, np.array([1, 0]))
     values = np.ones(chunk.nnz)
     StatisticsBuilder().add(replace(chunk, data=values))
     smallest(values)
     first_problem(chunk.indptr, chunk.indices, values, {"y": chunk.y}, 2)
+    with open(os.memfd_create("rehearsal"), "wb", buffering=0) as text:  # in memory: the disk may be full
+        text.write(b"1 qid:1 1:1 2:0.5\n-1 qid:2 1:1\n")
+        name = f"/proc/self/fd/{text.fileno()}"
+        list(SvmlightSource([name], SvmlightOptions(dtype=value), threads=1, block_bytes=1 << 10).blocks())
 
 
 def _begun_with(outputs: list[str], settings: ConvertOptions) -> dict:

@@ -18,7 +18,6 @@ from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.guarded import damaged, fetch_ahead, read_guarded
 from streamcut.io.stores.spec import RECIPE, SHARDS, shard_name
-from streamcut.io.stores.structure import first_problem, first_unknown
 
 
 class StoredDataset(ABC):
@@ -101,6 +100,8 @@ class StoredDataset(ABC):
     def problem(self, shard: int, arrays: dict[str, np.ndarray]) -> CorruptError | None:
         """What kernels could not bear in a shard whose decoded arrays these are (indptr int64, y float64), or None."""
         statistics = self.manifest.statistics
+        from streamcut.io.stores.structure import first_problem, first_unknown  # Numba, which showing a store does not need
+
         found = first_problem(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays, statistics.n_features)
         if found is None and (row := first_unknown(arrays["y"], statistics.labels)) is not None:
             number = self._first_rows[shard] + row + 1

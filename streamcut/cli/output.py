@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,30 +21,21 @@ def print_json(value: Any) -> None:
 
 def print_table(rows: Mapping[str, Any], *, err: bool = False) -> None:
     """Names and values below each other on stdout, or on stderr; None is shown as a dash."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column()
-    table.add_column(justify="right", no_wrap=True)
-    for name, value in rows.items():
-        table.add_row(name.replace("_", " "), number(value))
-    Console(file=sys.stderr if err else sys.stdout, markup=False, highlight=False, soft_wrap=True).print(table)
+    names = [name.replace("_", " ") for name in rows]
+    values = [number(value) for value in rows.values()]
+    wide, high = max(map(len, names), default=0), max(map(len, values), default=0)
+    for name, value in zip(names, values, strict=True):
+        click.echo(f"{name:<{wide}}  {value:>{high}}", err=err)
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], *, err: bool = False) -> None:
     """Records with the same names as a table with a head on stdout, or on stderr; nothing when there are none."""
-    from rich.console import Console
-    from rich.table import Table
-
     if not rows:
         return
-    table = Table(box=None, pad_edge=False)
-    for name in rows[0]:
-        table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(number(value) for value in row.values()))
-    Console(file=sys.stderr if err else sys.stdout, markup=False, highlight=False, soft_wrap=True).print(table)
+    columns = [[name.replace("_", " "), *(number(row[name]) for row in rows)] for name in rows[0]]
+    widths = [max(map(len, column)) for column in columns]
+    for line in zip(*columns, strict=True):
+        click.echo("  ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=True)), err=err)
 
 
 def number(value: Any) -> str:

@@ -103,7 +103,6 @@ def command(
         from streamcut.io.opening import open_dataset
         from streamcut.models.checkpoint import remove_checkpoints
         from streamcut.models.files import plain
-        from streamcut.selection import train_path
         from streamcut.training import train
 
         dataset = open_dataset(data)
@@ -121,6 +120,8 @@ def command(
             with Progress.chosen(json=as_json, quiet=quiet) as progress:
                 common: dict[str, Any] = {"on_iteration": progress, "on_plan": show_plan, "checkpoint": checkpoint, "stop": stop}
                 if by_C:
+                    from streamcut.selection import train_path
+
                     show = _Path(as_json, quiet)
                     model, _ = train_path(
                         dataset, C, validation=validation, measure=choose_by, on_model=show, **common, **options

@@ -7,7 +7,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from streamcut.compiled import vectors
 from streamcut.rounding import CutError, dual_value
 
 
@@ -106,4 +105,6 @@ class Witness:
 
     def bound(self, c_bar: float) -> float:
         """At most min over w of ½‖w‖² + c_bar·(⟨a, w⟩ + b), and below it by what rounding may have done; 0 is a bound, too."""
+        from streamcut.compiled import vectors  # Numba, which most uses of a model do without
+
         return max(0.0, dual_value(c_bar, vectors.dot(self.a, self.a), self.b, self.error, len(self.a)))

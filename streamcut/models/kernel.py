@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamcut.chunk import Chunk
 from streamcut.compiled.kernel_rows import kernel_rows
@@ -17,6 +16,9 @@ from streamcut.kernels.kernel import Kernel, squared_norms
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.labels import class_numbers, positive_rows
 from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 _TILE = 8 << 20  # numbers: support vectors are scored with as many at once as fill that much, features by vectors (64 MiB)
 _VALUES = 1 << 18  # kernel values held at once (2 MiB)
@@ -194,4 +196,6 @@ def _support(arrays: dict[str, np.ndarray], n: int, d: int) -> sp.csr_array:
         raise ValueError("support_indptr does not fit the support vectors")
     if indices.dtype != np.int64 or np.any(np.diff(indptr) < 0) or (len(indices) and not 0 <= indices.min() <= indices.max() < d):
         raise ValueError("support_indices do not fit the support vectors")
-    return sp.csr_array((data, indices, indptr), shape=(n, d))
+    from scipy.sparse import csr_array
+
+    return csr_array((data, indices, indptr), shape=(n, d))

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.compiled import linear
 from streamcut.errors import UsageError
 from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.labels import positive_rows
@@ -52,6 +51,8 @@ class LinearModel(CertifiedModel):
         return np.append(self.weights, self.intercept / self.bias)
 
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
+        from streamcut.compiled import linear
+
         scores = np.empty(chunk.n_rows)
         linear.scores(chunk.indptr, chunk.indices, chunk.data, np.ascontiguousarray(self.augmented_weights), self.bias, scores)
         return scores

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +18,8 @@ class Sigmoid:
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the positive label, float64 (n,), for scores (n,)."""
+        from scipy.special import expit  # which takes long to import, and most models are not asked
+
         return expit(-(self.A * scores + self.B))
 
 
@@ -32,6 +33,8 @@ class Softmax:
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the classes, float64 (n, K), for scores (n, K)."""
+        from scipy.special import softmax
+
         return softmax(self.scale * scores + (np.array(self.offsets) if self.offsets else 0.0), axis=1)
 
 

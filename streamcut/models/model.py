@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
-from streamcut.chunk import Chunk, check_csr
+from streamcut.chunk import Chunk, csr_arrays
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.models.certificate import Certificate, StopReason
@@ -133,15 +132,12 @@ class Model(ABC):
         return (self.link or self.own_link) is not None
 
     def _rows(self, X) -> Chunk:
-        if not sp.issparse(X):
+        if not hasattr(X, "indptr") and not hasattr(X, "tocsr"):
             X = np.atleast_2d(np.asarray(X, dtype=np.float64))
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise BadInputError(f"X has shape {X.shape}, but the model has {self.n_features} features")
-        rows = sp.csr_array(X)
-        check_csr(rows)
-        if rows.data.dtype not in (np.dtype(np.int8), np.dtype(np.float32)):
-            rows = rows.astype(np.float64)
-        return Chunk(rows.indptr.astype(np.int64), rows.indices, rows.data, np.zeros(rows.shape[0]))
+        indptr, indices, data, _ = csr_arrays(X)
+        return Chunk(indptr, indices, data, np.zeros(len(indptr) - 1))
 
 
 class CertifiedModel(Model):

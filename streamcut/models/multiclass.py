@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.compiled import multiclass
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.labels import class_numbers
 from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
@@ -80,6 +79,8 @@ class MulticlassModel(Model):
         return {"converged": self.converged, "stop_reason": self.stop_reason, "classes": by_label}
 
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
+        from streamcut.compiled import multiclass
+
         scores = np.empty((chunk.n_rows, len(self.labels)))
         W = np.ascontiguousarray(self.augmented_weights)
         multiclass.scores(chunk.indptr, chunk.indices, chunk.data, W, self.bias, scores)

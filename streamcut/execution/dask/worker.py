@@ -94,8 +94,7 @@ def prepare(store: Store, probe: str, version: str, warm_up: Callable[[Manifest]
     if not os.path.exists(probe):
         raise UsageError(f"--scratch: a worker on {os.uname().nodename} does not see {Path(probe).parent}; give a shared folder")
     _slots.clear()
-    warm_up(_feed(store, frozenset()).data.manifest)
-    compiler.close()
+    compiler.run(warm_up, _feed(store, frozenset()).data.manifest)
     return WorkerMemory(resident_bytes(), machine_memory()[1], os.uname().nodename)
 
 

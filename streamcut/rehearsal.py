@@ -1,0 +1,79 @@
+"""Which kernels some work calls, and with what: found by doing it once with kernels that Python interprets.
+
+Numba's dispatchers compile when they meet new types. Here they note them instead, and give the Python function to be called.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numba.core import dispatcher
+
+from streamcut.compiling import Wanted
+from streamcut.jit import name_of
+
+Dispatcher: Any = dispatcher.Dispatcher
+
+
+def rehearsed(pickled: bytes, seconds: float) -> tuple[list[Wanted], bool]:
+    """(the kernels that a pickled (function, arguments) calls, whether it still goes on).
+
+    What takes longer than `seconds` is not waited for, and what fails, since Python's numbers are not Numba's, is left there: the
+    list is then shorter than it could be.
+    """
+    rehearsal = _Rehearsal()
+    thread = threading.Thread(target=rehearsal.run, args=(pickled,), daemon=True)
+    with rehearsal:
+        thread.start()
+        thread.join(seconds)
+        return list(rehearsal.found.values()), thread.is_alive()
+
+
+class _Rehearsal:
+    """As a context: Numba's dispatchers compile nothing."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Wanted] = {}
+        self._inside = threading.local()
+
+    def __enter__(self) -> None:
+        self._compile = Dispatcher.compile
+        Dispatcher.compile = lambda kernel, signature: self._interpreted(kernel, signature)
+
+    def __exit__(self, *problem: object) -> None:
+        Dispatcher.compile = self._compile
+
+    def run(self, pickled: bytes) -> None:
+        with suppress(Exception), np.errstate(all="ignore"):
+            work, arguments = pickle.loads(pickled)
+            work(*arguments)
+
+    def _interpreted(self, kernel: Any, signature: Any) -> Callable[..., Any]:
+        """The Python function of `kernel`, which is noted when it is called from outside of others."""
+
+        def call(*arguments: Any) -> Any:
+            outermost = not getattr(self._inside, "yes", False)
+            if outermost and (name := name_of(kernel)) is not None:
+                wanted = Wanted(kernel.py_func.__module__, name, signature, _size(kernel, set()))
+                self.found.setdefault(repr(wanted), wanted)
+            self._inside.yes = True
+            try:
+                return kernel.py_func(*arguments)
+            finally:
+                self._inside.yes = not outermost
+
+        return call
+
+
+def _size(kernel: Any, seen: set[Any]) -> int:
+    """Bytes of Python's code of a kernel and all kernels that it calls."""
+    seen.add(kernel)
+    function = kernel.py_func
+    named = (function.__globals__.get(name) for name in function.__code__.co_names)
+    helpers = [value for value in named if isinstance(value, Dispatcher) and value not in seen]
+    return len(function.__code__.co_code) + sum(_size(helper, seen) for helper in helpers)
