@@ -101,7 +101,9 @@ def run(name: str, data, method: str, r: int, C: float, seed: int, limit: float)
             model = train(rows, solver="ocas", nystroem=r, **common)
         else:
             model = train(rows, solver=method, samples=r, **common)
-            line |= {key: model.facts[key] for key in ("iterations", "kernel_evaluations", "objective", "cuts")}
+            line |= {key: model.facts[key] for key in ("iterations", "kernel_evaluations", "cuts")}
+            if model.certificate is not None:  # not interrupted by the limit
+                line |= {"objective": model.certificate.primal, "bound": model.certificate.lower_bound}
             line["support"] = model.n_support
         line |= {"seconds": time.process_time() - started, "stop": str(model.stop_reason)}
         found, own = predict(model, MemoryDataset(Xt, yt)), predict(model, MemoryDataset(X[:20_000], y[:20_000]))

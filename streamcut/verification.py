@@ -6,7 +6,8 @@ What is proved, and by what:
 * `witness_bound` is recomputed from what the model keeps. Of a linear model that is a cutting plane, whose slope and offset come
   from training: that no row multiplier was out of its box cannot be seen without them, so this shows that the record is
   consistent, not that it is true. Of a kernel model it is the dual variables themselves, and that they are a feasible point is
-  seen in the rows: this bound is true whatever the model file claims.
+  seen in the rows: this bound is true whatever the model file claims. Only of sequences with a kernel it is not seen that the
+  transitions are those of the labellings behind the dual variables.
 * `own_bound` is made from the rows alone: the cut at the model's weights, scaled as well as can be. No weights can reach less,
   whatever the model file claims. It is looser, since rows on the margin enter it with all of their weight or with none:
   measured 38 to 95 % of the optimum, and next to nothing when features differ much in scale.
@@ -30,20 +31,21 @@ from streamcut.config import SAMPLED
 from streamcut.errors import BadInputError, UsageError
 from streamcut.inputs import open_store
 from streamcut.io.memory import MemoryDataset
+from streamcut.losses.sequence import SequenceRisk
 from streamcut.measures.global_loss import GlobalLoss
-from streamcut.models.certificate import Certificate, Witness
+from streamcut.models.certificate import SHORTER, Certificate, DualPoint, Witness
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
 from streamcut.models.nystroem import NystroemModel
+from streamcut.models.sequence import ChainModel, KernelSequenceModel, SequenceModel
 from streamcut.oracles.nystroem import NystroemDataset
 from streamcut.prediction import scored_chunks
 from streamcut.rounding import Grids
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
-_SHORTER = 1.0 - 1e-12  # a dual point with so much of its length is in its box, however its C_i were rounded
 PLAIN = Grids(0.0, 0.0)  # for ordinary sums: a bound needs no equal bits
 
 
@@ -105,8 +107,8 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
         data = open_store(data)
     if isinstance(trained, NystroemModel):
         trained, data = trained.inner, _features(trained, data)
-    if not isinstance(trained, LinearModel | MulticlassModel | KernelModel) or trained.solver in SAMPLED:
-        raise UsageError(f"task {trained.task} by {trained.solver} cannot be verified: its loss is not one of single rows")
+    if not isinstance(trained, LinearModel | MulticlassModel | KernelModel | SequenceModel | KernelSequenceModel):
+        raise UsageError(f"task {trained.task} by {trained.solver} cannot be verified: only its own code knows its loss")
     sorts = isinstance(trained, LinearModel) and GlobalLoss.trained(trained)
     if bound and (sorts or not isinstance(trained, LinearModel)):
         raise UsageError("bound: only linear models of two classes with the hinge loss have a bound from the rows alone")
@@ -115,6 +117,8 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
         raise UsageError("these are not the data that the model was trained on (fingerprints differ); use --force to go on")
     if isinstance(trained, LinearModel):
         return _verified_by_sorting(trained, data, same) if sorts else _linear(trained, data, same, bound)
+    if isinstance(trained, ChainModel):
+        return _sequences(trained, data, same)
     if isinstance(trained, MulticlassModel) or trained.scores_per_row > 1:
         return _several(trained, data, same)
     return _kernel(trained, data, same)
@@ -183,56 +187,75 @@ def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
         loss += float(u @ hinge)
         total += float(u.sum())
         if dual is not None:
-            dual.meet(chunk, positive, model.C * u)
-    square = float(_kernel_squares(model)[0])
+            dual.meet(chunk, positive.astype(np.int64), model.C * u)
     return Verification(
         rows=rows,
         same_data=same,
-        primal=0.5 * square + model.C * loss,
+        primal=0.5 * float(_kernel_squares(model, model.coefficients)[0]) + model.C * loss,
         mean_loss=loss / total if total else 0.0,
         recorded=model.certificate,
-        witness_bound=None if dual is None else dual.value(square),
+        witness_bound=None if dual is None else dual.value(),
     )
 
 
-def _kernel_squares(model: KernelModel) -> np.ndarray:
-    """‖w_k‖² of every score, from the support vectors alone, float64 (K,)."""
+def _kernel_squares(model: KernelModel, coefficients: np.ndarray) -> np.ndarray:
+    """‖w_k‖² of every score with these coefficients of the support vectors, from them alone, float64 (K,).
+
+    The constant term of sampled cuts is a feature like others, the intercept of other solvers is free.
+    """
     X = model.support
     vectors = Chunk(X.indptr.astype(np.int64), X.indices, X.data, np.zeros(model.n_support))
     shape = model.n_support, model.scores_per_row
-    scores = (model.score_chunk(vectors) - model.intercept).reshape(shape)
-    return (model.coefficients.reshape(shape) * scores).sum(axis=0)
+    other = replace(model, coefficients=coefficients, intercept=np.zeros(shape[1]) if coefficients.ndim == 2 else 0.0)
+    c = coefficients.reshape(shape)
+    squares = (c * other.score_chunk(vectors).reshape(shape)).sum(axis=0)
+    constant = float(model.parameters["bias"]) if model.solver in SAMPLED else 0.0
+    return squares + (constant * c.sum(axis=0)) ** 2
 
 
 class _DualPoint:
-    """The coefficients y_i α_i of a kernel model: a feasible point of the dual, if the rows say so.
+    """The point of the dual that a kernel model claims (DualPoint): feasible, if the rows say so.
 
-    That is when every support vector with its class is among the rows, whose C_i then have room for its α, and, where the
+    That is when every support vector with its class is among the rows, whose C_i then have room for its Σ α, and, where the
     intercept was free, Σ y_i α_i = 0 exactly. Equal rows of one class are as good as one.
     """
 
     def __init__(self, model: KernelModel) -> None:
-        self._coefficients = model.coefficients
-        self._free_intercept = model.parameters["bias"] != 0.0
-        X, self._left = model.support, dict[tuple[bool, bytes, bytes], float]()
-        for (indices, values), coefficient in zip(_entries(X.indptr, X.indices, X.data), model.coefficients, strict=True):
-            key = bool(coefficient > 0.0), indices, values
-            self._left[key] = self._left.get(key, 0.0) + _SHORTER * abs(float(coefficient))
+        self._model = model
+        point = model.point
+        own = model.coefficients if point is None else point.coefficients
+        if own.ndim == 2:  # what is claimed of wrong classes counts; the row's own then has their sum
+            wrong, classes = np.minimum(own, 0.0), np.argmax(own, axis=1)
+            rows = np.arange(len(own))
+            wrong[rows, classes] = 0.0
+            own, alpha = wrong.copy(), -wrong.sum(axis=1)
+            own[rows, classes] = alpha
+        else:
+            classes, alpha = (own > 0.0).astype(np.int64), np.abs(own)
+        self._point = DualPoint(own, np.zeros(0))
+        self._free_intercept = model.solver not in SAMPLED and model.parameters["bias"] != 0.0
+        X, self._left = model.support, dict[tuple[int, bytes, bytes], float]()
+        entries = _entries(X.indptr, X.indices, X.data)
+        for (indices, values), number, each in zip(entries, classes.tolist(), alpha.tolist(), strict=True):
+            if each > 0.0:
+                key = number, indices, values
+                self._left[key] = self._left.get(key, 0.0) + SHORTER * each
 
-    def meet(self, chunk: Chunk, positive: np.ndarray, upper: np.ndarray) -> None:
-        """Take rows, and the C_i of each."""
+    def meet(self, chunk: Chunk, classes: np.ndarray, upper: np.ndarray) -> None:
+        """Take rows, their classes, and the C_i of each."""
         entries = _entries(chunk.indptr, chunk.indices, chunk.data)
-        for (indices, values), sign, room in zip(entries, positive.tolist(), upper.tolist(), strict=True):
-            key = sign, indices, values
+        for (indices, values), number, room in zip(entries, classes.tolist(), upper.tolist(), strict=True):
+            key = number, indices, values
             if key in self._left:
                 self._left[key] -= room
 
-    def value(self, square: float) -> float:
-        """Σ α_i − ½‖w‖², or 0, which is a bound too, when the point is not feasible."""
-        balanced = not self._free_intercept or math.fsum(self._coefficients) == 0.0
+    def value(self) -> float:
+        """The dual there, or 0, which is a bound too, when the point is not feasible."""
+        coefficients = self._point.coefficients
+        balanced = not self._free_intercept or math.fsum(coefficients) == 0.0
         if not balanced or any(left > 0.0 for left in self._left.values()):
             return 0.0
-        return _SHORTER * math.fsum(np.abs(self._coefficients)) - 0.5 * _SHORTER**2 * square
+        return self._point.value(float(_kernel_squares(self._model, coefficients).sum()))
 
 
 def _entries(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None) -> Iterator[tuple[bytes, bytes]]:
@@ -246,11 +269,17 @@ def _entries(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None) -
 def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Verification:
     """K classes: Crammer and Singer's loss, or K problems in the same pass."""
     together = model.strategy == CRAMMER_SINGER
-    certificates = () if isinstance(model, KernelModel) else model.certificates
-    squares = _kernel_squares(model) if isinstance(model, KernelModel) else (model.augmented_weights**2).sum(axis=0)
+    certificates: tuple[Certificate, ...]
+    if isinstance(model, KernelModel):
+        squares = _kernel_squares(model, model.coefficients)
+        certificates = () if model.certificate is None else (model.certificate,)
+        dual = None if model.certificate is None or not together else _DualPoint(model)
+    else:
+        squares, certificates, dual = (model.augmented_weights**2).sum(axis=0), model.certificates, None
     rows, total, losses = 0, 0.0, np.zeros(1 if together else model.scores_per_row)
     for chunk, scores in scored_chunks(model, data):
-        own = model.classes_of(chunk.y, chunk.first_row)[:, None] == np.arange(model.scores_per_row)
+        classes = model.classes_of(chunk.y, chunk.first_row)
+        own = classes[:, None] == np.arange(model.scores_per_row)
         u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
         if together:
             losses += u @ (np.max(scores + ~own, axis=1) - scores[own])
@@ -258,13 +287,15 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Ver
             losses += u @ np.maximum(0.0, 1.0 - np.where(own, scores, -scores))
         rows += chunk.n_rows
         total += float(u.sum())
+        if dual is not None:
+            dual.meet(chunk, classes, model.C * u)
     squares = squares.sum(keepdims=True) if together else squares
     each = tuple(
         Verification(rows, same, 0.5 * float(square) + model.C * float(loss), float(loss) / total if total else 0.0, recorded)
         for square, loss, recorded in zip(squares, losses, certificates or [None] * len(losses), strict=True)
     )
     if together:
-        return each[0]
+        return each[0] if dual is None else replace(each[0], witness_bound=dual.value())
     return Verification(
         rows=rows,
         same_data=same,
@@ -272,6 +303,33 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Ver
         mean_loss=math.fsum(found.mean_loss for found in each),
         recorded=_sum_of(certificates) if certificates else None,
         classes=each,
+    )
+
+
+def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool) -> Verification:
+    """Labellings of whole sequences: the loss of each by its best path; with a kernel also the dual that is claimed."""
+    rows, loss, risk = 0, np.zeros(2), SequenceRisk(model.labels)
+    transitions = np.ascontiguousarray(model.transitions)
+    for chunk, scores in scored_chunks(model, data):
+        target, z = model.classes_of(chunk.y, chunk.first_row).astype(np.int32), np.ascontiguousarray(scores)
+        risk.add(risk.worst(model.starts(chunk), target, z, z, 0.0, transitions)[1], loss)
+        rows += chunk.n_rows
+    total, witness = float(loss.sum()), None
+    if isinstance(model, KernelSequenceModel):
+        inner = model.emissions
+        C, certificate, square = inner.C, inner.certificate, float(_kernel_squares(inner, inner.coefficients).sum())
+        if inner.point is not None:
+            dense = inner.point.dense
+            witness = inner.point.value(float(_kernel_squares(inner, inner.point.coefficients).sum()) + float(dense @ dense))
+    else:
+        C, certificate, square = model.C, model.certificate, float((model.augmented_weights**2).sum())
+    return Verification(
+        rows=rows,
+        same_data=same,
+        primal=0.5 * (square + float((transitions**2).sum())) + C * total,
+        mean_loss=total / rows if rows else 0.0,
+        recorded=certificate,
+        witness_bound=witness,
     )
 
 

@@ -73,8 +73,10 @@ def test_samples_of_all_rows_reach_the_kernel_machines_optimum(solver, kernel, b
     F = slow.hinge_primal(K, sign, 0.7, coefficients_of(model, X))
     best = optimum(kernel, bias)
     assert model.converged
-    assert model.facts["objective"] == pytest.approx(F, rel=1e-5)
-    assert model.facts["model_value"] <= best * (1 + 1e-6)  # exact cuts bound the optimum
+    assert model.certificate.primal == pytest.approx(F, rel=1e-12)
+    assert model.facts["primal_estimate"] == pytest.approx(F, rel=1e-5)
+    assert model.certificate.lower_bound <= best * (1 + 1e-12)
+    assert model.facts["bound_estimate"] <= best * (1 + 1e-6)  # exact cuts bound the optimum
     assert best * (1 - 1e-6) <= F <= best + 1.1e-4 * 0.7 * len(y)
 
 
@@ -90,7 +92,7 @@ def test_samples_of_all_rows_reach_libsvm():
     theirs = 0.5 * coefficients @ K @ coefficients + 0.7 * np.maximum(0.0, 1.0 - sign * f).sum()
     # a large constant term all but frees the bias, which LIBSVM does not regularise
     model = train(MemoryDataset(X, y), solver="sampled-linear", C=0.7, bias=30, samples=len(y), tol=1e-5, **RBF)
-    assert model.facts["objective"] == pytest.approx(theirs, rel=1e-3)
+    assert model.certificate.primal == pytest.approx(theirs, rel=1e-3)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -100,7 +102,8 @@ def test_samples_of_some_rows_come_close(solver):
     exact = train(MemoryDataset(X, y), solver=solver, bias=0, samples=600, **RBF)
     some = train(MemoryDataset(X, y), solver=solver, bias=0, samples=150, **RBF)
     errors = [np.mean(model.predict(Xt) != yt) for model in (exact, some)]
-    assert some.converged
+    assert exact.converged
+    assert (some.stop_reason, some.converged) == ("samples", False)
     assert errors[1] <= errors[0] + 0.02
     other = train(MemoryDataset(X, y), solver=solver, bias=0, samples=150, seed=1, **RBF)
     assert other.coefficients.tobytes() != some.coefficients.tobytes()
@@ -133,9 +136,10 @@ def test_several_classes_with_all_rows_reach_their_optimum():
     ]
     F = [slow.multiclass_primal(K, target, 1.0, coefficients_of(model, X)) for model in found]
     for model, value in zip(found, F, strict=True):
-        assert model.facts["objective"] == pytest.approx(value, rel=1e-5)
-        assert model.facts["model_value"] <= min(F)
-        assert value - model.facts["model_value"] <= 1.05e-3 * 90
+        assert model.certificate.primal == pytest.approx(value, rel=1e-12)
+        assert model.certificate.lower_bound <= min(F)
+        assert model.certificate.gap <= 1e-3 * 90
+        assert model.converged
 
 
 def words(count=40, seed=0):
@@ -153,12 +157,15 @@ def test_sequences_with_a_linear_kernel_are_linear_sequences(solver):
     linear = train(data, task="sequence", bias=0, C=0.5, tol=1e-4, tol_relative=None)
     kernel = train(data, task="sequence", bias=0, C=0.5, tol=1e-3, solver=solver, samples=1000)
     inner = kernel.emissions
-    assert inner.facts["objective"] == pytest.approx(linear.certificate.primal, abs=1.2e-3 * 0.5 * len(y))
+    assert inner.certificate.primal == pytest.approx(linear.certificate.primal, abs=1.2e-3 * 0.5 * len(y))
+    assert inner.certificate.lower_bound <= linear.certificate.primal
+    assert linear.certificate.lower_bound <= inner.certificate.primal
+    assert kernel.converged
     weights = inner.support.T @ inner.coefficients
     w = np.concatenate((weights.ravel(), kernel.transitions.ravel()))
     starts = np.concatenate(([0], np.flatnonzero(np.diff(qid)) + 1, [len(y)]))
-    assert inner.facts["objective"] == pytest.approx(
-        viterbi.primal(w, X.toarray(), (y - 1).astype(int), starts, 0.5, 3), rel=1e-5
+    assert inner.certificate.primal == pytest.approx(
+        viterbi.primal(w, X.toarray(), (y - 1).astype(int), starts, 0.5, 3), rel=1e-10
     )
 
 
@@ -186,7 +193,7 @@ def test_shards_and_workers_change_no_bit(solver):
             algorithm = sampled_linear if solver == "sampled-linear" else sampled_constant
             solution = algorithm.solve(oracle, SampledRun(Progress(StoppingRule())), epsilon=1e-2)
         support, coefficients = oracle.answer(solution.bundle)
-        return support.numbers.tobytes(), coefficients.tobytes(), solution.primal
+        return support.numbers.tobytes(), coefficients.tobytes(), solution.primal_estimate
 
     want = bits(1 << 20, 1)
     assert bits(100, 1) == want
@@ -230,7 +237,7 @@ def test_sparse_rows_score_like_dense_ones():
     rows = np.array([3, 7, 7, 20, 39])
     columns, factors = rng.integers(0, 3, (5, 2)).astype(np.int32), rng.standard_normal((5, 2))
     some, kernel = take(chunk, rows), Kernel("rbf", 0.3)
-    expansion = Expansion(rows, some, columns, factors, np.array([1.0, 2.0, 3.0]), np.zeros(0))
+    expansion = Expansion(rows, some, columns, factors, np.array([1.0, 2.0, 3.0]), np.zeros(0), rows, np.ones(5))
     C = np.zeros((5, 3))
     np.add.at(C, (np.arange(5)[:, None], columns), factors)
     want = kernel.matrix(X, X[rows]) @ C + [1.0, 2.0, 3.0]
@@ -277,8 +284,8 @@ def test_weights_are_copies_of_rows(solver):
     how = {"solver": solver, "C": 0.7, "bias": 0, "tol": 1e-4, **RBF}
     repeated = train(MemoryDataset(X[one], y[one]), samples=len(one), **how)
     weighted = train(MemoryDataset(X, y, weight=copies.astype(float)), samples=len(y), positive_weight=2.0, **how)
-    assert weighted.facts["objective"] == pytest.approx(repeated.facts["objective"], abs=2e-4 * 0.7 * len(one))
-    assert weighted.facts["model_value"] == pytest.approx(repeated.facts["model_value"], abs=2e-4 * 0.7 * len(one))
+    ours, theirs = weighted.certificate, repeated.certificate
+    assert (ours.primal, ours.lower_bound) == pytest.approx((theirs.primal, theirs.lower_bound), abs=2e-4 * 0.7 * len(one))
     kept = coefficients_of(weighted, X) != 0
     assert np.all(copies[kept] > 0)
 
@@ -289,7 +296,7 @@ def test_samples_of_weighted_classes_come_close():
     y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [-0.5, 0.5]).astype(float)
     data = MemoryDataset(X, y, weight=rng.uniform(0.2, 3.0, 300))
     how = {"task": "multiclass", "solver": "sampled-linear", "bias": 0, "tol": 1e-2, **RBF}
-    exact, some = (train(data, samples=samples, **how).facts["objective"] for samples in (300, 60))
+    exact, some = (train(data, samples=samples, **how).certificate.primal for samples in (300, 60))
     assert some == pytest.approx(exact, rel=0.1)
 
 
@@ -315,7 +322,8 @@ def everything(model):
     """All that must not change, whatever happened in between."""
     inner = getattr(model, "emissions", model)
     path = [[value for name, value in line.items() if name != "seconds"] for line in inner.history]
-    return path, inner.facts, inner.support.data.tobytes(), inner.coefficients.tobytes(), str(model.stop_reason)
+    proved = inner.certificate, inner.point and (inner.point.coefficients.tobytes(), inner.point.dense.tobytes())
+    return path, inner.facts, inner.support.data.tobytes(), inner.coefficients.tobytes(), str(model.stop_reason), proved
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "sequence"])

@@ -23,8 +23,9 @@ def command(model: str, data: str | None, bound: bool, force: bool, as_json: boo
     \b
     primal          objective of the model, summed over the rows: proves that the model reaches it
     witness bound   value of the cutting plane in the model: shows that the recorded bound belongs to it; that the
-                    plane lies below the objective is training's word. Of solver smo the value of the dual, which
-                    the rows prove; 0 when the coefficients don't belong to them
+                    plane lies below the objective is training's word. Of smo and sampled cuts the value of the
+                    dual, which the rows prove (of sequences: all but the transitions); 0 when its coefficients
+                    don't belong to them
     own bound       (--bound) made from the rows alone: no weights reach less, whatever the model says;
                     loose, and next to nothing when features differ much in scale
     combined bound  (--bound) best mixture of both, as trustworthy as the witness

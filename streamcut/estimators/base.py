@@ -25,7 +25,7 @@ from streamcut.prediction import predict
 from streamcut.training import opened
 
 _DTYPES = (np.float64, np.float32)
-_RESULTS = {"primal": "primal_objective_", "objective": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
+_RESULTS = {"primal": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
 
 
 def is_stored(X: Any) -> bool:

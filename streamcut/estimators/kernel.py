@@ -132,7 +132,7 @@ class KernelSVM(_KernelClassifier):
     others         as in `streamcut.train`
 
     support_vectors_, dual_coef_ (1 or classes, vectors), intercept_, gamma_, classes_, n_iter_, converged_, history_, model_, and
-    primal_objective_, lower_bound_, gap_ of smo; sampled cuts have primal_objective_.
+    primal_objective_, lower_bound_, gap_ of smo and sampled cuts.
     """
 
     _solvers: ClassVar = (*EXACT_KERNEL, *SAMPLED)

@@ -12,7 +12,7 @@ from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Interrupted, PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Needs
 from streamcut.jobs.kernel_choice import check_norms, chosen_kernel
@@ -20,10 +20,13 @@ from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.jobs.sequence import chain
 from streamcut.kernels.kernel import Kernel
 from streamcut.losses.sampled import SampledHinge, SampledMulticlass, SampledSequence, SampledTask
+from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
 from streamcut.models.sequence import KernelSequenceModel
 from streamcut.oracles.sampled import CANDIDATES, SampledOracle
+from streamcut.oracles.sampled_passes import Expansion
+from streamcut.oracles.sampled_proof import TILE, Proof
 from streamcut.solvers import sampled_constant, sampled_linear
 from streamcut.solvers.progress import Progress
 from streamcut.solvers.sampled_cuts import SampledRun, SampledSolution
@@ -119,6 +122,7 @@ class SampledJob:
                 ("a sample as dense rows", dense),
                 looks,
                 (f"scores of {self.workers} workers", self.workers * block + self.workers * 4 * statistics.n_features),
+                ("support rows of the proof", self.workers * 8 * max(TILE, 8 * statistics.n_features)),
             ),
         )
 
@@ -142,12 +146,36 @@ class SampledJob:
             seed=options.seed, keep_scores=self._linear_time, weighted=self.weighted,
         )  # fmt: skip
         algorithm = sampled_linear if self._linear_time else sampled_constant
-        return self._model(
-            algorithm.solve(oracle, SampledRun(progress), epsilon=options.tol), oracle, kernel, runner.feed.data.manifest
-        )
-
-    def _model(self, solution: SampledSolution, oracle: SampledOracle, kernel: Kernel, manifest: Manifest) -> Model:
+        solution = algorithm.solve(oracle, SampledRun(progress), epsilon=options.tol)
         support, coefficients = oracle.answer(solution.bundle)
+        proof = None
+        if solution.reason is not StopReason.INTERRUPTED:
+            try:
+                proof = oracle.prove(solution.bundle, support, coefficients)
+            except Interrupted:
+                solution = replace(solution, reason=StopReason.INTERRUPTED)
+        return self._model(solution, support, coefficients, proof, oracle, kernel, runner.feed.data.manifest)
+
+    def _certificate(self, proof: Proof, reason: StopReason, c_bar: float) -> Certificate:
+        """What is proved, whatever the solver's estimates made it stop."""
+        options = self.options
+        if proof.primal - proof.lower_bound <= (options.tol or 0.0) * c_bar:
+            reason = StopReason.CONVERGED
+        elif reason is StopReason.CONVERGED or (reason is StopReason.TARGET and proof.primal > (options.target or 0.0)):
+            reason = StopReason.SAMPLES
+        converged = reason is StopReason.CONVERGED
+        return Certificate(proof.primal, proof.lower_bound, c_bar, options.tol, None, converged, reason)
+
+    def _model(
+        self, solution: SampledSolution, support: Expansion, coefficients: np.ndarray, proof: Proof | None,
+        oracle: SampledOracle, kernel: Kernel, manifest: Manifest,
+    ) -> Model:  # fmt: skip
+        certificate, point, scored = None, None, 0
+        if proof is not None:
+            certificate, point = self._certificate(proof, solution.reason, oracle.c_bar), proof.point
+            scored = oracle.rows * support.rows.n_rows
+            if self.task.columns == 1:
+                point = replace(point, coefficients=np.ascontiguousarray(point.coefficients[:, 0]))
         rows, two = support.rows, self.task.columns == 1
         data = np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64)
         shape = rows.n_rows, manifest.statistics.n_features
@@ -159,15 +187,19 @@ class SampledJob:
             C=float(self.options.C),
             intercept=float(support.constant[0]) if two else support.constant,
             rest=self.rest,
-            reason=solution.reason,
+            positive_weight=float(self.options.positive_weight),
+            reason=solution.reason if certificate is None else certificate.stop_reason,
+            certificate=certificate,
+            point=point,
             facts={
-                "objective": solution.primal,
-                "model_value": solution.model_value,
+                "primal_estimate": solution.primal_estimate,
+                "bound_estimate": solution.bound_estimate,
                 "epsilon": self.options.tol,
                 "samples": self.samples,
                 "cuts": len(solution.bundle),
                 "iterations": len(solution.history),
                 "kernel_evaluations": oracle.evaluations,
+                "kernel_evaluations_of_proof": scored,
             },
             task="binary" if two else "multiclass",
             solver=self.options.chosen_solver,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -15,19 +15,30 @@ _VALUES = 1 << 16  # kernel values at once: they stay in the second cache level
 
 
 class Vectors:
-    """Rows s_j that others are compared with, dense and feature-major, in tiles that bound memory."""
+    """Rows s_j that others are compared with, dense and feature-major, in tiles of `tile` numbers, 8 rows at least.
 
-    def __init__(self, rows: Chunk, dimension: int) -> None:
-        self._tiles = []
-        entries = np.diff(rows.indptr)
-        data = np.ones(rows.nnz) if rows.data is None else rows.data
-        width = min(max(_TILE // max(dimension, 1), 8), max(rows.n_rows, 1))
-        for start in range(0, rows.n_rows, width):
-            stop = min(start + width, rows.n_rows)
-            V = np.zeros((dimension, stop - start))
+    kept  in memory, all of them; otherwise each is made when its turn comes, for every chunk anew
+    """
+
+    def __init__(self, rows: Chunk, dimension: int, *, tile: int = _TILE, kept: bool = True) -> None:
+        self._rows, self._dimension = rows, dimension
+        self._width = min(max(tile // max(dimension, 1), 8), max(rows.n_rows, 1))
+        self._kept = list(self._made()) if kept else None
+
+    def _made(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """(first row, V, squared norms) of each tile."""
+        rows, entries = self._rows, np.diff(self._rows.indptr)
+        for start in range(0, rows.n_rows, self._width):
+            stop = min(start + self._width, rows.n_rows)
+            V = np.zeros((self._dimension, stop - start))
             part = slice(rows.indptr[start], rows.indptr[stop])
-            V[rows.indices[part], np.repeat(np.arange(stop - start), entries[start:stop])] = data[part]
-            self._tiles.append((start, V, np.einsum("ij,ij->j", V, V)))
+            data = 1.0 if rows.data is None else rows.data[part]
+            V[rows.indices[part], np.repeat(np.arange(stop - start), entries[start:stop])] = data
+            yield start, V, np.einsum("ij,ij->j", V, V)
+
+    @property
+    def _tiles(self) -> Iterable[tuple[int, np.ndarray, np.ndarray]]:
+        return self._made() if self._kept is None else self._kept
 
     def values(self, kernel: Kernel, chunk: Chunk) -> Iterator[tuple[int, int, np.ndarray]]:
         """(i, j, k(x_i…, s_j…) float64) in blocks that together are all values of the chunk's rows; valid until the next."""

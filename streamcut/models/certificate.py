@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,6 +23,7 @@ class StopReason(StrEnum):
     EPOCHS = "epochs"
     EVALUATIONS = "max_evaluations"
     SETTLED = "settled"
+    SAMPLES = "samples"
 
     @property
     def because(self) -> str:
@@ -39,6 +41,7 @@ _BECAUSE = {
     StopReason.EPOCHS: "the rows were gone through as often as asked",
     StopReason.EVALUATIONS: "the allowed number of kernel evaluations was used up",
     StopReason.SETTLED: "the error on held-out rows no longer falls",
+    StopReason.SAMPLES: "what samples estimate meets what was asked for, what is proved does not; a larger --samples helps",
 }
 
 
@@ -108,3 +111,31 @@ class Witness:
         from streamcut.compiled import vectors  # Numba, which most uses of a model do without
 
         return max(0.0, dual_value(c_bar, vectors.dot(self.a, self.a), self.b, self.error, len(self.a)))
+
+
+_ROUNDING = 1e-12  # part of each term that is taken off a dual value: far more than sums of kernel values are off as a rule
+SHORTER = 1.0 - 1e-12  # a dual point with so much of its length is in its box, however its C_i were rounded
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DualPoint:
+    """A feasible point of the dual of a kernel machine, by the w′ = Σ_k coefficients[k] φ(x_k) that it stands for.
+
+    coefficients  float64 (n,) or (n, 1): y_i α_i, of two classes. (n, K): −α_i,k for each wrong class k of row i and Σ_k α_i,k
+                  for its own; of sequences α_i,k is the sum over the labellings that give the row the class k
+    dense         float64 (K²,), the transitions of w′; empty for single rows
+    """
+
+    coefficients: np.ndarray
+    dense: np.ndarray
+
+    @property
+    def offset(self) -> float:
+        """Σ α Δ: in units of F."""
+        c = self.coefficients
+        return math.fsum(np.abs(c).ravel() if c.ndim == 1 or c.shape[1] == 1 else c[c > 0.0])
+
+    def value(self, square: float) -> float:
+        """The value of the dual there, where `square` is ‖w′‖², less what rounding may have done; or 0, a bound as well."""
+        half, offset = 0.5 * SHORTER**2 * square, SHORTER * self.offset
+        return max(0.0, offset - half - _ROUNDING * (offset + half))

@@ -13,7 +13,7 @@ from streamcut.chunk import Chunk
 from streamcut.compiled.kernel_rows import kernel_rows
 from streamcut.config import SAMPLED
 from streamcut.kernels.kernel import Kernel, squared_norms
-from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.certificate import Certificate, DualPoint, StopReason
 from streamcut.models.labels import class_numbers, positive_rows
 from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
 
@@ -34,6 +34,7 @@ class KernelModel(Model):
     labels        (negative, positive) as the user wrote them, or all K
     rest          of two: the negative label stands for every label that is not the positive one
     certificate   what is proved about the answer; None when nothing is
+    point         the feasible point of the dual behind the certificate's bound; None: it is that of `coefficients`
     reason        why training ended
     facts         what else training can tell, numbers by name (JSON types)
     """
@@ -48,6 +49,7 @@ class KernelModel(Model):
     rest: bool = False
     reason: StopReason = StopReason.EPOCHS
     certificate: Certificate | None = None
+    point: DualPoint | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
     kind: ClassVar[str] = "kernel"
@@ -159,6 +161,8 @@ class KernelModel(Model):
             "coefficients": self.coefficients,
             "intercept": np.broadcast_to(np.float64(self.intercept), self.scores_per_row),
         }
+        if self.point is not None:
+            arrays |= {"dual_coefficients": self.point.coefficients, "dual_dense": self.point.dense}
         return meta, arrays
 
     @classmethod
@@ -168,9 +172,16 @@ class KernelModel(Model):
         two = coefficients.ndim == 1
         intercept = checked(arrays, "intercept", 1 if two else len(labels))
         certificate = meta["certificate"]
+        shape = (n,) if two else (n, len(labels))
+        point = None
+        if "dual_coefficients" in arrays:
+            dense = arrays["dual_dense"].shape
+            if dense not in ((0,), (len(labels) ** 2,)):
+                raise ValueError(f"dual_dense has shape {dense}")
+            point = DualPoint(checked(arrays, "dual_coefficients", *shape), checked(arrays, "dual_dense", *dense))
         return cls(
             support=_support(arrays, n, int(meta["n_features"])),
-            coefficients=checked(arrays, "coefficients", n, *(() if two else (len(labels),))),
+            coefficients=checked(arrays, "coefficients", *shape),
             kernel=Kernel(**meta["kernel"]),
             labels=labels,
             C=float(meta["C"]),
@@ -179,6 +190,7 @@ class KernelModel(Model):
             rest=bool(meta["rest"]),
             reason=StopReason(meta["stop_reason"]),
             certificate=None if certificate is None else certificate_from(certificate),
+            point=point,
             facts=meta["facts"],
             **common_from(meta),
         )

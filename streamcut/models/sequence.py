@@ -13,6 +13,7 @@ from streamcut.errors import BadInputError
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
+from streamcut.models.labels import class_numbers
 from streamcut.models.model import CertifiedModel, Model, certificate_from, checked, common_from, common_parts
 
 
@@ -38,6 +39,10 @@ class ChainModel(Model):
     def labels_of_chunk(self, chunk: Chunk, scores: np.ndarray) -> np.ndarray:
         """The labels, float64 (n,); rows of one qid are a sequence, without qid all are one."""
         return self._labelled(scores, self.starts(chunk))
+
+    def classes_of(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
+        """The class 0 … K − 1 of each label, int64 (n,). Raises BadInputError for a label unknown here."""
+        return class_numbers(y, self.labels, first_row)
 
     def starts(self, chunk: Chunk) -> np.ndarray:
         """int64 (S + 1): the rows where the sequences of `chunk` begin, and their number."""
@@ -88,6 +93,11 @@ class SequenceModel(ChainModel, CertifiedModel):
     @property
     def n_features(self) -> int:
         return len(self.weights)
+
+    @property
+    def augmented_weights(self) -> np.ndarray:
+        """Weights of all emissions, (d, K), or (d + 1, K) with those of the bias feature last."""
+        return self.weights if self.bias == 0.0 else np.vstack([self.weights, self.intercepts / self.bias])
 
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
         scores = np.empty((chunk.n_rows, len(self.labels)))

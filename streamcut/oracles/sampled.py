@@ -21,8 +21,10 @@ from streamcut.losses.sampled import SampledTask
 from streamcut.oracles.crammer_singer_passes import targets
 from streamcut.oracles.kernel_columns import fetch, take
 from streamcut.oracles.sampled_passes import Examples, Expansion, Look, LookPass, ScorePass, StartsPass, WeightPass
+from streamcut.oracles.sampled_proof import Proof, Share, proof, proof_pass, scales_of
 
 CANDIDATES = 4  # times the sample are kept of the wrong examples of a pass, for samples to be drawn from
+_BY_ROW = ("numbers", "columns", "factors", "first", "weight")  # arrays of an Expansion that a checkpoint keeps
 _ROUNDS_AT_ONCE = 16  # uniform samples don't depend on w: so many are read together
 
 
@@ -70,7 +72,7 @@ class SampledOracle:
         if keep_scores:
             runner.row_state.add("cached", np.float32, (max_cuts, task.columns))
         self.total_weight = float(self._read(WeightPass(task)).sum()) if weighted else float(self.rows)
-        self.c_bar = C * self.total_weight
+        self.C, self.c_bar = C, C * self.total_weight
 
     def counted(self) -> dict[str, Any]:
         """What was looked at, computed and drawn so far (JSON types)."""
@@ -89,7 +91,7 @@ class SampledOracle:
         }
         if rows.data is not None:
             arrays["data"] = rows.data
-        arrays |= {name: np.concatenate([getattr(cut, name) for cut in cuts]) for name in ("numbers", "columns", "factors")}
+        arrays |= {name: np.concatenate([getattr(cut, name) for cut in cuts]) for name in _BY_ROW}
         return arrays | {name: np.stack([getattr(cut, name) for cut in cuts]) for name in ("constant", "dense")}
 
     def restore(self, counted: dict[str, Any], arrays: Mapping[str, np.ndarray], bundle: GramBundle, new: int | None) -> None:
@@ -97,10 +99,9 @@ class SampledOracle:
         rows = Chunk(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays["y"])
         ends = arrays["ends"].tolist()
         for t, (slot, start, stop) in enumerate(zip(bundle.slots.tolist(), [0, *ends], ends, strict=False)):
-            numbers, columns, factors = (arrays[name][start:stop] for name in ("numbers", "columns", "factors"))
-            own = copied(rows.rows(start, stop))
+            own, by_row = copied(rows.rows(start, stop)), {name: arrays[name][start:stop] for name in _BY_ROW}
             self._expansions[slot] = expansion = Expansion(
-                numbers, own, columns, factors, arrays["constant"][t], arrays["dense"][t]
+                rows=own, constant=arrays["constant"][t], dense=arrays["dense"][t], **by_row
             )
             if "cached" in self._runner.rows and slot != new:
                 self._read(ScorePass(self._kernel, slot, expansion, Vectors(own, self._dimension)))
@@ -179,7 +180,21 @@ class SampledOracle:
         factors = np.concatenate([-beta * expansion.factors for expansion, beta in live])
         np.add.at(coefficients, (place[:, None], columns), factors)
         constant = self._bias**2 * coefficients.sum(axis=0)
-        return Expansion(distinct, rows, columns, factors, constant, self._mixed(bundle)[2]), coefficients
+        own = {name: np.concatenate([getattr(expansion, name) for expansion, _ in live])[first] for name in ("first", "weight")}
+        return Expansion(distinct, rows, columns, factors, constant, self._mixed(bundle)[2], **own), coefficients
+
+    def prove(self, bundle: GramBundle, support: Expansion, coefficients: np.ndarray) -> Proof:
+        """F(w) over all rows and a true lower bound, for the `answer` of the bundle. One pass, or Interrupted."""
+        live = [(self._expansions[t], beta) for t, beta in zip(bundle.slots.tolist(), bundle.mixture, strict=True) if beta > 0.0]
+        shares = [Share.of(expansion, beta, self.C) for expansion, beta in live]
+        scales = scales_of(shares)
+        shares = [share.scaled(scales) for share in shares]
+        dual = np.zeros_like(coefficients)
+        for (expansion, _), share in zip(live, shares, strict=True):
+            places = np.searchsorted(support.numbers, expansion.numbers)
+            np.add.at(dual, (places[:, None], expansion.columns), -np.sign(expansion.factors) * share.alpha[:, None])
+        work = proof_pass(self._task, self._kernel, support, coefficients, dual, shares, self._bias, self._dimension)
+        return proof(self._read(work), work, self.C)
 
     def _cut(self, sample: Examples, scores: np.ndarray, bundle: GramBundle, b: float, each: float) -> SampledCut:
         """The cut of `sample`, whose examples stand for `each` of all; `scores` (n, cuts, columns) are those by the live cuts."""
@@ -192,7 +207,9 @@ class SampledOracle:
         np.add.at(constant, columns, factors)
         constant *= self._bias**2
         dense = self._task.dense_part(sample.starts, sample.target, sample.path) * (each / self.total_weight)
-        expansion = Expansion(sample.numbers[differ], rows, columns, factors, constant, dense)
+        lengths = np.diff(sample.starts)
+        first, u = (np.repeat(each, lengths)[differ] for each in (sample.numbers[sample.starts[:-1]], sample.weight))
+        expansion = Expansion(sample.numbers[differ], rows, columns, factors, constant, dense, first, u)
         products = {
             slot: float(_along(scores[differ, t], expansion).sum() + dense @ self._expansions[slot].dense)
             for t, slot in enumerate(bundle.slots.tolist())

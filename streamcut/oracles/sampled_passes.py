@@ -27,6 +27,7 @@ class Expansion:
     """The slope of a cut: Σ_k φ(x_k) in columns[k] by factors[k], and dense numbers that no kernel is applied to.
 
     numbers  of the rows x_k in the data; constant (columns,): what the constant term of the kernel adds to every score
+    first    the number of the row where the example of x_k begins; weight: u of that example
     """
 
     numbers: np.ndarray
@@ -35,6 +36,8 @@ class Expansion:
     factors: np.ndarray
     constant: np.ndarray
     dense: np.ndarray
+    first: np.ndarray
+    weight: np.ndarray
 
     def scores(self, kernel: Kernel, vectors: Vectors, chunk: Chunk) -> np.ndarray:
         """⟨a, φ(x)⟩ in every column, float64 (n, columns), of the rows of a chunk; `vectors` are those of `rows`."""

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _X = (("passes", "passes over the data"), ("epoch", "epochs"), ("looks", "rows drawn"), ("seconds", "seconds"))
 _Y: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # figures: ylabel, curves of (field of the history, name, colour)
     "objective": ("objective", (("primal", "objective", BLUE), ("lower_bound", "lower bound", ORANGE),
-                                ("model_value", "value of the sampled cuts", ORANGE))),
+                                ("primal_estimate", "objective, estimated", BLUE),
+                                ("bound_estimate", "lower bound, estimated", ORANGE))),
     "averages": ("objective", (("primal_met", "objective over rows met", BLUE), ("dual", "dual objective", ORANGE))),
     "accuracy": ("part of rows", (("accuracy_met", "right before the step", BLUE),
                                   ("validation", "right in validation", ORANGE), ("error", "wrong in validation", ORANGE))),

@@ -19,15 +19,15 @@ QP_SHARE = 1e-2  # the master problem is solved to this part of the tolerance
 
 @dataclass(frozen=True, slots=True)
 class SampledIteration:
-    """One iteration: F(w) and the value of the model of cuts, as the solver knows them, and by how much w violates the next cut.
+    """One iteration: estimates of F(w) and of the least F by the model of cuts, and by how much w violates the next cut.
 
     evaluations  kernel values computed so far; redraws: samples that were not violated enough
     """
 
     iteration: int
     passes: int
-    primal: float
-    model_value: float
+    primal_estimate: float
+    bound_estimate: float
     violation: float
     cuts: int
     evaluations: int
@@ -39,8 +39,8 @@ class SampledIteration:
         return {
             "iteration": f"{self.iteration:,}",
             "passes": f"{self.passes:,}",
-            "primal": f"{self.primal:.6g}",
-            "model": f"{self.model_value:.6g}",
+            "primal (estimate)": f"{self.primal_estimate:.6g}",
+            "bound (estimate)": f"{self.bound_estimate:.6g}",
             "violation": f"{self.violation:.3g}",
             "cuts": f"{self.cuts:,}",
             "kernel values": f"{self.evaluations:.3g}",
@@ -49,11 +49,11 @@ class SampledIteration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledSolution:
-    """w = −Σ β_t a_t as the bundle has it; F there (`primal`, exact or an estimate), and why the solver stopped."""
+    """w = −Σ β_t a_t as the bundle has it; estimates of F there and of the least F, and why the solver stopped."""
 
     bundle: GramBundle
-    primal: float
-    model_value: float
+    primal_estimate: float
+    bound_estimate: float
     reason: StopReason
     history: list[SampledIteration]
 
@@ -130,19 +130,22 @@ class SampledRun:
         self.progress.checkpoints.save(record, {**state.bundle.saved(), **oracle.saved()}, lambda: None)
 
     def note(
-        self, oracle: SampledOracle, primal: float, model_value: float, violation: float, cuts: int, redraws: int
+        self, oracle: SampledOracle, primal: float, bound: float, violation: float, cuts: int, redraws: int
     ) -> StopReason | None:
-        """Record an iteration; returns why to stop now, or None. Limits wait for the first cut; before it, `stop` interrupts."""
+        """Record an iteration, of which `primal` and `bound` are estimates; returns why to stop now, or None.
+
+        Limits wait for the first cut; before it, `stop` interrupts.
+        """
         seconds = time.monotonic() - self._started
         now = SampledIteration(
-            len(self.history), oracle.passes, primal, model_value, violation, cuts, oracle.evaluations, redraws, seconds
+            len(self.history), oracle.passes, primal, bound, violation, cuts, oracle.evaluations, redraws, seconds
         )
         self.history.append(now)
         if self.progress.observe is not None:
             self.progress.observe(now)
         rule = self.progress.rule
         limits = StoppingRule(None, None, rule.target, rule.max_passes, rule.max_time)
-        reason = limits.reason(primal, model_value, oracle.c_bar, oracle.passes, seconds)
+        reason = limits.reason(primal, bound, oracle.c_bar, oracle.passes, seconds)
         stopped = self.progress.stop()
         if cuts == 0:
             if stopped:
@@ -154,4 +157,4 @@ class SampledRun:
         """What the run returns; one that may go on leaves a checkpoint."""
         if reason is not StopReason.CONVERGED:
             self.save(state, oracle)
-        return SampledSolution(state.bundle, self.history[-1].primal, state.master.dual, reason, self.history)
+        return SampledSolution(state.bundle, self.history[-1].primal_estimate, state.master.dual, reason, self.history)

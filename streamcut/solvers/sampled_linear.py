@@ -2,9 +2,10 @@
 
 Problem   min F(w) = ½‖w‖² + C̄ R(w) in the space of a kernel, R the mean loss.
 Given     an oracle, r (the size of samples), ε.
-Returns   w as a mixture of cuts, each made of at most r examples; F(w), exact but for scores kept as float32.
+Returns   w as a mixture of cuts, each made of at most r examples, and an estimate of F(w) by scores kept as float32.
 Stops     when R(w) ≤ ξ + ε, R over all examples, ξ the value at w of the model of sampled cuts. That the model lies nowhere far
-          above R, hence F(w) within C̄ε of the optimum, holds with high probability only (Theorem 2): no certificate.
+          above R, hence F(w) within C̄ε of the optimum, holds with high probability only (Theorem 2). What is proved of w is
+          found afterwards, in one pass (streamcut.oracles.sampled_proof).
 
     w = 0, ξ = 0
     repeat

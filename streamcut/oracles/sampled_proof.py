@@ -1,0 +1,186 @@
+"""What a mixture of sampled cuts proves: F(w) over all rows, and a bound that no answer is below. One pass.
+
+In the cut of a sample each example stands for many, so a mixture of cuts gives some examples more than the C u_i that the dual
+allows: Σ over wrong answers ŷ of α_i,ŷ ≤ C u_i. With each example's α_i scaled down to that there is a feasible point of the
+dual, whose value Σ α_i,ŷ Δ_i(ŷ) − ½‖w′‖² is a true lower bound, however the cuts were drawn. Its
+w′ = Σ α_i,ŷ (Ψ(x_i, y_i) − Ψ(x_i, ŷ)) is made of the same rows as w, so the pass that scores all rows by w scores them by w′ with
+the same kernel values, and so knows ‖w′‖². With samples of all examples nothing has to be scaled, and the bound is that of the
+exact cuts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from streamcut.chunk import Chunk, group_starts
+from streamcut.compiled import hinge
+from streamcut.errors import CorruptError
+from streamcut.execution.passes import Pass
+from streamcut.execution.row_state import Rows
+from streamcut.kernels.kernel import Kernel
+from streamcut.kernels.vectors import Vectors
+from streamcut.losses.sampled import SampledTask
+from streamcut.models.certificate import DualPoint
+from streamcut.oracles.crammer_singer_passes import targets
+from streamcut.oracles.sampled_passes import Expansion
+from streamcut.rounding import exact_rounder
+
+TILE = 1 << 20  # numbers of the support rows that are dense at one time
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """F(w) ≥ min F ≥ the value of `point`, a feasible point of the dual; `dense` is its part that no kernel is applied to."""
+
+    primal: float
+    lower_bound: float
+    point: DualPoint
+
+
+class Share(NamedTuple):
+    """What a cut gives to the dual: α_i,ŷ of each row x_k of its examples whose answer is wrong (n,), before it is scaled.
+
+    numbers of the rows, `path` their wrong classes, `first` the rows where their examples begin, `limit` these examples' C u_i
+    """
+
+    numbers: np.ndarray
+    path: np.ndarray
+    first: np.ndarray
+    alpha: np.ndarray
+    limit: np.ndarray
+
+    @classmethod
+    def of(cls, expansion: Expansion, beta: float, C: float) -> Share:
+        """Of a cut that w takes `beta` times."""
+        alpha = beta * np.abs(expansion.factors[:, 0])
+        return cls(expansion.numbers, expansion.columns[:, 0], expansion.first, alpha, C * expansion.weight)
+
+    def scaled(self, scales: dict[int, float]) -> Share:
+        return self._replace(alpha=self.alpha * np.array([scales[first] for first in self.first.tolist()]))
+
+
+def scales_of(shares: list[Share]) -> dict[int, float]:
+    """By the first row of each example: the part of its α, 1 at most, that the dual allows."""
+    found: dict[int, list[float]] = {}
+    limits: dict[int, float] = {}
+    for share in shares:
+        begins = np.append(True, share.first[1:] != share.first[:-1])  # α is that of the example, the same for all of its rows
+        for first, alpha, limit in zip(*(array[begins].tolist() for array in share[2:]), strict=True):
+            found.setdefault(first, []).append(alpha)
+            limits[first] = limit
+    return {first: min(1.0, limits[first] / math.fsum(alphas)) for first, alphas in found.items()}
+
+
+@dataclass(slots=True)
+class ProofSums:
+    """Σ u loss, ‖·‖² of w's and of w′'s expansions, each as (total, rounding lost); the dense part of w′."""
+
+    dense: np.ndarray
+    loss: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    square: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    dual_square: np.ndarray = field(default_factory=lambda: np.zeros(2))
+
+
+@dataclass(frozen=True, slots=True)
+class ProofPass(Pass):
+    """Loss at w = Σ_k coefficients[k] φ(x_k) and `dense`, and both norms.
+
+    support   the rows x_k, with the factors of w in the first columns and those of w′ in as many after them
+    vectors   of these rows
+    w, dual   their coefficients (n, columns)
+    shares    scaled, of tasks with groups, whose w′ has a dense part; its terms are on the grid of `rounder`
+    """
+
+    task: SampledTask
+    kernel: Kernel
+    support: Expansion
+    vectors: Vectors
+    w: np.ndarray
+    dual: np.ndarray
+    shares: list[Share]
+    rounder: float
+    interruptible: ClassVar[bool] = True
+    row_arrays: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def whole_groups(self) -> bool:
+        return self.task.groups
+
+    def begin(self) -> ProofSums:
+        return ProofSums(np.zeros(self.task.dense))
+
+    def visit_chunk(self, sums: ProofSums, rows: Rows, chunk: Chunk) -> None:
+        both = self.support.scores(self.kernel, self.vectors, chunk)
+        finite = np.isfinite(both).all(axis=1)
+        if not finite.all():
+            row = chunk.first_row + int(np.argmin(finite)) + 1
+            raise CorruptError(f"row {row}: its score is not finite; scale the features")
+        columns = self.task.columns
+        z = np.ascontiguousarray(both[:, :columns])
+        starts = group_starts(chunk) if self.task.groups else np.arange(chunk.n_rows + 1)
+        target = targets(self.task, chunk)
+        _, loss, _ = self.task.judge(starts, target, z, self.support.dense)
+        hinge.accumulate(self.task.weights(starts, chunk.y, chunk.weight) * loss, sums.loss)
+        here, local = _within(self.support.numbers, chunk)
+        hinge.accumulate((self.w[here] * z[local]).sum(axis=1), sums.square)
+        hinge.accumulate((self.dual[here] * both[local, columns:]).sum(axis=1), sums.dual_square)
+        for share in self.shares:
+            self._add_transitions(share, chunk, starts, target, sums.dense)
+
+    def _add_transitions(self, share: Share, chunk: Chunk, starts: np.ndarray, target: np.ndarray, out: np.ndarray) -> None:
+        """What the sequences of a cut add to the dense part: α times the targets' transitions less those of the path."""
+        here, local = _within(share.numbers, chunk)
+        if here.start == here.stop:
+            return
+        path, alpha = target.copy(), np.zeros(len(target))
+        path[local], alpha[local] = share.path[here], share.alpha[here]
+        behind = np.ones(len(target), bool)
+        behind[starts[:-1]] = False  # rows with one before them in their sequence
+        i = 1 + np.flatnonzero((alpha[1:] + alpha[:-1] > 0.0) & behind[1:])
+        weight = np.maximum(alpha[i], alpha[i - 1])  # of the same sequence, or 0 where a row is right
+        weight = (weight + self.rounder) - self.rounder
+        K = self.task.columns
+        np.add.at(out, target[i - 1].astype(np.int64) * K + target[i], weight)
+        np.add.at(out, path[i - 1].astype(np.int64) * K + path[i], -weight)
+
+    def merge(self, total: ProofSums, part: ProofSums) -> ProofSums:
+        total.dense += part.dense
+        for name in ("loss", "square", "dual_square"):
+            hinge.accumulate(getattr(part, name), getattr(total, name))
+        return total
+
+
+def _within(numbers: np.ndarray, chunk: Chunk) -> tuple[slice, np.ndarray]:
+    """Which of the increasing row numbers are rows of a chunk, and their places there."""
+    first, last = np.searchsorted(numbers, (chunk.first_row, chunk.first_row + chunk.n_rows))
+    return slice(int(first), int(last)), numbers[first:last] - chunk.first_row
+
+
+def proof_pass(task: SampledTask, kernel: Kernel, support: Expansion, w: np.ndarray, dual: np.ndarray, shares: list[Share],
+               bias: float, dimension: int) -> ProofPass:  # fmt: skip
+    """The pass for w and w′ with these coefficients of the rows of `support`, whose `dense` is w's."""
+    both = np.concatenate((w, dual), axis=1)
+    terms = max(int(np.count_nonzero(both, axis=1).max()), 1)
+    columns = np.argsort(both == 0.0, axis=1, kind="stable")[:, :terms].astype(np.int32)  # those that are not 0 first
+    factors = np.take_along_axis(both, columns.astype(np.int64), axis=1)
+    most = 4.0 * sum(float(share.alpha.sum()) for share in shares)  # each row has two neighbours, each adds and takes
+    support = replace(support, columns=columns, factors=factors, constant=bias**2 * both.sum(axis=0))
+    groups = shares if task.groups else []
+    return ProofPass(
+        task, kernel, support, Vectors(support.rows, dimension, tile=TILE, kept=False), w, dual, groups, exact_rounder(most)
+    )
+
+
+def proof(sums: ProofSums, work: ProofPass, C: float) -> Proof:
+    """What the sums of the pass prove."""
+    dense = work.support.dense
+    primal = 0.5 * (float(sums.square.sum()) + float(dense @ dense)) + C * float(sums.loss.sum())
+    square = float(sums.dual_square.sum()) + float(sums.dense @ sums.dense)
+    offset = DualPoint(work.dual, sums.dense).offset
+    theta = 1.0 if square <= offset else offset / square  # along the ray the dual is a parabola
+    point = DualPoint(theta * work.dual, theta * sums.dense)
+    return Proof(primal, point.value(theta * theta * square), point)
