@@ -21,7 +21,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs import nystroem
-from streamcut.jobs.job import Job
+from streamcut.jobs.job import Job, Needs
 from streamcut.machine import memory_limit, resident_bytes
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
@@ -82,13 +82,14 @@ def train(
     validation       kernel solvers: a store that the model is measured on while they run
     bias             value of a constant, regularised feature; 0 = none (smo and sbp: any other is an unregularised intercept)
     tol              stop when gap ≤ tol·C·Σu_i (units of mean loss); 0 or None = off
-    tol_relative     and when gap ≤ tol_relative·F(w); 0 or None = off
+    tol_relative     and when gap ≤ tol_relative·max(F(w), C·Σu_i/1000); 0 or None = off
     target, max_passes, max_time   stop at this objective, after so many passes, after so many seconds
     positive_label   this label against all others; default: the larger of two
     positive_weight  factor on the weights of rows with the positive label
     warm_start       a model to begin with, or its path: its weights, for the same data its witness too; bsca, bsgd (several
                      classes, too): its support vectors and steps, and rows of other data count as seen before
-    max_cuts         size of the bundle; default: as many as 128 MiB hold, 20 to 1000, and 16 for bundle-dca
+    max_cuts         size of the bundle; default: as many as 128 MiB hold, 20 to 1000; for bundle-dca 16, and more as it fills up,
+                     as far as memory allows
     lanes            rows are summed in so many fixed ranges; default: from the size of the data
     workers, scheduler   threads (default: one a processor), or "sync" for none; "local-cluster", the address of a Dask scheduler
                      or a distributed.Client: processes of a Dask cluster
@@ -231,26 +232,35 @@ class Session:
             connection = dask_runner.connect(self._scheduler, workers=job.workers, deadline=chosen.deadline)
             self._cluster = cluster = self._stack.enter_context(connection)
             cluster.prepare(self.dataset, scratch, job.warm_up)
-            lines = needs.dimension, needs.max_cuts, needs.row_bytes, needs.vectors, more, needs.per_worker
-            self.plan = cluster.plan(dask_runner.Needs(manifest, job.lanes, *lines), budget=budget, row_cache=needs.row_cache)
+
+            def share(needs: Needs) -> MemoryPlan:
+                lines = needs.dimension, needs.max_cuts, needs.row_bytes, needs.vectors, more, needs.per_worker
+                return cluster.plan(dask_runner.Needs(manifest, job.lanes, *lines), budget=budget, row_cache=needs.row_cache)
+
+            self.plan = needs.planned(manifest.statistics.n_rows, budget, share)
             self.runner = dask_runner.DaskRunner(cluster, self.dataset, job.lanes, scratch=scratch, stop=self.stop)
         else:
-            self.plan = plan_memory(
-                manifest,
-                budget=budget,
-                base=resident_bytes(),
-                dimension=needs.dimension,
-                max_cuts=needs.max_cuts,
-                workers=job.workers,
-                row_bytes=needs.row_bytes,
-                in_memory=isinstance(self.dataset, MemoryDataset),
-                vectors=needs.vectors,
-                row_cache=needs.row_cache,
-                cached=needs.cached,
-                more=more,
-                per_worker=needs.per_worker,
-                lower=lowerable(chosen, job.workers),
-            )
+            base = resident_bytes()
+
+            def divide(needs: Needs) -> MemoryPlan:
+                return plan_memory(
+                    manifest,
+                    budget=budget,
+                    base=base,
+                    dimension=needs.dimension,
+                    max_cuts=needs.max_cuts,
+                    workers=job.workers,
+                    row_bytes=needs.row_bytes,
+                    in_memory=isinstance(self.dataset, MemoryDataset),
+                    vectors=needs.vectors,
+                    row_cache=needs.row_cache,
+                    cached=needs.cached,
+                    more=more,
+                    per_worker=needs.per_worker,
+                    lower=lowerable(chosen, job.workers),
+                )
+
+            self.plan = needs.planned(manifest.statistics.n_rows, budget, divide)
             row_state = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
             feed = Feed(self.dataset, self.plan.pinned)
             self.runner = Runner(feed, job.lanes, job.workers, row_state=row_state, stop=self.stop)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reference import bundle_dca as slow
 from reference import svm
 
-from streamcut.bundle.bundle import Bundle
+from streamcut.bundle.bundle import Bundle, BundleSize
 from streamcut.chunk import Chunk
 from streamcut.compiled import dual
 from streamcut.config import CheckpointOptions
@@ -103,7 +103,7 @@ def test_bound_is_never_above_what_liblinear_reaches_in_a_thousand_problems():
 
 
 def solve(
-    data, *, C=1.0, positive_weight=1.0, bias=1.0, row_cache="0", sweeps=50, lanes=1, max_cuts=16, workers=1, tol=1e-3,
+    data, *, C=1.0, positive_weight=1.0, bias=1.0, row_cache="0", sweeps=50, lanes=1, max_cuts=16, most=0, workers=1, tol=1e-3,
     max_passes=300,
 ):  # fmt: skip
     """Without `train`, whose warm-up takes longer than these problems."""
@@ -112,10 +112,10 @@ def solve(
     budget = parse_size(row_cache, total=everything) if row_cache != "0" else 0
     planned = plan_lanes(manifest.statistics, lanes)
     with Runner(Feed(data, frozenset(range(len(manifest.shards)))), planned, workers) as runner:
-        size = CacheSize.planned(manifest, budget, len(planned))
-        oracle = DualOracle(runner, risk, C=C, bias=bias, max_cuts=max_cuts, size=size, sweeps=sweeps)
+        size, cuts = CacheSize.planned(manifest, budget, len(planned)), BundleSize(max_cuts, most or max_cuts)
+        oracle = DualOracle(runner, risk, C=C, bias=bias, cuts=cuts, size=size, sweeps=sweeps)
         rule = StoppingRule(tol, None, max_passes=max_passes)
-        return bundle_dca.solve(oracle, Progress(rule), max_cuts=max_cuts)
+        return bundle_dca.solve(oracle, Progress(rule), cuts=cuts)
 
 
 @pytest.mark.parametrize("row_cache", ["0", "30%"])

@@ -111,7 +111,7 @@ def test_every_exit_code_is_in_the_help():
 def test_train_says_its_certificate_in_words(run, folder, tmp_path):
     code, out, err = run("train", folder / "rows.zarr", "--model", tmp_path / "m.npz", "--C", 0.5)
     assert (code, out) == (0, "")
-    assert "Converged: the gap is within the tolerance." in err
+    assert "Converged: the gap is within the tolerance (tol 0.001). The" in err
     model = load_model(tmp_path / "m.npz")
     assert model.C == 0.5
     assert model.certificate.converged

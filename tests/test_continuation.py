@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partialmethod
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -12,8 +12,7 @@ import scipy.sparse as sp
 from streamcut.config import CheckpointOptions
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import StopReason
-from streamcut.solvers import continuation
-from streamcut.solvers.progress import Progress
+from streamcut.solvers import continuation, standstill
 from streamcut.training import train
 
 OPTIONS = {"solver": "bundle-dca", "C": 30.0, "tol": 1e-3, "tol_relative": None, "max_passes": 300, "lanes": 1}
@@ -103,7 +102,8 @@ def test_a_point_that_comes_back_worse_than_the_best_one_is_no_standstill(monkey
     monkeypatch.setattr(continuation, "_PASSES", 8)
     monkeypatch.setattr(continuation, "_STILL", 1e9)
     monkeypatch.setattr(continuation, "_LATE", 1e-3)
-    monkeypatch.setattr(Progress, "__init__", partialmethod(Progress.__init__, patience=2))
+    monkeypatch.setattr(standstill, "_SOME", 2)
+    monkeypatch.setattr(standstill, "_MANY", 2)
     rng = np.random.default_rng(0)
     X = sp.random_array((3000, 600), density=0.02, format="csr", rng=rng)
     y = np.where(X @ rng.standard_normal(600) + 0.1 * rng.standard_normal(3000) > 0.0, 1.0, -1.0)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamcut
+from streamcut.bundle.bundle import BundleSize
 from streamcut.chunk import Chunk
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.cache_passes import RecallPass
@@ -235,7 +236,7 @@ def test_a_cache_is_recalled_as_it_was_filled(seed, task, part):
     data = MemoryDataset(X, y if task == "multiclass" else np.minimum(y, 1.0), weight=rng.uniform(0.0, 2.0, 300).round())
     lanes = Lanes((0, 110, 300))
     with Runner(Feed(data, frozenset([0])), lanes) as runner:
-        common = {"C": 1.0, "bias": 1.0, "max_cuts": 6, "sweeps": 1}
+        common = {"C": 1.0, "bias": 1.0, "cuts": BundleSize(6, 6), "sweeps": 1}
         everything = CacheSize.bytes_of_all(data.manifest, row_bytes(3))
         size = CacheSize.planned(data.manifest, int(part * everything), 2, row_bytes(3))
         if task == "binary":

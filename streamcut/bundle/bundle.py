@@ -11,6 +11,7 @@ The zero cut (R ≥ 0) takes the slack C̄ − Σ β_t; it is kept as cut 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,10 @@ _UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped
 
 @dataclass(frozen=True, slots=True)
 class MasterSolution:
-    """w (D,), the aggregated cut Σ β_t (a_t, b_t) / C̄ and its error; the true bound that it gives; the gap left in the QP."""
+    """w (D,), the aggregated cut Σ β_t (a_t, b_t) / C̄ and its error; the true bound that it gives; the gap left in the QP.
+
+    taken  what the bound is below the value as it was computed
+    """
 
     w: np.ndarray
     a: np.ndarray
@@ -31,6 +35,7 @@ class MasterSolution:
     error: CutError
     lower_bound: float
     qp_gap: float
+    taken: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,37 +47,55 @@ class Merge:
     share: float
 
 
+class BundleSize(NamedTuple):
+    """How many cuts a bundle holds at first, and to how many it may grow."""
+
+    first: int
+    most: int
+
+
 class Bundle:
     """At most `max_cuts` cuts of `dimension` float64 each; beyond it the two with the smallest β merge.
 
-    The weighted average of cuts is a cut, so merging keeps every bound valid; unused cuts go first.
+    The weighted average of cuts is a cut, so merging keeps every bound valid; unused cuts go first. `grow` raises `max_cuts`, to
+    `most` at the highest. `merging`: before the last
+    solution cuts had to merge to make room.
 
     Whoever keeps something for every cut finds it by slot: `slots[t]` is the number in 0 … max_cuts − 1 of cut t, its own for
     as long as it lives (cut 0, the zero cut, has −1).
     """
 
-    def __init__(self, dimension: int, c_bar: float, max_cuts: int) -> None:
+    def __init__(self, dimension: int, c_bar: float, max_cuts: int, most: int | None = None) -> None:
         if max_cuts < 2:
             raise ValueError("a bundle needs room for two cuts")
         self.c_bar = c_bar
         self.max_cuts = max_cuts
-        self._vectors = np.zeros((max_cuts + 1, dimension))  # row 0 is the zero cut; untouched rows cost no memory
+        self.most = max_cuts if most is None else most
+        self._vectors = np.zeros((self.most + 1, dimension))  # row 0 is the zero cut; untouched rows cost no memory
         self._b = np.zeros(1)
         self._errors = np.zeros((1, 2))  # CutError of every cut
         self._beta = np.array([c_bar])
         self._gram = np.zeros((1, 1))
         self._unused = np.zeros(1, dtype=np.int64)
         self.slots = np.array([-1])
+        self.merging = self._merged = False
 
     def __len__(self) -> int:
         """Number of cuts, the zero cut not counted."""
         return len(self._b) - 1
 
-    def mixture(self) -> np.ndarray:
-        """β / C̄ by slot (max_cuts), 0 where there is no cut: how the last master solution mixes the cuts."""
-        mixture = np.zeros(self.max_cuts)
+    def mixture(self, slots: int | None = None) -> np.ndarray:
+        """β / C̄ by slot (`slots`, or max_cuts), 0 where there is no cut: how the last master solution mixes the cuts."""
+        mixture = np.zeros(self.max_cuts if slots is None else slots)
         mixture[self.slots[1:]] = self._beta[1:] / self.c_bar
         return mixture
+
+    def grow(self, cuts: int) -> bool:
+        """Double `max_cuts`, up to `most`, if `cuts` more do not fit; returns whether it did."""
+        if self.max_cuts == self.most or len(self) + cuts <= self.max_cuts:
+            return False
+        self.max_cuts = min(2 * self.max_cuts, self.most)
+        return True
 
     def make_room(self, cuts: int, keep: int = 0) -> tuple[list[Merge], list[int]]:
         """Merge or drop until `cuts` more fit; returns the merges in their order and the slots that the next cuts will get.
@@ -137,6 +160,7 @@ class Bundle:
         """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`."""
         gap = solve_master(self._gram, self._b, self.c_bar, self._beta, tolerance)
         solution = self._solution(self._beta, self.c_bar, gap)
+        self.merging, self._merged = self._merged, False
         self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
         self._drop((self._unused >= _UNUSED_ITERATIONS).nonzero()[0])
         return solution
@@ -150,7 +174,9 @@ class Bundle:
         vectors.combine(self._vectors[: len(self._b)], -beta, w)
         a, b = w / -c_bar, float(beta @ self._b) / c_bar
         error = self._error_of_mixture(beta / c_bar)
-        return MasterSolution(w, a, b, error, dual_value(c_bar, vectors.dot(a, a), b, error, len(a)), gap)
+        square = vectors.dot(a, a)
+        bound = dual_value(c_bar, square, b, error, len(a))
+        return MasterSolution(w, a, b, error, bound, gap, c_bar * b - 0.5 * c_bar * c_bar * square - bound)
 
     def _lengths(self) -> np.ndarray:
         return np.sqrt(np.diagonal(self._gram)) * (1.0 + dot_gamma(self._vectors.shape[1])) + UNSEEN
@@ -181,6 +207,7 @@ class Bundle:
         self._b[s] += share * (self._b[t] - self._b[s])
         self._beta[s], self._beta[t] = total, 0.0
         self._refresh_gram(s)
+        self._merged = True
         merge = Merge(int(self.slots[s]), int(self.slots[t]), float(share))
         self._drop(np.array([t]))
         return merge

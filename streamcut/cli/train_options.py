@@ -68,7 +68,7 @@ GROUPS: dict[str, list[Callable]] = {
             "Where OCAS takes its cuts: predicted needs one pass an iteration, exact (the paper) two.",
             default="predicted",
         ),
-        _option("--max-cuts", "Cutting planes kept in memory; each takes as much as the weights.", type=int),
+        _option("--max-cuts", "Cutting planes kept in memory, each as long as the weights. Default: grows with need.", type=int),
         _option("--sweeps", "bundle-dca: sweeps over cached rows after a pass, at most.", type=int, default=50),
         _option("--seed", "Of everything that is drawn.", type=int, default=0),
     ],
@@ -96,7 +96,12 @@ GROUPS: dict[str, list[Callable]] = {
     ],
     "When to stop": [
         _option("--tol", "Largest gap allowed, in mean loss; 0 switches it off.", type=float, default=1e-3),
-        _option("--tol-relative", "Largest gap allowed, as a part of the objective; 0: off.", type=float, default=1e-2),
+        _option(
+            "--tol-relative",
+            "Largest gap allowed, as a part of the objective (of C·rows/1000, if that is more); 0: off.",
+            type=float,
+            default=1e-2,
+        ),
         _option("--target", "Stop as soon as the objective is at most this.", type=float),
         _option("--max-passes", "Stop after so many passes over the data.", type=int),
         _option("--max-time", "Stop after this time, for example 90s, 10m, 2h.", type=Duration(), metavar="TIME"),

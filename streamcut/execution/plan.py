@@ -25,6 +25,7 @@ class MemoryPlan:
 
     spilled    the row state does not fit and lives in scratch files
     row_cache  bytes for copies of the rows that matter most, all lanes together; one of the lines
+    max_cuts   what the bundle may grow to; 0: it does not grow
     """
 
     budget: int
@@ -33,6 +34,7 @@ class MemoryPlan:
     pinned_bytes: int
     spilled: bool = False
     row_cache: int = 0
+    max_cuts: int = 0
 
     @property
     def needed(self) -> int:

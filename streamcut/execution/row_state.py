@@ -20,6 +20,7 @@ from streamcut.files import disk_full
 
 Rows = dict[str, np.ndarray]
 _WINDOW = 2 << 20  # a page fault maps up to so many bytes around it: the largest folio of the page cache
+_PIECE = 1 << 16  # rows that move at once
 SPILLED_BYTES = 2 * _WINDOW  # what one array in a scratch file takes at most for each worker, its block aside
 
 
@@ -35,13 +36,30 @@ class RowState:
         self.arrays: Rows = {}
         self._scratch = scratch
         self._maps: dict[str, mmap.mmap] = {}
+        self._flat: Rows = {}  # each array with what it may grow to
 
-    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = ()) -> None:
-        """A new array of zeros, `shape` of `dtype` for each row."""
-        whole = (self.n_rows, *shape)
-        self.arrays[name] = (
-            np.zeros(whole, dtype) if self._scratch is None else self._mapped(name, np.dtype(dtype), whole, self._scratch)
-        )
+    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None) -> None:
+        """A new array of zeros, `shape` of `dtype` for each row. `most`: the first length of `shape` may grow so far."""
+        dtype, whole = np.dtype(dtype), (self.n_rows, *shape)
+        size = self.n_rows * math.prod(shape if most is None else (most, *shape[1:]))
+        # untouched pages of zeros cost no memory: what an array may grow to is only reserved
+        flat = np.zeros(size, dtype) if self._scratch is None else self._mapped(name, dtype, size, self._scratch)
+        self._flat[name] = flat
+        self.arrays[name] = flat[: math.prod(whole)].reshape(whole)
+
+    def widen(self, name: str, length: int) -> None:
+        """The first length of a row of array `name` grows to `length`, in place: what is new is 0. No more than its `most`."""
+        old = self.arrays[name]
+        shape = (length, *old.shape[2:])
+        before, after = math.prod(old.shape[1:]), math.prod(shape)
+        self.arrays[name] = self._flat[name][: self.n_rows * after].reshape(self.n_rows, *shape)
+        rows, wide = old.reshape(self.n_rows, before), self.arrays[name].reshape(self.n_rows, after)
+        for stop in range(self.n_rows, 0, -_PIECE):  # from the end: a row never lands on one that has yet to move
+            start = max(0, stop - _PIECE)
+            moved = rows[start:stop].copy()
+            wide[start:stop, :before] = moved
+            wide[start:stop, before:] = 0
+            self.release(start, stop)
 
     def release(self, start: int, stop: int) -> None:
         """Unmap the pages of rows start:stop; they are mapped again when somebody looks at them."""
@@ -52,8 +70,8 @@ class RowState:
             if length > 0:
                 mapped.madvise(mmap.MADV_DONTNEED, first, length)
 
-    def _mapped(self, name: str, dtype: np.dtype, shape: tuple[int, ...], folder: Path) -> np.ndarray:
-        size = dtype.itemsize * math.prod(shape)
+    def _mapped(self, name: str, dtype: np.dtype, count: int, folder: Path) -> np.ndarray:
+        size = dtype.itemsize * count
         try:
             with tempfile.TemporaryFile(dir=folder, prefix="streamcut-") as file:
                 with disk_full(folder, size):
@@ -63,7 +81,7 @@ class RowState:
             raise NotFoundError(f"--scratch: {folder} is not a folder; create it first") from None
         except PermissionError:
             raise NotFoundError(f"--scratch: {folder} cannot be written to; choose another folder") from None
-        return np.frombuffer(self._maps[name], dtype).reshape(shape)
+        return np.frombuffer(self._maps[name], dtype)
 
 
 def scratch_folder(chosen: str | None) -> Path:

@@ -38,8 +38,11 @@ class RowKeeper(Protocol):
 
     n_rows: int
 
-    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = ()) -> None:
-        """A new array of zeros, `shape` of `dtype` for each row."""
+    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None) -> None:
+        """A new array of zeros, `shape` of `dtype` for each row. `most`: the first length of `shape` may grow so far."""
+
+    def widen(self, name: str, length: int) -> None:
+        """The first length of a row of array `name` grows to `length`; what is new is 0."""
 
     def release(self, start: int, stop: int) -> None:
         """Nobody looks at rows start:stop for a while."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from streamcut.bundle.bundle import BundleSize
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
@@ -23,6 +24,7 @@ from streamcut.jobs.linear import (
     bundle_size,
     cache_wanted,
     certificate,
+    most_cuts,
     on_few_rows,
     threads_wanted,
     two_labels,
@@ -78,10 +80,12 @@ class BinaryJob:
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
         statistics, dual = manifest.statistics, self.solver == "bundle-dca"
-        shares = 2 * self.max_cuts * dual
+        shares, dimension = 2 * self.max_cuts * dual, statistics.n_features + (self.options.bias != 0.0)
         return Needs(
-            dimension=statistics.n_features + (self.options.bias != 0.0),
+            dimension=dimension,
             max_cuts=self.max_cuts,
+            most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + 2 * statistics.n_rows) if dual else 0,
+            cut_bytes=2,
             vectors=DCA_VECTORS if dual else 1,
             row_bytes=16 * (self.solver != "cpa") + 8 * self.risk.weighted(statistics.weight_sum is not None) + shares,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED),
@@ -93,7 +97,7 @@ class BinaryJob:
         names = ("C", "cut", "bias", "tol", "tol_relative", "positive_weight")
         fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
         if self.solver == "bundle-dca":
-            fixed |= {"row_cache": plan.row_cache, "sweeps": chosen.sweeps}
+            fixed |= {"row_cache": plan.row_cache, "sweeps": chosen.sweeps, "most_cuts": plan.max_cuts}
         if self.origin is not None:
             fixed["origin"] = self.origin.digest()
         return {**fixed, "positive_label": self.risk.positive, **{name: getattr(chosen, name) for name in names}}
@@ -108,8 +112,9 @@ class BinaryJob:
         oracle: LinearOracle
         if self.solver == "bundle-dca":
             size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes))
-            oracle = DualOracle(runner, self.risk, **common, max_cuts=self.max_cuts, size=size, sweeps=chosen.sweeps)
-            solve = partial(bundle_dca.solve, oracle, max_cuts=self.max_cuts)
+            cuts = BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
+            oracle = DualOracle(runner, self.risk, **common, cuts=cuts, size=size, sweeps=chosen.sweeps)
+            solve = partial(bundle_dca.solve, oracle, cuts=cuts)
         elif self.solver == "cpa":
             oracle = LinearOracle(runner, self.risk, **common, keep_margins=False)
             solve = partial(cpa.solve, oracle, max_cuts=self.max_cuts)
@@ -117,13 +122,13 @@ class BinaryJob:
             oracle = LinearOracle(runner, self.risk, **common, keep_margins=True)
             solve = partial(ocas.solve, oracle, max_cuts=self.max_cuts, cut=chosen.cut)
         model = partial(self._model, oracle=oracle, manifest=manifest, row_cache=plan.row_cache)
-        return Trainer(oracle, solve, model, self._begin(oracle))
+        return Trainer(oracle, solve, model, self._begin(oracle, plan))
 
-    def _begin(self, oracle: LinearOracle) -> Callable[[StoppingRule], BundleState] | None:
+    def _begin(self, oracle: LinearOracle, plan: MemoryPlan) -> Callable[[StoppingRule], BundleState] | None:
         if self.origin is None:
             return None
         if isinstance(oracle, DualOracle):
-            return partial(warm_start.dual, self.origin, oracle, self.max_cuts)
+            return partial(warm_start.dual, self.origin, oracle, BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts)))
         return partial(warm_start.planes, self.origin, oracle, self.max_cuts, margins=self.solver == "ocas")
 
     def _model(self, solution: Solution, C: float, *, oracle: LinearOracle, manifest: Manifest, row_cache: int) -> LinearModel:

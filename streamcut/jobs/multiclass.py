@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
+from streamcut.bundle.bundle import BundleSize
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
@@ -42,8 +43,9 @@ class MulticlassJob(ClassesJob):
         oracle: Any  # what bundle-dca takes for its DualOracle has the same methods
         if self.solver == "bundle-dca":
             size, sweeps = self.cache(runner.feed.data.manifest, plan), self.options.sweeps
-            oracle = MulticlassDualOracle(runner, self.risk, **common, max_cuts=self.max_cuts, size=size, sweeps=sweeps)
-            solve = partial(bundle_dca.solve, oracle, max_cuts=self.max_cuts)
+            cuts = BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
+            oracle = MulticlassDualOracle(runner, self.risk, **common, cuts=cuts, size=size, sweeps=sweeps)
+            solve = partial(bundle_dca.solve, oracle, cuts=cuts)
         elif self.solver == "cpa":
             oracle = MulticlassOracle(runner, self.risk, **common, keep_margins=False)
             solve = partial(cpa.solve, oracle, max_cuts=self.max_cuts)

@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from streamcut.bundle.bundle import BundleSize
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.plan import MemoryPlan
@@ -53,12 +54,13 @@ class RestJob(ClassesJob):
         common = {"C": options.C, "bias": options.bias}
         oracle: RestOracle
         method: ovr.Method
+        cuts = BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
         if self.solver == "bundle-dca":
             size, method = self.cache(manifest, plan), one_vs_rest_dca
-            oracle = RestDualOracle(runner, self.risk, **common, max_cuts=self.max_cuts, size=size, sweeps=options.sweeps)
+            oracle = RestDualOracle(runner, self.risk, **common, cuts=cuts, size=size, sweeps=options.sweeps)
         else:
             oracle, method = RestOracle(runner, self.risk, **common), one_vs_rest_ocas
-        solution = ovr.solve(oracle, progress, method, max_cuts=self.max_cuts)
+        solution = ovr.solve(oracle, progress, method, cuts)
         certificates = tuple(
             Certificate(c.F_b, c.bound, oracle.c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason)
             for c, reason in zip(solution.classes, solution.reasons, strict=True)

@@ -16,7 +16,7 @@ from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import Needs
-from streamcut.jobs.linear import DCA_VECTORS, bundle_size, cache_wanted, on_few_rows, threads_wanted
+from streamcut.jobs.linear import DCA_VECTORS, bundle_size, cache_wanted, most_cuts, on_few_rows, threads_wanted
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.models.certificate import Certificate
 from streamcut.models.model import Model
@@ -67,9 +67,12 @@ class ClassesJob(ABC):
         if dual:
             own.append(("rows put together", self.order.room_bytes(manifest, K)))
         state = 4 + 16 * K + 8 * (statistics.weight_sum is not None) + 2 * K * self.max_cuts * dual
+        dimension = (statistics.n_features + (self.options.bias != 0.0)) * K
         return Needs(
-            dimension=(statistics.n_features + (self.options.bias != 0.0)) * K,
+            dimension=dimension,
             max_cuts=self.max_cuts,
+            most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + 2 * K * statistics.n_rows) if dual else 0,
+            cut_bytes=2 * K,
             vectors=DCA_VECTORS if dual else 1,
             row_bytes=state if self.solver != "cpa" else 0,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=self.row_bytes(K)),
@@ -92,7 +95,7 @@ class ClassesJob(ABC):
         chosen = {name: getattr(self.options, name) for name in ("C", "cut", "bias", "tol", "tol_relative", "strategy")}
         fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
         if self.solver == "bundle-dca":
-            fixed |= {"row_cache": plan.row_cache, "sweeps": self.options.sweeps}
+            fixed |= {"row_cache": plan.row_cache, "sweeps": self.options.sweeps, "most_cuts": plan.max_cuts}
         return {**fixed, **chosen}
 
     @abstractmethod

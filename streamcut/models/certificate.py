@@ -19,6 +19,7 @@ class StopReason(StrEnum):
     TIME = "time"
     TARGET = "target"
     STALLED = "stalled"
+    BUNDLE = "bundle_too_small"
     INTERRUPTED = "interrupted"
     EPOCHS = "epochs"
     EVALUATIONS = "max_evaluations"
@@ -37,6 +38,7 @@ _BECAUSE = {
     StopReason.TIME: "the allowed time was used up",
     StopReason.TARGET: "the objective reached the target",
     StopReason.STALLED: "rounding allows no further progress",
+    StopReason.BUNDLE: "its bundle of cuts is too small (raise --max-cuts, or leave it out to let the bundle grow)",
     StopReason.INTERRUPTED: "it was interrupted",
     StopReason.EPOCHS: "the rows were gone through as often as asked",
     StopReason.EVALUATIONS: "the allowed number of kernel evaluations was used up",
@@ -45,12 +47,33 @@ _BECAUSE = {
 }
 
 
+_FLOOR = 1e-3  # of C̄: tol_relative is of F, or of so much where F is less
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """The gap at which training converges, and the rule that asks for it, for example "tol 0.001"; "" for none."""
+
+    gap: float
+    rule: str
+
+    @classmethod
+    def strictest(cls, tol: float | None, tol_relative: float | None, primal: float, c_bar: float) -> Tolerance:
+        """Of gap ≤ tol·C̄ and gap ≤ tol_relative·max(F, C̄/1000); None = switched off."""
+        asked = [] if tol is None else [cls(tol * c_bar, f"tol {tol:g}")]
+        if tol_relative is not None:
+            least = _FLOOR * c_bar
+            rule = "least of " * (primal < least) + f"tol_relative {tol_relative:g}"
+            asked.append(cls(tol_relative * max(primal, least), rule))
+        return min(asked, key=lambda tolerance: tolerance.gap, default=cls(0.0, ""))
+
+
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """primal is F(w) of the model, lower_bound ≤ min F; both in units of F(w) = ½‖w‖² + C Σ u_i ℓ_i(w).
 
-    c_bar is C·Σu_i, which turns a gap into units of mean loss. `tol` (of gap / c_bar) and `tol_relative` (of gap / primal)
-    are the stopping rules that were asked for, None when switched off.
+    c_bar is C·Σu_i, which turns a gap into units of mean loss. `tol` (of gap / c_bar) and `tol_relative` (of gap / primal, or of
+    gap / (c_bar / 1000) where that is more) are the stopping rules that were asked for, None when switched off.
     """
 
     primal: float
@@ -71,10 +94,19 @@ class Certificate:
         """The gap in units of mean loss: what `tol` bounds."""
         return self.gap / self.c_bar
 
+    @property
+    def tolerance(self) -> Tolerance:
+        """The gap that was asked for."""
+        return Tolerance.strictest(self.tol, self.tol_relative, self.primal, self.c_bar)
+
     def in_words(self) -> str:
         """The certificate in two sentences."""
-        verdict = "Converged" if self.converged else "Not converged"
+        verdict, allowed = "Converged" if self.converged else "Not converged", self.tolerance
         because = self.stop_reason.because
+        if self.converged:
+            because += f" ({allowed.rule})"
+        elif allowed.rule:
+            because += f", and the gap is {self.gap:.3g} where {allowed.gap:.3g} was asked for ({allowed.rule})"
         return (
             f"{verdict}: {because}. The objective is {self.primal:.8g} and no weights can reach less than "
             f"{self.lower_bound:.8g}, so the model is {self._distance()}."

@@ -54,6 +54,7 @@ class DecomposableOracle:
         self.C = C
         self.total_weight = 0.0
         self.passes = 0
+        self.raised = 0.0  # by so much the last Σ u_i ℓ_i was raised for its rounding
         self.traffic = Traffic()
         self._runner = runner
         self._risk = risk
@@ -176,7 +177,9 @@ class DecomposableOracle:
         return self._loss_above(float(computed.sum()), self._drift.fresh(self._spread(w), self._scale))
 
     def _loss_above(self, computed: float, error: float) -> float:
-        return loss_above(computed, self._scale.rows, self.total_weight, error, self._risk.rounding)
+        loss = loss_above(computed, self._scale.rows, self.total_weight, error, self._risk.rounding)
+        self.raised = loss - computed
+        return loss
 
     def _cut(self, sums: CutSums) -> Cut:
         assert sums.a is not None

@@ -65,6 +65,7 @@ class GlobalOracle:
         self.dimension = statistics.n_features + (bias != 0.0)
         self.C = C
         self.passes = 0
+        self.raised = 0.0  # by so much the last m·R was raised for its rounding
         self.traffic = Traffic()
         self.guess = 1.0
         self._n = statistics.n_rows
@@ -204,7 +205,9 @@ class GlobalOracle:
         R changes at most Σ|c_i| times as fast as its scores do together. Sums of c_i s_i and of counts are compensated.
         """
         part = gamma(64.0) + (self._n * EPSILON) ** 2 * 4.0
-        return self._n * above(risk, self._size * (error + part * spread) + part * (1.0 + risk)) * (1.0 + 4.0 * EPSILON)
+        loss = self._n * above(risk, self._size * (error + part * spread) + part * (1.0 + risk)) * (1.0 + 4.0 * EPSILON)
+        self.raised = loss - self._n * risk
+        return loss
 
     def _value(self, k: float) -> tuple[float, float]:
         """(risk, offset of its cut) at w_b + k(w − w_b), the coefficients of which `c` has then, if it has not."""

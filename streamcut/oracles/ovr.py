@@ -52,11 +52,13 @@ class RestOracle(MulticlassOracle):
     def step_all(self, k: np.ndarray, w_b: Sequence[np.ndarray]) -> list[float]:
         """Make w_b + k(w − w_b), `w_b` as they are after it, the best points; returns Σ u_i ℓ_i of each. The data is not read."""
         losses = self._runner.run(ovr_passes.StepPass(self.active, k))[0].sum(axis=1)
-        found = []
+        found, raised = [], 0.0
         for a, step, best, loss in zip(self.active.tolist(), k.tolist(), w_b, losses.tolist(), strict=True):
             drift = self._drifts[a]
             drift.step(step, self._spread(best), self._scale)
             found.append(self._loss_above(loss, drift.error))
+            raised = max(raised, self.raised)
+        self.raised = raised
         return found
 
     def slopes_at_zero(self) -> np.ndarray:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamcut.bundle.bundle import BundleSize
 from streamcut.bundle.line_search import minimise_along_line
 from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
@@ -37,25 +38,27 @@ from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 
-MAX_CUTS = 16
+MAX_CUTS = 16  # to begin with
 VISITS = 2, 6  # steps for each row of a group while it is in cache; while the bound is what is late
 ENOUGH = 0.0005  # sweeps over cached rows end when one brings no more than this part of the gap
 
 
-def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
-    """Run bundle-dca to the stopping rule of `progress`: one pass an iteration. `max_cuts` ≥ 3, as the oracle was given.
+def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
+    """Run bundle-dca to the stopping rule of `progress`: one pass an iteration. `cuts`, at least 3, as the oracle was given.
 
     Raises Interrupted before there is a solution.
     """
     rule = progress.rule
     found = progress.resume(oracle)
-    begin = _at_zero(oracle, max_cuts, rule) if found is None else found
+    begin = _at_zero(oracle, cuts, rule) if found is None else found
     way = Continuation.restored(begin, oracle)
     s = way.state
     try:
-        while (reason := progress.note(way.F, way.bound, s.k, len(s.bundle), oracle, C=way.C)) is None:
+        while (reason := progress.note(way.F, way.bound, s.k, len(s.bundle), oracle, s.standing, C=way.C)) is None:
             progress.keep(way, oracle)
             mu = 1.0 if progress.still else MU
+            if s.bundle.grow(2):
+                oracle.widen(s.bundle.max_cuts)
             merges, (cut, dual) = s.bundle.make_room(2, keep=2)
             oracle.follow(merges)
             kappa = s.k + mu * (1.0 - s.k)
@@ -67,8 +70,6 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
             s.bundle.add(planes[0].a, planes[0].b, planes[0].error)
             s.improve(planes[1], rule)
             way.advance(before - s.F_b, oracle, rule)
-            if way.silent:
-                progress.still = 0
     except Interrupted:
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:
@@ -77,12 +78,12 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
     return Solution(way.w, way.F, way.bound, way.witness, reason, progress.history, way)
 
 
-def _at_zero(oracle: DualOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
+def _at_zero(oracle: DualOracle, cuts: BundleSize, rule: StoppingRule) -> BundleState:
     """One pass from w = 0 and no shares: the cut there, and that of the first sweep."""
     zero = np.zeros(oracle.dimension)
     # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
-    planes = oracle.ascend(Ascent(zero, np.zeros(max_cuts), 0, 1, 0.0, ENOUGH * oracle.C), first=True)
-    state = BundleState.at(zero.copy(), oracle.loss_at_zero, oracle, max_cuts)
+    planes = oracle.ascend(Ascent(zero, np.zeros(cuts.first), 0, 1, 0.0, ENOUGH * oracle.C), first=True)
+    state = BundleState.at(zero.copy(), oracle.loss_at_zero, oracle, cuts)
     state.bundle.add(planes[0].a, planes[0].b, planes[0].error)
     state.improve(planes[1], rule)
     return state

@@ -85,11 +85,6 @@ class Continuation:
             if self.stage == self.C:
                 self._arrive(oracle, rule)
 
-    @property
-    def silent(self) -> bool:
-        """What is known of C itself may rest meanwhile: another C is worked at, or F(w_b) is not yet back below it."""
-        return self.stage != self.C or (self.state.F_b > self.F and self.fell > 0.0)
-
     def move_to(self, C: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         """Go on with another C, from whatever stage."""
         self._move(C, oracle, rule)

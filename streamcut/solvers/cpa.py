@@ -30,7 +30,7 @@ def solve(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int) -> S
     found = progress.resume(oracle)
     s = BundleState.at_zero(oracle, max_cuts, rule) if found is None else BundleState.restored(found)
     try:
-        while (reason := progress.note(s.F_b, s.bound, 1.0, len(s.bundle), oracle)) is None:
+        while (reason := progress.note(s.F_b, s.bound, 1.0, len(s.bundle), oracle, s.standing)) is None:
             progress.keep(s, oracle)
             cut, loss = oracle.cut_at(s.w)
             F = objective(vectors.dot(s.w, s.w), len(s.w), oracle.C, loss)

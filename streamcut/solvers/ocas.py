@@ -50,7 +50,7 @@ def solve(
     found = progress.resume(oracle)
     s = BundleState.at_zero(oracle, max_cuts, rule) if found is None else BundleState.restored(found)
     try:
-        while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle)) is None:
+        while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
             progress.keep(s, oracle)
             place = 1.0 if progress.still else mu  # the cut at w itself always improves the bundle: a full one may need that
             if not s.stepped:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from streamcut.bundle.bundle import BundleSize
 from streamcut.bundle.line_searches import minimise_along_lines
 from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
@@ -26,6 +27,7 @@ from streamcut.oracles.ovr import RestOracle
 from streamcut.rounding import objective
 from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, StoppingRule
+from streamcut.solvers.standstill import Standing
 from streamcut.solvers.state import BundleState
 
 
@@ -36,10 +38,10 @@ class RestState:
     classes: list[BundleState]
 
     @classmethod
-    def at_zero(cls, oracle: RestOracle, max_cuts: int) -> RestState:
+    def at_zero(cls, oracle: RestOracle, cuts: BundleSize) -> RestState:
         """Every w_b = 0, and no cuts yet; the first pass is over."""
         D, loss = oracle.features, oracle.loss_at_zero
-        return cls([BundleState.at(np.zeros(D), loss, oracle, max_cuts) for _ in oracle.active])
+        return cls([BundleState.at(np.zeros(D), loss, oracle, cuts) for _ in oracle.active])
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""
@@ -70,25 +72,26 @@ class RestSolution:
 class Method(Protocol):
     """The binary solver behind it; a module will do."""
 
-    def begin(self, oracle: Any, max_cuts: int, rule: StoppingRule) -> RestState:
+    def begin(self, oracle: Any, cuts: BundleSize, rule: StoppingRule) -> RestState:
         """One pass, at w = 0, and its cuts in every bundle."""
 
     def iterate(self, classes: list[BundleState], oracle: Any, mu: float, rule: StoppingRule) -> None:
         """One pass, and a step for each of `classes`, the active ones of the oracle; μ is OCAS's."""
 
 
-def solve(oracle: RestOracle, progress: Progress, method: Method, *, max_cuts: int) -> RestSolution:
+def solve(oracle: RestOracle, progress: Progress, method: Method, cuts: BundleSize) -> RestSolution:
     """Run all classes to the stopping rule of `progress`: one pass an iteration. Its history has the sums over all classes.
 
+    Each has a bundle of `cuts`.
     Raises Interrupted before there is a solution.
     """
     rule = progress.rule
     progress.rule = replace(rule, tol=None, tol_relative=None)  # whether classes converged is asked here, of each
     found = progress.resume(oracle)
-    s = method.begin(oracle, max_cuts, rule) if found is None else RestState.restored(found)
+    s = method.begin(oracle, cuts, rule) if found is None else RestState.restored(found)
     try:
-        while (reason := _note(s, oracle, progress)) is None:
-            at_work = [k for k, c in enumerate(s.classes) if not _converged(c, oracle, rule)]
+        while (reason := _note(s, oracle, progress, rule)) is None:
+            at_work = _at_work(s, oracle, rule)
             if not at_work:
                 break
             progress.keep(s, oracle)
@@ -109,7 +112,7 @@ def step_along_lines(classes: list[BundleState], oracle: RestOracle) -> None:
     squares = [vectors.move(c.w_b, c.w, step) for c, step in zip(classes, k.tolist(), strict=True)]
     losses = oracle.step_all(k, [c.w_b for c in classes])
     for state, step, square, loss in zip(classes, k.tolist(), squares, losses, strict=True):
-        state.k, state.loss = step, loss
+        state.k, state.loss, state.raised = step, loss, oracle.C * oracle.raised
         state.F_b = objective(square, len(state.w_b), oracle.C, loss)
 
 
@@ -118,8 +121,13 @@ def _converged(state: BundleState, oracle: RestOracle, rule: StoppingRule) -> bo
     return limitless.reason(state.F_b, state.bound, oracle.c_bar, 0, 0.0) is StopReason.CONVERGED
 
 
-def _note(s: RestState, oracle: RestOracle, progress: Progress) -> StopReason | None:
+def _at_work(s: RestState, oracle: RestOracle, rule: StoppingRule) -> list[int]:
+    return [k for k, c in enumerate(s.classes) if not _converged(c, oracle, rule)]
+
+
+def _note(s: RestState, oracle: RestOracle, progress: Progress, rule: StoppingRule) -> StopReason | None:
     """Record an iteration of all classes; returns why to stop, or None."""
     primal, bound = sum(c.F_b for c in s.classes), sum(c.bound for c in s.classes)
     step = float(np.mean([c.k for c in s.classes]))
-    return progress.note(primal, bound, step, sum(len(c.bundle) for c in s.classes), oracle)
+    standing = Standing.of_all(s.classes[k].standing for k in _at_work(s, oracle, rule))
+    return progress.note(primal, bound, step, sum(len(c.bundle) for c in s.classes), oracle, standing)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamcut.bundle.bundle import BundleSize
 from streamcut.oracles.dual.ovr import RestDualOracle
 from streamcut.solvers.bundle_dca import ENOUGH
 from streamcut.solvers.ovr import RestState, step_along_lines
@@ -25,12 +26,12 @@ from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState
 
 
-def begin(oracle: RestDualOracle, max_cuts: int, rule: StoppingRule) -> RestState:
+def begin(oracle: RestDualOracle, cuts: BundleSize, rule: StoppingRule) -> RestState:
     A = len(oracle.active)
-    zeros, none, slots = np.zeros(oracle.features), np.zeros(max_cuts), np.repeat([[0], [1]], A, axis=1)
+    zeros, none, slots = np.zeros(oracle.features), np.zeros(cuts.first), np.repeat([[0], [1]], A, axis=1)
     # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
     planes = oracle.ascend_all([zeros] * A, [none] * A, slots, np.zeros(A), np.full(A, ENOUGH * oracle.C), first=True)
-    state = RestState.at_zero(oracle, max_cuts)
+    state = RestState.at_zero(oracle, cuts)
     for own, (cut, dual) in zip(state.classes, planes, strict=True):
         own.bundle.add(cut.a, cut.b, cut.error)
         own.improve(dual, rule)
@@ -38,11 +39,14 @@ def begin(oracle: RestDualOracle, max_cuts: int, rule: StoppingRule) -> RestStat
 
 
 def iterate(classes: list[BundleState], oracle: RestDualOracle, mu: float, rule: StoppingRule) -> None:
+    grown = [c.bundle.grow(2) for c in classes]
+    if any(grown):
+        oracle.widen(max(c.bundle.max_cuts for c in classes))
     rooms = [c.bundle.make_room(2, keep=2) for c in classes]
     oracle.follow_all([merges for merges, _ in rooms])
     k, slots = np.array([c.k for c in classes]), np.array([slots for _, slots in rooms]).T
     enough = np.array([ENOUGH * (c.F_b - c.bound) for c in classes])
-    mixtures = [c.bundle.mixture() for c in classes]
+    mixtures = [c.bundle.mixture(oracle.cuts) for c in classes]
     planes = oracle.ascend_all([c.w for c in classes], mixtures, slots, k + mu * (1.0 - k), enough)
     step_along_lines(classes, oracle)
     for own, (cut, dual) in zip(classes, planes, strict=True):

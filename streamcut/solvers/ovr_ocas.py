@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamcut.bundle.bundle import BundleSize
 from streamcut.oracles.ovr import RestOracle
 from streamcut.solvers.ovr import RestState, step_along_lines
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState
 
 
-def begin(oracle: RestOracle, max_cuts: int, rule: StoppingRule) -> RestState:
-    cuts = oracle.start_all()
-    state = RestState.at_zero(oracle, max_cuts)
-    for own, cut in zip(state.classes, cuts, strict=True):
+def begin(oracle: RestOracle, cuts: BundleSize, rule: StoppingRule) -> RestState:
+    planes = oracle.start_all()
+    state = RestState.at_zero(oracle, cuts)
+    for own, cut in zip(state.classes, planes, strict=True):
         own.improve(cut, rule)
     return state
 

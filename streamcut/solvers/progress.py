@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from streamcut.execution.feed import Traffic
-from streamcut.models.certificate import StopReason, Witness
+from streamcut.models.certificate import StopReason, Tolerance, Witness
 from streamcut.models.checkpoint import Checkpoints
+from streamcut.solvers.standstill import Standing, Standstill
 from streamcut.units import format_bytes
 
 
@@ -20,7 +21,8 @@ class Iteration:
     """One look at the state of a solver. `step` is the line search's k, `seconds` counts from the start of training.
 
     rows, nnz, bytes_read (decoded from storage) and bytes_computed (of all rows that passes went through, decoded) are totals so
-    far; cached_share is the part of the rows that came from memory. Training converges at a gap of `allowed_gap`.
+    far; cached_share is the part of the rows that came from memory. Training converges at a gap of
+    `allowed_gap`, by the rule `waits_for`: "tol 0.001" or "tol_relative 0.01".
     """
 
     iteration: int
@@ -37,6 +39,7 @@ class Iteration:
     cached_share: float
     bytes_computed: int = 0
     allowed_gap: float = 0.0
+    waits_for: str = ""
 
     def columns(self) -> dict[str, str]:
         """Short texts for people, by what they tell."""
@@ -46,12 +49,19 @@ class Iteration:
             "passes": f"{self.passes:,}",
             "primal": f"{self.primal:.6g}",
             "bound": f"{self.lower_bound:.6g}",
-            "gap": f"{self.gap:.3g}" + (f" of {self.allowed_gap:.3g}" if self.allowed_gap > 0.0 else ""),
+            "gap": gap_column(self.gap, self.allowed_gap, self.waits_for),
             "cuts": f"{self.cuts:,}",
             "read": f"{format_bytes(self.bytes_read / seconds)}/s",
             "computed": f"{format_bytes(self.bytes_computed / seconds)}/s",
             "from memory": f"{100 * self.cached_share:.0f} %",
         }
+
+
+def gap_column(gap: float, allowed: float, rule: str) -> str:
+    """The gap next to the one that is waited for, and the rule that asks for that."""
+    if allowed <= 0.0:
+        return f"{gap:.3g}"
+    return f"{gap:.3g} of {allowed:.3g}" + f" ({rule})" * (rule != "")
 
 
 class Record(Protocol):
@@ -71,8 +81,10 @@ Observer = Callable[[Any], None]  # takes every Record
 
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
-    """Converged when gap ≤ tol·C̄ and gap ≤ tol_relative·F(w_b) (None = switched off; with both off only the limits below stop).
+    """Converged when gap ≤ tol·C̄ and gap ≤ tol_relative·max(F(w_b), C̄/1000); None = switched off.
 
+    With both off only the limits below stop. C̄/1000: where nearly all rows are on their side of the margin, F may be a millionth
+    of C̄, and a part of it less than anybody can use; by default a gap of 1e-5·C̄ (1e-5 of the loss at w = 0) is enough.
     `target`: stop once F(w_b) ≤ target. `max_passes`, `max_time` (seconds) are limits; they are looked at between passes.
     """
 
@@ -82,10 +94,13 @@ class StoppingRule:
     max_passes: int | None = None
     max_time: float | None = None
 
+    def tolerance(self, primal: float, c_bar: float) -> Tolerance:
+        """The gap at which training converges, and which rule asks for it."""
+        return Tolerance.strictest(self.tol, self.tol_relative, primal, c_bar)
+
     def allowed_gap(self, primal: float, c_bar: float) -> float:
-        """The gap at which training converges."""
-        rules = [rule * scale for rule, scale in ((self.tol, c_bar), (self.tol_relative, primal)) if rule is not None]
-        return min(rules, default=0.0)
+        """The gap at which training converges; 0 without a rule."""
+        return self.tolerance(primal, c_bar).gap
 
     def reason(self, primal: float, lower_bound: float, c_bar: float, passes: int, seconds: float) -> StopReason | None:
         """Why to stop now, or None."""
@@ -141,17 +156,16 @@ class Progress:
     stop         when it says so, the run ends as interrupted
     checkpoints  where the state goes between iterations; with one found there, the run goes on from it
     start        a solver's state to begin with instead of zero, if no checkpoint was found
-    `still` counts the last iterations in which nothing moved: stalled at `patience`.
+    standstill   whether the passes still bring something
     """
 
     rule: StoppingRule
     observe: Observer | None = None
-    patience: int = 5
     history: list[Iteration] = field(default_factory=list)
     stop: Callable[[], bool] = lambda: False
     checkpoints: Checkpoints | None = None
     start: Any = None
-    still: int = 0
+    standstill: Standstill = field(default_factory=Standstill)
     _started: float = field(default_factory=time.monotonic)
     _resumed: bool = False
 
@@ -159,6 +173,11 @@ class Progress:
     def seconds(self) -> float:
         """Since training started, without the time between being stopped and resumed."""
         return time.monotonic() - self._started
+
+    @property
+    def still(self) -> int:
+        """Iterations in a row in which nothing moved."""
+        return self.standstill.still
 
     def resume(self, oracle: Resumable, record: type = Iteration) -> Any:
         """Take history, clock and the oracle's state from the checkpoint that was found, if any; the solver takes its own.
@@ -170,29 +189,31 @@ class Progress:
             state = found.record["state"]
             oracle.restore(state["oracle"], found.read_into)
             self.history = [record(*line) for line in state["history"]]
-            self.still = state["still"]
+            self.standstill = Standstill(**state["standstill"])
             self._started = time.monotonic() - state["seconds"]
             self._resumed = True
         return self.start if found is None else found
 
     def note(
-        self, primal: float, lower_bound: float, step: float, cuts: int, oracle, *, C: float | None = None
+        self, primal: float, lower_bound: float, step: float, cuts: int, oracle, standing: Standing, *, C: float | None = None
     ) -> StopReason | None:
         """Record an iteration of a solver that works with `oracle`; returns why to stop, or None.
 
-        `C` is what primal and bound speak of, if that is not the oracle's.
+        `standing` is what moves; `C` what primal and bound speak of, if that is not the oracle's.
         The first call of a resumed run records nothing: this iteration is in the history already.
         """
         seconds = self.seconds
         c_bar = oracle.c_bar if C is None else C * oracle.total_weight
         if self._resumed:
             self._resumed = False
+            self.standstill.now = standing
         else:
+            self.standstill.see(standing)
             self._record(primal, lower_bound, step, cuts, seconds, oracle, c_bar)
         now = self.history[-1]
         reason = self.rule.reason(now.primal, now.lower_bound, c_bar, now.passes, seconds)
-        if reason is None and self.still >= self.patience:
-            reason = StopReason.STALLED
+        if reason is None:
+            reason = self.standstill.reason()
         return StopReason.INTERRUPTED if reason is None and self.stop() else reason
 
     def keep(self, state: Saved, oracle: Resumable) -> None:
@@ -210,7 +231,7 @@ class Progress:
             "solver": solver,
             "oracle": asked,
             "history": [astuple(line) for line in self.history],
-            "still": self.still,
+            "standstill": self.standstill.saved(),
             "seconds": self.seconds,
         }
         self.checkpoints.save(record, {**arrays, **rows}, oracle.release)
@@ -218,6 +239,7 @@ class Progress:
     def _record(self, primal: float, lower_bound: float, step: float, cuts: int, seconds: float, oracle, c_bar: float) -> None:
         traffic: Traffic = oracle.traffic
         share = traffic.rows_pinned / traffic.rows if traffic.rows else 0.0
+        allowed = self.rule.tolerance(primal, c_bar)
         now = Iteration(
             len(self.history),
             oracle.passes,
@@ -232,13 +254,9 @@ class Progress:
             traffic.bytes_read,
             share,
             traffic.bytes_computed,
-            self.rule.allowed_gap(primal, c_bar),
+            allowed.gap,
+            allowed.rule,
         )
-        if self.history:
-            last = self.history[-1]
-            moved = 1e-15 * abs(primal)
-            moving = last.primal - primal > moved or lower_bound - last.lower_bound > moved
-            self.still = 0 if moving else self.still + 1
         self.history.append(now)
         if self.observe is not None:
             self.observe(now)

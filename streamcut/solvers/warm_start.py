@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamcut.bundle.bundle import BundleSize
 from streamcut.compiled import vectors
 from streamcut.errors import UsageError
 from streamcut.models.certificate import Witness
@@ -47,7 +48,7 @@ class Origin:
 def planes(origin: Origin, oracle: LinearOracle, max_cuts: int, rule: StoppingRule, *, margins: bool) -> BundleState:
     """The state of ocas (which keeps `margins`) or cpa at `origin`, after one pass."""
     cut, loss = oracle.start(origin.w)
-    state = _at(origin, oracle, max_cuts, loss)
+    state = _at(origin, oracle, BundleSize(max_cuts, max_cuts), loss)
     if margins:
         oracle.step(1.0, state.w_b)
     if origin.cut is not None:
@@ -56,21 +57,21 @@ def planes(origin: Origin, oracle: LinearOracle, max_cuts: int, rule: StoppingRu
     return state
 
 
-def dual(origin: Origin, oracle: DualOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
+def dual(origin: Origin, oracle: DualOracle, cuts: BundleSize, rule: StoppingRule) -> BundleState:
     """The state of bundle-dca at `origin`, after one pass: the cut there, and that of a first sweep."""
-    nothing = np.zeros(max_cuts)
+    nothing = np.zeros(cuts.first)
     ascent = Ascent(origin.w, nothing, 0, 1, 1.0, ENOUGH * oracle.C, start=np.zeros_like(origin.w))
     cut, swept = oracle.ascend(ascent, first=True)
-    state = _at(origin, oracle, max_cuts, oracle.step(1.0, origin.w))
+    state = _at(origin, oracle, cuts, oracle.step(1.0, origin.w))
     state.bundle.add(cut.a, cut.b, cut.error)
     state.improve(swept, rule)
     return state
 
 
-def _at(origin: Origin, oracle: LinearOracle, max_cuts: int, loss: float) -> BundleState:
+def _at(origin: Origin, oracle: LinearOracle, cuts: BundleSize, loss: float) -> BundleState:
     """w_b at `origin`, where the loss is known, and what its cut proves; nothing in the bundle."""
     w = origin.w
-    state = BundleState.at(w.copy(), loss, oracle, max_cuts)
+    state = BundleState.at(w.copy(), loss, oracle, cuts)
     if origin.cut is not None:
         risk, claimed = loss / oracle.total_weight, vectors.dot(origin.cut.a, w) + origin.cut.b
         if claimed > risk + _ROUNDING * max(1.0, risk):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import uuid
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from streamcut.execution.row_state import Rows, RowState
 from streamcut.files import disk_full
 
 _PIECE = 1 << 20
+_ROWS = 1 << 13
 
 CACHED = "cached"  # name of the files that tell which rows of a lane are in its cache; no row state
 
@@ -27,29 +29,33 @@ Versions = dict[tuple[str, int], int]  # (array, lane) → number of its file; w
 
 @dataclass(frozen=True, slots=True)
 class RowFiles:
-    """Where the row state lies: `kinds` are {array: (dtype, shape of one row)}."""
+    """Where the row state lies: `kinds` are {array: (dtype, shape of one row)}, `lengths` the shape[0] of rows in valid files."""
 
     folder: str
     kinds: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     versions: Versions = field(default_factory=dict)
+    lengths: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def path(self, name: str, lane: int, version: int) -> Path:
         return Path(self.folder, f"{name}.{lane}.{version}")
 
     def read(self, name: str, lane: int, rows: int) -> np.ndarray:
-        """The array of a lane that has `rows` rows, newly allocated."""
+        """The array of a lane that has `rows` rows, newly allocated. What the file does not have of a row yet is 0."""
         dtype, shape = ("|b1", ()) if name == CACHED else self.kinds[name]
         version = self.versions.get((name, lane))
         if version is None:
             return np.zeros((rows, *shape), dtype)
         array = np.empty((rows, *shape), dtype)
         with open(self.path(name, lane, version), "rb", buffering=0) as file:
-            view = _bytes(array)
-            while view:
-                count = file.readinto(view[:_PIECE])
-                if not count:
-                    raise OSError(f"{file.name}: too short; somebody else wrote to the scratch folder")
-                view = view[count:]
+            length = self.lengths.get((name, lane), 0)
+            if shape and length < shape[0]:  # written before rows were widened
+                array[:, length:] = 0
+                for start in range(0, rows, _ROWS):
+                    piece = np.empty((min(_ROWS, rows - start), length, *shape[1:]), dtype)
+                    _fill(file, _bytes(piece))
+                    array[start : start + _ROWS, :length] = piece
+            else:
+                _fill(file, _bytes(array))
         return array
 
     def differs(self, name: str, lane: int, array: np.ndarray) -> bool:
@@ -60,6 +66,8 @@ class RowFiles:
             return bool(flat.any())  # -0.0 differs from 0.0
         piece = np.empty(_PIECE, np.uint8)
         start = 0
+        if array.ndim > 1 and self.lengths[name, lane] != array.shape[1]:  # it was widened
+            return True
         with open(self.path(name, lane, version), "rb", buffering=0) as file:
             while start < len(flat):
                 count = file.readinto(piece[: len(flat) - start].data)
@@ -82,6 +90,14 @@ class RowFiles:
 
 def _bytes(array: np.ndarray) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
+
+
+def _fill(file: FileIO, view: memoryview) -> None:
+    while view:
+        count = file.readinto(view[:_PIECE])
+        if not count:
+            raise OSError(f"{file.name}: too short; somebody else wrote to the scratch folder")
+        view = view[count:]
 
 
 class _Lane:
@@ -127,10 +143,19 @@ class SharedRows:
         self._lanes = lanes
         self._scratch = scratch
         self._whole: RowState | None = None
+        self._most: dict[str, int | None] = {}
 
-    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = ()) -> None:
-        """A new array of zeros, `shape` of `dtype` for each row."""
+    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None) -> None:
+        """A new array of zeros, `shape` of `dtype` for each row. `most`: the first length of `shape` may grow so far."""
         self.files.kinds[name] = (np.dtype(dtype).str, shape)
+        self._most[name] = most
+
+    def widen(self, name: str, length: int) -> None:
+        """The first length of a row of array `name` grows to `length`; what is new is 0. Files follow when they change."""
+        dtype, shape = self.files.kinds[name]
+        self.files.kinds[name] = (dtype, (length, *shape[1:]))
+        if self._whole is not None:
+            self._whole.widen(name, length)
 
     @property
     def arrays(self) -> Rows:
@@ -138,7 +163,7 @@ class SharedRows:
         if self._whole is None:
             self._whole = RowState(self.n_rows, self._scratch)
             for name, (dtype, shape) in self.files.kinds.items():
-                self._whole.add(name, dtype, shape)
+                self._whole.add(name, dtype, shape, most=self._most[name])
                 for lane in range(len(self._lanes)):
                     start, stop = self._lanes.rows(lane)
                     self._whole.arrays[name][start:stop] = self.files.read(name, lane, stop - start)
@@ -166,5 +191,7 @@ class SharedRows:
         """`version` is the valid file now."""
         old = self.files.versions.get((name, lane))
         self.files.versions[name, lane] = version
+        if name != CACHED and (shape := self.files.kinds[name][1]):
+            self.files.lengths[name, lane] = shape[0]
         if old is not None:
             self.files.path(name, lane, old).unlink(missing_ok=True)

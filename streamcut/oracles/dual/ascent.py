@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.bundle import Merge
+from streamcut.bundle.bundle import BundleSize, Merge
 from streamcut.compiled import vectors
 from streamcut.execution.cache_passes import SettlePass, SweepPass
 from streamcut.execution.joined_rows import joined_bytes
@@ -42,14 +42,14 @@ class DualAscent(DecomposableOracle):
 
     def prepare(
         self, work: Callable[..., Pass], merging: Callable[[list[Merge]], Pass], caches: Mapping[int, RowCache], *,
-        group: int, batch: int, sweeps: int,
+        cuts: int, group: int, batch: int, sweeps: int,
     ) -> None:  # fmt: skip
         """`work(ascent, order, places, last, caches, limits, first)` and `merging(merges)` are the passes of the loss.
 
-        Rows are visited in random order in groups of `group`, and these in batches of `batch`. `caches`, by the first row of
-        their lane, are swept at most `sweeps` times after each pass.
+        Rows remember their shares in `cuts` cuts at first. They are visited in random order in groups of `group`, and these in
+        batches of `batch`. `caches`, by the first row of their lane, are swept at most `sweeps` times after each pass.
         """
-        self._work, self._merging, self._caches = work, merging, caches
+        self._work, self._merging, self._caches, self.cuts = work, merging, caches, cuts
         self._group, self._batch, self._sweeps = group, batch, sweeps
         self._last: tuple[int, int] | None = None  # slots of the cuts whose sums are known, while rows remember their shares
         self._sums: Any = None  # of that pass
@@ -95,11 +95,18 @@ class DualAscent(DecomposableOracle):
         if merges:
             self._runner.run(self._merging(merges))
 
+    def widen(self, cuts: int) -> None:
+        """Rows remember their shares in so many cuts from now on. The data is not read."""
+        if cuts > self.cuts:
+            self._runner.row_state.widen("codes", cuts)
+            self.cuts = cuts
+
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        return {**numbers, "cache_limits": list(self._limits.values())}, arrays
+        return {**numbers, "cache_limits": list(self._limits.values()), "cuts": self.cuts}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        self.widen(numbers["cuts"])
         super().restore(numbers, fill)
         self._last = None
         self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))
@@ -113,18 +120,19 @@ class DualAscent(DecomposableOracle):
 class DualOracle(DualAscent, LinearOracle):
     """A linear oracle that also does dual coordinate ascent: cuts are Σ π_i (−y_i x_i, 1) with 0 ≤ π_i ≤ u_i / M.
 
-    Rows remember their shares in `max_cuts` cuts. Every lane has a cache of `size` (None: none), which is swept at most `sweeps`
-    times after each pass.
+    Rows remember their shares in `cuts`, which may grow. Every lane has a cache of `size` (None: none), which is swept at most
+    `sweeps` times after each pass.
     """
 
     def __init__(
-        self, runner: PassRunner, risk: Hinge, *, C: float, bias: float, max_cuts: int, size: CacheSize | None, sweeps: int
-    ) -> None:
+        self, runner: PassRunner, risk: Hinge, *,
+        C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int,
+    ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
-        runner.row_state.add("codes", np.uint16, (max_cuts,))
+        runner.row_state.add("codes", np.uint16, (cuts.first,), most=cuts.most)
         caches = {} if size is None or sweeps == 0 else {start: RowCache(size) for start in runner.lanes.bounds[:-1]}
         group = group_rows(runner.feed.data.manifest.statistics)
-        self.prepare(self._pass, MergePass, caches, group=group, batch=_BATCH, sweeps=sweeps)
+        self.prepare(self._pass, MergePass, caches, cuts=cuts.first, group=group, batch=_BATCH, sweeps=sweeps)
 
     def _pass(self, *now: Any) -> DualPass:
         return DualPass(self._risk, self._grids, self.C, self._bias, *now)

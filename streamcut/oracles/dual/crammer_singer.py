@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.bundle.bundle import Merge
+from streamcut.bundle.bundle import BundleSize, Merge
 from streamcut.chunk import Chunk
 from streamcut.compiled import multiclass_dual, shares, vectors
 from streamcut.errors import CorruptError
@@ -40,7 +40,7 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
     """A multiclass oracle that also does dual coordinate ascent.
 
     Cuts are Σ_i Σ_k π_ik ((e_k − e_{y_i}) x_iᵀ, 1) over k ≠ y_i with π_ik ≥ 0, Σ_k π_ik ≤ u_i / M. Rows remember their shares in
-    `max_cuts` cuts. Every lane has a cache of `size` (None: none), which is swept at most `sweeps` times after each pass.
+    `cuts`, which may grow. Every lane has a cache of `size` (None: none), which is swept at most `sweeps` times after each pass.
     """
 
     def __init__(
@@ -50,17 +50,17 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
         *,
         C: float,
         bias: float,
-        max_cuts: int,
+        cuts: BundleSize,
         size: CacheSize | None,
         sweeps: int,
     ) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
-        runner.row_state.add("codes", np.uint16, (max_cuts, risk.classes))
+        runner.row_state.add("codes", np.uint16, (cuts.first, risk.classes), most=cuts.most)
         caches: dict[int, ClassesCache] = {}
         if size is not None and sweeps > 0:
             caches = {start: ClassesCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
         group = ORDER.group_rows(runner.feed.data.manifest.statistics)
-        self.prepare(self._pass, MergePass, caches, group=group, batch=ORDER.batch, sweeps=sweeps)
+        self.prepare(self._pass, MergePass, caches, cuts=cuts.first, group=group, batch=ORDER.batch, sweeps=sweeps)
 
     def _pass(self, *now: Any) -> DualPass:
         return DualPass(self._risk, self._grids, self.C, self._bias, *now)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.bundle.bundle import Merge
+from streamcut.bundle.bundle import BundleSize, Merge
 from streamcut.chunk import Chunk
 from streamcut.compiled import ovr_dual, shares
 from streamcut.errors import CorruptError
@@ -60,8 +60,8 @@ class RestAscent:
 class RestDualOracle(RestOracle):
     """A RestOracle that also does dual coordinate ascent.
 
-    Rows remember their shares in `max_cuts` cuts of each class. Every lane has a cache of `size` (None: none), which is swept at
-    most `sweeps` times after each pass.
+    Rows remember their shares in `cuts` of each class, which may grow. Every lane has a cache of `size` (None: none), which is
+    swept at most `sweeps` times after each pass.
     """
 
     def __init__(
@@ -71,12 +71,13 @@ class RestDualOracle(RestOracle):
         *,
         C: float,
         bias: float,
-        max_cuts: int,
+        cuts: BundleSize,
         size: CacheSize | None,
         sweeps: int,
     ) -> None:
         super().__init__(runner, risk, C=C, bias=bias)
-        runner.row_state.add("codes", np.uint16, (max_cuts, risk.classes))
+        runner.row_state.add("codes", np.uint16, (cuts.first, risk.classes), most=cuts.most)
+        self.cuts = cuts.first
         self._caches: dict[int, RestCache] = {}
         if size is not None and sweeps > 0:
             self._caches = {start: RestCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
@@ -127,11 +128,18 @@ class RestDualOracle(RestOracle):
         if flat:
             self._runner.run(RestMergePass(flat))
 
+    def widen(self, cuts: int) -> None:
+        """Rows remember their shares in so many cuts of each class from now on. The data is not read."""
+        if cuts > self.cuts:
+            self._runner.row_state.widen("codes", cuts)
+            self.cuts = cuts
+
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        return {**numbers, "cache_limits": list(self._limits.values())}, arrays
+        return {**numbers, "cache_limits": list(self._limits.values()), "cuts": self.cuts}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        self.widen(numbers["cuts"])
         super().restore(numbers, fill)
         self._last[:] = -1
         self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))
