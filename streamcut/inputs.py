@@ -55,28 +55,15 @@ def _is_text(path: str | os.PathLike) -> bool:
 
 
 def _text_rows(path: str | os.PathLike, recipe: Recipe, index_base: int | None) -> Iterator[Chunk]:
-    from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
+    from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource, by_recipe
     from streamcut.io.unchanged import FileStates
 
     if recipe.hash_bits is not None and index_base is not None:
         raise UsageError("index_base: the model hashes the features as they are written, so their numbers have no first one")
-    base = index_base if index_base is not None else recipe.index_base
-    options = SvmlightOptions(
-        index_base=1 if base is None else base,
-        hash_bits=recipe.hash_bits,
-        dtype="float64" if recipe.hash_bits is None else recipe.dtype or "float32",  # hashed sums: to the bit as in training
-        duplicates="error" if recipe.hash_bits is not None else recipe.duplicates,
-        label_map=_label_map(recipe),
-        multilabel=recipe.labels.multilabel,
-        label_weights=recipe.labels.weighted,
-    )
+    given = by_recipe(recipe) if index_base is None else {**by_recipe(recipe), "index_base": index_base}
+    if recipe.hash_bits is None:
+        given["dtype"] = "float64"  # the numbers as they are written; hashed sums are those of training to the bit
+    options = SvmlightOptions(**given)
     states = FileStates([path])
     for chunk, _ in states.watch(SvmlightSource([os.fspath(path)], options, model_takes=recipe.in_words()).blocks()):
         yield chunk
-
-
-def _label_map(recipe: Recipe) -> dict[str, float] | None:
-    """Words for labels, and the numbers that they stand for: a test file may have either."""
-    words = dict(recipe.labels.words)
-    numbers = {spelled: number for number in words.values() for spelled in (f"{number:g}", f"{number:+g}")}
-    return {**numbers, **words} or None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -25,8 +26,9 @@ from streamcut.io.conversion.target import Target
 from streamcut.io.conversion.work import Work
 from streamcut.io.manifest import Statistics, StatisticsBuilder
 from streamcut.io.opening import open_dataset
-from streamcut.io.sources.choice import open_readers, open_source, source_bytes
-from streamcut.io.sources.row_source import describe, find_files, tree_bytes
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.choice import holds_lists, open_readers, open_source, source_bytes
+from streamcut.io.sources.row_source import LISTS, describe, find_files, tree_bytes
 from streamcut.io.stores.journal import read_journal
 from streamcut.io.stores.leftovers import expect_partial, expect_replaceable
 from streamcut.io.stores.narrow import smallest
@@ -68,13 +70,14 @@ def convert(
     output: str | os.PathLike,
     *,
     progress: Callable[[Progress], None] | None = None,
+    on_recipe: Callable[[Recipe], None] | None = None,
     **options,
 ) -> ConvertReport:
     """Convert `inputs` (files, directories, globs, stores, "-" for standard input) to the store `output`.
 
     `options` are the fields of ConvertOptions; `streamcut convert --help` explains them. `progress` is called a few times a
-    second. Raises UsageError, NotFoundError, BadInputError, MemoryBudgetError, DiskFullError, LockedError, and CorruptError for
-    an input store that is damaged.
+    second, `on_recipe` before the rows are read, with how they will be made. Raises UsageError, NotFoundError, BadInputError,
+    MemoryBudgetError, DiskFullError, LockedError, and CorruptError for an input store that is damaged.
 
     >>> with open("rows.svm", "w") as file:
     ...     _ = file.write("+1 1:0.5 3:2\\n-1 2:1\\n+1 3:1.5\\n-1 1:-1 2:0.5\\n")
@@ -86,6 +89,8 @@ def convert(
     names = [os.fspath(name) for name in ([inputs] if isinstance(inputs, str | os.PathLike) else inputs)]
     outputs = output_paths(os.fspath(output), settings)
     kind, paths = find_files(names, settings.format)
+    if kind == "parquet" and holds_lists(paths, settings):
+        kind = LISTS
     settings.require_meaning(kind)
     if settings.resume and "-" in paths:
         raise UsageError("--resume: standard input cannot be read again; save it to a file, or start over with --force")
@@ -112,6 +117,8 @@ def convert(
     source = open_source(kind, paths, readers, settings, plan, rejects.add)
     described = [*source.identity["inputs"], *(describe(path) for path in side_files)]
     record = {**_lasting_options(settings, plan, kind), "inputs": [list(found) for found in described]}
+    if on_recipe is not None and (recipe := source.recipe()) is not None:
+        on_recipe(recipe)
     n_features = 1 << settings.hash_bits if settings.hash_bits else getattr(source, "n_features", settings.n_features)
     with ExitStack() as stack:
         targets = []
@@ -215,5 +222,8 @@ def _refuse_overlap(outputs: list[str], paths: list[str]) -> None:
 def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:
     """The options that decide what the store holds: a conversion resumes only with the same."""
     passing = {"memory", "threads", "scratch", "resume", "force", "split_output", "backend"}
-    kept = {name: value for name, value in asdict(settings).items() if name not in passing and value is not None}
+    given = replace(settings, recipe=None)
+    kept = {name: value for name, value in asdict(given).items() if name not in passing and value not in (None, (), [])}
+    if settings.recipe is not None:
+        kept["recipe"] = hashlib.sha256(settings.recipe.to_json()).hexdigest()
     return {**kept, "format": kind, "shard_nnz": plan.shard_nnz, "features": plan.features}

@@ -10,24 +10,43 @@ from pathlib import Path
 from typing import Any
 
 from streamcut.errors import NotFoundError, UsageError
-from streamcut.io.sources.row_source import FORMATS
+from streamcut.io.recipe.files import recipe_from
+from streamcut.io.recipe.table import MISSING, MISSING_LABELS
+from streamcut.io.sources.row_source import FORMATS, LISTS, TABLES
 from streamcut.io.stores.spec import BACKENDS
 from streamcut.units import parse_size
 
-_TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "mtx"), ("anndata", "parquet")
+_TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "mtx"), ("anndata", LISTS)
 _APPLIES = {  # options that mean something for some formats only
-    "labels": (*_FILES, *_COLUMNS),
-    "qid": (*_FILES, *_COLUMNS),
-    "weights": (*_FILES, *_COLUMNS),
-    "index_column": ("parquet",),
-    "value_column": ("parquet",),
-    "index_base": (*_TEXT, "parquet"),
-    "hash_bits": _TEXT,
+    "labels": (*_FILES, *_COLUMNS, *TABLES),
+    "qid": (*_FILES, *_COLUMNS, *TABLES),
+    "weights": (*_FILES, *_COLUMNS, *TABLES),
+    "categorical": TABLES,
+    "numeric": TABLES,
+    "text": TABLES,
+    "time": TABLES,
+    "cross": TABLES,
+    "drop": TABLES,
+    "id": TABLES,
+    "ngrams": TABLES,
+    "missing": TABLES,
+    "missing_labels": TABLES,
+    "max_categories": TABLES,
+    "recipe": (*TABLES, *_TEXT),
+    "n_features": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
+    "duplicates": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
+    "keep_zeros": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
+    "index_column": (LISTS,),
+    "value_column": (LISTS,),
+    "index_base": (*_TEXT, LISTS),
+    "hash_bits": (*_TEXT, *TABLES),
     "multilabel": _TEXT,
     "label_weights": _TEXT,
     "on_error": _TEXT,
     "max_errors": _TEXT,
 }
+_ROLES = ("categorical", "numeric", "text", "time", "cross", "drop", "id", "ngrams", "missing")
+_BY_RECIPE = (*_ROLES, "hash_bits", "label_map", "multilabel", "label_weights", "qid", "weights")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +60,18 @@ class ConvertOptions:
     labels: str | None = None
     qid: str | None = None
     weights: str | None = None
+    categorical: Any = ()  # names of columns, or names with commas between them
+    numeric: Any = ()
+    text: Any = ()
+    time: Any = ()
+    cross: Any = ()
+    drop: Any = ()
+    id: Any = ()
+    ngrams: str | None = None
+    missing: str = "own"
+    missing_labels: str = "error"
+    max_categories: int = 250_000
+    recipe: Any = None  # a Recipe, or where one is: a model, a store, a file of JSON; after checking a Recipe or None
     index_column: str = "indices"
     value_column: str = "values"
     index_base: int | str | None = None
@@ -73,11 +104,14 @@ class ConvertOptions:
         _one_of("--dtype", self.dtype, (None, "float32", "float64"))
         _one_of("--duplicates", self.duplicates, ("error", "sum", "last"))
         _one_of("--on-error", self.on_error, ("raise", "skip"))
+        _one_of("--missing", self.missing, MISSING)
+        _one_of("--missing-labels", self.missing_labels, MISSING_LABELS)
         _one_of("--index-base", self.index_base, (None, 0, 1, "auto"))
         for name, least in {
             "n_features": 1,
             "max_errors": 0,
             "shard_nnz": 1,
+            "max_categories": 1,
             "threads": 1,
             "shuffle": 0,
             "split_seed": 0,
@@ -100,6 +134,10 @@ class ConvertOptions:
         if self.resume and self.force:
             raise UsageError("--resume continues what is there and --force discards it; choose one")
         object.__setattr__(self, "label_map", _label_map(self.label_map))
+        object.__setattr__(self, "recipe", recipe_from(self.recipe))
+        for name in _BY_RECIPE:
+            if self.recipe is not None and getattr(self, name) != _default(name):
+                raise UsageError(f"{_flag(name)}: the recipe says it already; leave it out")
         object.__setattr__(self, "memory", _bytes(self.memory))
 
     @property
@@ -116,11 +154,15 @@ class ConvertOptions:
         for name, kinds in _APPLIES.items():
             if kind not in kinds and getattr(self, name) != defaults[name]:
                 raise UsageError(f"{_flag(name)} means nothing for {kind} input; it is for {', '.join(kinds)}")
-        if kind == "parquet" and self.index_base == "auto":
+        if kind == LISTS and self.index_base == "auto":
             raise UsageError("--index-base auto is for svmlight input; say whether the lists count from 0 or from 1")
         if kind in (*_FILES, *_COLUMNS) and self.labels is None:
             what = "a file with one label a row" if kind in _FILES else "the name of the column with the labels"
             raise UsageError(f"--labels is needed for {kind} input: {what}")
+
+
+def _default(name: str) -> Any:
+    return ConvertOptions.__dataclass_fields__[name].default
 
 
 def _flag(name: str) -> str:

@@ -84,7 +84,8 @@ class Work:
         """The earliest position from which an output still lacks rows; None: the beginning."""
         unfinished = [target for target in self.targets if not target.complete]
         positions = [target.resumed_at for target in unfinished if target.resumed_at is not None]
-        if len(positions) < len(unfinished) or any(position["has_qid"] for position in positions):
+        again = getattr(self.source, "rereads", False)  # it numbers what it meets
+        if again or len(positions) < len(unfinished) or any(position["has_qid"] for position in positions):
             return None
         return min(positions, key=lambda position: position["read"])
 

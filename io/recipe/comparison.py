@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.table import Table
 
 PLAIN = Recipe()  # of data that nobody has said anything about
 
@@ -19,8 +20,37 @@ def difference(there: Recipe, here: Recipe) -> str | None:
     """What in the features differs, None when they are the same. Names are compared where both have them."""
     if (there.form, there.hash_bits) != (here.form, here.hash_bits):
         return f"{there.in_words()} there, {here.in_words()} here"
+    if there.table is not None and here.table is not None:
+        found = _tables(there.table, here.table)
+        if found is None and there.hash_bits is None and there.names != here.names and not _goes_on(there.names, here.names):
+            found = (
+                "the categories were numbered anew; prepare these data with the recipe of the others (--recipe MODEL or STORE)"
+            )
+        return found
     if there.names is not None and here.names is not None:
         for number, (theirs, ours) in enumerate(zip(there.names, here.names, strict=False)):
             if theirs != ours:
                 return f"feature {number} (0-based) is {theirs!r} there and {ours!r} here"
     return None
+
+
+def _goes_on(there: tuple[str, ...] | None, here: tuple[str, ...] | None) -> bool:
+    """Whether `here` has no names but the first ones of `there`."""
+    return there is not None and here is not None and there[: len(here)] == here
+
+
+def _tables(there: Table, here: Table) -> str | None:
+    """What in the columns differs. Which columns hold groups or weights is no matter of features."""
+    theirs, ours = ({column.name: column for column in table.columns} for table in (there, here))
+    if missing := [name for name in theirs if name not in ours]:
+        return f"column {missing[0]!r} is used there and not here"
+    if more := [name for name in ours if name not in theirs]:
+        return f"column {more[0]!r} is used here and not there"
+    for name, column in theirs.items():
+        if ours[name] != column:
+            said, other = column.in_words(), ours[name].in_words()
+            return f"column {name!r} is {said} there, {other if other != said else 'the same with other edges or parts'} here"
+    if sorted(there.crosses) != sorted(here.crosses):
+        crosses = (", ".join("*".join(cross) for cross in table.crosses) or "none" for table in (there, here))
+        return "the crosses are {} there and {} here".format(*crosses)
+    return None if there.missing == here.missing else f"missing values are {there.missing!r} there and {here.missing!r} here"

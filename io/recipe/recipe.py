@@ -11,8 +11,10 @@ from collections import Counter
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
+from streamcut.io.recipe.table import Comparison, Table
+
 VERSION = 1
-FORMS = ("numbers", "hashed")
+FORMS = ("numbers", "hashed", "table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +24,23 @@ class LabelRule:
     words       ((word, number), …): labels that are words; empty: labels are numbers
     multilabel  labels are sets: +1 where this one is in the set, −1 elsewhere
     weighted    labels may be label:weight
+    column      of a table, that holds them
+    comparison  they are the outcome of one: +1 where it holds, −1 elsewhere
+    none        there are none: rows to be scored only
     """
 
     words: tuple[tuple[str, float], ...] = ()
     multilabel: float | None = None
     weighted: bool = False
+    column: str | None = None
+    comparison: Comparison | None = None
+    none: bool = False
 
     @property
     def names(self) -> dict[float, str]:
         """{number: word}; empty when two words are one number, for then there is no way back."""
+        if self.comparison is not None:
+            return {-1.0: self.comparison.opposite, 1.0: str(self.comparison)}
         found = {number: word for word, number in self.words}
         return found if len(found) == len(self.words) else {}
 
@@ -40,7 +50,8 @@ class Recipe:
     """How rows became features.
 
     form        "numbers": the input gives the number of each feature; "hashed": names or numbers of features in svmlight text are
-                hashed into 2**hash_bits of them
+                hashed into 2**hash_bits of them; "table": columns of a table, as `table` says
+    hash_bits   of a table: its keys are hashed; None: they are `names`, a dictionary
     index_base  number of the first feature in svmlight text; None where the input was none
     dtype       values were read as, None: as the input had them
     duplicates  a feature twice in one row: "error", "sum" or "last"
@@ -54,12 +65,16 @@ class Recipe:
     duplicates: str = "error"
     labels: LabelRule = LabelRule()
     names: tuple[str, ...] | None = None
+    table: Table | None = None
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise ValueError(f"form {self.form!r} is unknown")
-        if (self.hash_bits is not None) != (self.form == "hashed") or not 1 <= (self.hash_bits or 1) <= 31:
+        fits = self.form == "table" or (self.hash_bits is not None) == (self.form == "hashed")
+        if not fits or not 1 <= (self.hash_bits or 1) <= 31:
             raise ValueError(f"form {self.form!r} with hash_bits {self.hash_bits!r}")
+        if (self.table is not None) != (self.form == "table"):
+            raise ValueError(f"form {self.form!r} and a table do not go together")
         if self.index_base not in (None, 0, 1) or self.dtype not in (None, "float32", "float64"):
             raise ValueError(f"index_base {self.index_base!r}, dtype {self.dtype!r}")
         if self.duplicates not in ("error", "sum", "last"):
@@ -67,6 +82,9 @@ class Recipe:
 
     def in_words(self) -> str:
         """The features in half a sentence."""
+        if self.table is not None:
+            how = "by a dictionary" if self.hash_bits is None else f"hashed into 2^{self.hash_bits}"
+            return f"features of {len(self.table.columns)} columns, {how}"
         if self.form == "hashed":
             return f"names of features hashed into 2^{self.hash_bits}"
         return "numbered features" if self.names is None else "named features"
@@ -88,6 +106,8 @@ class Recipe:
         record["labels"] = _label_rule(_known(LabelRule, record.get("labels")))
         if record.get("names") is not None:
             record["names"] = _texts(record["names"])
+        if record.get("table") is not None:
+            record["table"] = Table.from_record(record["table"])
         return cls(**_known(cls, record))
 
 
@@ -99,8 +119,8 @@ def _label_rule(record: dict[str, Any]) -> LabelRule:
     words = tuple((str(word), float(number)) for word, number in record.pop("words", ()))
     if any(count > 1 for count in Counter(word for word, _ in words).values()):
         raise ValueError("a word for a label stands twice")
-    multilabel = record.pop("multilabel", None)
-    return LabelRule(words, None if multilabel is None else float(multilabel), bool(record.pop("weighted", False)))
+    comparison = record.pop("comparison", None)
+    return LabelRule(words=words, comparison=None if comparison is None else Comparison(**comparison), **record)
 
 
 def _known(kind: type, record: Any) -> dict[str, Any]:

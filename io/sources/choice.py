@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.sources.canonical import RowRules
 from streamcut.io.sources.columns import ColumnFile
-from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, RowSource, TableReader, TableSource
-from streamcut.io.text.svmlight import Reject, SvmlightOptions, SvmlightSource, blocks_in_flight
+from streamcut.io.sources.row_source import ENTRY_BYTES, LISTS, TABLES, BlockSize, RowSource, TableReader, TableSource
+from streamcut.io.text.svmlight import Reject, SvmlightOptions, SvmlightSource, blocks_in_flight, by_recipe
 
 # Of lines as short as lines can be ("1\n"): the text, the arrays that the parser fills, and the rows that leave it.
 TEXT_BYTES = 42
@@ -17,10 +18,16 @@ LINE_BYTES = 16  # of one long line, whose entries take four bytes of text at th
 TABLE_BLOCKS = 4  # a block of a table in units of a block of text
 
 
-def open_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> Sequence[TableReader]:
-    """Readers of the files of every kind but text, which stream by themselves; [] for those."""
+def open_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> Sequence[Any]:
+    """Readers of the files of every kind but text, which stream by themselves; [] for those. Tables have one for all files."""
     if kind == "svmlight":
         return []
+    if kind in TABLES:
+        from streamcut.io.tables.opening import open_tables
+
+        found = open_tables(paths, kind, options)
+        found.rehearse()
+        return [found]
     if kind == "streamcut":
         from streamcut.io.sources.other_stores import StoreReader
 
@@ -29,12 +36,19 @@ def open_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> Se
         from streamcut.io.sources.anndata_files import AnnDataReader
 
         return [AnnDataReader(path, str(options.labels), options.qid, options.weights) for path in paths]
-    if kind == "parquet":
+    if kind == LISTS:
         from streamcut.io.sources.parquet_files import ParquetReader
 
         labels, values, base = str(options.labels), options.value_column or None, int(options.index_base or 0)
         return [ParquetReader(path, labels, options.index_column, values, base, options.qid, options.weights) for path in paths]
     return _matrix_readers(kind, paths, options)
+
+
+def holds_lists(paths: Sequence[str], options: ConvertOptions) -> bool:
+    """Whether Parquet files hold lists of feature numbers instead of columns."""
+    from streamcut.io.tables.opening import holds_lists as of_file
+
+    return of_file(paths[0], options.index_column)
 
 
 def _matrix_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> Sequence[TableReader]:
@@ -53,17 +67,19 @@ def _matrix_readers(kind: str, paths: Sequence[str], options: ConvertOptions) ->
     return readers
 
 
-def source_bytes(kind: str, readers: Sequence[TableReader], block_bytes: int, threads: int) -> int:
+def source_bytes(kind: str, readers: Sequence[Any], block_bytes: int, threads: int) -> int:
     """Memory that reading takes with blocks of `block_bytes`, apart from rows that are longer than a block."""
     if kind == "svmlight":
         return blocks_in_flight(threads) * block_bytes * TEXT_BYTES
+    if kind in TABLES:
+        return readers[0].reading_bytes(block_bytes, threads)
     return max((reader.held_bytes for reader in readers), default=0) + TABLE_BLOCKS * block_bytes
 
 
 def open_source(
     kind: str,
     paths: Sequence[str],
-    readers: Sequence[TableReader],
+    readers: Sequence[Any],
     options: ConvertOptions,
     plan: ConvertPlan,
     on_reject: Callable[[Reject], None],
@@ -78,7 +94,10 @@ def open_source(
             block_bytes=plan.block_bytes,
             max_line_bytes=max(plan.block_bytes, plan.row_bytes // (LINE_BYTES * buffers)),
             on_reject=on_reject,
+            recipe=options.recipe,
         )
+    if kind in TABLES:
+        return readers[0].rows(plan.block_bytes, plan.row_bytes // 8, plan.threads, grouped=not options.group_by_qid)
     rules = RowRules(options.dtype, options.duplicates, options.keep_zeros, options.label_map, options.n_features)
     usual = TABLE_BLOCKS * plan.block_bytes // ENTRY_BYTES
     size = BlockSize(usual, usual + plan.row_bytes // ENTRY_BYTES)
@@ -86,6 +105,15 @@ def open_source(
 
 
 def svmlight_options(options: ConvertOptions) -> SvmlightOptions:
+    if options.recipe is not None:
+        return SvmlightOptions(
+            **by_recipe(options.recipe),
+            n_features=options.n_features,
+            keep_zeros=options.keep_zeros,
+            on_error=options.on_error,
+            max_errors=1000 if options.max_errors is None else options.max_errors,
+            group_by_qid=options.group_by_qid,
+        )
     base = 1 if options.index_base is None else options.index_base
     return SvmlightOptions(
         index_base=None if base == "auto" else int(base),

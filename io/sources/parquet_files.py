@@ -111,11 +111,9 @@ class ParquetReader:
         return column.to_numpy(zero_copy_only=False)
 
     def _open(self):
-        try:
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-        except ImportError:
-            raise UsageError("Parquet needs pyarrow: pip install 'streamcut[parquet]'") from None
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         try:
             return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20)
         except (pa.ArrowInvalid, OSError) as error:

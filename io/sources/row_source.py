@@ -24,7 +24,12 @@ from streamcut.io.text.inputs import find_inputs
 from streamcut.units import format_bytes
 
 ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
-FORMATS = ("svmlight", "npz", "mtx", "anndata", "parquet", "streamcut")
+TABLES = ("csv", "tsv", "jsonl", "parquet", "arrow")
+FORMATS = ("svmlight", *TABLES, "npz", "mtx", "anndata", "streamcut")
+LISTS = "lists"  # Parquet with a list of feature numbers in each row, which is no format to ask for
+_SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+_SUFFIXES |= {".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".feather": "arrow", ".ipc": "arrow"}
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 class RowSource(Protocol):
@@ -127,13 +132,13 @@ class TableSource:
                     )
                 has_qid = chunk.qid is not None
                 if chunk.qid is not None and self.grouped:
-                    _check_groups(groups, chunk.qid, self.paths[number], row)
+                    check_groups(groups, chunk.qid, self.paths[number], row)
                 yield chunk, position
                 row += chunk.n_rows
                 first_row += chunk.n_rows
 
 
-def _check_groups(groups: GroupCheck, qid: np.ndarray, path: str, row: int) -> None:
+def check_groups(groups: GroupCheck, qid: np.ndarray, path: str, row: int) -> None:
     repeat = groups.first_repeat(qid)
     if repeat is not None:
         raise BadInputError(
@@ -182,13 +187,13 @@ def sniff(path: str) -> str:
     if path == "-":
         return "svmlight"
     if "://" in path:
-        return "streamcut"
+        return _suffix_says(path) or "streamcut"
     if not os.path.exists(path):
         raise NotFoundError(f"{path}: no such file or directory")
     if os.path.isdir(path):
         return _sniff_directory(path)
     if not os.path.isfile(path):  # a FIFO or a device cannot be looked into without losing what was read
-        return "svmlight"
+        return _suffix_says(path) or "svmlight"
     try:
         with open(path, "rb") as file:
             head = file.read(16)
@@ -211,6 +216,8 @@ def _sniff_head(path: str, head: bytes) -> str:
             return _sniff_groups(path, set(file))
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return "arrow"
     if head.startswith(b"PK\x03\x04"):
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
@@ -219,7 +226,15 @@ def _sniff_head(path: str, head: bytes) -> str:
         return "npz"
     if head.startswith(b"%%MatrixMarket") or path.lower().endswith((".mtx", ".mtx.gz", ".mtx.bz2")):
         return "mtx"
-    return "svmlight"
+    found = _suffix_says(path)
+    return found if found in ("csv", "tsv", "jsonl") else "svmlight"
+
+
+def _suffix_says(path: str) -> str | None:
+    """The format of a table that a name claims, also of a compressed one."""
+    name = path.lower()
+    stem, suffix = os.path.splitext(name)
+    return _SUFFIXES.get(os.path.splitext(stem)[1] if suffix in _COMPRESSED else suffix)
 
 
 def _sniff_directory(path: str) -> str:
@@ -251,7 +266,7 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
     paths: list[str] = []
     for name in names:
         whole = "://" in name or (os.path.isdir(name) and _sniff_directory(name) != "svmlight")
-        paths += [name] if whole else [found.name for found in find_inputs([name])]
+        paths += [name] if whole else _files_of(name)
     twice = [path for path, count in Counter(map(os.path.realpath, paths)).items() if count > 1]
     if twice:
         raise UsageError(f"{twice[0]}: named twice; each input is read once")
@@ -264,6 +279,23 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
         listing = ", ".join(f"{path} ({kind})" for path, kind in list(found.items())[:6])
         raise UsageError(f"the inputs are of different formats: {listing}; convert them one format at a time, or give --format")
     return found[paths[0]], paths
+
+
+def _files_of(name: str) -> list[str]:
+    """The files that `name` stands for; of a folder of tables without those that writers leave beside them (`_SUCCESS`).
+
+    Raises UsageError for folders that hold a column in their names (`year=2024`), which would be lost.
+    """
+    found = [given.name for given in find_inputs([name])]
+    if not os.path.isdir(name) or not any(_suffix_says(path) for path in found):
+        return found
+    for path in found:
+        folders = os.path.relpath(path, name).split(os.sep)[:-1]
+        if held := next((folder for folder in folders if "=" in folder), None):
+            raise UsageError(
+                f"{path}: folders such as {held} hold a column in their names, which is not read; write it into the files"
+            )
+    return [path for path in found if not os.path.basename(path).startswith("_")]
 
 
 def _glob(name: str) -> list[str]:

@@ -184,7 +184,8 @@ class StoreWriter:
             self._commit()
         if not self._shards:
             raise BadInputError(f"no rows to write into {self.path}")
-        statistics = self._statistics.finish(self._n_features)
+        named = None if recipe is None or recipe.names is None else len(recipe.names)
+        statistics = self._statistics.finish(named if self._n_features is None else self._n_features)
         n_features = statistics.n_features
         shards = tuple(self._files.finish_shard(k, shard, n_features) for k, shard in enumerate(self._shards))
         extras = {} if recipe is None else {RECIPE: recipe.to_json()}

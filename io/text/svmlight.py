@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,6 +115,7 @@ class SvmlightSource:
     rejects    refused lines under on_error="skip", unless `on_reject` takes them
 
     model_takes   what features the model takes for which the text is read; None: it becomes a store
+    recipe        that the options were made from (`by_recipe`), if there was one
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class SvmlightSource:
         max_line_bytes: int = 1 << 28,
         on_reject: Callable[[Reject], None] | None = None,
         model_takes: str | None = None,
+        recipe: Recipe | None = None,
     ) -> None:
         if threads < 1 or block_bytes < 16:
             raise UsageError(f"threads must be at least 1 and block_bytes at least 16, not {threads} and {block_bytes}")
@@ -136,7 +138,7 @@ class SvmlightSource:
         self.rejects: list[Reject] = []
         self._threads, self._block_bytes, self._line_limit = threads, block_bytes, max(max_line_bytes, block_bytes)
         self._on_reject = on_reject or self.rejects.append
-        self._model_takes = model_takes
+        self._model_takes, self._given = model_takes, recipe
         self.counters = _no_counts()
         self.identity = {
             "inputs": [[i.name, i.size, i.mtime_ns] for i in self.inputs],
@@ -177,6 +179,8 @@ class SvmlightSource:
 
     def recipe(self) -> Recipe:
         """How these rows became features; the index base is known once reading has begun."""
+        if self._given is not None:
+            return self._given
         o = self.options
         words = tuple((o.label_map or {}).items())
         return Recipe(
@@ -372,3 +376,18 @@ def _line_of_row(raw: RawBlock, parsed: ParsedBlock, row: int) -> int:
     lines = bytes(memoryview(raw.text)[: raw.stop]).removeprefix(b"\xef\xbb\xbf" if raw.offset == 0 else b"").split(b"\n")
     rows = (number for number, line in enumerate(lines) if number not in refused and line.strip(b" \t\r")[:1] not in (b"", b"#"))
     return next(number for position, number in enumerate(rows) if position == row)
+
+
+def by_recipe(recipe: Recipe) -> dict[str, Any]:
+    """The options with which text gives the features and labels of `recipe`; a label may be a word, or its number."""
+    words = dict(recipe.labels.words)
+    numbers = {spelled: number for number in words.values() for spelled in (f"{number:g}", f"{number:+g}")}
+    return {
+        "index_base": 1 if recipe.index_base is None else recipe.index_base,
+        "hash_bits": recipe.hash_bits,
+        "dtype": recipe.dtype or "float32",
+        "duplicates": "error" if recipe.hash_bits is not None else recipe.duplicates,
+        "label_map": {**numbers, **words} or None,
+        "multilabel": recipe.labels.multilabel,
+        "label_weights": recipe.labels.weighted,
+    }

@@ -12,11 +12,13 @@ import click
 
 from streamcut.cli.output import note, number, print_json
 from streamcut.cli.parameters import json_option, quiet_option
+from streamcut.cli.table_options import joined, recipe_lines, table_options
 from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.convert import ConvertReport
     from streamcut.io.conversion.progress import Progress
+    from streamcut.io.recipe.recipe import Recipe
 
 EVERY = 30.0  # seconds between lines where stderr is no terminal
 
@@ -28,7 +30,10 @@ INPUTS are files, directories, globs, or - for standard input:
   npz        CSR matrices of scipy.sparse.save_npz, with --labels FILE
   mtx        MatrixMarket, one row an example, with --labels FILE
   anndata    .h5ad or Zarr, with --labels COLUMN of obs
-  parquet    lists of feature numbers and of values, with --labels COLUMN
+  csv, tsv, jsonl, parquet, arrow
+             tables: columns of numbers, categories, texts and times, with --labels COLUMN (their roles are guessed
+             from their types, shown, and changed with --categorical, --numeric, --text, --time, --drop);
+             also Parquet with lists of feature numbers and of values
   streamcut  stores, to shuffle, split, or store otherwise
 
 \b
@@ -39,6 +44,8 @@ Examples:
   zcat big.gz | streamcut convert - big.zarr
   streamcut convert cells.h5ad cells.zarr --labels cell_type --label-map T=1,B=2
   streamcut convert X.npz X.zarr --labels y.txt
+  streamcut convert clicks.parquet clicks.zarr --labels click --cross site*ad --id user --hash-bits 22
+  streamcut convert new.csv new.zarr --recipe m.npz      # the features that the model knows
 
 Nothing appears at OUTPUT until it is complete. A conversion that was interrupted leaves OUTPUT.partial, and the same
 command with --resume goes on from there to the same bytes (with --shuffle or --group-by-qid the input is read again).
@@ -52,14 +59,19 @@ rows of one qid stay together.
 @click.argument("output")
 @click.option(
     "--format",
-    type=click.Choice(["auto", "svmlight", "npz", "mtx", "anndata", "parquet", "streamcut"]),
+    type=click.Choice(["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "npz", "mtx", "anndata", "streamcut"]),
     default="auto",
     show_default=True,
     help="What INPUTS are; auto looks into them.",
 )
-@click.option("--labels", metavar="FILE|COLUMN", help="Labels: a file with one a line or a .npy file (npz, mtx), or a column.")
+@click.option(
+    "--labels",
+    metavar="FILE|COLUMN",
+    help="Labels: a file with one a line or a .npy file (npz, mtx), a column, a comparison ('delay>15'), or none (tables).",
+)
 @click.option("--qid", metavar="FILE|COLUMN", help="Query ids, given like --labels; svmlight has them in the rows.")
 @click.option("--weights", metavar="FILE|COLUMN", help="Row weights, given like --labels.")
+@table_options
 @click.option("--index-column", metavar="COLUMN", default="indices", show_default=True, help="Parquet: lists of feature numbers.")
 @click.option(
     "--value-column", metavar="COLUMN", default="values", show_default=True, help="Parquet: lists of values; '' if all are 1."
@@ -70,7 +82,7 @@ rows of one qid stay together.
     help="The first feature's number: svmlight 1, parquet 0. auto reads the data twice and needs --n-features.",
 )
 @click.option("--n-features", type=int, metavar="N", help="Refuse features beyond N; the store has N, seen or not.")
-@click.option("--hash-bits", type=int, metavar="B", help="Hash feature names or numbers into 2^B features.")
+@click.option("--hash-bits", type=int, metavar="B", help="Hash feature names, numbers or categories into 2^B features.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), help="Values are read as: text float32, tables as they are.")
 @click.option(
     "--duplicates",
@@ -122,7 +134,16 @@ def command(
 
     listener = None if quiet or as_json else _Line()
     try:
-        report = convert(list(inputs), output, progress=listener, memory=memory, index_base=base, threads=threads, **options)
+        report = convert(
+            list(inputs),
+            output,
+            progress=listener,
+            on_recipe=None if listener is None else _show,
+            memory=memory,
+            index_base=base,
+            threads=threads,
+            **joined(options),
+        )
     finally:
         if listener is not None:
             listener.close()
@@ -130,6 +151,11 @@ def command(
         print_json(_record(report))
     elif not quiet:
         _summary(report)
+
+
+def _show(recipe: Recipe) -> None:
+    for line in recipe_lines(recipe):
+        note(line)
 
 
 class _Line:

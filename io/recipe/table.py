@@ -1,0 +1,134 @@
+"""What the recipe of a table says of its columns."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+NUMERIC, BINNED, CATEGORICAL, TEXT, TIME = ROLES = ("numeric", "binned", "categorical", "text", "time")
+MISSING = ("own", "zero", "error")
+MISSING_LABELS = ("error", "skip")
+TIME_PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute")
+OPERATORS = (">=", "<=", "!=", "==", ">", "<")
+ABSENT = " is missing"  # after the name of a column: the feature of a missing value
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column that features are made of.
+
+    name    of the column
+    role    "numeric": its value is a feature's value; "binned": a category for the interval between `edges` in which it lies;
+            "categorical": a category; "text": words; "time": categories of its `parts`
+    bins    as many were asked for; `edges` (increasing) are those found, empty until then
+    ngrams  (least, most) neighbouring words of a text; `characters`: runs of characters instead
+    bare    the words of a text are keys as they are, without the column's name before them
+    """
+
+    name: str
+    role: str
+    bins: int = 0
+    edges: tuple[float, ...] = ()
+    parts: tuple[str, ...] = ()
+    ngrams: tuple[int, int] = (1, 1)
+    characters: bool = False
+    bare: bool = False
+
+    def __post_init__(self) -> None:
+        sound = (
+            self.role in ROLES
+            and (self.role == BINNED) == (self.bins > 1)
+            and all(part in TIME_PARTS for part in self.parts)
+            and (self.role == TIME) == bool(self.parts)
+            and 1 <= self.ngrams[0] <= self.ngrams[1] <= 100
+            and all(math.isfinite(edge) for edge in self.edges)
+            and list(self.edges) == sorted(set(self.edges))
+        )
+        if not sound:
+            raise ValueError(f"column {self.name!r} cannot be {self.role!r} like that")
+
+    def in_words(self) -> str:
+        """Its role, as the recipe is shown to people."""
+        if self.role == BINNED:
+            return f"numeric in {len(self.edges) + 1 if self.edges else self.bins} bins"
+        if self.role == TIME:
+            return f"time: {', '.join(self.parts)}"
+        if self.role == TEXT:
+            runs = "-".join(map(str, sorted(set(self.ngrams))))
+            what = "characters" if self.characters else "words"
+            return f"text: {what}" if self.ngrams == (1, 1) and not self.characters else f"text: runs of {runs} {what}"
+        return self.role
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """From JSON; ValueError or TypeError when it is none."""
+        _known(cls, record)
+        tuples: dict[str, Any] = {name: tuple(record[name]) for name in ("edges", "parts", "ngrams") if name in record}
+        if "ngrams" in tuples and len(tuples["ngrams"]) != 2:
+            raise ValueError("ngrams are two numbers")
+        return cls(**{**record, **tuples})
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How a row of a table becomes features: `columns` in the order of the table, then `crosses` of two categories or more.
+
+    missing     "own": a missing value is a category of its own, or a 0 and an indicator; "zero": it has no feature; "error"
+    qid, weight   columns with the group and the weight of a row
+    """
+
+    columns: tuple[Column, ...]
+    crosses: tuple[tuple[str, ...], ...] = ()
+    missing: str = "own"
+    qid: str | None = None
+    weight: str | None = None
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        categories = {column.name for column in self.columns if column.role in (CATEGORICAL, BINNED)}
+        if self.missing not in MISSING or len(set(names)) < len(names):
+            raise ValueError("columns of a table")
+        if any(len(cross) < 2 or not set(cross) <= categories for cross in self.crosses):
+            raise ValueError("a cross has two categories or more")
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """From JSON; ValueError or TypeError when it is none."""
+        _known(cls, record)
+        columns = tuple(Column.from_record(column) for column in record["columns"])
+        crosses = tuple(tuple(str(name) for name in cross) for cross in record.get("crosses", ()))
+        return cls(**{**record, "columns": columns, "crosses": crosses})
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A label that is the outcome of a comparison: `delay>15`."""
+
+    column: str
+    operator: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.column}{self.operator}{self.value}"
+
+    @property
+    def opposite(self) -> str:
+        """The same sentence denied."""
+        denied = {">": "<=", "<": ">=", ">=": "<", "<=": ">", "==": "!=", "!=": "=="}
+        return f"{self.column}{denied[self.operator]}{self.value}"
+
+    @classmethod
+    def parsed(cls, text: str) -> Self | None:
+        """`delay>15` or `status=late` as a comparison; None when it is none."""
+        match = re.fullmatch(r"\s*(.+?)\s*(>=|<=|!=|==|=|>|<)\s*(.+?)\s*", text)
+        if match is None:
+            return None
+        return cls(match[1], "==" if match[2] == "=" else match[2], match[3])
+
+
+def _known(kind: type, record: Any) -> None:
+    names = {field.name for field in fields(kind)}
+    if not isinstance(record, dict) or not set(record) <= names:
+        raise ValueError(f"a {kind.__name__} has {', '.join(sorted(names))}")

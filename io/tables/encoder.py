@@ -1,0 +1,304 @@
+"""From a batch of a table to rows of features, as the recipe says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from streamcut.errors import BadInputError
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.table import ABSENT, BINNED, CATEGORICAL, NUMERIC, TEXT, Column, Table
+from streamcut.io.tables import row_kernels, text_words
+from streamcut.io.tables import word_kernels as k
+from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of, part_of_time, words_of
+from streamcut.io.tables.dictionary import KeyDictionary, TooManyKeysError
+from streamcut.io.tables.words import NO_CODES, listed
+
+T = TypeVar("T")
+_NO_KEY = np.empty(0, np.uint8)
+_NOWHERE = KeyDictionary(most=0)  # for hashing, which takes no dictionary
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the rows of a batch come from: row i of it is row `rows[i]` of `file`, and row `first_row` + i of all."""
+
+    file: str
+    rows: np.ndarray
+    first_row: int
+
+    def __call__(self, row: int) -> str:
+        return f"{self.file}: row {int(self.rows[row])} (0-based)"
+
+
+@dataclass(slots=True)
+class Encoded:
+    """CSR rows: indptr int64, indices int32, data float64 or None when all are 1.
+
+    unseen   {column: values that no category of the recipe stands for}
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray | None
+    unseen: Counter[str] = field(default_factory=Counter)
+
+
+class Encoder:
+    """Makes rows of batches. `learn`: unknown categories get features of their own, at most `most`; batches must come in order.
+
+    Otherwise categories are those of the recipe, or hashed, and batches may be encoded by several threads at once.
+    """
+
+    def __init__(self, recipe: Recipe, *, learn: bool = False, most: int = 0) -> None:
+        assert recipe.table is not None
+        self.recipe, self.table, self._learn, self._most = recipe, recipe.table, learn, most
+        self._mask = 0 if recipe.hash_bits is None else (1 << recipe.hash_bits) - 1
+        numeric = [column.name for column in self.table.columns if column.role == NUMERIC]
+        self._dictionary = _NOWHERE
+        if recipe.hash_bits is None:
+            self._dictionary = KeyDictionary(
+                recipe.names or numeric, most=max(most, len(numeric)) if learn else len(recipe.names or numeric)
+            )
+        self._fixed = {name: self._feature(name) for name in numeric}
+        self._slots = _slots(self.table, self._fixed)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it needs."""
+        return [column.name for column in self.table.columns]
+
+    @property
+    def n_features(self) -> int | None:
+        """None while features are learned."""
+        if self._learn:
+            return None
+        return len(self._dictionary) if self.recipe.hash_bits is None else self._mask + 1
+
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the features, None when they are hashed."""
+        return None if self.recipe.hash_bits is not None else self._dictionary.names()
+
+    def encode(self, batch: pa.RecordBatch, place: Place) -> Encoded:
+        """The rows of `batch`. Raises BadInputError naming the file, the row and the column."""
+        return _Batch(self, batch, place).encoded()
+
+    def _feature(self, key: str) -> int:
+        data = np.frombuffer(key.encode(), np.uint8)
+        if self.recipe.hash_bits is not None:
+            return int(k.bucket(k.murmur(data), self._mask))
+        out = np.empty(1, np.int64)
+        self._dictionary.find(listed([key]), _NO_KEY, _NO_KEY, out)
+        return int(out[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """At most one feature a row. number: its place among those of a row; feature: of a numeric column, else −1."""
+
+    number: int
+    column: Column
+    prefix: np.ndarray
+    absent: np.ndarray
+    feature: int = -1
+    part: str = ""
+    cross: tuple[str, ...] = ()
+
+
+def _slots(table: Table, fixed: dict[str, int]) -> list[_Slot]:
+    """Those of numbers first, in the order of their features: so rows need little sorting."""
+    found: list[_Slot] = []
+    by_name = {column.name: column for column in table.columns}
+
+    def add(column: Column, key: str, **more) -> None:
+        absent = f"{column.name}{ABSENT}" if table.missing == "own" and "cross" not in more else ""
+        found.append(_Slot(len(found), column, _bytes(key), _bytes(absent), **more))
+
+    for column in table.columns:
+        if column.role == NUMERIC:
+            add(column, "", feature=fixed[column.name])
+        elif column.role in (CATEGORICAL, BINNED):
+            add(column, f"{column.name}=")
+        for part in column.parts:
+            add(column, f"{column.name}.{part}=", part=part)
+    for cross in table.crosses:
+        add(by_name[cross[0]], f"{'*'.join(cross)}=", cross=cross)
+    return sorted(found, key=lambda slot: (slot.feature < 0, slot.feature, slot.number))
+
+
+def _bytes(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+class _Batch:
+    """The work on one batch."""
+
+    def __init__(self, encoder: Encoder, batch: pa.RecordBatch, place: Place) -> None:
+        self.encoder, self.batch, self.place = encoder, batch, place
+        self.n = batch.num_rows
+        self.words: dict[str, k.Words] = {}
+        self.unseen: Counter[str] = Counter()
+
+    def encoded(self) -> Encoded:
+        encoder, n = self.encoder, self.n
+        numeric = [slot for slot in encoder._slots if slot.feature >= 0]
+        indicators = numeric if encoder.table.missing == "own" else []
+        others = [slot for slot in encoder._slots if slot.feature < 0]
+        features = np.empty((len(numeric) + len(indicators) + len(others), n), np.int64)
+        values = np.empty((len(numeric), n))
+        for at, slot in enumerate(numeric):
+            values[at] = self._numbers(slot.column)
+            features[at] = slot.feature
+        for at, slot in enumerate(indicators, len(numeric)):
+            missing = np.isnan(values[at - len(numeric)])
+            if missing.any():
+                self._look_up(slot, k.Words(_NO_KEY, _ZERO, _ZERO, np.where(missing, 0, k.NONE), False), features[at])
+            else:
+                features[at] = k.NONE
+        np.nan_to_num(values, copy=False, nan=0.0)
+        for at, slot in enumerate(others, len(numeric) + len(indicators)):
+            self._look_up(slot, self._words_of(slot), features[at])
+        texts = [
+            self._text(number, column)
+            for number, column in enumerate(encoder.table.columns, len(encoder._slots))
+            if column.role == TEXT
+        ]
+        if encoder._learn:
+            encoder._dictionary.number()
+            features[len(numeric) :] = encoder._dictionary.features(features[len(numeric) :])
+        return self._rows(features, values, texts)
+
+    def _rows(self, features: np.ndarray, values: np.ndarray, texts: list[tuple[np.ndarray, np.ndarray]]) -> Encoded:
+        indptr, indices, data = _room(self.n, features.size)
+        columns = np.full(len(features), -1, np.int64)
+        columns[: len(values)] = np.arange(len(values))
+        ones = row_kernels.assemble(features, columns, values, indptr, indices, data)
+        for ends, found in texts:
+            if self.encoder._learn:
+                found = self.encoder._dictionary.features(found)
+            more = _room(self.n, len(found))
+            more_ones = row_kernels.count_words(ends, found, *more)
+            if indptr[-1] == 0:
+                (indptr, indices, data), ones = more, more_ones
+                continue
+            before = (indptr, indices), data
+            indptr, indices, data = _room(self.n, int(indptr[-1]) + int(more[0][-1]))
+            ones = row_kernels.merge_rows(*before, (more[0], more[1]), more[2], indptr, indices, data)
+        nnz = int(indptr[-1])
+        return Encoded(indptr, indices[:nnz].copy(), None if ones else data[:nnz].copy(), self.unseen)
+
+    def _column(self, name: str) -> pa.Array:
+        column = self.batch.column(name)
+        if self.encoder.table.missing == "error" and column.null_count:
+            row = column.is_null().index(True).as_py()
+            raise BadInputError(f"{self.place(row)}, column {name!r}: no value (--missing own gives it a feature of its own)")
+        return column
+
+    def _numbers(self, column: Column) -> np.ndarray:
+        values = self._said(column.name, lambda: numbers_of(self._column(column.name)))
+        if self.encoder.table.missing == "error" and np.isnan(values).any():
+            row = int(np.flatnonzero(np.isnan(values))[0])
+            raise BadInputError(f"{self.place(row)}, column {column.name!r}: the value is nan")
+        return values
+
+    def _words_of(self, slot: _Slot) -> k.Words:
+        if slot.cross:
+            words = self._category(slot.cross[0])
+            for name in slot.cross[1:]:
+                words = self._crossed(words, self._category(name))
+            return words
+        if slot.part:
+            return self._said(slot.column.name, lambda: part_of_time(self._column(slot.column.name), slot.part))
+        return self._category(slot.column.name)
+
+    def _category(self, name: str) -> k.Words:
+        if name not in self.words:
+            column = next(column for column in self.encoder.table.columns if column.name == name)
+            if column.role == BINNED:
+                self.words[name] = _bins(column, self._numbers(column))
+            else:
+                self.words[name] = self._said(name, lambda: words_of(self._column(name)))
+        return self.words[name]
+
+    def _crossed(self, first: k.Words, second: k.Words) -> k.Words:
+        size = k.word_bytes(first, self.n) + k.word_bytes(second, self.n) + self.n * len(_STAR)
+        starts, stops, data = np.empty(self.n, np.int64), np.empty(self.n, np.int64), np.empty(size, np.uint8)
+        k.crossed(first, second, _STAR, starts, stops, data)
+        return k.Words(data, starts, stops, NO_CODES, True)
+
+    def _text(self, number: int, column: Column) -> tuple[np.ndarray, np.ndarray]:
+        """(ends, features): row i has features[ends[i]:ends[i + 1]], one for each occurrence of a word."""
+        ends, rows, words = self._said(column.name, lambda: text_words.words_of_texts(self._column(column.name), column))
+        prefix = _NO_KEY if column.bare else _bytes(f"{column.name}=")
+        out = np.empty(len(words.starts), np.int64)
+        self._find(number, column.name, words, prefix, _NO_KEY, rows, out)
+        return ends, out
+
+    def _look_up(self, slot: _Slot, words: k.Words, out: np.ndarray) -> None:
+        self._find(slot.number, slot.column.name, words, slot.prefix, slot.absent, _NO_ROWS, out)
+
+    def _find(
+        self,
+        number: int,
+        name: str,
+        words: k.Words,
+        prefix: np.ndarray,
+        absent: np.ndarray,
+        rows: np.ndarray,
+        out: np.ndarray,
+    ) -> None:
+        """The feature (or, learning, the number of the key) of each row, or of each word of the texts in `rows`."""
+        encoder = self.encoder
+        if encoder.recipe.hash_bits is not None:
+            k.hashed(words, prefix, absent, encoder._mask, k.not_yet(words), out)
+        elif not encoder._learn:
+            unseen = encoder._dictionary.find(words, prefix, absent, out)
+            if unseen:
+                self.unseen[name] += unseen
+        else:
+            try:
+                encoder._dictionary.learn(number, words, prefix, absent, rows, self.place.first_row, out)
+            except TooManyKeysError:
+                raise BadInputError(
+                    f"{self.place.file}: more than {encoder._most:,} different categories and words (--max-categories), "
+                    f"reached in column {name!r}; hash them with --hash-bits 22, or raise --max-categories"
+                ) from None
+
+    def _said(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` returns; what it complains about names the place and the column."""
+        try:
+            return make()
+        except ValueOfRowError as error:
+            raise BadInputError(f"{self.place(error.row)}, column {name!r}: {error.what}") from None
+        except ColumnTypeError as error:
+            raise BadInputError(f"{self.place.file}: column {name!r} {error}") from None
+
+
+_STAR = _bytes("*")
+_ZERO, _NO_ROWS = np.zeros(1, np.int64), np.empty(0, np.int64)
+
+
+def _room(rows: int, entries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.empty(rows + 1, np.int64), np.empty(entries, np.int32), np.empty(entries)
+
+
+def _bins(column: Column, values: np.ndarray) -> k.Words:
+    """The intervals in which values lie, missing for nan. A bin begins at its edge."""
+    names = [*interval_names(column.edges), ""]
+    codes = np.searchsorted(np.array(column.edges), values, side="right").astype(np.int64)
+    codes[np.isnan(values)] = len(names) - 1
+    return listed(names, codes)
+
+
+def interval_names(edges: tuple[float, ...]) -> list[str]:
+    """`<20`, `[20,30)`, `>=30` for edges 20 and 30."""
+    found = [f"{edge:g}" if float(f"{edge:g}") == edge else repr(edge) for edge in edges]
+    if not found:
+        return ["any"]
+    return [f"<{found[0]}", *(f"[{low},{high})" for low, high in pairwise(found)), f">={found[-1]}"]

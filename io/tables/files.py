@@ -1,0 +1,226 @@
+"""Files of tables, whatever their format: their columns, and their rows in batches of Arrow from any row on."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.io.text.inputs import STDIN
+
+BUFFER = 1 << 20  # bytes of a column chunk that Parquet reads at once
+SAMPLE_ROWS = 1 << 13
+
+
+class TableFile(Protocol):
+    """One file of a table.
+
+    name       for messages
+    n_rows     None when only reading would tell
+    held_bytes memory that reading takes beside the batches that come out
+    position   bytes read so far of a file that is read front to back, else None
+    guesses, spelled   whether types are guessed from the beginning; and whether all values are written as text
+    """
+
+    name: str
+    guesses: bool
+    spelled: bool
+
+    @property
+    def n_rows(self) -> int | None: ...
+
+    @property
+    def held_bytes(self) -> int: ...
+
+    @property
+    def position(self) -> int | None: ...
+
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns; of a text they are guessed from its beginning."""
+
+    def sample(self) -> pa.RecordBatch:
+        """Some of the first rows, with all columns; none of an empty file."""
+
+    def batches(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
+        """The columns of `schema` from row `start` on, in batches of about `block_bytes`; a row may have `most_bytes`.
+
+        A text is read as these types; other files have their own, and the types of `schema` don't matter. Raises BadInputError.
+        """
+
+
+def table_file(path: str, kind: str) -> TableFile:
+    """The file `path` (or URL, or "-") of format `kind`, opened as little as may be. Raises BadInputError, NotFoundError."""
+    from streamcut.io.tables.text_files import CsvFile, JsonFile
+
+    if kind == "parquet":
+        return ParquetTable(path)
+    if kind == "arrow":
+        return ArrowFile(path)
+    if kind == "jsonl":
+        return JsonFile(path)
+    return CsvFile(path, "\t" if kind == "tsv" else ",")
+
+
+def opened(path: str) -> BinaryIO:
+    """The bytes of a local file or a URL. Raises NotFoundError."""
+    if "://" not in path:
+        try:
+            return open(path, "rb", buffering=0)
+        except OSError as error:
+            raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
+    try:
+        import fsspec
+    except ImportError:
+        raise UsageError(f"{path}: URLs need fsspec: pip install 'streamcut[remote]'") from None
+    try:
+        return fsspec.open(path, "rb").open()
+    except (OSError, ValueError, ImportError) as error:
+        raise NotFoundError(f"{path}: cannot be opened ({error})") from None
+
+
+def unique_names(schema: pa.Schema, path: str) -> pa.Schema:
+    """`schema`; BadInputError when two columns have one name."""
+    twice = [name for name, count in Counter(schema.names).items() if count > 1]
+    if twice:
+        raise BadInputError(f"{path}: {len(twice)} column names stand twice, {twice[0]!r} for one; rename the columns")
+    return schema
+
+
+def require(path: str, schema: pa.Schema, wanted: Sequence[str]) -> None:
+    """Raise BadInputError when columns are missing."""
+    lacking = [name for name in wanted if name not in schema.names]
+    if lacking:
+        close = [name for name in schema.names if name.strip().lower() == lacking[0].strip().lower()]
+        meant = f" (is {close[0]!r} meant?)" if close else ""
+        raise BadInputError(f"{path}: no column {lacking[0]!r}{meant}; it has {', '.join(schema.names) or 'none'}")
+
+
+class ParquetTable:
+    """A Parquet file, row group after row group."""
+
+    position = None
+    guesses = spelled = False
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        if path == STDIN:
+            raise UsageError("-: Parquet cannot be read from standard input; give the file")
+        with self._open() as file:
+            self._schema = unique_names(file.schema_arrow, path)
+            self.n_rows = file.metadata.num_rows
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            self._group_rows = [group.num_rows for group in groups]
+            self._row_bytes = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
+            self.held_bytes = min(max((group.total_byte_size for group in groups), default=0), 3 * BUFFER * len(self._schema))
+
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def sample(self) -> pa.RecordBatch:
+        with self._open() as file:
+            for batch in file.iter_batches(SAMPLE_ROWS, range(min(1, len(self._group_rows))), use_threads=False):
+                return batch
+        return pa.RecordBatch.from_pylist([], self._schema)
+
+    def batches(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
+        group, skip = 0, start
+        while group < len(self._group_rows) and skip >= self._group_rows[group]:
+            skip -= self._group_rows[group]
+            group += 1
+        text = [name for name in schema.names if _is_text(self._schema.field(name).type)]
+        rows = max(1, block_bytes // max(self._row_bytes, 8 * len(schema), 1))
+        with self._open(text) as file:
+            try:
+                for batch in file.iter_batches(rows, range(group, len(self._group_rows)), schema.names, use_threads=False):
+                    dropped = min(skip, batch.num_rows)
+                    skip -= dropped
+                    if dropped < batch.num_rows:
+                        yield batch.slice(dropped)
+            except (pa.ArrowException, OSError) as error:
+                raise BadInputError(f"{self.name}: cannot be read on ({error}); the file is damaged") from None
+
+    def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
+        source = opened(self.name) if "://" in self.name else self.name
+        options: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": list(dictionaries)}
+        try:
+            return pq.ParquetFile(source, **options)
+        except FileNotFoundError:
+            raise NotFoundError(f"{self.name}: no such file") from None
+        except (pa.ArrowException, OSError) as error:
+            raise BadInputError(f"{self.name}: not a readable Parquet file ({error})") from None
+
+
+class ArrowFile:
+    """An Arrow IPC file (Feather 2) or stream."""
+
+    position = None
+    n_rows = None
+    guesses = spelled = False
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        self.held_bytes = 0 if path == STDIN or "://" in path else 2 * os.path.getsize(path)
+        self._schema: pa.Schema | None = None
+        if path == STDIN:
+            raise UsageError("-: give Arrow data as a file")
+        with self._reader() as reader:
+            self._schema = unique_names(reader.schema, path)
+            if hasattr(reader, "num_record_batches"):
+                self.held_bytes = self.held_bytes // max(reader.num_record_batches, 1)
+
+    def schema(self) -> pa.Schema:
+        assert self._schema is not None
+        return self._schema
+
+    def sample(self) -> pa.RecordBatch:
+        for batch in self.batches(self.schema(), 0, BUFFER, BUFFER):
+            return batch.slice(0, SAMPLE_ROWS)
+        return pa.RecordBatch.from_pylist([], self._schema)
+
+    def batches(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
+        skip = start
+        try:
+            with self._reader() as reader:
+                for batch in _record_batches(reader):
+                    dropped = min(skip, batch.num_rows)
+                    skip -= dropped
+                    batch = batch.slice(dropped).select(schema.names)
+                    batch.validate(full=True)  # its offsets come from the file, and the kernels trust them
+                    yield from pieces(batch, block_bytes)
+        except (pa.ArrowException, OSError) as error:
+            raise BadInputError(f"{self.name}: cannot be read on ({error}); the file is damaged") from None
+
+    def _reader(self) -> Any:
+        source: Any = opened(self.name)
+        try:
+            try:
+                return pa.ipc.open_file(source)
+            except pa.ArrowInvalid:
+                source.seek(0)
+                return pa.ipc.open_stream(source)
+        except (pa.ArrowException, OSError) as error:
+            raise BadInputError(f"{self.name}: neither an Arrow file nor an Arrow stream ({error})") from None
+
+
+def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
+    if hasattr(reader, "num_record_batches"):
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+    else:
+        yield from reader
+
+
+def pieces(batch: pa.RecordBatch, block_bytes: int) -> Iterator[pa.RecordBatch]:
+    """`batch` in parts of about `block_bytes` each; none for no rows."""
+    rows = max(1, batch.num_rows * block_bytes // max(batch.nbytes, 8 * batch.num_columns * batch.num_rows, 1))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
+
+
+def _is_text(found: pa.DataType) -> bool:
+    return pa.types.is_string(found) or pa.types.is_large_string(found)

@@ -1,0 +1,150 @@
+"""Tables that `convert` was given: opened, their columns' roles settled, ready to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from streamcut.compiling import compiler
+from streamcut.errors import BadInputError, UsageError
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.tables.arrow import kind_of
+from streamcut.io.tables.files import ParquetTable, TableFile, require, table_file
+from streamcut.io.tables.roles import RoleOptions, label_rule, roles_of
+from streamcut.io.tables.rows import RowMaker
+from streamcut.io.tables.source import Reading, TableRows, batch_bytes, with_bins
+from streamcut.io.text.inputs import STDIN
+
+KEY_BYTES = 192  # of a category: in the dictionary, and its name in the recipe when it is written
+_FEW = 16
+_BLOCKS = 8  # a batch in units of a block of text
+
+
+class OpenedTables:
+    """The files of a table and the recipe that it is read by, but for what only reading it finds (bins, categories, words).
+
+    held_bytes   memory beside the batches
+    """
+
+    def __init__(self, files: Sequence[TableFile], options: ConvertOptions) -> None:
+        self.files, self._options = files, options
+        first = files[0]
+        if options.recipe is None:
+            table, labels = roles_of(first.sample(), _roles(options), first.name)
+            words = tuple((options.label_map or {}).items())
+            labels = replace(labels, words=words)
+            self.recipe = Recipe("table", options.hash_bits, dtype=options.dtype, labels=labels, table=table)
+        else:
+            self.recipe = _given(options.recipe, first.schema(), options.labels, first.name)
+        self._learn = options.recipe is None
+        dictionary = self._learn and options.hash_bits is None
+        self.held_bytes = max(file.held_bytes for file in files) + dictionary * options.max_categories * KEY_BYTES
+
+    def rehearse(self) -> None:
+        """Take a few rows through every kernel, so that they and what they load are there before memory is measured."""
+        compiler.run(_rehearsed, self.recipe, self._maker_options(), self.files[0].sample().slice(0, _FEW))
+
+    @property
+    def n_features(self) -> int | None:
+        if self.recipe.hash_bits is not None:
+            return 1 << self.recipe.hash_bits
+        return None if self._learn or self.recipe.names is None else len(self.recipe.names)
+
+    @property
+    def rows_known(self) -> int | None:
+        counts = [file.n_rows for file in self.files]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def reading_bytes(self, block_bytes: int, threads: int) -> int:
+        """Memory that reading takes with so many threads."""
+        return self.held_bytes + batch_bytes(_BLOCKS * block_bytes, threads)
+
+    def rows(self, block_bytes: int, most_bytes: int, threads: int, *, grouped: bool) -> TableRows:
+        """The rows; bins are found first. Raises BadInputError."""
+        reading = Reading(_BLOCKS * block_bytes, max(most_bytes, _BLOCKS * block_bytes), threads)
+        if any(column.bins and not column.edges for column in self.table.columns):
+            if any(file.name == STDIN for file in self.files):
+                raise UsageError(
+                    "-: bins are found by a pass of their own, and standard input can be read once; save it to a file"
+                )
+            self.recipe = with_bins(self.recipe, TableRows(self.files, self._maker(), reading))
+        return TableRows(self.files, self._maker(), reading, grouped=grouped, same_columns=self._learn)
+
+    @property
+    def table(self):
+        assert self.recipe.table is not None
+        return self.recipe.table
+
+    def _maker(self) -> RowMaker:
+        return RowMaker(self.recipe, **self._maker_options())
+
+    def _maker_options(self) -> dict[str, Any]:
+        options, rule = self._options, self.recipe.labels
+        return {
+            "learn": self._learn,
+            "learn_labels": self._learn and not rule.words and rule.comparison is None and self._labels_are_text(),
+            "most": options.max_categories,
+            "missing_labels": options.missing_labels,
+            "dtype": options.dtype or self.recipe.dtype,
+        }
+
+    def _labels_are_text(self) -> bool:
+        name = self.recipe.labels.column
+        found = None if name is None else self.files[0].schema().field(name).type
+        return found is not None and kind_of(found) == "text"
+
+
+def _rehearsed(recipe: Recipe, options: dict[str, Any], sample: pa.RecordBatch) -> None:
+    with suppress(BadInputError):
+        RowMaker(recipe, **options).chunk(sample, "", 0, 0)
+
+
+def open_tables(paths: Sequence[str], kind: str, options: ConvertOptions) -> OpenedTables:
+    """Those of `paths`. Raises what reading their beginnings and settling their roles raises."""
+    return OpenedTables([table_file(path, kind) for path in paths], options)
+
+
+def holds_lists(path: str, index_column: str) -> bool:
+    """Whether a Parquet file has the column of lists of feature numbers."""
+    schema = ParquetTable(path).schema()
+    if index_column not in schema.names:
+        return False
+    found = schema.field(index_column).type
+    return bool(pa.types.is_list(found) or pa.types.is_large_list(found))
+
+
+def _given(recipe: Recipe, schema: pa.Schema, labels: str | None, where: str) -> Recipe:
+    """A recipe that was made elsewhere, for a table with these columns."""
+    table = recipe.table
+    if table is None:
+        raise BadInputError(f"{where}: a table, but the recipe is one of {recipe.in_words()}")
+    if labels is not None:
+        rule = label_rule(schema, labels, where)
+        same = (rule.column, rule.comparison) == (recipe.labels.column, recipe.labels.comparison)
+        recipe = replace(recipe, labels=recipe.labels if same else rule)
+    elif not recipe.labels.none and recipe.labels.column not in schema.names:
+        raise BadInputError(f"{where}: no column {recipe.labels.column!r} with the labels; --labels none if there are none")
+    require(where, schema, [column.name for column in table.columns])
+    return recipe
+
+
+def _roles(options: ConvertOptions) -> RoleOptions:
+    return RoleOptions(
+        labels=options.labels,
+        categorical=options.categorical,
+        numeric=options.numeric,
+        text=options.text,
+        time=options.time,
+        crosses=options.cross,
+        drop=options.drop,
+        ids=options.id,
+        ngrams=options.ngrams,
+        missing=options.missing,
+        qid=options.qid,
+        weights=options.weights,
+    )

@@ -1,0 +1,208 @@
+"""What the columns of a table are: as the user says, and as their types say where the user is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamcut.errors import BadInputError, UsageError
+from streamcut.io.recipe.recipe import LabelRule
+from streamcut.io.recipe.table import BINNED, CATEGORICAL, NUMERIC, TEXT, TIME, TIME_PARTS, Column, Comparison, Table
+from streamcut.io.tables.arrow import kind_of
+
+NO_LABELS = "none"
+_PARTS = ("month", "weekday", "hour")  # of a time when nobody says which
+_FEW_ROWS = 1000  # so many have to be looked at before a column is called an identifier
+_DISTINCT = 0.9  # and so many of its values differ
+_EXACT = 1 << 53  # whole numbers that float64 keeps
+
+
+@dataclass(frozen=True, slots=True)
+class RoleOptions:
+    """What a user says of the columns; lists are names, or names with commas between them.
+
+    numeric   a name, or `name:bin16` for intervals between quantiles
+    time      `name:hour,weekday,month`, one for each column
+    crosses   `site*ad`
+    drop, ids   no features: left out, or to know a row by; drop `*`: all that is named nowhere
+    ngrams    `1,2` of words, `chars:3,5` of characters
+    labels    name of a column, a comparison (`delay>15`), or `none`
+    """
+
+    labels: str | None = None
+    categorical: Sequence[str] | str = ()
+    numeric: Sequence[str] | str = ()
+    text: Sequence[str] | str = ()
+    time: Sequence[str] | str = ()
+    crosses: Sequence[str] | str = ()
+    drop: Sequence[str] | str = ()
+    ids: Sequence[str] | str = ()
+    ngrams: str | None = None
+    missing: str = "own"
+    qid: str | None = None
+    weights: str | None = None
+
+
+def roles_of(sample: pa.RecordBatch, options: RoleOptions, where: str) -> tuple[Table, LabelRule]:
+    """The columns of a table that begins with `sample`, and its labels. `where` names it in messages.
+
+    Raises UsageError for options that do not fit the table, and for columns of which only the user can say what they are.
+    """
+    schema = sample.schema
+    label = label_rule(schema, options.labels, where)
+    given = _given(options)
+    for name in chain(given, _names(options.drop), _names(options.ids), filter(None, (options.qid, options.weights))):
+        if name not in schema.names and name != "*":
+            raise UsageError(f"{where}: no column {name!r}; it has {', '.join(schema.names)}")
+    others = {name for name in (label.column, options.qid, options.weights) if name is not None}
+    others |= {*_names(options.drop), *_names(options.ids)}
+    if clash := sorted(others & set(given)):
+        raise UsageError(f"column {clash[0]!r} has two roles: {given[clash[0]].role}, and labels, qid, weights, id or dropped")
+    columns = []
+    for name in schema.names:
+        if name in given:
+            columns.append(given[name])
+        elif name not in others and "*" not in others:
+            columns.append(_guessed(name, sample, where))
+    for column in columns:
+        if "=" in column.name:
+            raise UsageError(f"{where}: column {column.name!r} has a '=' in its name, as features of categories have; rename it")
+    if not columns:
+        raise UsageError(f"{where}: no column is left to make features of")
+    if len(columns) == 1 and columns[0].role == TEXT:
+        only = columns[0]
+        columns = [Column(only.name, TEXT, ngrams=only.ngrams, characters=only.characters, bare=True)]
+    crosses = tuple(tuple(part.strip() for part in cross.split("*")) for cross in _names(options.crosses))
+    categories = {column.name for column in columns if column.role in (CATEGORICAL, BINNED)}
+    for cross in crosses:
+        if len(cross) < 2 or not set(cross) <= categories:
+            bad = next((name for name in cross if name not in categories), cross[0])
+            raise UsageError(f"--cross {'*'.join(cross)}: {bad!r} is no categorical or binned column")
+    return Table(tuple(columns), crosses, options.missing, options.qid, options.weights), label
+
+
+def label_rule(schema: pa.Schema, labels: str | None, where: str) -> LabelRule:
+    """What the option --labels means for a table with these columns. Raises UsageError."""
+    if labels is None:
+        raise UsageError(
+            f"{where}: --labels is needed: the column with the labels, a comparison such as 'delay>15', or none for rows that "
+            f"are to be scored only; the columns are {', '.join(schema.names)}"
+        )
+    if labels in schema.names:
+        return LabelRule(column=labels)
+    if labels == NO_LABELS:
+        return LabelRule(none=True)
+    comparison = Comparison.parsed(labels)
+    if comparison is not None and comparison.column in schema.names:
+        return LabelRule(column=comparison.column, comparison=comparison)
+    raise UsageError(f"{where}: no column {labels!r} for the labels; it has {', '.join(schema.names)}")
+
+
+def _given(options: RoleOptions) -> dict[str, Column]:
+    """{name: column} of what the options say. Raises UsageError."""
+    found: dict[str, Column] = {}
+
+    def add(column: Column) -> None:
+        if column.name in found:
+            raise UsageError(f"column {column.name!r} has two roles: {found[column.name].role} and {column.role}")
+        found[column.name] = column
+
+    for name in _names(options.categorical):
+        add(Column(name, CATEGORICAL))
+    for name in _names(options.numeric):
+        name, _, bins = name.partition(":bin")
+        if bins and (not bins.isdigit() or not 2 <= int(bins) <= 1000):
+            raise UsageError(f"--numeric {name}:bin{bins}: the number of bins is from 2 to 1000")
+        add(Column(name, BINNED, bins=int(bins)) if bins else Column(name, NUMERIC))
+    least, most, characters = _ngrams(options.ngrams)
+    for name in _names(options.text):
+        add(Column(name, TEXT, ngrams=(least, most), characters=characters))
+    for text in (options.time,) if isinstance(options.time, str) else options.time:
+        name, _, parts = text.partition(":")
+        listed = tuple(part.strip() for part in parts.split(",") if part.strip())
+        if unknown := sorted(set(listed) - set(TIME_PARTS)):
+            raise UsageError(f"--time {text}: no part {unknown[0]!r} of a time; there are {', '.join(TIME_PARTS)}")
+        add(Column(name, TIME, parts=listed or _PARTS))
+    return found
+
+
+def _ngrams(given: str | None) -> tuple[int, int, bool]:
+    text = given or "1,1"
+    characters = text.startswith("chars:")
+    sizes = text.removeprefix("chars:").split(",")
+    if not 1 <= len(sizes) <= 2 or not all(size.strip().isdigit() for size in sizes):
+        raise UsageError(f"--ngrams {given}: write 1,2 for runs of one and two words, chars:3,5 for characters")
+    least, most = int(sizes[0]), int(sizes[-1])
+    if not 1 <= least <= most <= 100:
+        raise UsageError(f"--ngrams {given}: sizes go from 1 to 100, the smaller first")
+    return least, most, characters
+
+
+def _names(given: Iterable[str] | str) -> list[str]:
+    if isinstance(given, str):
+        return [name.strip() for name in given.split(",") if name.strip()]
+    return [str(name) for name in given]
+
+
+def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
+    """The role that a column's type suggests. Raises UsageError where a guess would be likely to be wrong."""
+    column = sample.column(name)
+    kind = kind_of(column.type)
+    if kind == "other":
+        raise UsageError(f"{where}: column {name!r} holds {column.type}, which is no feature; leave it out with --drop {name}")
+    if kind == "time":
+        parts = _PARTS[:2] if pa.types.is_date(column.type) else _PARTS[2:] if pa.types.is_time(column.type) else _PARTS
+        return Column(name, TIME, parts=parts)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    rows = len(column) - column.null_count
+    many = rows >= _FEW_ROWS and pc.count_distinct(column).as_py() > _DISTINCT * rows
+    if kind == "number":
+        whole = pa.types.is_integer(column.type)
+        wide = whole and rows > 0 and max(abs(value) for value in pc.min_max(column).as_py().values()) >= _EXACT
+        if (whole and many) or wide:
+            raise UsageError(
+                f"{where}: column {name!r} looks like an identifier (whole numbers, nearly all different); say what it is: "
+                f"--id {name}, --numeric {name} or --categorical {name}"
+            )
+        return Column(name, NUMERIC)
+    if many and kind == "text":
+        raise UsageError(
+            f"{where}: nearly all values of column {name!r} differ; say what it is: --text {name}, --id {name} or "
+            f"--categorical {name}"
+        )
+    return Column(name, CATEGORICAL)
+
+
+def check_types(schema: pa.Schema, table: Table, where: str) -> None:
+    """Raise BadInputError when a column of a file cannot be what the recipe says it is."""
+    for column in table.columns:
+        found = schema.field(column.name).type
+        kind = kind_of(found)
+        fits = {
+            NUMERIC: ("number", "bool"),
+            BINNED: ("number", "bool"),
+            TEXT: ("text",),
+            TIME: ("time", "text"),
+            CATEGORICAL: ("number", "bool", "text", "time"),
+        }[column.role]
+        if kind not in fits and not pa.types.is_null(found):
+            raise BadInputError(f"{where}: column {column.name!r} holds {found}, but the recipe takes it as {column.in_words()}")
+
+
+def read_as(found: pa.DataType, column: Column | None, *, spelled: bool) -> pa.DataType:
+    """The type as which a column of a text is read: numbers as float64.
+
+    spelled   the text has no types (CSV): categories are what is written
+    """
+    if column is None or kind_of(found) == "other":
+        return found
+    if column.role in (NUMERIC, BINNED):
+        return found if pa.types.is_boolean(found) else pa.float64()
+    if column.role == TIME and kind_of(found) == "time":
+        return found
+    return pa.string() if spelled or pa.types.is_null(found) else found

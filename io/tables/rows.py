@@ -1,0 +1,134 @@
+"""From batches of a table to Chunks: features, labels, groups and weights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.tables.arrow import kind_of
+from streamcut.io.tables.encoder import Encoder, Place
+from streamcut.io.tables.labels import LabelReader
+
+
+class RowMaker:
+    """Makes rows by `recipe`.
+
+    learn           categories that the recipe lacks get numbers as they come, at most `most` of them
+    learn_labels    so do labels that are words
+    labels          whether labels are read; otherwise they are 0
+    missing_labels  "error", or "skip": rows without a label are left out
+    dtype           of values, None: float64 (stores keep the smallest type that is exact)
+
+    in_order        numbers are given on the way: one thread has to make all batches, from the first row on
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        *,
+        learn: bool = False,
+        learn_labels: bool = False,
+        most: int = 0,
+        labels: bool = True,
+        missing_labels: str = "error",
+        dtype: str | None = None,
+    ) -> None:
+        assert recipe.table is not None
+        self.recipe, self.table = recipe, recipe.table
+        learn = learn and recipe.hash_bits is None
+        self.encoder = Encoder(recipe, learn=learn, most=most)
+        self.reads_labels = labels and not recipe.labels.none
+        self.in_order = learn or (learn_labels and self.reads_labels)
+        self._labels = LabelReader(recipe.labels, learn=learn_labels)
+        self._skip = missing_labels == "skip"
+        self._dtype = np.dtype(dtype or "float64")
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it needs, each once."""
+        others = [self.recipe.labels.column if self.reads_labels else None, self.table.qid, self.table.weight]
+        return list(dict.fromkeys([*self.encoder.columns, *(name for name in others if name is not None)]))
+
+    def finished_recipe(self) -> Recipe:
+        """The recipe with all that was learned."""
+        return replace(self.recipe, names=self.encoder.names(), labels=self._labels.rule)
+
+    def chunk(self, batch: pa.RecordBatch, file: str, row: int, first_row: int) -> tuple[Chunk, Counter[str]]:
+        """(rows, what was unusual) of `batch`, whose first row is number `row` of `file` and `first_row` of all.
+
+        Raises BadInputError naming the file, the row and the column.
+        """
+        rows, counters = np.arange(row, row + batch.num_rows), Counter[str]()
+        if self.reads_labels:
+            batch, rows = self._labelled(batch, file, rows, counters)
+        place = Place(file, rows, first_row)
+        found = self.encoder.encode(batch, place)
+        for name, count in found.unseen.items():
+            counters[f"values of {name} that training did not see"] += count
+        y = np.zeros(batch.num_rows)
+        if self.reads_labels:
+            y = self._labels.read(batch.column(self.recipe.labels.column), file)
+        chunk = Chunk(
+            found.indptr,
+            found.indices,
+            self._values(found.data, found.indptr, place),
+            y,
+            self._qid(batch, place),
+            self._weight(batch, place),
+            first_row,
+        )
+        return chunk, counters
+
+    def _labelled(
+        self, batch: pa.RecordBatch, file: str, rows: np.ndarray, counters: Counter[str]
+    ) -> tuple[pa.RecordBatch, np.ndarray]:
+        """The rows that have a label."""
+        missing = self._labels.missing(batch.column(self.recipe.labels.column))
+        if not missing.any():
+            return batch, rows
+        if not self._skip:
+            raise BadInputError(
+                f"{file}: row {int(rows[np.argmax(missing)])} (0-based), column {self.recipe.labels.column!r}: the label is "
+                "missing; --missing-labels skip leaves such rows out"
+            )
+        counters["rows without label left out"] += int(missing.sum())
+        return batch.filter(pa.array(~missing)), rows[~missing]
+
+    def _values(self, data: np.ndarray | None, indptr: np.ndarray, place: Place) -> np.ndarray | None:
+        if data is None or data.dtype == self._dtype:
+            return data
+        with np.errstate(over="ignore"):
+            values = data.astype(self._dtype)
+        if not np.isfinite(values).all():
+            bad = int(np.flatnonzero(~np.isfinite(values))[0])
+            row = int(np.searchsorted(indptr, bad, side="right")) - 1
+            raise BadInputError(f"{place(row)}: {data[bad]} does not fit {self._dtype}; use --dtype float64")
+        return values
+
+    def _qid(self, batch: pa.RecordBatch, place: Place) -> np.ndarray | None:
+        if self.table.qid is None:
+            return None
+        column = batch.column(self.table.qid)
+        if not pa.types.is_integer(column.type) or column.null_count or (pc.min(column).as_py() or 0) < 0:
+            raise BadInputError(f"{place.file}: column {self.table.qid!r} (--qid) holds more than whole numbers from 0 on")
+        return column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+
+    def _weight(self, batch: pa.RecordBatch, place: Place) -> np.ndarray | None:
+        if self.table.weight is None:
+            return None
+        column = batch.column(self.table.weight)
+        if kind_of(column.type) != "number":
+            raise BadInputError(f"{place.file}: column {self.table.weight!r} (--weights) holds {column.type}, not numbers")
+        weight = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        bad = ~(np.isfinite(weight) & (weight >= 0))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise BadInputError(f"{place(row)}, column {self.table.weight!r}: weight {weight[row]} is negative or not finite")
+        return weight

@@ -1,0 +1,164 @@
+"""Rows of tables: where `convert` and `predict` come in."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.table import BINNED, Column
+from streamcut.io.sources.row_source import check_groups, describe
+from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of
+from streamcut.io.tables.files import TableFile, require
+from streamcut.io.tables.fitting import sampled
+from streamcut.io.tables.roles import check_types, read_as
+from streamcut.io.tables.rows import RowMaker
+from streamcut.io.text.groups import GroupCheck
+
+_TIMES = 12  # a batch as Arrow and as rows, next to its own bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How batches are read: their bytes, the longest row, and threads that encode."""
+
+    block_bytes: int = 1 << 20
+    most_bytes: int = 64 << 20
+    threads: int = 1
+
+
+class TableRows:
+    """RowSource over the files of a table. `same_columns`: all files must have the columns of the first one."""
+
+    def __init__(
+        self, files: Sequence[TableFile], maker: RowMaker, reading: Reading, *, grouped: bool = True, same_columns: bool = True
+    ) -> None:
+        self.files, self.maker, self.reading, self.grouped = files, maker, reading, grouped
+        self._same_columns = same_columns
+        self._types: dict[str, pa.DataType] = {}
+        self.counters: Counter[str] = Counter()
+        self.identity = {"inputs": [describe(file.name) for file in files]}
+        self.n_features = maker.encoder.n_features
+        counts = [file.n_rows for file in files]
+        if None not in counts:
+            self.total_rows = sum(count for count in counts if count is not None)
+
+    @property
+    def rereads(self) -> bool:
+        """Whether a resumed run has to read all rows again."""
+        return self.maker.in_order
+
+    def recipe(self) -> Recipe:
+        return self.maker.finished_recipe()
+
+    def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
+        """As RowSource says."""
+        begin = start or {"file": 0, "row": 0, "read": 0, "given": 0, "counters": {}}
+        self.counters = Counter(begin["counters"])
+        groups, given = GroupCheck(), begin["given"]
+        for file, row, read, (chunk, unusual) in self._made(begin["file"], begin["row"], begin["read"]):
+            place = {"file": file, "row": row, "read": read, "given": given, "counters": dict(self.counters)}
+            place["offset"] = self.files[file].position or 0
+            self.counters.update(unusual)
+            if chunk.n_rows == 0:
+                continue
+            chunk = replace(chunk, first_row=given)
+            if chunk.qid is not None and self.grouped:
+                check_groups(groups, chunk.qid, self.files[file].name, row)
+            yield chunk, place
+            given += chunk.n_rows
+
+    def _made(self, file: int, row: int, read: int) -> Iterator[tuple[int, int, int, tuple[Chunk, Counter[str]]]]:
+        """(file, row in it, row of all, what RowMaker made) of each batch, in order, whichever threads made it."""
+        threads = 0 if self.reading.threads == 1 else 1 if self.maker.in_order else self.reading.threads
+        working: deque[tuple[int, int, int, Future[tuple[Chunk, Counter[str]]]]] = deque()
+        pool = ThreadPoolExecutor(max(threads, 1), "streamcut-encode")
+        try:
+            for number, first, batch in self.batches(self.maker.columns, file, row):
+                given = batch, self.files[number].name, first, read
+                if threads:
+                    working.append((number, first, read, pool.submit(self.maker.chunk, *given)))
+                else:
+                    yield number, first, read, self.maker.chunk(*given)
+                read += batch.num_rows
+                while len(working) > threads:
+                    *place, future = working.popleft()
+                    yield place[0], place[1], place[2], future.result()
+            for *place, future in working:
+                yield place[0], place[1], place[2], future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def batches(self, columns: Sequence[str], file: int = 0, row: int = 0) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+        """(number of the file, row in it, batch) of `columns` from a row on. Raises BadInputError."""
+        for number in range(file, len(self.files)):
+            first = row if number == file else 0
+            schema = self._schema(self.files[number], columns)
+            bytes_ = self.reading.block_bytes, self.reading.most_bytes
+            for batch in self.files[number].batches(schema, first, *bytes_):
+                yield number, first, batch
+                first += batch.num_rows
+
+    def _schema(self, file: TableFile, columns: Sequence[str]) -> pa.Schema:
+        """As what `columns` of a file are read."""
+        schema, roles = file.schema(), {column.name: column for column in self.maker.table.columns}
+        require(file.name, schema, columns)
+        first = self.files[0]
+        if self._same_columns and set(schema.names) != set(first.schema().names):
+            other = sorted(set(schema.names) ^ set(first.schema().names))[0]
+            here, there = (file.name, first.name) if other in schema.names else (first.name, file.name)
+            raise BadInputError(f"{file.name}: other columns than {first.name}: {here} has {other!r}, {there} has not")
+        check_types(schema, self.maker.table, file.name)
+        typed = [pa.field(name, self._type(file, schema.field(name).type, name, roles.get(name))) for name in columns]
+        return pa.schema(typed)
+
+    def _type(self, file: TableFile, found: pa.DataType, name: str, column: Column | None) -> pa.DataType:
+        """What is guessed of the first file holds for all."""
+        if not file.guesses:
+            return found
+        labels = self.maker.recipe.labels
+        if column is None and name == labels.column and labels.words:
+            found = pa.string()
+        elif column is None and name != self.maker.table.qid and pa.types.is_integer(found):
+            found = pa.float64()
+        return self._types.setdefault(name, read_as(found, column, spelled=file.spelled))
+
+
+def batch_bytes(block_bytes: int, threads: int) -> int:
+    """Memory for the batches in flight: one that is read, one with each thread, one with the caller."""
+    return (threads + 2 if threads > 1 else 1) * _TIMES * block_bytes
+
+
+def with_bins(recipe: Recipe, rows: TableRows) -> Recipe:
+    """`recipe` with the edges of its binned columns, found by a pass over them. Raises BadInputError."""
+    assert recipe.table is not None
+    binned = [column for column in recipe.table.columns if column.role == BINNED and not column.edges]
+    if not binned:
+        return recipe
+    edges = sampled(binned, _numbers(rows, [column.name for column in binned]))
+    columns = tuple(replace(column, edges=edges.get(column.name, column.edges)) for column in recipe.table.columns)
+    return replace(recipe, table=replace(recipe.table, columns=columns))
+
+
+def _numbers(rows: TableRows, names: Sequence[str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    read = 0
+    for number, first, batch in rows.batches(names):
+        values: dict[str, Any] = {}
+        for name in names:
+            try:
+                values[name] = numbers_of(batch.column(name))
+            except ColumnTypeError as error:
+                raise BadInputError(f"{rows.files[number].name}: column {name!r} {error}") from None
+            except ValueOfRowError as error:
+                row = first + error.row
+                raise BadInputError(f"{rows.files[number].name}: row {row} (0-based), column {name!r}: {error.what}") from None
+        yield read, values
+        read += batch.num_rows

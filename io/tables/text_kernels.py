@@ -1,0 +1,175 @@
+"""Kernels from text to words: runs of two letters or more in lower case, and n-grams of words or of characters.
+
+The words are those of scikit-learn.
+Letters are looked up in tables made from Python's own rules (`unicode.py`). What Python lower-cases by context (Σ) or into two
+characters (İ) is lower-cased by the caller before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamcut.jit import inlined, kernel
+
+_BAD = 0x10FFFF + 1  # stands for bytes that are no UTF-8: neither a letter nor a blank
+
+
+@inlined
+def _code_point(data, at, stop):
+    """(code point that begins at data[at], bytes that it takes); bytes that are no UTF-8 are taken one by one."""
+    first = np.int64(data[at])
+    if first < 0x80:
+        return first, 1
+    if 0xC2 <= first < 0xE0 and at + 1 < stop:
+        return (first & 0x1F) << 6 | np.int64(data[at + 1] & 0x3F), 2
+    if 0xE0 <= first < 0xF0 and at + 2 < stop:
+        return (first & 0x0F) << 12 | np.int64(data[at + 1] & 0x3F) << 6 | np.int64(data[at + 2] & 0x3F), 3
+    if 0xF0 <= first < 0xF5 and at + 3 < stop:
+        low = np.int64(data[at + 2] & 0x3F) << 6 | np.int64(data[at + 3] & 0x3F)
+        return (first & 0x07) << 18 | np.int64(data[at + 1] & 0x3F) << 12 | low, 4
+    return np.int64(_BAD), 1
+
+
+@inlined
+def _put(out, at, point):
+    """Write a code point as UTF-8 at out[at]; the place after it."""
+    if point < 0x80:
+        out[at] = point
+        return at + 1
+    if point < 0x800:
+        out[at] = 0xC0 | point >> 6
+        out[at + 1] = 0x80 | point & 0x3F
+        return at + 2
+    if point < 0x10000:
+        out[at] = 0xE0 | point >> 12
+        out[at + 1] = 0x80 | point >> 6 & 0x3F
+        out[at + 2] = 0x80 | point & 0x3F
+        return at + 3
+    out[at] = 0xF0 | point >> 18
+    out[at + 1] = 0x80 | point >> 12 & 0x3F
+    out[at + 2] = 0x80 | point >> 6 & 0x3F
+    out[at + 3] = 0x80 | point & 0x3F
+    return at + 4
+
+
+@kernel
+def tokens(data, offsets, letters, lower, out, rows, starts, stops):
+    """The words of texts data[offsets[i]:offsets[i + 1]], in lower case, with one blank between those of a text.
+
+    letters  uint8, lower int32: whether a code point is part of a word, and its lower case; those beyond are no letters
+    out      uint8: 2 bytes for each of data, and 8, will do; rows int64 (n + 1): row i has words rows[i] to rows[i + 1] − 1
+    starts, stops   int64: where a word lies in `out`; half as many as bytes of data, and 1, will do
+
+    Returns the number of words. A word has two letters or more.
+    """
+    count, at, known = 0, 0, len(letters)
+    rows[0] = 0
+    for row in range(len(offsets) - 1):
+        here, stop = offsets[row], offsets[row + 1]
+        while here < stop:
+            begin, size = at, 0
+            while here < stop:
+                point = np.int64(data[here])
+                if point < 0x80:
+                    if letters[point] == 0:
+                        here += 1
+                        break
+                    out[at] = lower[point]
+                    at += 1
+                    here += 1
+                    size += 1
+                    continue
+                point, length = _code_point(data, here, stop)
+                here += length
+                if point >= known or letters[point] == 0:
+                    break
+                at = _put(out, at, np.int64(lower[point]))
+                size += 1
+            if size < 2:
+                at = begin
+                continue
+            starts[count], stops[count] = begin, at
+            count += 1
+            out[at] = 32
+            at += 1
+        rows[row + 1] = count
+    return count
+
+
+@kernel
+def grams(rows, starts, stops, least, most, gram_rows, gram_starts, gram_stops):
+    """Runs of `least` to `most` neighbouring words of a row: as the words have one byte between them, a run is a word, too.
+
+    Returns their number; without room (`gram_starts` is empty) they are only counted.
+    """
+    count, fill = 0, len(gram_starts) > 0
+    gram_rows[0] = 0
+    for row in range(len(rows) - 1):
+        for first in range(rows[row], rows[row + 1]):
+            for last in range(first + least - 1, min(first + most, rows[row + 1])):
+                if fill:
+                    gram_starts[count], gram_stops[count] = starts[first], stops[last]
+                count += 1
+        gram_rows[row + 1] = count
+    return count
+
+
+@inlined
+def _is_blank(point):
+    r"""Whether Python's `\s` matches."""
+    if point < 0x80:
+        return 9 <= point <= 13 or 28 <= point <= 32
+    if point in (0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000):
+        return True
+    return 0x2000 <= point <= 0x200A
+
+
+@kernel
+def characters(data, offsets, lower, out, rows, places):
+    """Texts in lower case, with runs of two blanks or more as one blank.
+
+    `out` receives them as UTF-8, `places` (int64) where each character begins.
+
+    rows int64 (n + 1): row i has places[rows[i] + i] to places[rows[i + 1] + i], the last one being its end.
+    Returns the number of characters. 3 bytes in `out` for each of data, and as many places as bytes and rows, will do.
+    """
+    count, at, known = 0, 0, len(lower)
+    rows[0] = 0
+    for row in range(len(offsets) - 1):
+        here, stop = offsets[row], offsets[row + 1]
+        while here < stop:
+            point, length = _code_point(data, here, stop)
+            here += length
+            if _is_blank(point):
+                run = 1
+                while here < stop:
+                    following, length = _code_point(data, here, stop)
+                    if not _is_blank(following):
+                        break
+                    here += length
+                    run += 1
+                if run > 1:
+                    point = np.int64(32)
+            elif point < known:
+                point = np.int64(lower[point])
+            places[count + row] = at
+            at = _put(out, at, point if point != _BAD else np.int64(0xFFFD))
+            count += 1
+        places[count + row] = at
+        rows[row + 1] = count
+    return count
+
+
+@kernel
+def character_grams(rows, places, least, most, gram_rows, gram_starts, gram_stops):
+    """Runs of `least` to `most` characters of each row. Returns their number; without room they are only counted."""
+    count, fill = 0, len(gram_starts) > 0
+    gram_rows[0] = 0
+    for row in range(len(rows) - 1):
+        for size in range(least, most + 1):
+            for first in range(rows[row] + row, rows[row + 1] + row - size + 1):
+                if fill:
+                    gram_starts[count], gram_stops[count] = places[first], places[first + size]
+                count += 1
+        gram_rows[row + 1] = count
+    return count

@@ -1,0 +1,68 @@
+"""The words of a column of texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamcut.io.recipe.table import Column
+from streamcut.io.tables import text_kernels as k
+from streamcut.io.tables.arrow import ColumnTypeError, bytes_of, kind_of
+from streamcut.io.tables.unicode import Letters, letters_of, lowered_by_context
+from streamcut.io.tables.word_kernels import Words
+from streamcut.io.tables.words import NO_CODES
+
+_NO_ROOM = np.empty(0, np.int64)
+
+
+def words_of_texts(column: pa.Array, wanted: Column) -> tuple[np.ndarray, np.ndarray, Words]:
+    """(ends, rows, words): text i has the words ends[i] to ends[i + 1] − 1 (int64), word w is of text rows[w].
+
+    They are those of scikit-learn's HashingVectorizer and CountVectorizer with the same n-grams. Raises ColumnTypeError.
+    """
+    if kind_of(column.type) != "text":
+        raise ColumnTypeError(f"holds {column.type}, not text")
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_null(column.type) or pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    column = pc.fill_null(column, "") if column.null_count else column
+    data, offsets = bytes_of(column)
+    used = data[offsets[0] : offsets[-1]]
+    ascii_only = used.max(initial=0) < 0x80
+    if not ascii_only and lowered_by_context(used.tobytes()):
+        data, offsets = bytes_of(pa.array([text.lower() for text in column.to_pylist()], pa.large_string()))
+        used = data[offsets[0] : offsets[-1]]
+    letters = letters_of(not ascii_only)
+    found = (_characters if wanted.characters else _words)(data, offsets, len(used), letters, *wanted.ngrams)
+    ends, words = found
+    return ends, np.repeat(np.arange(len(column)), np.diff(ends)), words
+
+
+def _words(data: np.ndarray, offsets: np.ndarray, size: int, letters: Letters, least: int, most: int) -> tuple[np.ndarray, Words]:
+    out, rows = np.empty(2 * size + 8, np.uint8), np.empty(len(offsets), np.int64)
+    starts, stops = np.empty(size // 2 + 1, np.int64), np.empty(size // 2 + 1, np.int64)
+    count = k.tokens(data, offsets, letters.letters, letters.lower, out, rows, starts, stops)
+    starts, stops = starts[:count], stops[:count]
+    if (least, most) == (1, 1):
+        return rows, Words(out, starts, stops, NO_CODES, True)
+    ends = np.empty_like(rows)
+    runs = np.empty((2, k.grams(rows, starts, stops, least, most, ends, _NO_ROOM, _NO_ROOM)), np.int64)
+    k.grams(rows, starts, stops, least, most, ends, *runs)
+    return ends, Words(out, runs[0], runs[1], NO_CODES, True)
+
+
+def _characters(
+    data: np.ndarray, offsets: np.ndarray, size: int, letters: Letters, least: int, most: int
+) -> tuple[np.ndarray, Words]:
+    out, rows, places = (
+        np.empty(3 * size + 8, np.uint8),
+        np.empty(len(offsets), np.int64),
+        np.empty(size + len(offsets), np.int64),
+    )
+    k.characters(data, offsets, letters.lower, out, rows, places)
+    ends = np.empty_like(rows)
+    runs = np.empty((2, k.character_grams(rows, places, least, most, ends, _NO_ROOM, _NO_ROOM)), np.int64)
+    k.character_grams(rows, places, least, most, ends, *runs)
+    return ends, Words(out, runs[0], runs[1], NO_CODES, True)

@@ -1,0 +1,17 @@
+"""Words of Python as the kernels take them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamcut.io.tables.word_kernels import Words
+
+NO_CODES = np.empty(0, np.int64)
+
+
+def listed(values: list[str], codes: np.ndarray = NO_CODES) -> Words:
+    """The words of a list; without `codes` one for each row."""
+    found = [value.encode("utf-8", "surrogateescape") for value in values]
+    stops = np.cumsum([len(value) for value in found], dtype=np.int64)
+    starts = stops - np.array([len(value) for value in found], np.int64)
+    return Words(np.frombuffer(b"".join(found), np.uint8), starts, stops, codes, codes is NO_CODES)
