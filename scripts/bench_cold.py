@@ -31,6 +31,7 @@ from streamcut.execution.runner import Runner
 from streamcut.io.dataset import Dataset, shard_bytes
 from streamcut.io.opening import open_dataset
 from streamcut.losses.hinge import Hinge
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.decomposable import LinearOracle
 from streamcut.units import parse_size
 
@@ -82,7 +83,7 @@ def cold_seconds(work: Callable[[], object], files: list[Path], size: int) -> fl
 
 def oracle_on(runner: Runner) -> Callable[[], object]:
     """A pass as OCAS makes it; the first one is done."""
-    oracle = LinearOracle(runner, Hinge(1.0), C=1.0, bias=1.0, keep_margins=True)
+    oracle = LinearOracle(runner, PointwiseRisk(Hinge(1.0)), C=1.0, bias=1.0, keep_margins=True)
     oracle.start()
     w = np.random.default_rng(0).standard_normal(oracle.dimension)
     oracle.score_and_cut(w, 0.7)

@@ -26,6 +26,7 @@ from streamcut.execution.runner import Runner
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.decomposable import LinearOracle
 
 DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
@@ -76,7 +77,9 @@ def row(name: str, workers: int) -> str:
     block = np.ones(8 << 20)
     target = np.empty_like(block)
     with Runner(Feed(data, every), lanes, 1) as one, Runner(Feed(data, every), lanes, workers) as many:
-        alone, together = (LinearOracle(runner, Hinge(1.0), C=1.0, bias=0.0, keep_margins=True) for runner in (one, many))
+        alone, together = (
+            LinearOracle(runner, PointwiseRisk(Hinge(1.0)), C=1.0, bias=0.0, keep_margins=True) for runner in (one, many)
+        )
         alone.start()
         together.start()
         single = medians(

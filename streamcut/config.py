@@ -17,10 +17,27 @@ EXACT_KERNEL = ("smo", "sbp", "sdca", "pegasos", "perceptron")
 SAMPLED = ("sampled-constant", "sampled-linear")
 SOLVERS = (*LINEAR, *BUDGETED, *EXACT_KERNEL, *SAMPLED)
 SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class RowLoss:
+    """A loss of single rows: module and class in streamcut.losses, what its targets are, the options that only it has."""
+
+    home: str
+    targets: Literal["labels", "numbers"]
+    options: tuple[str, ...] = ()
+
+
+ROW_LOSSES = {
+    "hinge": RowLoss("hinge.Hinge", "labels"),
+    "squared-hinge": RowLoss("squared_hinge.SquaredHinge", "labels"),
+    "logistic": RowLoss("logistic.Logistic", "labels"),
+}
+LABELLING_LOSSES = ("f1", "prbep", "prec@k", "rec@k", "error")
 CHOICES = {
     "task": TASKS,
     "solver": ("auto", *SOLVERS),
-    "loss": ("hinge", "f1", "prbep", "prec@k", "rec@k", "error"),
+    "loss": (*ROW_LOSSES, *LABELLING_LOSSES),
     "strategy": ("crammer-singer", "one-vs-rest"),
     "normalisation": ("pairs", "queries"),
     "cut": ("predicted", "exact"),
@@ -40,7 +57,7 @@ _OF_SOLVERS = {  # options that only some solvers have; a name that is not here 
     "lanes": LINEAR,
     "row_cache": ("bundle-dca",),
     "sweeps": ("bundle-dca",),
-    "loss": CUTTING_PLANES,
+    "loss": LINEAR,
     "k": CUTTING_PLANES,
     "normalisation": CUTTING_PLANES,
     "nystroem": LINEAR,
@@ -158,7 +175,8 @@ class TrainOptions:
             return "bsca"
         if self.task == "multiclass":
             return "bundle-dca"
-        parts = self.task in ("auto", "binary", "sequence") and self.loss == "hinge"  # a loss of each row or sequence by itself
+        # a loss of each row or sequence by itself
+        parts = self.task in ("auto", "binary", "sequence") and self.loss in ROW_LOSSES
         return "bundle-dca" if parts and self.cut == "predicted" else "ocas"
 
     def __post_init__(self) -> None:
@@ -218,10 +236,12 @@ class TrainOptions:
                 raise UsageError(f"{name}: {value!r} is an option of {', '.join(solvers)}; {solver} does not have it")
             if task not in tasks:
                 raise UsageError(f"{name}: {value!r} is an option of task {', '.join(tasks)}; task {self.task} does not have it")
+        if self.loss in LABELLING_LOSSES and solver not in CUTTING_PLANES:
+            raise UsageError(f"loss: {self.loss!r} is trained by {' or '.join(CUTTING_PLANES)}, not by {solver}")
         if (self.loss in ("prec@k", "rec@k")) != (self.k is not None):
             raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
-        if self.warm_start is not None and (self.loss != "hinge" or self.nystroem is not None):
-            raise UsageError("warm_start: only the hinge loss without nystroem can start from a model")
+        if self.warm_start is not None and (self.loss not in ROW_LOSSES or self.nystroem is not None):
+            raise UsageError("warm_start: only losses of single rows without nystroem can start from a model")
         if self.warm_start is not None and task == "multiclass" and solver not in BUDGETED:
             raise UsageError(f"warm_start: {solver} starts from models of two classes only")
         if self.kernel == "linear":

@@ -5,9 +5,10 @@ layer) and never `fastmath` (bounds are summed in IEEE arithmetic); where no bou
 one rounding, as processors do it at half the cost.
 
 Machine code is cached on disk. Numba's own cache looks at the source file of a kernel only; here the key also covers every file
-that the kernel takes helpers from, so that files may share helpers, and whether indices are checked (NUMBA_BOUNDSCHECK), which no
-build for production does. A damaged cache is never loaded: what is read is held against a checksum first, and compiled anew if it
-does not fit. What the cache does not have, a child compiles (streamcut.compiling).
+that the kernel takes helpers from, so that files may share helpers, the files of the records (NamedTuples) among its arguments,
+whose methods it may call, and whether indices are checked (NUMBA_BOUNDSCHECK), which no build for production does. A damaged
+cache is never loaded: what is read is held against a checksum first, and compiled anew if it does not fit. What the cache does
+not have, a child compiles (streamcut.compiling).
 
 Kernels check no index, so each proves that its indices are inside: by the shapes that it states for its arguments, and by what is
 checked before rows reach it. Stores check entries, labels and lengths (streamcut.io.stores.structure), so every feature is below
@@ -22,13 +23,14 @@ import pickle
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numba
+from numba import types
 from numba.core.caching import IndexDataCacheFile
 from numba.core.runtime import rtsys
 
@@ -62,24 +64,38 @@ class _CheckedFiles(IndexDataCacheFile):
         except OSError:
             return None
         content = stored[_DIGEST:]
-        return pickle.loads(content) if stored[:_DIGEST] == self._sum(content) else None
+        return pickle.loads(content) if stored[:_DIGEST] == self._sum(key, content) else None
 
     def save(self, key: Any, data: Any) -> None:
         content = self._dump(data)
         try:
             Path(self._cache_path).mkdir(parents=True, exist_ok=True)
             with self._open_for_write(self._file(key)) as file:
-                file.write(self._sum(content) + content)
+                file.write(self._sum(key, content) + content)
         except OSError as error:
             unsaved.append(f"{self._cache_path} cannot be written ({error.strerror}); NUMBA_CACHE_DIR names another folder")
 
     def _file(self, key: Any) -> str:
         checked = bool(_settings.BOUNDSCHECK)
-        name = hashlib.sha256(repr((key, checked, _stamp(self._source_stamp))).encode()).hexdigest()[:20]
+        name = hashlib.sha256(repr((key, checked, self._stamps(key))).encode()).hexdigest()[:20]
         return self._data_path(f"{self._index_name.removesuffix('.nbi')}.{name}.nbc")
 
-    def _sum(self, content: bytes) -> bytes:
-        return hashlib.sha256(f"{self._version} {_stamp(self._source_stamp)}".encode() + content).digest()
+    def _sum(self, key: Any, content: bytes) -> bytes:
+        return hashlib.sha256(f"{self._version} {self._stamps(key)}".encode() + content).digest()
+
+    def _stamps(self, key: Any) -> str:
+        """What the sources behind the kernel are for the signature in `key`."""
+        return " ".join(_stamp(module) for module in (self._source_stamp, *sorted(set(_record_modules(key[0])))))
+
+
+def _record_modules(signature: Any) -> Iterator[str]:
+    """The modules of all records among the argument types of `signature`, those inside others included."""
+    for kind in signature:
+        if isinstance(kind, types.BaseTuple):
+            yield from _record_modules(kind)
+            for base in getattr(kind, "instance_class", tuple).__mro__:
+                if base.__module__.startswith("streamcut."):
+                    yield base.__module__
 
 
 @cache

@@ -86,12 +86,14 @@ class Grids(NamedTuple):
 
     With them a cut is the same to the last bit in any order of rows, and so is everything that follows from cuts alone. What a
     term leaves is dropped, or, on `fine` grids, summed beside it (two folds): they are 0 until errors matter (`finer`).
+    `limit` is that of shares without bounds, in a row of weight 1: so large sums can be (streamcut.losses.loss, `limited`).
     """
 
     vector: float
     weight: float
     fine_vector: float = 0.0
     fine_weight: float = 0.0
+    limit: float = math.inf
 
     @classmethod
     def holding(cls, vector: float, weight: float) -> Grids:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from streamcut.compiling import compiler
-from streamcut.config import BUDGETED, EXACT_KERNEL, SAMPLED, CheckpointOptions, TrainOptions
+from streamcut.config import BUDGETED, EXACT_KERNEL, LABELLING_LOSSES, SAMPLED, CheckpointOptions, TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.plan import MemoryPlan, plan_memory
@@ -61,13 +61,13 @@ def train(
     stop: Callable[[], bool] | None = None,
     **options: Any,
 ) -> Model:
-    """Train a support vector machine: for two classes, linear, min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩).
+    """Train a linear or kernel model: for two classes, linear, min ½‖w‖² + C Σ u_i ℓ(y_i⟨w, x_i⟩), ℓ the hinge unless chosen.
 
     data             path of a store, an opened one, or a MemoryDataset
     task             "auto" (= "binary"), "multiclass", "ranking" (within qid), "roc-area", "sequence" (rows of one qid)
     C                loss of a row, as in LIBLINEAR and scikit-learn
-    loss, k          binary: "hinge", or a bound on a measure of all rows: "f1", "prbep", "prec@k", "rec@k", "error"; k is "100"
-                     or "10%"
+    loss, k          binary: "hinge", "squared-hinge", "logistic", or a bound on a measure of all rows: "f1", "prbep", "prec@k",
+                     "rec@k", "error"; k is "100" or "10%"
     strategy         multiclass: "crammer-singer" or "one-vs-rest"
     normalisation    ranking, roc-area: the mean over all "pairs", or over "queries" of the mean over their pairs
     solver, cut      linear: "bundle-dca", "ocas" with "predicted" or "exact" cuts, "cpa"; kernels: "bsca", "bsgd", "smo", "sbp",
@@ -283,7 +283,7 @@ def job_class(options: TrainOptions) -> type[Job]:
     for family, solvers in (("budgeted", BUDGETED), ("exact-kernel", EXACT_KERNEL), ("sampled", SAMPLED)):
         if solver in solvers:
             name = family
-    if name == "binary" and options.loss != "hinge":
+    if name == "binary" and options.loss in LABELLING_LOSSES:
         name = "multivariate"
     if name == "multiclass" and options.strategy == "one-vs-rest":
         name = options.strategy

@@ -33,6 +33,7 @@ from streamcut.inputs import open_store
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.measures.global_loss import GlobalLoss
+from streamcut.measures.pointwise import risk_of
 from streamcut.models.certificate import SHORTER, Certificate, DualPoint, Witness
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
@@ -111,7 +112,7 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
         raise UsageError(f"task {trained.task} by {trained.solver} cannot be verified: only its own code knows its loss")
     sorts = isinstance(trained, LinearModel) and GlobalLoss.trained(trained)
     if bound and (sorts or not isinstance(trained, LinearModel)):
-        raise UsageError("bound: only linear models of two classes with the hinge loss have a bound from the rows alone")
+        raise UsageError("bound: only linear models with a loss of single rows have a bound from the rows alone")
     same = data.manifest.fingerprint == trained.fingerprint
     if not same and not force:
         raise UsageError("these are not the data that the model was trained on (fingerprints differ); use --force to go on")
@@ -135,20 +136,21 @@ def _features(model: NystroemModel, data: Any) -> NystroemDataset:
 
 
 def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verification:
-    """Two classes."""
+    """A loss of each row."""
     w = np.ascontiguousarray(model.augmented_weights)
-    slope = np.zeros(len(w)) if bound else None  # Σ α_i y_i x_i with α_i = C u_i 1[y_i s_i < 1]
+    slope = np.zeros(len(w)) if bound else None  # Σ α_i σ_i x_i with α_i = −C u_i ℓ′(z_i)
+    risk = risk_of(model)
     rows, loss, total, offset = 0, 0.0, 0.0, 0.0
     for chunk, scores in scored_chunks(model, data):
-        positive, u, hinge = _hinge_of_two(model, chunk, scores)
+        model.is_positive(chunk.y, chunk.first_row)  # raises for labels unknown to the model
+        u = risk.weights_of(chunk.y, chunk.weight)
         rows += chunk.n_rows
-        loss += float(u @ hinge)
+        loss += float(u @ risk.values(chunk.y, scores))
         total += float(u.sum())
         if slope is not None:
-            alpha = model.C * u * (hinge > 0)
-            offset += float(alpha.sum())
-            signed = np.where(positive, alpha, -alpha)
-            scatter(chunk.indptr, chunk.indices, chunk.data, signed, model.bias, PLAIN, slope[None])
+            signed, constants = risk.duals(chunk.y, scores)
+            offset += model.C * float(u @ constants)
+            scatter(chunk.indptr, chunk.indices, chunk.data, model.C * u * signed, model.bias, PLAIN, slope[None])
     own, combined = (None, None) if slope is None else _bounds(model, slope, offset)
     return Verification(
         rows=rows,
@@ -162,17 +164,6 @@ def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verificat
     )
 
 
-def _hinge_of_two(
-    model: LinearModel | KernelModel, chunk: Chunk, scores: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(which rows are positive, u_i, hinge losses), each (n,)."""
-    positive = model.is_positive(chunk.y, chunk.first_row)
-    u = np.where(positive, model.positive_weight, 1.0)
-    if chunk.weight is not None:
-        u *= chunk.weight
-    return positive, u, np.maximum(0.0, 1.0 - np.where(positive, scores, -scores))
-
-
 def _value(witness: Witness | None, certificate: Certificate) -> float | None:
     return None if witness is None else witness.bound(certificate.c_bar)
 
@@ -181,10 +172,11 @@ def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
     """Two classes with a kernel: ½‖w‖² of the support vectors alone, the losses of the rows, and the dual where it is claimed."""
     rows, loss, total = 0, 0.0, 0.0
     dual = None if model.certificate is None else _DualPoint(model)
+    risk = risk_of(model)
     for chunk, scores in scored_chunks(model, data):
-        positive, u, hinge = _hinge_of_two(model, chunk, scores)
+        positive, u = model.is_positive(chunk.y, chunk.first_row), risk.weights_of(chunk.y, chunk.weight)
         rows += chunk.n_rows
-        loss += float(u @ hinge)
+        loss += float(u @ risk.values(chunk.y, scores))
         total += float(u.sum())
         if dual is not None:
             dual.meet(chunk, positive.astype(np.int64), model.C * u)

@@ -12,18 +12,20 @@ from reference import svm
 
 from streamcut.bundle.bundle import Bundle, BundleSize
 from streamcut.chunk import Chunk
-from streamcut.compiled import dual
+from streamcut.compiled import dual, records
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.execution import row_cache
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.row_cache import CacheSize, RowCache
+from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.dual.ascent import DualOracle, group_rows
+from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.rounding import CutError, Grids
 from streamcut.solvers import bundle_dca
 from streamcut.solvers.progress import Progress, StoppingRule
@@ -107,7 +109,7 @@ def solve(
     max_passes=300,
 ):  # fmt: skip
     """Without `train`, whose warm-up takes longer than these problems."""
-    manifest, risk = data.manifest, Hinge(1.0, positive_weight)
+    manifest, risk = data.manifest, PointwiseRisk(Hinge(1.0), positive_weight)
     everything = CacheSize.bytes_of_all(manifest)
     budget = parse_size(row_cache, total=everything) if row_cache != "0" else 0
     planned = plan_lanes(manifest.statistics, lanes)
@@ -257,14 +259,21 @@ def test_one_visit_is_that_of_the_slow_version(seed, bias, dtype, fine):
     w_run, grids = w.copy(), Grids.holding(1e4, 1e4)
     grids = grids.finer(n) if fine else grids
     indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
-    parts = np.rint(mixture * dual.MIXED).astype(np.uint64)
     last = rng.choice([-1, 0])
-    cuts, z, keys, sums = np.zeros((2, grids.folds, len(w))), np.empty(n), np.empty(n), np.zeros((2, 2))
+    cuts, z, keys, sums = np.zeros((2, grids.folds, len(w))), np.empty(n), np.empty(n), np.zeros((2, 4))
     known = (codes[:, last] / 65535.0) ** 2 if last >= 0 else np.zeros(n)
+    loss = Hinge(1.0)
     bad = dual.ascend(
-        indptr, indices, data, sign, 1.0, u, z_b, 0.3, parts, C, bias, 1, 3, last, last, grids,
-        2, order, places, 3, w, w_run, cuts, z, codes, keys, sums, np.empty(8), np.empty(8, np.int64),
-    )  # fmt: skip
+        loss,
+        records.Rows(indptr, indices, data, sign, u),
+        records.Margins(z_b, z, codes, keys),
+        records.Start(w, 0.3, loss.parts(mixture), C, bias),
+        records.Slots(1, 3, last, last),
+        grids,
+        records.Visits(order, places, 3, 2),
+        records.DualSums(w_run, cuts, sums),
+        records.Scratch(np.empty(8), np.empty(8, np.int64)),
+    )
     f, running = slow.sweep(A, sign, C, u, w, base, groups)
     assert bad == -1
     np.testing.assert_allclose(z, sign * (A @ w), atol=1e-12)
@@ -285,9 +294,9 @@ def test_every_code_is_its_share_again():
     codes = np.arange(65536, dtype=np.uint16).reshape(-1, 1).repeat(2, axis=1)
     codes[:, 1] = 65535 - codes[:, 1]
     before = codes.copy()
-    dual.merge_shares(codes, 0, 1, 0.0)
+    dual.merge_shares(Hinge(), codes, 0, 1, 0.0)
     np.testing.assert_array_equal(codes, before)
-    dual.merge_shares(codes, 0, 1, 0.25)
+    dual.merge_shares(Hinge(), codes, 0, 1, 0.25)
     shares = (before / 65535.0) ** 2
     np.testing.assert_allclose((codes[:, 0] / 65535.0) ** 2, 0.75 * shares[:, 0] + 0.25 * shares[:, 1], atol=2e-5)
 
@@ -300,14 +309,14 @@ def test_a_full_cache_keeps_rows_of_small_keys(seed, room, parts):
     X = sp.random_array((n, 9), density=0.5, format="csr", rng=rng)
     X.data += 1.0
     keys, codes = rng.permutation(n).astype(float), np.zeros((n, 1), np.uint16)
-    cache = RowCache(CacheSize(room + 1, 10 * room + 9, "int32", "float64"))
+    cache = LossCache(CacheSize(room + 1, 10 * room + 9, "int32", "float64"), Hinge())
     indptr, indices, y = X.indptr.astype(np.int64), X.indices.astype(np.int32), np.ones(n)
     for rows in np.array_split(np.arange(n), parts):
         part = slice(rows[0], rows[-1] + 1)
 
         def offered(first, *cached, part=part):
-            csr = indptr[part.start : part.stop + 1], indices, X.data, y[part], 1.0, None
-            return dual.offer(first, *csr, keys[part], codes[part], 0, 1.0, part.start, *cached)
+            rows = records.Rows(indptr[part.start : part.stop + 1], indices, X.data, y[part], None)
+            return dual.offer(Hinge(), first, rows, keys[part], codes[part], 0, 1.0, part.start, *cached)
 
         cache.fill(offered, len(rows))
     kept = cache._number[: cache.n]
@@ -328,7 +337,7 @@ def test_a_full_cache_keeps_rows_of_small_keys(seed, room, parts):
 def test_sweeps_over_many_rows_go_from_group_to_group_and_look_at_each_row_once(seed, n, left):
     rng = np.random.default_rng(seed)
     with mock.patch.object(row_cache, "_GROUP_NNZ", 6):  # 3 rows
-        cache = RowCache(CacheSize(n, 2 * n, "int32", None))
+        cache = LossCache(CacheSize(n, 2 * n, "int32", None), Hinge())
         cache.n, cache._indptr[:] = n, 2 * np.arange(n + 1)
         rows = rng.permutation(n)[: min(left, n)]
         cache._order = rows.copy()

@@ -23,18 +23,20 @@ from streamcut.execution.dask.cache_slots import Slots
 from streamcut.execution.dask.plan import Member, Needs, remote, shares
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.row_cache import CacheSize, RowCache
+from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.losses.hinge import Hinge
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.machine import memory_limit
 from streamcut.models.files import load_model, save_model
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.crammer_singer import MulticlassDualOracle
 from streamcut.oracles.dual.crammer_singer_cache import ClassesCache, row_bytes
+from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.oracles.dual.passes import Ascent
 
 FEW = {"solver": "bundle-dca", "row_cache": "30%", "sweeps": 4, "max_passes": 4, "tol": 1e-9, "tol_relative": None}
@@ -205,7 +207,7 @@ def test_a_worker_that_is_left_alone_keeps_as_many_caches_as_it_can():
 
 
 def test_slots_remember_what_they_have_seen():
-    slots, like = Slots(), RowCache(CacheSize(3, 9, "int32", None))
+    slots, like = Slots(), LossCache(CacheSize(3, 9, "int32", None), Hinge(1.0))
 
     def look(lane, past, room=2, folder="run"):
         with slots.take(folder, lane, past, room, like) as slot:
@@ -240,7 +242,10 @@ def test_a_cache_is_recalled_as_it_was_filled(seed, task, part):
         everything = CacheSize.bytes_of_all(data.manifest, row_bytes(3))
         size = CacheSize.planned(data.manifest, int(part * everything), 2, row_bytes(3))
         if task == "binary":
-            oracle, copies = DualOracle(runner, Hinge(1.0), size=size, **common), [RowCache(size) for _ in range(2)]
+            oracle, copies = (
+                DualOracle(runner, PointwiseRisk(Hinge(1.0)), size=size, **common),
+                [LossCache(size, Hinge(1.0)) for _ in range(2)],
+            )
         else:
             oracle = MulticlassDualOracle(runner, CrammerSinger((0.0, 1.0, 2.0)), size=size, **common)
             copies = [ClassesCache(size, 3) for _ in range(2)]

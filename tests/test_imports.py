@@ -31,7 +31,7 @@ FOUNDATION |= {"rehearsal", "rounding", "units"}  # "" is streamcut itself
 WIRING = {"calibration", "evaluation", "flags", "inputs", "prediction", "selection", "structured", "training", "tuning"}
 WIRING |= {"verification"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
-KERNELS_SEE = {"__future__", "math", "numba", "numpy", "streamcut.jit", "typing"}
+KERNELS_SEE = {"__future__", "math", "numba", "numba.extending", "numpy", "streamcut.jit", "typing"}
 
 
 def _modules() -> dict[str, Path]:

@@ -79,3 +79,16 @@ except IndexError:
     assert _run(tmp_path, CODE + beyond, checked=True) == "1\nrefused"
     assert _run(tmp_path) == "0"
     assert _run(tmp_path, checked=True) == "0"
+
+
+def test_another_source_of_a_record_among_the_arguments_is_seen():
+    """A loss is an argument: the file of a kernel does not import it."""
+    import numba
+
+    from streamcut import jit
+    from streamcut.compiled.records import Slots
+    from streamcut.losses.hinge import Hinge
+
+    nested = numba.typeof((1, Hinge()))
+    found = set(jit._record_modules((nested, numba.typeof(Slots(0, 1, 2, 3)), numba.float64)))
+    assert found == {"streamcut.compiled.records", *(f"streamcut.losses.{name}" for name in ("hinge", "codes", "loss"))}

@@ -13,10 +13,11 @@ from reference import svm
 
 from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.line_search import minimise_along_line
-from streamcut.compiled import hinge, linear
+from streamcut.compiled import linear, row_losses
 from streamcut.errors import BadInputError, CorruptError, MemoryBudgetError, UsageError
 from streamcut.execution.lanes import plan_lanes
 from streamcut.io.memory import MemoryDataset
+from streamcut.losses.hinge import Hinge
 from streamcut.models.certificate import StopReason
 from streamcut.rounding import CutError, Grids
 from streamcut.training import train
@@ -57,20 +58,20 @@ class _Rows:
     def slope_at_zero(self):
         sums = np.zeros(2)
         for part in self.parts:
-            hinge.slope_at_zero(*part, sums)
+            row_losses.slope_at_zero(Hinge(), *part, sums)
         return sums.sum()
 
     def histogram(self, edges):
         jumps, counts = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1, np.int64)
         for part in self.parts:
-            hinge.breakpoint_histogram(*part, edges, jumps, counts)
+            row_losses.breakpoint_histogram(Hinge(), *part, edges, jumps, counts)
         return jumps, counts
 
     def breakpoints(self, low, high, count):
         k, jump = np.empty(count), np.empty(count)
         n = 0
         for part in self.parts:
-            n += hinge.breakpoints_between(*part, low, high, k[n:], jump[n:])
+            n += row_losses.breakpoints_between(Hinge(), *part, low, high, k[n:], jump[n:])
         assert n == count
         return k, jump
 

@@ -47,7 +47,12 @@ GROUPS: dict[str, list[Callable]] = {
             "Which label is the positive one, against all others; the greater of two unless given.",
             type=float,
         ),
-        _option("--loss", "Binary: what is minimised; all but hinge are measures of the whole data (SVM-perf).", default="hinge"),
+        _option(
+            "--loss",
+            "Binary: what is minimised: a loss of each row (hinge, squared-hinge, logistic), or a bound on a measure of the "
+            "whole data, as in SVM-perf (f1, prbep, prec@k, rec@k, error).",
+            default="hinge",
+        ),
         _option("--k", "For prec@k and rec@k: so many rows (100), or a part of them (10%).", metavar="ROWS"),
         _option("--strategy", "Multiclass: all classes in one problem, or each against the rest.", default="crammer-singer"),
         _option(

@@ -1,192 +1,167 @@
 """Dual coordinate ascent over streamed rows, with scores and the predicted cut: everything while a group of rows is in cache.
 
-The dual variable of row i is α_i = f_i C u_i with a share 0 ≤ f_i ≤ 1. A row keeps its share in every cut of the bundle, as
-16-bit codes q with f = (q / 65535)²: exact at both bounds, where most shares are, and fine near 0, where the shares of a large
-C are. Sweeps end in shares that have a code, so a new cut and the shares that rows remember for it agree.
+The dual variable of row i is α_i = f_i C u_i with a share f_i in the domain of its loss's conjugate: [0, 1] for the hinge. A row
+keeps its share in every cut of the bundle, as a code of the loss's choosing (streamcut.losses.codes). Sweeps end in shares that
+have a code, so a new cut and the shares that rows remember for it agree.
 
-`cuts` (2, folds, D) float64 are both cuts: Σ −u_i y_i 1[z_c < 1] x_i, the predicted one, and Σ −u_i y_i f_i x_i, that of the
-ascent. They are sums on `grids` (streamcut.rounding.Grids), exact in any order, and so are the `sums` (2, 2) of weights, the
-second of each being what the coarse grid leaves. So what a row adds can be taken back exactly: a pass only adds what changed
-since the last one, and has the same bits as one that starts from 0.
-w is scored, w_run is the running w′ of the ascent; D = d, or d + 1 with the bias. Labels, weights `u`, margins as in
-streamcut.compiled.hinge.
-
-The `cached_` arrays and `share` belong to rows in a cache: CSR, row numbers, keys, u_i y_i, ‖x_i‖², and f_i as float64.
+Cuts are Σ −u_i σ_i f_i x_i with constants Σ u_i (f_i t_i − ℓ*(−f_i)), where z_i = σ_i⟨w, x_i⟩ − t_i is what the loss is of: the
+margin y_i⟨w, x_i⟩, or a residual. They are sums on `grids` (streamcut.rounding.Grids), exact in any order. So what a row adds can
+be taken back exactly: a pass only adds what changed since the last one, and has the same bits as one that starts from 0. w is
+scored, sums.w is the running w′ of the ascent; D = d, or d + 1 with the bias.
 """
 
 import numpy as np
 
-from streamcut.compiled.shares import ONE, code_of, left, rounded, share_of
+from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.records import entry, target_of, weight_of
+from streamcut.compiled.shares import left, rounded
 from streamcut.jit import inlined, kernel
 
-_NOT_FREE = 1e3  # added to the keys of rows whose share is at a bound: free rows come first, whatever their margins
-
-MIXED = 1 << 31  # what parts of a mixture are multiples of: then Σ part·q² is exact in 64 bits
-_WHOLE = MIXED * 65535.0 * 65535.0
-_NEARLY = 1.0 - 1e-7  # rounding of parts and merged codes apart, such a share is 1
-_AT_REST = -1.0
+_AT_REST = np.inf
 
 
 @kernel
-def merge_shares(codes, into, gone, weight):
+def merge_shares(loss, codes, into, gone, weight):
     """Column `into` of codes (n, T) becomes (1 − weight)·itself + weight·column `gone`, in place: the shares of merged cuts."""
     for i in range(len(codes)):
         if codes[i, into] != codes[i, gone]:
-            codes[i, into] = code_of((1.0 - weight) * share_of(codes[i, into]) + weight * share_of(codes[i, gone]))
+            codes[i, into] = loss.merged(codes[i, into], codes[i, gone], weight)
 
 
 @kernel
-def ascend(
-    indptr, indices, data, y, positive, u, z_b, kappa, parts, C, bias, cut, dual, last_cut, last_dual, grids,
-    visits, order, places, offset, w, w_run, cuts, z, codes, keys, sums, shares, waiting,
-):  # fmt: skip
-    """One look at every row: its margin under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
+def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
+    """One visit of every row: z under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
 
-    Ascent starts from the share Σ_t parts[t]/MIXED · (share in column t of codes (n, T)); a step goes to the maximum of the dual
-    along row i at w′, and takes w′ along. A row at a bound whose margin under w says that it stays there is at rest: no step.
-    A row without features has share 1. Fills z and keys (n); columns `cut` and `dual` of codes get the shares of both cuts. Adds
-    to cuts and sums (Σ u 1[z_c < 1], Σ u f) the difference to columns `last_cut` and `last_dual` (−1: to nothing). A row's
-    key tells how much it may still move: |1 − y⟨w′, x⟩|, rows at a bound after all others.
+    Ascent starts from the mixed share Σ_t parts[t] · (share in column t of codes (n, T)); a step goes to the maximum of the dual
+    along row i at w′, and takes w′ along. A row whose share is at a bound, and whose z under w says that it stays there, is at
+    rest: no step. Fills z and keys (n); columns `predicted` and `ascent` of codes get the shares of both cuts. Adds to the
+    sums the difference to the last two columns. A row's key tells how little it may still move.
 
-    Rows come in groups of len(order), groups in batches of len(places), in the order of `places`; row 0 here is the one at
-    `offset` of a batch. In a group scores come first, in the order of memory: that fetches it, without which a random order takes
-    twice the time. Then `visits` times the rows that are not at rest, in `order`; then the cuts. shares and waiting: room for
-    len(order) float64, int64. Returns the index of a row whose score is not finite, or −1.
+    Rows come in groups, groups in batches (records.Visits). In a group scores come first, in the order of memory: that fetches
+    it, without which a random order takes twice the time. Then steps of the rows that are not at rest, in `order`; then the cuts.
+    Returns the index of a row whose score is not finite, or −1.
     """
-    size, n, bad = len(order), len(y), -1
-    batch = size * len(places)
-    for first in range(-offset, n, batch):
-        for place in places:
+    size, n, bad = len(visits.order), len(rows.y), -1
+    shares, waiting = scratch.shares, scratch.waiting
+    batch = size * len(visits.places)
+    for first in range(-visits.begins, n, batch):
+        for place in visits.places:
             group = first + size * place
             if group + size <= 0 or group >= n:
                 continue
-            found = _score(
-                group, indptr, indices, data, y, positive, z_b, kappa, parts, bias, cut, dual, w, z, codes, keys, shares
-            )  # fmt: skip
+            found = _score(loss, group, rows, margins, start, slots, grids, shares)
             bad = found if bad < 0 else bad
             count = 0
-            for i in order:
+            for i in visits.order:
                 waiting[count] = i
                 count += shares[i] != _AT_REST
-            for _ in range(visits):
-                count = _climb(
-                    group, waiting[:count], indptr, indices, data, y, positive, u, C, bias, dual, w_run, codes, keys, shares
-                )  # fmt: skip
+            for _ in range(visits.steps):
+                count = _coordinate_steps(loss, group, waiting[:count], rows, margins, start, slots.ascent, grids, sums.w, shares)
             _add_changes(
-                group, size, indptr, indices, data, y, positive, u, bias, 0, cut, last_cut, grids, codes, cuts, sums
-            )  # fmt: skip
-            _add_changes(
-                group, size, indptr, indices, data, y, positive, u, bias, 1, dual, last_dual, grids, codes, cuts, sums
-            )  # fmt: skip
+                loss, group, size, rows, margins.codes, start.bias, 0, slots.predicted, slots.last_predicted, grids, sums
+            )
+            _add_changes(loss, group, size, rows, margins.codes, start.bias, 1, slots.ascent, slots.last_ascent, grids, sums)
     return bad
 
 
 @kernel
-def _score(group, indptr, indices, data, y, positive, z_b, kappa, parts, bias, cut, dual, w, z, codes, keys, shares):
-    """Margins and shares at the start of a group; _AT_REST for rows that stay at their bound, and places that are no row."""
-    constant = bias * w[-1] if bias != 0.0 else 0.0
+def _score(loss, group, rows, margins, start, slots, grids, shares):
+    """z and shares at the start of a group; _AT_REST for rows that stay at their bound, and places that are no row."""
+    w, y, z_b, z, codes, keys = start.w, rows.y, margins.z_b, margins.z, margins.codes, margins.keys
+    constant = start.bias * w[-1] if start.bias != 0.0 else 0.0
     bad = -1
     shares[:] = _AT_REST
     for place in range(max(-group, 0), min(len(shares), len(y) - group)):
         i = group + place
-        total = np.uint64(0)  # before codes are written: a wide load right after a narrow store waits for it
-        for t in range(len(parts)):
-            code = np.uint64(codes[i, t])
-            total += parts[t] * (code * code)
+        share = loss.mixed(codes, i, start.parts, y[i])  # before codes are written: a wide load right after a narrow store waits
         score = constant
-        for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            if data is None:
-                score += w[np.uint64(indices[t])]
-            else:
-                score += data[t] * w[np.uint64(indices[t])]
+        for t in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            score += entry(rows.data, t) * w[np.uint64(rows.indices[t])]
         if bad < 0 and not np.isfinite(score):
             bad = i
-        margin = score if y[i] == positive else -score
-        z[i] = margin
-        codes[i, cut] = ONE if z_b[i] + kappa * (margin - z_b[i]) < 1.0 else 0
-        share = np.float64(total) / _WHOLE
-        if share > _NEARLY:
-            share = 1.0
-        if (share == 0.0 and margin > 1.0) or (share == 1.0 and margin < 1.0):
-            codes[i, dual] = ONE if share == 1.0 else 0
-            keys[i] = abs(1.0 - margin) + _NOT_FREE
+        here = loss.sign(y[i]) * score - loss.offset(y[i])
+        z[i] = here
+        f = loss.dual(z_b[i] + start.kappa * (here - z_b[i]), y[i])
+        codes[i, slots.predicted] = loss.encode(loss.limited(f, grids.limit, weight_of(rows.u, i)))
+        if loss.stays(share, here, 0.0, y[i]):
+            codes[i, slots.ascent] = loss.encode(share)
+            keys[i] = loss.priority(share, here, 0.0, y[i])
         else:
             shares[place] = share
     return bad
 
 
 @kernel
-def _climb(group, waiting, indptr, indices, data, y, positive, u, C, bias, dual, w_run, codes, keys, shares):
-    """A step of dual ascent for the rows at `waiting` in a group, in that order; those not at a bound then come first there.
+def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w, shares):
+    """A step of dual ascent for the rows at `waiting` in a group, in that order; those that are free then come first there.
 
     Returns how many they are.
     """
-    last, free = len(w_run) - 1, 0
+    last, free, bias = len(w) - 1, 0, start.bias
     for place in waiting:
         i = group + place
-        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        first, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
         running, square = 0.0, 0.0
         if bias != 0.0:
-            running, square = bias * w_run[last], bias * bias
-        for t in range(start, stop):
-            if data is None:
-                running += w_run[np.uint64(indices[t])]
-            else:
-                value = np.float64(data[t])
-                running += value * w_run[np.uint64(indices[t])]
-                square += value * value
-        if data is None:
-            square += np.float64(stop - start)
-        sign = 1.0 if y[i] == positive else -1.0
-        scale = C if u is None else C * u[i]
-        ahead, room = 1.0 - sign * running, scale * square
-        code = code_of(min(1.0, max(0.0, shares[place] + ahead / room))) if room > 0.0 else np.uint16(ONE)
-        after = share_of(code)
+            running, square = bias * w[last], bias * bias
+        for t in range(first, stop):
+            value = entry(rows.data, t)
+            running += value * w[np.uint64(rows.indices[t])]
+            square += value * value
+        y, u = rows.y[i], weight_of(rows.u, i)
+        sign, scale = loss.sign(y), start.C * u
+        z, q = sign * running - loss.offset(y), scale * square
+        share = loss.step(shares[place], z, q, y) if q > 0.0 else loss.dual(z, y)
+        code = loss.encode(loss.limited(share, grids.limit, u))
+        after = loss.decode(code, y)
         step = (after - shares[place]) * scale * sign
-        codes[i, dual] = code
-        bounded = code == 0 or code == ONE
-        keys[i] = abs(ahead) + (_NOT_FREE if bounded else 0.0)
+        margins.codes[i, dual] = code
+        margins.keys[i] = loss.priority(after, z, u * square, y)
         waiting[free] = place
-        free += not bounded
+        free += loss.free(after, y)
         if step == 0.0:
             continue
         shares[place] = after
         if bias != 0.0:
-            w_run[last] += step * bias
-        for t in range(start, stop):
-            w_run[np.uint64(indices[t])] += step if data is None else step * data[t]
+            w[last] += step * bias
+        for t in range(first, stop):
+            w[np.uint64(rows.indices[t])] += step * entry(rows.data, t)
     return free
 
 
 @kernel
-def _add_changes(
-    group, size, indptr, indices, data, y, positive, u, bias, which, now, last, grids, codes, cuts, sums
-):  # fmt: skip
-    """Adds a group's shares in column `now`, less those in column `last` (−1: none), to cuts[which] and sums[which]."""
-    for i in range(max(group, 0), min(group + size, len(y))):
-        code, past = codes[i, now], np.uint16(0)
+def _add_changes(loss, group, size, rows, codes, bias, which, now, last, grids, sums):
+    """Adds a group's shares in column `now`, less those in column `last` (−1: none), to cut and constant `which`."""
+    for i in range(max(group, 0), min(group + size, len(rows.y))):
+        code, past = codes[i, now], loss.encode(0.0)
         if last >= 0:
             past = codes[i, last]
         if code == past:
             continue
-        weight = 1.0 if u is None else u[i]
-        after, before = weight * share_of(code), weight * share_of(past)
-        _change_sum(after, before, grids, sums[which])
-        if y[i] == positive:
-            after, before = -after, -before
-        _change_row(indptr, indices, data, i, bias, after, before, grids, cuts[which])
+        y, weight = rows.y[i], weight_of(rows.u, i)
+        after, before = loss.decode(code, y), loss.decode(past, y)
+        _change_sum(loss, weight, after, before, y, grids, sums.b[which])
+        after, before = -loss.sign(y) * (weight * after), -loss.sign(y) * (weight * before)
+        _change_row(rows, i, bias, after, before, grids, sums.cuts[which])
 
 
 @inlined
-def _change_sum(after, before, grids, sums):
-    """Adds `after` and takes back `before` on the grids of weights."""
-    given, taken = rounded(after, grids.weight), rounded(before, grids.weight)
+def _change_sum(loss, weight, after, before, y, grids, sums):
+    """Adds what share `after` of a row adds to the constant of a cut, and takes back what `before` did, on the grids of weights.
+
+    sums: [Σ u constant, what the coarse grid leaves of it, Σ u |f|, Σ u size], the last two for its rounding.
+    """
+    new, old = weight * loss.constant(after, y), weight * loss.constant(before, y)
+    given, taken = rounded(new, grids.weight), rounded(old, grids.weight)
     sums[0] += given - taken
-    sums[1] += left(after, given, grids.fine_weight) - left(before, taken, grids.fine_weight)
+    sums[1] += left(new, given, grids.fine_weight) - left(old, taken, grids.fine_weight)
+    if loss.sized():
+        sums[2] += rounded(weight * abs(after), grids.weight) - rounded(weight * abs(before), grids.weight)
+        sums[3] += rounded(weight * loss.size(after, y), grids.weight) - rounded(weight * loss.size(before, y), grids.weight)
 
 
 @inlined
-def _change_row(indptr, indices, data, i, bias, after, before, grids, cut):
+def _change_row(rows, i, bias, after, before, grids, cut):
     """cut (folds, D) += after·x_i − before·x_i, each on the grids."""
     vector, fine, high, low = grids.vector, grids.fine_vector, cut[0], cut[-1]
     if bias != 0.0:
@@ -194,93 +169,97 @@ def _change_row(indptr, indices, data, i, bias, after, before, grids, cut):
         high[-1] += given - taken
         if fine != 0.0:
             low[-1] += left(after * bias, given, fine) - left(before * bias, taken, fine)
-    for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-        value = 1.0 if data is None else np.float64(data[t])
+    for t in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        value = entry(rows.data, t)
         given, taken = rounded(after * value, vector), rounded(before * value, vector)
-        high[np.uint64(indices[t])] += given - taken
+        high[np.uint64(rows.indices[t])] += given - taken
         if fine != 0.0:
-            low[np.uint64(indices[t])] += left(after * value, given, fine) - left(before * value, taken, fine)
+            low[np.uint64(rows.indices[t])] += left(after * value, given, fine) - left(before * value, taken, fine)
 
 
 @kernel
-def offer(
-    first, indptr, indices, data, y, positive, u, keys, codes, dual, bias, first_row, limit, n,
-    cached_indptr, cached_indices, cached_data, number, key, weight, square, share,
-):  # fmt: skip
+def offer(loss, first, rows, keys, codes, dual, bias, first_row, limit, n, cached):
     """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while there is room.
 
     Rows that dual ascent cannot move (weight 0, no features) are left out. Returns (the row to go on with, rows in the cache).
     """
-    for i in range(first, len(y)):
+    for i in range(first, len(rows.y)):
         if keys[i] >= limit:
             continue
-        start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-        at = np.uint64(cached_indptr[n])
-        if n == len(number) or at + (stop - start) > np.uint64(len(cached_indices)):
+        start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+        at = np.uint64(cached.indptr[n])
+        if n == len(cached.number) or at + (stop - start) > np.uint64(len(cached.indices)):
             return i, n
         norm = bias * bias
         for t in range(start, stop):
-            cached_indices[at] = indices[t]
-            value = 1.0 if data is None else np.float64(data[t])
+            cached.indices[at] = rows.indices[t]
+            value = entry(rows.data, t)
             norm += value * value
-            if cached_data is not None:
-                cached_data[at] = value
+            _put(cached.data, at, value)
             at += np.uint64(1)
-        own = 1.0 if u is None else u[i]
+        own = weight_of(rows.u, i)
         if norm == 0.0 or own == 0.0:
             continue
-        number[n], key[n], square[n], share[n] = first_row + i, keys[i], norm, share_of(codes[i, dual])
-        weight[n] = own if y[i] == positive else -own
+        cached.number[n], cached.key[n], cached.square[n] = first_row + i, keys[i], norm
+        cached.share[n] = loss.decode(codes[i, dual], rows.y[i])
+        cached.weight[n] = own if loss.sign(rows.y[i]) > 0.0 else -own
+        _put(cached.target, np.uint64(n), rows.y[i])
         n += 1
-        cached_indptr[n] = at
-    return len(y), n
+        cached.indptr[n] = at
+    return len(rows.y), n
 
 
 @kernel
-def sweep(order, cached_indptr, cached_indices, cached_data, weight, square, share, C, bias, slack, w):
-    """A sweep of dual ascent over cached rows in `order` at w; `share` and w move in place.
+def _put(array, at, value):
+    """array[at] = value, where there is an array."""
+    if array is not None:
+        array[at] = value
 
-    Rows at a bound whose margin is more than `slack` from where they would leave it are shrunk away (Hsieh et al. 2008, 3.2):
-    the others come first in `order`. Returns (C Σ u_i Δf_i, how many they are, the largest violation |1 − margin|).
+
+@kernel
+def sweep(loss, order, cached, C, bias, slack, w):
+    """A sweep of dual ascent over the cached rows in `order` at w; shares and w move in place.
+
+    Rows at a bound whose z is more than `slack` from where they would leave it are shrunk away (Hsieh et al. 2008, 3.2): the
+    others come first in `order`. Returns (what the rows' terms of the dual gained, how many they are, the largest violation).
     """
     gain, largest, left = 0.0, 0.0, 0
+    weight, square, share = cached.weight, cached.square, cached.share
     for i in order:
-        sign = 1.0 if weight[i] > 0.0 else -1.0
-        start, stop = np.uint64(cached_indptr[i]), np.uint64(cached_indptr[i + 1])
+        sign, y = 1.0 if weight[i] > 0.0 else -1.0, target_of(cached.target, i)
+        start, stop = np.uint64(cached.indptr[i]), np.uint64(cached.indptr[i + 1])
         running = bias * w[-1] if bias != 0.0 else 0.0
         for t in range(start, stop):
-            if cached_data is None:
-                running += w[np.uint64(cached_indices[t])]
-            else:
-                running += cached_data[t] * w[np.uint64(cached_indices[t])]
-        ahead = 1.0 - sign * running
-        if (share[i] == 0.0 and ahead < -slack) or (share[i] == 1.0 and ahead > slack):
+            running += entry(cached.data, t) * w[np.uint64(cached.indices[t])]
+        z = sign * running - loss.offset(y)
+        if loss.stays(share[i], z, slack, y):
             continue
         order[left] = i
         left += 1
-        after = min(1.0, max(0.0, share[i] + ahead / (C * abs(weight[i]) * square[i])))
+        after = loss.step(share[i], z, C * abs(weight[i]) * square[i], y)
         step = (after - share[i]) * C * weight[i]
         if step == 0.0:
             continue
-        largest = max(largest, abs(ahead))
-        gain += step * sign
+        largest = max(largest, loss.violation(share[i], z, y))
+        gain += (loss.constant(after, y) - loss.constant(share[i], y)) * C * weight[i] * sign
         share[i] = after
         if bias != 0.0:
             w[-1] += step * bias
         for t in range(start, stop):
-            w[np.uint64(cached_indices[t])] += step if cached_data is None else step * cached_data[t]
+            w[np.uint64(cached.indices[t])] += step * entry(cached.data, t)
     return gain, left, largest
 
 
 @kernel
-def settle(cached_indptr, cached_indices, cached_data, number, weight, share, dual, bias, grids, codes, cuts, sums):
-    """Cached rows take their shares home: to column `dual` of `codes`, and by their difference to the dual cut and its sum."""
-    for i in range(len(number)):
-        row = number[i]
-        old, new = codes[row, dual], code_of(share[i])
+def write_back(loss, cached, first_row, dual, bias, grids, codes, cuts, sums):
+    """Cached rows write their shares to column `dual` of `codes`, which begin at `first_row`; the dual cut changes by as much."""
+    for i in range(len(cached.number)):
+        row, y, weight = cached.number[i] - first_row, target_of(cached.target, i), cached.weight[i]
+        old = codes[row, dual]
+        new = loss.encode(loss.limited(cached.share[i], grids.limit, abs(weight)))
         if old == new:
             continue
         codes[row, dual] = new
-        before, after = -weight[i] * share_of(old), -weight[i] * share_of(new)
-        _change_sum(abs(after), abs(before), grids, sums[1])
-        _change_row(cached_indptr, cached_indices, cached_data, i, bias, after, before, grids, cuts[1])
+        before, after = loss.decode(old, y), loss.decode(new, y)
+        _change_sum(loss, abs(weight), after, before, y, grids, sums[1])
+        _change_row(cached, i, bias, -weight * after, -weight * before, grids, cuts[1])

@@ -1,10 +1,13 @@
-"""Shares of rows in cuts as 16-bit codes, and the few sums that all ascent over rows of several classes needs."""
+"""Dual variables of rows in cuts as 16-bit codes, and the few sums that all ascent over rows of several classes needs."""
 
 import numpy as np
 
 from streamcut.jit import inlined, kernel
 
 ONE = 65535  # the code of share 1
+MIXED = 1 << 31  # what parts of a mixture are multiples of: then Σ part·q² is exact in 64 bits
+_WHOLE = MIXED * 65535.0 * 65535.0
+_NEARLY = 1.0 - 1e-7  # rounding of parts and merged codes apart, such a share is 1
 
 
 @inlined
@@ -18,6 +21,17 @@ def share_of(code):
 def code_of(share):
     """The nearest code of a share."""
     return np.uint16(np.sqrt(share) * 65535.0 + 0.5)
+
+
+@inlined
+def mixed_share(codes, i, parts):
+    """Σ_t parts[t]/MIXED · (share of codes[i, t]), in integers: exact, in any order."""
+    total = np.uint64(0)
+    for t in range(len(parts)):
+        code = np.uint64(codes[i, t])
+        total += parts[t] * (code * code)
+    share = np.float64(total) / _WHOLE
+    return 1.0 if share > _NEARLY else share
 
 
 @inlined

@@ -4,6 +4,23 @@ from streamcut.jit import kernel
 
 
 @kernel
+def compensated(total, lost, term):
+    """Neumaier's step: (total, lost) stands for the sum total + lost."""
+    added = total + term
+    lost += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
+    return added, lost
+
+
+@kernel
+def accumulate(values, sums):
+    """sums += Σ values_i, a compensated pair."""
+    total, lost = sums[0], sums[1]
+    for value in values:
+        total, lost = compensated(total, lost, value)
+    sums[0], sums[1] = total, lost
+
+
+@kernel
 def dot(a, b):
     """⟨a, b⟩ with eight partial sums."""
     s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0

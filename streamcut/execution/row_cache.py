@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from streamcut.compiled import cached_rows, dual
+from streamcut.compiled import cached_rows
 from streamcut.io.manifest import Manifest
 from streamcut.rounding import Grids
 
@@ -54,7 +55,7 @@ def entry_dtypes(manifest: Manifest) -> tuple[str, str | None]:
     return index, np.result_type(*values).name if values else None
 
 
-class RowCache:
+class RowCache(ABC):
     """Rows of one lane. `limit` is the key below which rows are taken: it falls as the room fills up.
 
     What travels to other processes is its size alone: they begin with nothing.
@@ -85,7 +86,7 @@ class RowCache:
         self.limit = last_limit * _LOOSER
 
     def fill(self, offered: Callable[..., tuple[int, int]], rows: int) -> None:
-        """Take what dual.offer copies: `offered(first, limit, n, *arrays)` tells where it ran out of room."""
+        """Take what `offered(first, limit, n, *arrays)` copies, which says at which row it ran out of room."""
         first = 0
         while first < rows:
             first, self.n = offered(first, self.limit, self.n, *self._arrays())
@@ -113,13 +114,13 @@ class RowCache:
         share += before
 
     def settle(self, slot: int, bias: float, grids: Grids, codes, cuts, sums, *, first_row: int) -> None:
-        """dual.settle for the cached rows of `codes`, which begin at `first_row`."""
+        """Write the shares of cached rows to `codes`, of the rows from `first_row` on; cuts and sums change by as much."""
         first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)))
-        part = slice(first, last)
-        self._settle(part, self._number[part] - first_row, slot, bias, grids, codes, cuts, sums)
+        self._settle(slice(first, last), first_row, slot, bias, grids, codes, cuts, sums)
 
-    def _arrays(self) -> tuple[np.ndarray | None, ...]:
-        return self._indptr, self._indices, self._data, self._number, self._key, self._weight, self._square, self._share
+    def _arrays(self) -> tuple[Any, ...]:
+        """What `offered` of `fill` copies to."""
+        return ()
 
     def _shrink(self) -> None:
         order = np.argsort(self._key[: self.n], kind="stable")
@@ -152,16 +153,10 @@ class RowCache:
         for array in self._by_row():
             cached_rows.move_up(kept, array.reshape(len(array), -1))
 
-    def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[float, int, float]:
-        n = self.n
-        return dual.sweep(
-            self._order, self._indptr, self._indices, self._data, self._weight[:n], self._square[:n], self._share[:n],
-            C, bias, self._slack, w,
-        )  # fmt: skip
+    @abstractmethod
+    def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
+        """A sweep over the rows `_order`; returns (what the dual gained in their terms, how many of them are left, violation)."""
 
-    def _settle(self, part: slice, rows: np.ndarray, slot: int, *where) -> None:
-        """dual.settle for `part` of the cache, `rows` of the codes."""
-        dual.settle(
-            self._indptr[part.start :], self._indices, self._data, rows, self._weight[part], self._share[part],
-            slot, *where,
-        )  # fmt: skip
+    @abstractmethod
+    def _settle(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
+        """`settle` for `part` of the cache."""

@@ -1,4 +1,4 @@
-"""Two classes, hinge loss, linear: by cutting planes or bundle-dca."""
+"""Two classes, a loss of single rows, linear: by cutting planes or bundle-dca."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ from streamcut.jobs.linear import (
     threads_wanted,
     two_labels,
 )
-from streamcut.losses.hinge import Hinge
+from streamcut.losses import row_loss
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.oracles.decomposable import Cut, LinearOracle
+from streamcut.oracles.decomposable import Cut, LinearOracle, row_arrays
 from streamcut.oracles.dual.ascent import DualOracle, batch_bytes
+from streamcut.oracles.dual.loss_cache import row_bytes
 from streamcut.solvers import bundle_dca, cpa, ocas, warm_start
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
@@ -52,7 +54,7 @@ class BinaryJob:
     """
 
     options: TrainOptions
-    risk: Hinge
+    risk: PointwiseRisk
     labels: tuple[float, float]
     rest: bool
     solver: str
@@ -67,7 +69,7 @@ class BinaryJob:
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         statistics = manifest.statistics
         negative, positive, rest = two_labels(statistics, options.positive_label)
-        risk = Hinge(positive, options.positive_weight)
+        risk = PointwiseRisk(row_loss(options.loss, options.as_dict(), positive), options.positive_weight)
         solver, threads, lanes = options.chosen_solver, threads_wanted(options), options.lanes
         max_cuts = options.max_cuts or bundle_size(statistics.n_features + (options.bias != 0.0))
         if solver == "bundle-dca":  # lanes don't see each other's steps: no more of them than threads, and none for little data
@@ -79,28 +81,30 @@ class BinaryJob:
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
-        statistics, dual = manifest.statistics, self.solver == "bundle-dca"
-        shares, dimension = 2 * self.max_cuts * dual, statistics.n_features + (self.options.bias != 0.0)
+        statistics, dual, loss = manifest.statistics, self.solver == "bundle-dca", self.risk.loss
+        numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=self.solver != "cpa")
+        share, dimension = np.dtype(loss.code_type).itemsize, statistics.n_features + (self.options.bias != 0.0)
+        shares = share * self.max_cuts * dual
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
-            most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + 2 * statistics.n_rows) if dual else 0,
-            cut_bytes=2,
+            most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + share * statistics.n_rows) if dual else 0,
+            cut_bytes=share,
             vectors=DCA_VECTORS if dual else 1,
-            row_bytes=16 * (self.solver != "cpa") + 8 * self.risk.weighted(statistics.weight_sum is not None) + shares,
-            row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED),
+            row_bytes=8 * len(numbers) + shares,
+            row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=row_bytes(loss)),
             per_worker=(("rows put together", batch_bytes(manifest)),) if dual else (),
         )
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         chosen = self.options
-        names = ("C", "cut", "bias", "tol", "tol_relative", "positive_weight")
+        names = ("C", "loss", "cut", "bias", "tol", "tol_relative", "positive_weight")
         fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
         if self.solver == "bundle-dca":
             fixed |= {"row_cache": plan.row_cache, "sweeps": chosen.sweeps, "most_cuts": plan.max_cuts}
         if self.origin is not None:
             fixed["origin"] = self.origin.digest()
-        return {**fixed, "positive_label": self.risk.positive, **{name: getattr(chosen, name) for name in names}}
+        return {**fixed, "positive_label": self.labels[1], **{name: getattr(chosen, name) for name in names}}
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
         return self.trainer(runner, plan).train(self.options.C, progress)
@@ -111,7 +115,7 @@ class BinaryJob:
         common = {"C": chosen.C, "bias": chosen.bias}
         oracle: LinearOracle
         if self.solver == "bundle-dca":
-            size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes))
+            size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), row_bytes(self.risk.loss))
             cuts = BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
             oracle = DualOracle(runner, self.risk, **common, cuts=cuts, size=size, sweeps=chosen.sweeps)
             solve = partial(bundle_dca.solve, oracle, cuts=cuts)
@@ -151,7 +155,7 @@ class BinaryJob:
         )
 
     def warm_up(self, manifest: Manifest) -> None:
-        y = np.where(np.arange(8) % 3, self.risk.positive, self.risk.positive - 1.0)
+        y = np.where(np.arange(8) % 3, self.labels[1], self.labels[1] - 1.0)
         on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4, origin=None).solve)
 
 

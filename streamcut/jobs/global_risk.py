@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.config import CUTTING_PLANES, TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes
@@ -119,7 +118,7 @@ class GlobalJob:
         oracle: Any = GlobalOracle(runner, self.risk, keep_best=best, room=room, **fixed)
         if best:
             mu = 0.0 if isinstance(self.risk, PairsOfLevels) else MU
-            how: dict[str, Any] = {"cut": "exact", "mu": mu, "line_search": minimise_by_tangents}
+            how: dict[str, Any] = {"cut": "exact", "mu": mu}
             solve = partial(ocas.solve, oracle, max_cuts=self.max_cuts, **how)
         else:
             solve = partial(cpa.solve, oracle, max_cuts=self.max_cuts)

@@ -20,7 +20,7 @@ from streamcut.losses.multivariate import Multivariate, rows_of
 
 
 class MultivariateJob(GlobalJob):
-    """Task "binary" with a loss other than the hinge."""
+    """Task "binary" with a loss of the whole labelling."""
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:

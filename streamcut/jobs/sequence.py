@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.config import LINEAR, TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
@@ -96,7 +95,7 @@ class SequenceJob:
             solution = cpa.solve(oracle, progress, max_cuts=self.max_cuts)
         else:
             oracle = SequenceOracle(runner, self.risk, C=options.C, bias=options.bias, keep_margins=True)
-            solution = ocas.solve(oracle, progress, max_cuts=self.max_cuts, cut=options.cut, line_search=minimise_by_tangents)
+            solution = ocas.solve(oracle, progress, max_cuts=self.max_cuts, cut=options.cut)
         manifest = runner.feed.data.manifest
         d = manifest.statistics.n_features
         emissions = solution.w[: -K * K].reshape(-1, K)

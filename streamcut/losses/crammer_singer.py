@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamcut.compiled import hinge, multiclass
+from streamcut.compiled import multiclass, vectors
 from streamcut.rounding import LossRounding
 
 
@@ -31,5 +31,5 @@ class CrammerSinger:
         """Add Σ u_i ℓ_i at scores z (n, K) to `sums`; returns the first row with a score that is not finite, or −1."""
         losses = np.empty(len(z))
         bad = multiclass.losses(target, z, losses)
-        hinge.accumulate(losses if u is None else u * losses, sums)
+        vectors.accumulate(losses if u is None else u * losses, sums)
         return bad

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.compiled import hinge, viterbi
+from streamcut.compiled import vectors, viterbi
 from streamcut.losses.crammer_singer import CrammerSinger
 
 
@@ -45,7 +45,7 @@ class SequenceRisk(CrammerSinger):
     @staticmethod
     def add(values: np.ndarray, sums: np.ndarray) -> None:
         """sums (total, rounding lost) += Σ values, in place."""
-        hinge.accumulate(values, sums)
+        vectors.accumulate(values, sums)
 
     @staticmethod
     def _paths(starts, target, z_b, z, kappa, transitions, augment) -> tuple[np.ndarray, np.ndarray]:

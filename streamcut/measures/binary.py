@@ -7,6 +7,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.config import ROW_LOSSES
+from streamcut.losses import row_loss
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.measures.probability import ProbabilityMeasures
 from streamcut.measures.ratio import ratio
 from streamcut.models.linear import LinearModel
@@ -33,16 +36,19 @@ class BinaryMeasures:
         self._kept: dict[bool, Scored] = {True: [], False: []}
         self._counts = {(truth, said): 0.0 for truth in (True, False) for said in (True, False)}
         self._rows, self._loss, self._weight = 0, 0.0, 0.0
+        name = model.parameters.get("loss", "hinge")
+        self._name = name if name in ROW_LOSSES else "hinge"  # of models for a measure of the whole data
+        self._risk = PointwiseRisk(row_loss(self._name, model.parameters, (model.labels or (-1.0, 1.0))[1]))
         self._probability = ProbabilityMeasures() if model.has_probabilities else None
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take rows and their scores; raises BadInputError for labels that the model does not know."""
         positive = self._model.is_positive(chunk.y, chunk.first_row)
         u = chunk.weight
-        hinge = np.maximum(0.0, 1.0 - np.where(positive, scores, -scores))
+        losses = self._risk.values(chunk.y, scores)
         self._rows += chunk.n_rows
         self._weight += chunk.n_rows if u is None else float(u.sum())
-        self._loss += float(hinge.sum() if u is None else u @ hinge)
+        self._loss += float(losses.sum() if u is None else u @ losses)
         if self._probability is not None:
             self._probability.add_binary(positive, self._model.probabilities_of(scores), u)
         for truth, said in self._counts:
@@ -67,7 +73,7 @@ class BinaryMeasures:
             "recall": recall,
             "f1": ratio(2 * hits, 2 * hits + false + misses),
             **({} if self._probability is None else self._probability.measures()),
-            "mean_hinge_loss": ratio(self._loss, self._weight),
+            f"mean_{self._name.replace('-', '_')}_loss": ratio(self._loss, self._weight),
             "rows": self._rows,
             "weight": self._weight,
             "true_positives": hits,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.config import LABELLING_LOSSES
 from streamcut.losses.multivariate import Multivariate, rows_of
 from streamcut.losses.pairs import Pairs, PairsOfLevels
 from streamcut.losses.scores import OneGroupRisk
@@ -23,7 +24,7 @@ class GlobalLoss:
     @staticmethod
     def trained(model: LinearModel) -> bool:
         """Whether such a loss was minimised."""
-        return model.task in ("ranking", "roc-area") or model.parameters.get("loss", "hinge") != "hinge"
+        return model.task in ("ranking", "roc-area") or model.parameters.get("loss") in LABELLING_LOSSES
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take rows and their scores; raises BadInputError for labels that the model does not know."""

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.compiled import hinge, multiclass
+from streamcut.compiled import multiclass, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
@@ -129,7 +129,7 @@ class SlopePass(row_passes.RowPass):
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
         slopes = np.empty(len(rows["t"]))
         multiclass.slopes_at_zero(rows["t"], rows["z_b"], rows["z"], slopes)
-        hinge.accumulate(slopes if "u" not in rows else rows["u"] * slopes, sums)
+        vectors.accumulate(slopes if "u" not in rows else rows["u"] * slopes, sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +144,11 @@ class StepPass(row_passes.RowPass):
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
         losses = np.empty(len(rows["t"]))
         multiclass.step(rows["t"], rows["z_b"], rows["z"], self.k, losses)
-        hinge.accumulate(losses if "u" not in rows else rows["u"] * losses, sums)
+        vectors.accumulate(losses if "u" not in rows else rows["u"] * losses, sums)
 
 
 @dataclass(frozen=True, slots=True)
-class HistogramPass(row_passes.HistogramPass):
+class HistogramPass(row_passes.Histogram):
     """Jumps and numbers of the breakpoints between `edges`."""
 
     def visit_rows(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
@@ -156,7 +156,7 @@ class HistogramPass(row_passes.HistogramPass):
 
 
 @dataclass(frozen=True, slots=True)
-class BreakpointsPass(row_passes.BreakpointsPass):
+class BreakpointsPass(row_passes.Breakpoints):
     """The breakpoints with low ≤ k < high, of which there are `count`."""
 
     def visit_rows(self, found: list, rows: Rows) -> None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from streamcut.bundle.line_search import minimise_along_line
+from streamcut.bundle.newton_search import minimise_by_newton
 from streamcut.compiled import vectors
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Statistics
-from streamcut.losses.hinge import Hinge
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles import row_passes
 from streamcut.oracles.row_passes import CutSums, Totals
-from streamcut.rounding import UNSEEN, CutError, Drift, Grids, RowScale, above, loss_above
+from streamcut.rounding import UNSEEN, CutError, Drift, Grids, RowScale, above, gamma, loss_above
 
 _LONGER = 1.0 + 1e-6  # squares of rows were added in float64
 
@@ -38,7 +40,7 @@ class DecomposableOracle:
     `total_weight` is M = Σ u_i, known after `start`. `passes`, `traffic` count the looks at the data; row-state work is none.
 
     kinds     the module with the risk's passes, by the names of streamcut.oracles.row_passes
-    heaviest  factor on the weights of rows, at most
+    grids     on which sums over rows are exact; unless given, for coefficients up to the weights of rows
     width     numbers of w for each feature, side by side
 
     Losses and cuts that it gives are true: losses are at least what they are in real numbers, cuts know their error.
@@ -47,7 +49,7 @@ class DecomposableOracle:
     can_refine: ClassVar[bool] = False  # whether its passes know of fine grids
 
     def __init__(
-        self, runner: PassRunner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, heaviest: float = 1.0,
+        self, runner: PassRunner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, grids: Grids | None = None,
         width: int = 1,
     ) -> None:  # fmt: skip
         self.dimension = dimension
@@ -61,9 +63,9 @@ class DecomposableOracle:
         self._kinds = kinds
         self._bias = bias
         statistics = runner.feed.data.manifest.statistics
-        weight = heaviest * (statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum)
+        weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum
         self._scale = row_scale(statistics, bias, width)
-        self._grids = Grids.holding(vector=max(statistics.max_abs_value, abs(bias)) * weight, weight=weight)
+        self._grids = grids or Grids.holding(vector=max(statistics.max_abs_value, abs(bias)) * weight, weight=weight)
         self._width = width
         self._magnitudes = np.zeros(statistics.n_features + (bias != 0.0))  # S of streamcut.rounding, once it is known
         self._drift = Drift()
@@ -131,21 +133,29 @@ class DecomposableOracle:
         """One pass: the cut at w_b + μ(w − w_b) by margins that are known."""
         return self._cut(self._read(self._kinds.CutPass(self._risk, self._grids, self.dimension, self._bias, mu)))
 
+    def line_search(self, A0: float, B0: float) -> float:
+        """The k ≥ 0 that minimises F at w_b + k(w − w_b), where A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩. The data is not read."""
+        return minimise_along_line(A0, B0, self.C, self)
+
     def step(self, k: float, w_b: np.ndarray) -> float:
         """Make w_b + k(w − w_b), `w_b` as it is after the step, the best point; returns Σ u_i ℓ_i there. The data is not read."""
-        loss = float(self._runner.run(self._kinds.StepPass(k))[0].sum())
+        loss = self._look("StepPass", k)
         self._drift.step(k, self._spread(w_b), self._scale)
-        return self._loss_above(loss, self._drift.error)
+        return self._loss_above(self._summed(loss), self._drift.error)
 
     def slope_at_zero(self) -> float:
-        return float(self._runner.run(self._kinds.SlopePass())[0].sum())
+        return float(self._look("SlopePass").sum())
 
     def histogram(self, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._runner.run(self._kinds.HistogramPass(edges))[0]
+        return self._look("HistogramPass", edges)
 
     def breakpoints(self, low: float, high: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-        found = self._runner.run(self._kinds.BreakpointsPass(low, high, count))[0]
+        found = self._look("BreakpointsPass", low, high, count)
         return np.concatenate([k for k, _ in found]), np.concatenate([jump for _, jump in found])
+
+    def _look(self, kind: str, *given: Any) -> Any:
+        """What a pass over the row state finds."""
+        return self._runner.run(getattr(self._kinds, kind)(*given))[0]
 
     def _read(self, work: Pass) -> Any:
         sums, report = self._runner.run(work)
@@ -160,8 +170,13 @@ class DecomposableOracle:
         np.add(totals.magnitudes, coarse.vector_error(self._scale.rows, self._scale.rows), out=self._magnitudes)
 
     @property
+    def mean_loss_at_zero(self) -> float:
+        """R(0), nearly."""
+        return 1.0
+
+    @property
     def loss_at_zero(self) -> float:
-        """Σ u_i ℓ_i at w = 0, for a loss of 1 there."""
+        """At least Σ u_i ℓ_i at w = 0."""
         return above(self.total_weight, self._grids.weight_error(self._scale.rows))
 
     def _spread(self, w: np.ndarray) -> float:
@@ -174,7 +189,11 @@ class DecomposableOracle:
 
     def _loss_at(self, w: np.ndarray, computed: np.ndarray) -> float:
         """Σ u_i ℓ_i(w), from what a pass has summed at w itself."""
-        return self._loss_above(float(computed.sum()), self._drift.fresh(self._spread(w), self._scale))
+        return self._loss_above(self._summed(computed), self._drift.fresh(self._spread(w), self._scale))
+
+    def _summed(self, sums: np.ndarray) -> float:
+        """What (total, rounding lost) stands for."""
+        return float(sums.sum())
 
     def _loss_above(self, computed: float, error: float) -> float:
         loss = loss_above(computed, self._scale.rows, self.total_weight, error, self._risk.rounding)
@@ -207,13 +226,86 @@ def row_scale(statistics: Statistics, bias: float, width: int = 1) -> RowScale:
 
 
 class LinearOracle(DecomposableOracle):
-    """The oracle of the two-class hinge loss: w of length d, or d + 1 with a bias feature."""
+    """The oracle of a loss of single rows: w of length d, or d + 1 with a bias feature."""
 
     can_refine: ClassVar[bool] = True
 
-    def __init__(self, runner: PassRunner, risk: Hinge, *, C: float, bias: float, keep_margins: bool) -> None:
+    def __init__(self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool) -> None:
         statistics = runner.feed.data.manifest.statistics
-        dimension, heaviest = statistics.n_features + (bias != 0.0), max(1.0, risk.positive_weight)
-        super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, heaviest=heaviest)
-        for name in ("z", "z_b") * keep_margins + ("u",) * risk.weighted(statistics.weight_sum is not None):
+        dimension, largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))
+        self._targets = statistics.label_min, statistics.label_max
+        grids = risk.grids(statistics.n_rows, statistics.weight_sum, self._targets, largest)
+        super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids)
+        self._loss = risk.loss
+        self._reach = Drift()  # as `_drift`, of a single row
+        self._near, self._steepest = 0.0, 0.0  # of the scores in question: how far they are off, the largest share there
+        for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins):
             runner.row_state.add(name)
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        numbers, arrays = super().saved()
+        return {**numbers, "reach": asdict(self._reach)}, arrays
+
+    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+        super().restore(numbers, fill)
+        self._reach = Drift(**numbers["reach"])
+
+    @property
+    def mean_loss_at_zero(self) -> float:
+        return self._loss.value(0.0, 0.0)
+
+    @property
+    def loss_at_zero(self) -> float:
+        total, value = super().loss_at_zero, self.mean_loss_at_zero
+        return total if value == 1.0 else above(value * total, gamma(8.0) * value * total)
+
+    def line_search(self, A0: float, B0: float) -> float:
+        return (minimise_by_newton if self._loss.smooth else minimise_along_line)(A0, B0, self.C, self)
+
+    def slopes(self, k: float) -> tuple[float, float]:
+        """Slope and curvature of Σ u_i ℓ_i at w_b + k(w − w_b), for smooth losses."""
+        slope, curvature = self._look("SlopesPass", k)
+        return float(slope.sum()), float(curvature.sum())
+
+    def step(self, k: float, w_b: np.ndarray) -> float:
+        self._reach.step(k, self._longest(w_b), self._scale)
+        self._near = self._reach.error
+        return super().step(k, w_b)
+
+    def _scored(self, w: np.ndarray) -> None:
+        super()._scored(w)
+        self._reach.scored = self._longest(w)
+
+    def _loss_at(self, w: np.ndarray, computed: np.ndarray) -> float:
+        self._near = self._reach.fresh(self._longest(w), self._scale)
+        return super()._loss_at(w, computed)
+
+    def _longest(self, w: np.ndarray) -> float:
+        """At least Σ_j |x_ij w_j| of every row i."""
+        return self._scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER + UNSEEN
+
+    def _summed(self, sums: np.ndarray) -> float:
+        self._steepest = float(sums[2])
+        return float(sums[:2].sum())
+
+    def _loss_above(self, computed: float, error: float) -> float:
+        slope = self._loss.steepest(self._steepest, self._near, self._targets)
+        return loss_above(computed, self._scale.rows, self.total_weight, error, self._loss.rounding._replace(slope=slope))
+
+    def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
+        cut = super()._divided(a, b[:2])
+        if not self._loss.sized():
+            return cut
+        M = self.total_weight
+        more = 2.0 * self._grids.weight_error(self._scale.rows)
+        shares, sizes = ((float(total) + more) / M for total in b[2:])
+        return replace(cut, error=self._scale.cut_error(self._grids, self._scale.length * shares, sizes, M, self._loss.rounding))
+
+    def _look(self, kind: str, *given: Any) -> Any:
+        return super()._look(kind, *given, self._loss)
+
+
+def row_arrays(risk: PointwiseRisk, rows_have_weights: bool, *, keep_margins: bool) -> tuple[str, ...]:
+    """The names of the numbers that each row keeps, float64."""
+    target = ("target",) * (risk.loss.keeps_target and keep_margins)
+    return ("z", "z_b") * keep_margins + ("u",) * risk.weighted(rows_have_weights) + target

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.compiled import score_ranges, vectors
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
@@ -171,6 +172,10 @@ class GlobalOracle:
             return sums
 
         return self._n * risk, self._n * math.fsum(value for sums in self._blocks.map(slope) for value in sums)
+
+    def line_search(self, A0: float, B0: float) -> float:
+        """A k ≥ 0 at which F(w_b + k(w − w_b)) is nearly least, A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩. The data is not read."""
+        return minimise_by_tangents(A0, B0, self.C, self)
 
     def step(self, k: float, w_b: np.ndarray) -> float:
         """Make w_b + k(w − w_b), where `at` was asked and which `w_b` is now, the best point; returns m·R. No data is read."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamcut.bundle.line_searches import BINS
 from streamcut.chunk import Chunk
-from streamcut.compiled import hinge, multiclass, ovr, vectors
+from streamcut.compiled import multiclass, ovr, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
@@ -85,11 +85,11 @@ class _SumsPass(RowPass):
 
     def _add(self, values: np.ndarray, rows: Rows, sums: np.ndarray) -> None:
         for value, pair in zip(values, sums, strict=True):
-            hinge.accumulate(value if "u" not in rows else rows["u"] * value, pair)
+            vectors.accumulate(value if "u" not in rows else rows["u"] * value, pair)
 
     def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
         for ours, theirs in zip(total, part, strict=True):
-            hinge.accumulate(theirs, ours)
+            vectors.accumulate(theirs, ours)
         return total
 
 

@@ -1,6 +1,7 @@
-"""The passes of a linear solver with a decomposable risk, as pure functions of a block of rows and its row state.
+"""The passes of a linear solver with a loss of single rows, as pure functions of a block of rows and its row state.
 
-Row state: `z` margins at the last scored w, `z_b` margins at the best point w_b, `u` row weights (only when not all 1).
+Row state: `z` (margins or residuals) at the last scored w, `z_b` at the best point w_b, `u` row weights (only when not all 1),
+`target` y_i where the loss asks for it beside z.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import ClassVar
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.compiled import hinge, linear, vectors
+from streamcut.compiled import linear, row_losses, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.losses.hinge import Hinge
+from streamcut.losses.loss import Loss
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.rounding import Grids
 
 _pair = partial(np.zeros, 2)
@@ -52,9 +54,9 @@ class Totals:
 
 @dataclass(slots=True)
 class CutSums:
-    """Sums over rows, none divided by M: `a` (folds, D) and `b` [coarse, rest] of the cut.
+    """Sums over rows, none divided by M: `a` (folds, D) and `b` [coarse, rest] of the cut, more for losses of single rows.
 
-    loss    at w, as (total, rounding lost)
+    loss    at w, as (total, rounding lost), of losses of single rows with the largest share
     totals  of the first pass
     """
 
@@ -69,21 +71,46 @@ def merge(total: CutSums, part: CutSums) -> CutSums:
         assert part.a is not None
         vectors.add(total.a.reshape(-1), part.a.reshape(-1))
     total.b += part.b
-    hinge.accumulate(part.loss, total.loss)
+    merge_loss(total.loss, part.loss)
     if total.totals is not None:
         assert part.totals is not None
         total.totals.merge(part.totals)
     return total
 
 
+def merge_loss(total: np.ndarray, part: np.ndarray) -> None:
+    """total += part, both (total, rounding lost), and a maximum if there is a third number."""
+    vectors.accumulate(part[:2], total[:2])
+    total[2:] = np.maximum(total[2:], part[2:])
+
+
+def begin(rows: Rows, chunk: Chunk, risk: PointwiseRisk, bias: float, grids: Grids, totals: Totals) -> None:
+    """What the first pass does: fill the weights and targets of `rows`, where they have such arrays, and learn of the rows."""
+    u = rows.get("u")
+    weights = np.empty(chunk.n_rows) if u is None else u
+    if "target" in rows:
+        rows["target"][:] = chunk.y
+    totals.add(chunk, u, risk.weights(chunk.y, chunk.weight, grids.weight, weights), bias, grids)
+
+
+def _add_cut(
+    sums: CutSums, chunk: Chunk, risk: PointwiseRisk, grids: Grids, z_b: np.ndarray, z: np.ndarray, kappa: float, u, bias: float
+) -> None:
+    """Add the cut of the rows at z_b + κ(z − z_b)."""
+    coefficients = np.empty(chunk.n_rows)
+    row_losses.cut_coefficients(risk.loss, chunk.y, z_b, z, kappa, u, grids, coefficients, sums.b)
+    linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, bias, grids, sums.a)
+
+
 @dataclass(frozen=True, slots=True)
 class ScorePass(Pass):
     """Scores at `w`, the loss there and, unless `kappa` is None, the cut at z_b + κ(z − z_b).
 
-    `at_w` takes the cut at w itself and neither reads nor keeps margins of a best point. `first` also fills `u` and sums it.
+    `at_w` takes the cut at w itself and neither reads nor keeps z of a best point. `first` also fills `u`, which it sums, and
+    `target`.
     """
 
-    risk: Hinge
+    risk: PointwiseRisk
     grids: Grids
     w: np.ndarray
     bias: float
@@ -95,7 +122,7 @@ class ScorePass(Pass):
     def begin(self) -> CutSums:
         D = len(self.w)
         a = np.zeros((self.grids.folds, D)) if self.at_w or self.kappa is not None else None
-        return CutSums(a, totals=Totals.nothing(D) if self.first else None)
+        return CutSums(a, np.zeros(4), np.zeros(3), Totals.nothing(D) if self.first else None)
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         z = rows.get("z")
@@ -103,18 +130,13 @@ class ScorePass(Pass):
             z = np.empty(chunk.n_rows)
         u = rows.get("u")
         if sums.totals is not None:
-            weights = np.empty(chunk.n_rows) if u is None else u
-            weight = self.risk.weights(chunk.y, chunk.weight, self.grids.weight, weights)
-            sums.totals.add(chunk, u, weight, self.bias, self.grids)
+            begin(rows, chunk, self.risk, self.bias, self.grids, sums.totals)
         linear.scores(chunk.indptr, chunk.indices, chunk.data, self.w, self.bias, z)
-        if (bad := self.risk.margins(chunk.y, u, z, sums.loss)) >= 0:
+        if (bad := row_losses.margins(self.risk.loss, chunk.y, u, z, sums.loss)) >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
         if sums.a is not None:
-            coefficients = np.empty(chunk.n_rows)
             z_b = z if self.at_w else rows["z_b"]
-            kappa = 1.0 if self.kappa is None else self.kappa
-            self.risk.cut(chunk.y, z_b, z, kappa, u, self.grids, coefficients, sums.b)
-            linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids, sums.a)
+            _add_cut(sums, chunk, self.risk, self.grids, z_b, z, 1.0 if self.kappa is None else self.kappa, u, self.bias)
 
     merge = staticmethod(merge)
 
@@ -123,7 +145,7 @@ class ScorePass(Pass):
 class CutPass(Pass):
     """The cut at z_b + κ(z − z_b) from margins that are known already: OCAS's second pass."""
 
-    risk: Hinge
+    risk: PointwiseRisk
     grids: Grids
     dimension: int
     bias: float
@@ -131,13 +153,10 @@ class CutPass(Pass):
     interruptible: ClassVar[bool] = True
 
     def begin(self) -> CutSums:
-        return CutSums(np.zeros((self.grids.folds, self.dimension)))
+        return CutSums(np.zeros((self.grids.folds, self.dimension)), np.zeros(4))
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
-        coefficients = np.empty(chunk.n_rows)
-        u = rows.get("u")
-        self.risk.cut(chunk.y, rows["z_b"], rows["z"], self.kappa, u, self.grids, coefficients, sums.b)
-        linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, self.bias, self.grids, sums.a)
+        _add_cut(sums, chunk, self.risk, self.grids, rows["z_b"], rows["z"], self.kappa, rows.get("u"), self.bias)
 
     merge = staticmethod(merge)
 
@@ -147,22 +166,43 @@ class RowPass(Pass):
     """Base of passes over scores that are known, whose partial is one or more arrays that add up."""
 
     needs_data: ClassVar[bool] = False
-    row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "u")  # whichever there are
+    row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "u", "target")  # whichever there are
 
     def merge(self, total, part):
-        hinge.accumulate(part, total)
+        merge_loss(total, part)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class SlopesPass(RowPass):
+    """Slope and curvature at k of a smooth loss along z_b + k(z − z_b), each (total, rounding lost)."""
+
+    k: float
+    loss: Loss
+
+    def begin(self) -> tuple[np.ndarray, np.ndarray]:
+        return _pair(), _pair()
+
+    def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
+        row_losses.slopes(self.loss, rows["z_b"], rows["z"], self.k, rows.get("target"), rows.get("u"), *sums)
+
+    def merge(self, total, part):
+        for ours, theirs in zip(total, part, strict=True):
+            vectors.accumulate(theirs, ours)
         return total
 
 
 @dataclass(frozen=True, slots=True)
 class SlopePass(RowPass):
-    """Slope at k = 0 of the loss along z_b + k(z − z_b)."""
+    """Slope at k = 0 of a piecewise linear loss along z_b + k(z − z_b)."""
+
+    loss: Loss
 
     def begin(self) -> np.ndarray:
         return _pair()
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        hinge.slope_at_zero(rows["z_b"], rows["z"], rows.get("u"), sums)
+        row_losses.slope_at_zero(self.loss, rows["z_b"], rows["z"], rows.get("u"), sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,26 +210,24 @@ class StepPass(RowPass):
     """z_b += k (z − z_b) in the row state, and the loss there."""
 
     k: float
+    loss: Loss
 
     def begin(self) -> np.ndarray:
-        return _pair()
+        return np.zeros(3)
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        hinge.step(rows["z_b"], rows["z"], self.k, rows.get("u"), sums)
+        row_losses.step(self.loss, rows["z_b"], rows["z"], self.k, rows.get("target"), rows.get("u"), sums)
 
 
 @dataclass(frozen=True, slots=True)
-class HistogramPass(RowPass):
-    """Jumps and numbers of the breakpoints between `edges`."""
+class Histogram(RowPass):
+    """Base of passes that find jumps and numbers of the breakpoints between `edges`."""
 
     edges: np.ndarray
 
     def begin(self) -> tuple[np.ndarray, np.ndarray]:
         bins = len(self.edges) - 1
         return np.zeros(bins), np.zeros(bins, dtype=np.int64)
-
-    def visit_rows(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
-        hinge.breakpoint_histogram(rows["z_b"], rows["z"], rows.get("u"), self.edges, *bins)
 
     def merge(self, total, part):
         for ours, theirs in zip(total, part, strict=True):
@@ -198,8 +236,18 @@ class HistogramPass(RowPass):
 
 
 @dataclass(frozen=True, slots=True)
-class BreakpointsPass(RowPass):
-    """The breakpoints with low ≤ k < high, of which there are `count`."""
+class HistogramPass(Histogram):
+    """That of a piecewise linear loss."""
+
+    loss: Loss
+
+    def visit_rows(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
+        row_losses.breakpoint_histogram(self.loss, rows["z_b"], rows["z"], rows.get("u"), self.edges, *bins)
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoints(RowPass):
+    """Base of passes that find the breakpoints with low ≤ k < high, of which there are `count`."""
 
     low: float
     high: float
@@ -208,10 +256,17 @@ class BreakpointsPass(RowPass):
     def begin(self) -> list[tuple[np.ndarray, np.ndarray]]:
         return []
 
-    def visit_rows(self, found: list, rows: Rows) -> None:
-        k, jump = np.empty(self.count), np.empty(self.count)
-        n = hinge.breakpoints_between(rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump)
-        found.append((k[:n].copy(), jump[:n].copy()))
-
     def merge(self, total, part):
         return total + part
+
+
+@dataclass(frozen=True, slots=True)
+class BreakpointsPass(Breakpoints):
+    """Those of a piecewise linear loss."""
+
+    loss: Loss
+
+    def visit_rows(self, found: list, rows: Rows) -> None:
+        k, jump = np.empty(self.count), np.empty(self.count)
+        n = row_losses.breakpoints_between(self.loss, rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump)
+        found.append((k[:n].copy(), jump[:n].copy()))

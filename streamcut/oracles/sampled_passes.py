@@ -11,7 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from streamcut.chunk import Chunk, concatenate, group_starts
-from streamcut.compiled import hinge, sampled
+from streamcut.compiled import sampled
+from streamcut.compiled.vectors import accumulate
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
@@ -175,8 +176,8 @@ class LookPass(Pass):
         path, loss, delta = self.task.judge(starts, target, z, self.dense)
         weight = self.task.weights(starts, chunk.y, chunk.weight)
         delta = weight * delta
-        hinge.accumulate(weight * loss, look.loss)
-        hinge.accumulate(delta, look.delta)
+        accumulate(weight * loss, look.loss)
+        accumulate(delta, look.delta)
         wrong = np.flatnonzero(delta)
         look.wrong += len(wrong)
         numbers = chunk.first_row + np.arange(chunk.n_rows)
@@ -188,8 +189,8 @@ class LookPass(Pass):
         look.offer(keys, Examples(numbers, starts, chunk, target, path, weight, delta), wrong, self.most)
 
     def merge(self, total: Look, part: Look) -> Look:
-        hinge.accumulate(part.loss, total.loss)
-        hinge.accumulate(part.delta, total.delta)
+        accumulate(part.loss, total.loss)
+        accumulate(part.delta, total.delta)
         total.wrong += part.wrong
         if part.sample is not None:
             if total.sample is None:
@@ -241,8 +242,8 @@ class WeightPass(Pass):
         return np.zeros(2)
 
     def visit_chunk(self, sums: np.ndarray, rows: Rows, chunk: Chunk) -> None:
-        hinge.accumulate(self.task.weights(np.arange(chunk.n_rows + 1), chunk.y, chunk.weight), sums)
+        accumulate(self.task.weights(np.arange(chunk.n_rows + 1), chunk.y, chunk.weight), sums)
 
     def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
-        hinge.accumulate(part, total)
+        accumulate(part, total)
         return total

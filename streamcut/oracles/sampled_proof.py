@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from streamcut.chunk import Chunk, group_starts
-from streamcut.compiled import hinge
+from streamcut.compiled.vectors import accumulate
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
@@ -124,10 +124,10 @@ class ProofPass(Pass):
         starts = group_starts(chunk) if self.task.groups else np.arange(chunk.n_rows + 1)
         target = targets(self.task, chunk)
         _, loss, _ = self.task.judge(starts, target, z, self.support.dense)
-        hinge.accumulate(self.task.weights(starts, chunk.y, chunk.weight) * loss, sums.loss)
+        accumulate(self.task.weights(starts, chunk.y, chunk.weight) * loss, sums.loss)
         here, local = _within(self.support.numbers, chunk)
-        hinge.accumulate((self.w[here] * z[local]).sum(axis=1), sums.square)
-        hinge.accumulate((self.dual[here] * both[local, columns:]).sum(axis=1), sums.dual_square)
+        accumulate((self.w[here] * z[local]).sum(axis=1), sums.square)
+        accumulate((self.dual[here] * both[local, columns:]).sum(axis=1), sums.dual_square)
         for share in self.shares:
             self._add_transitions(share, chunk, starts, target, sums.dense)
 
@@ -150,7 +150,7 @@ class ProofPass(Pass):
     def merge(self, total: ProofSums, part: ProofSums) -> ProofSums:
         total.dense += part.dense
         for name in ("loss", "square", "dual_square"):
-            hinge.accumulate(getattr(part, name), getattr(total, name))
+            accumulate(getattr(part, name), getattr(total, name))
         return total
 
 

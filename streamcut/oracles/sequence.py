@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.errors import BadInputError
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.sequence import SequenceRisk
@@ -92,6 +93,10 @@ class SequenceOracle(DecomposableOracle):
         slopes = self._target - self._best
         sums = self._runner.run(LinePass(self._risk, k, self._between(k), slopes))[0]
         return float(sums[0].sum()), float(sums[1].sum())
+
+    def line_search(self, A0: float, B0: float) -> float:
+        """A k ≥ 0 at which F(w_b + k(w − w_b)) is nearly least. The data is not read."""
+        return minimise_by_tangents(A0, B0, self.C, self)
 
     def step(self, k: float, w_b: np.ndarray) -> float:
         """Make w_b + k(w − w_b), `w_b` as it is after the step, the best point; returns Σ ℓ there. The data is not read."""

@@ -1,13 +1,14 @@
 """Bundle-accelerated dual coordinate ascent: cutting planes and streamed dual ascent in one bundle.
 
-Problem   min F(w) = ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩).
+Problem   min F(w) = ½‖w‖² + C Σ u_i ℓ(z_i), ℓ a convex loss of a margin or a residual (streamcut.losses.loss).
 Given     the oracle, a bundle size, a stopping rule.
 Returns   the best point w_b, F there, and a lower bound on min F.
 Stops     when F(w_b) − bound is small enough.
 
-For any shares 0 ≤ f_i ≤ 1 the pair a = −(1/M) Σ u_i f_i y_i x_i, b = (1/M) Σ u_i f_i is a cut, and α_i = f_i C u_i the dual
-point behind it. So a sweep of dual coordinate ascent (Hsieh et al. 2008) leaves a cut behind, and the master problem over
-such cuts is the SVM's dual over their mixtures: its β tells from which mixture the next sweep starts.
+For any shares f_i in the domain of the conjugate loss, 0 ≤ f_i ≤ 1 for the hinge, the pair a = −(1/M) Σ u_i f_i y_i x_i,
+b = −(1/M) Σ u_i ℓ*(−f_i) is a cut, and α_i = f_i C u_i the dual point behind it. So a sweep of dual coordinate ascent (Hsieh et
+al. 2008) leaves a cut behind, and the master problem over such cuts is the dual over their mixtures, or, where ℓ* is not linear,
+a lower bound on it: its β tells from which mixture the next sweep starts.
 
     w = 0, all shares 0
     repeat
@@ -27,7 +28,6 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
-from streamcut.bundle.line_search import minimise_along_line
 from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
@@ -66,7 +66,7 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
             planes = oracle.ascend(Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, visits=visits))
             A0, B0 = vectors.line(s.w_b, s.w)
             before = s.F_b
-            s.move(minimise_along_line(A0, B0, oracle.C, oracle), oracle)
+            s.move(oracle.line_search(A0, B0), oracle)
             s.bundle.add(planes[0].a, planes[0].b, planes[0].error)
             s.improve(planes[1], rule)
             way.advance(before - s.F_b, oracle, rule)

@@ -114,17 +114,18 @@ class Continuation:
     def _smaller(self, oracle: DecomposableOracle, rule: StoppingRule) -> float:
         """The largest C, by decades, at which the present bundle leaves a small gap below t·w_b, 0 ≤ t ≤ 1.
 
-        F is convex and the mean risk 1 at 0: F(t w_b) ≤ ½t²‖w_b‖² + C̄(1 − t + t R(w_b)).
+        F is convex: F(t w_b) ≤ ½t²‖w_b‖² + C̄((1 − t) R(0) + t R(w_b)).
         """
         s = self.state
         square = vectors.dot(s.w_b, s.w_b)
         risk = (s.F_b - 0.5 * square) / s.bundle.c_bar
+        at_zero = oracle.mean_loss_at_zero
         C = self.C
         for _ in range(_DECADES):
             C /= 10.0
             c_bar = C * oracle.total_weight
-            t = min(1.0, c_bar * (1.0 - risk) / square) if square > 0.0 else 0.0
-            F = 0.5 * t * t * square + c_bar * (1.0 - t + t * risk)
+            t = min(1.0, c_bar * (at_zero - risk) / square) if square > 0.0 else 0.0
+            F = 0.5 * t * t * square + c_bar * ((1.0 - t) * at_zero + t * risk)
             if F - s.bundle.solved_for(c_bar, qp_tolerance(rule, F, c_bar)).lower_bound <= _NEAR * c_bar:
                 break
         return C

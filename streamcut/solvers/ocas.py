@@ -15,15 +15,13 @@ Stops     when F(w_b) − bound is small enough.
 "predicted" guesses the step before the pass, κ = k_prev + μ(1 − k_prev), and takes scores of w and the cut at
 w_b + κ(w − w_b) in one pass: a subgradient at any point is a valid cut, so only its position is a guess.
 
-The line search is a parameter: losses that are not a sum over rows (GlobalOracle) have none of their own, and need exact cuts.
+The line search is the oracle's. Losses that are not a sum over rows (GlobalOracle) need exact cuts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
-from streamcut.bundle.line_search import minimise_along_line
 from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
@@ -40,7 +38,6 @@ def solve(
     max_cuts: int,
     cut: Literal["predicted", "exact"] = "predicted",
     mu: float = MU,
-    line_search: Callable[[float, float, float, Any], float] = minimise_along_line,
 ) -> Solution:
     """Run OCAS to the stopping rule of `progress`: one pass an iteration with predicted cuts, two with exact ones.
 
@@ -59,7 +56,7 @@ def solve(
                 else:
                     oracle.score(s.w)
                 A0, B0 = vectors.line(s.w_b, s.w)
-                s.move(line_search(A0, B0, oracle.C, oracle), oracle)
+                s.move(oracle.line_search(A0, B0), oracle)
                 s.stepped = True
             if cut == "exact":
                 if rule.reason(s.F_b, s.bound, oracle.c_bar, 0, 0.0) is not None:

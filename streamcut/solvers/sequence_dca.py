@@ -27,7 +27,6 @@ broken off: a checkpoint would have the mixtures of its middle, and a run that g
 
 from __future__ import annotations
 
-from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
@@ -48,7 +47,7 @@ def solve(oracle: SequenceDualOracle, progress: Progress, *, max_cuts: int) -> S
             place = 1.0 if progress.still else MU
             plane, held = oracle.score_and_ascend(s.w, s.k + place * (1.0 - s.k))
             A0, B0 = vectors.line(s.w_b, s.w)
-            s.move(minimise_by_tangents(A0, B0, oracle.C, oracle), oracle)
+            s.move(oracle.line_search(A0, B0), oracle)
             s.bundle.add(plane.a, plane.b, plane.error)
             s.improve(held, rule)
     except Interrupted:

@@ -22,6 +22,7 @@ from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.losses.hinge import Hinge
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.row_passes import BreakpointsPass, HistogramPass, ScorePass, SlopePass, StepPass
 from streamcut.rounding import Grids
 
@@ -88,7 +89,7 @@ class Slow(OnRows):
 def score(w, dataset, **options):
     weight = dataset.manifest.statistics.weight_sum
     grids = Grids.holding(dataset.manifest.statistics.max_abs_value * weight, weight)
-    return ScorePass(Hinge(1.0), grids, w, 1.0, **options)
+    return ScorePass(PointwiseRisk(Hinge(1.0)), grids, w, 1.0, **options)
 
 
 def history(runner, dataset):
@@ -103,10 +104,10 @@ def history(runner, dataset):
         sums, report = runner.run(work)
         assert report.traffic.rows == ROWS
         low_high = np.linspace(0.0, 1.0, 50)
-        seen = [sums.a, sums.b, sums.loss, runner.run(SlopePass())[0], *runner.run(HistogramPass(low_high))[0]]
+        seen = [sums.a, sums.b, sums.loss, runner.run(SlopePass(Hinge()))[0], *runner.run(HistogramPass(low_high, Hinge()))[0]]
         seen += [] if sums.totals is None else [sums.totals.weight, sums.totals.magnitudes]
-        seen += [array for pair in runner.run(BreakpointsPass(0.2, 0.6, ROWS))[0] for array in pair]
-        seen += [runner.run(StepPass(0.4))[0], *(runner.rows[name] for name in ("z", "z_b", "u"))]
+        seen += [array for pair in runner.run(BreakpointsPass(0.2, 0.6, ROWS, Hinge()))[0] for array in pair]
+        seen += [runner.run(StepPass(0.4, Hinge()))[0], *(runner.rows[name] for name in ("z", "z_b", "u"))]
         digests.append([hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest() for value in seen])
     return digests
 
@@ -165,6 +166,6 @@ class RunnerContract:
                 runner.row_state.add(name)
             runner.rows["z"][:] = 3.0
             runner.rows["z_b"][1000:] = 1.0
-            loss = float(runner.run(StepPass(0.25))[0].sum())  # z_b becomes 0.75, or 1.5
+            loss = float(runner.run(StepPass(0.25, Hinge()))[0].sum())  # z_b becomes 0.75, or 1.5
             assert loss == 250.0
             np.testing.assert_array_equal(runner.rows["z_b"], np.repeat([0.75, 1.5], [1000, ROWS - 1000]))

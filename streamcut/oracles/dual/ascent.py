@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
-from streamcut.losses.hinge import Hinge
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.decomposable import Cut, DecomposableOracle, LinearOracle
+from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.oracles.dual.passes import Ascent, DualPass, MergePass
 from streamcut.rounding import Grids
 
@@ -50,7 +52,7 @@ class DualAscent(DecomposableOracle):
         batches of `batch`. `caches`, by the first row of their lane, are swept at most `sweeps` times after each pass.
         """
         self._work, self._merging, self._caches, self.cuts = work, merging, caches, cuts
-        self._group, self._batch, self._sweeps = group, batch, sweeps
+        self._group, self._batch, self._sweeps, self._goes_on = group, batch, sweeps, True
         self._last: tuple[int, int] | None = None  # slots of the cuts whose sums are known, while rows remember their shares
         self._sums: Any = None  # of that pass
         self._limits = dict.fromkeys(caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
@@ -75,7 +77,8 @@ class DualAscent(DecomposableOracle):
             self._limits = sums.limits
             self._sweep(ascent, sums)
         sums.w = None
-        self._last, self._sums = (ascent.cut, ascent.dual), sums
+        if self._goes_on:
+            self._last, self._sums = (ascent.cut, ascent.dual), sums
         predicted, swept = (
             self._divided(a.reshape(self._grids.folds, -1).copy(), b) for a, b in zip(sums.cuts, sums.b, strict=True)
         )
@@ -118,21 +121,24 @@ class DualAscent(DecomposableOracle):
 
 
 class DualOracle(DualAscent, LinearOracle):
-    """A linear oracle that also does dual coordinate ascent: cuts are Σ π_i (−y_i x_i, 1) with 0 ≤ π_i ≤ u_i / M.
+    """A linear oracle that also does dual coordinate ascent: its cuts are sums of the rows' shares of the dual.
 
     Rows remember their shares in `cuts`, which may grow. Every lane has a cache of `size` (None: none), which is swept at most
     `sweeps` times after each pass.
     """
 
     def __init__(
-        self, runner: PassRunner, risk: Hinge, *,
+        self, runner: PassRunner, risk: PointwiseRisk, *,
         C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
-        runner.row_state.add("codes", np.uint16, (cuts.first,), most=cuts.most)
-        caches = {} if size is None or sweeps == 0 else {start: RowCache(size) for start in runner.lanes.bounds[:-1]}
+        loss = risk.loss
+        runner.row_state.add("codes", loss.code_type, (cuts.first,), most=cuts.most)
+        caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
         group = group_rows(runner.feed.data.manifest.statistics)
-        self.prepare(self._pass, MergePass, caches, cuts=cuts.first, group=group, batch=_BATCH, sweeps=sweeps)
+        merging = partial(MergePass, loss)
+        self.prepare(self._pass, merging, caches, cuts=cuts.first, group=group, batch=_BATCH, sweeps=sweeps)
+        self._goes_on = loss.incremental
 
     def _pass(self, *now: Any) -> DualPass:
         return DualPass(self._risk, self._grids, self.C, self._bias, *now)

@@ -9,6 +9,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.compiled import cached_rows, multiclass_cache
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
+from streamcut.rounding import Grids
 
 
 def row_bytes(classes: int) -> int:
@@ -55,9 +56,9 @@ class ClassesCache(RowCache):
             self._goal[:n], C, bias, self._slack, w.reshape(-1, len(new)), new, room, moved,
         )  # fmt: skip
 
-    def _settle(self, part: slice, rows: np.ndarray, slot: int, *where) -> None:
+    def _settle(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
         before, after, moved = self._room
-        bias, grids, codes, cuts, sums = where
+        rows = self._number[part] - first_row
         past = np.empty(len(before), np.uint16)
         multiclass_cache.settle(
             self._indptr[part.start :], self._indices, self._data, rows, self._weight[part], self._share[part],

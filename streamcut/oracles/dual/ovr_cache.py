@@ -9,6 +9,7 @@ import numpy as np
 from streamcut.compiled import ovr_cache
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize
 from streamcut.oracles.dual.crammer_singer_cache import ClassesCache
+from streamcut.rounding import Grids
 
 
 def row_bytes(classes: int) -> int:
@@ -58,9 +59,9 @@ class RestCache(ClassesCache):
         )  # fmt: skip
         return gain, left, largest
 
-    def _settle(self, part: slice, rows: np.ndarray, slot: Any, *where) -> None:
+    def _settle(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
         A = len(self.active)
-        bias, grids, codes, cuts, sums = where
+        rows = self._number[part] - first_row
         ovr_cache.settle(
             self._indptr[part.start :], self._indices, self._data, rows, self._weight[part], self._share[part],
             self._goal[part], self.active, slot, bias, grids.vector, grids.weight, codes, cuts, sums,

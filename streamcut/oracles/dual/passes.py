@@ -1,7 +1,7 @@
 """The passes of `bundle-dca` as pure functions of a block of rows and its row state.
 
-Row state: `z`, `z_b`, `u` as in streamcut.oracles.row_passes, and `codes` uint16 (rows, cuts): the share α_i / (C u_i) of
-a row in each cut, by the cut's slot in the bundle (streamcut.compiled.dual).
+Row state: `z`, `z_b`, `u`, `target` as in streamcut.oracles.row_passes, and `codes` (rows, cuts): the share α_i / (C u_i) of a
+row in each cut, by the cut's slot in the bundle, as a code of the loss's choosing (streamcut.losses.codes).
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import numpy as np
 
 from streamcut.bundle.bundle import Merge
 from streamcut.chunk import Chunk
-from streamcut.compiled import dual, vectors
+from streamcut.compiled import dual, records, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.runner import Rows
-from streamcut.losses.hinge import Hinge
-from streamcut.oracles.row_passes import Totals
+from streamcut.losses.loss import Loss
+from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.oracles.row_passes import Totals, begin
 from streamcut.rounding import Grids
 
 
@@ -51,12 +52,12 @@ class Ascent:
 
 @dataclass(slots=True)
 class DualSums:
-    """The running w′; both cuts (2, folds, D), their Σ u 1[z_c < 1] and Σ u f (2, 2) as [coarse, rest], both less those of the
-    last pass and not divided by M; what the first pass learns."""
+    """The running w′; both cuts (2, folds, D) and their constants with what measures their rounding (2, 4), both less those of
+    the last pass and not divided by M; what the first pass learns."""
 
     w: np.ndarray
     cuts: np.ndarray
-    b: np.ndarray = field(default_factory=lambda: np.zeros((2, 2)))
+    b: np.ndarray = field(default_factory=lambda: np.zeros((2, 4)))
     totals: Totals | None = None
     limits: dict[int, float] = field(default_factory=dict)
     cache: RowCache | None = None
@@ -70,7 +71,7 @@ class DualPass(FillingPass):
     order; both count from row 0 of the data set. `last`: slots of the last pass's cuts, from which sums go on; −1: from nothing.
     """
 
-    risk: Hinge
+    risk: PointwiseRisk
     grids: Grids
     C: float
     bias: float
@@ -94,37 +95,33 @@ class DualPass(FillingPass):
         return DualSums(self.ascent.running.copy(), np.zeros((2, self.grids.folds, D)), totals=totals)
 
     def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
-        now, codes, u, first_row = self.ascent, rows["codes"], rows.get("u"), chunk.first_row
+        now, loss, first_row = self.ascent, self.risk.loss, chunk.first_row
         if sums.totals is not None:
-            weights = np.empty(chunk.n_rows) if u is None else u
-            weight = self.risk.weights(chunk.y, chunk.weight, self.grids.weight, weights)
-            sums.totals.add(chunk, u, weight, self.bias, self.grids)
+            begin(rows, chunk, self.risk, self.bias, self.grids, sums.totals)
         keys = np.empty(chunk.n_rows)
-        parts = np.rint(now.mixture * dual.MIXED).astype(np.uint64)
-        room = np.empty(len(self.order)), np.empty(len(self.order), np.int64)
-        csr = self._csr(rows, chunk)
         bad = dual.ascend(
-            *csr, rows["z_b"], now.kappa, parts, self.C, self.bias, now.cut, now.dual, *self.last,
-            self.grids, now.visits, self.order, self.places, first_row % self.alignment,
-            now.w, sums.w, sums.cuts, rows["z"], codes, keys, sums.b, *room,
-        )  # fmt: skip
+            loss,
+            _records(rows, chunk),
+            records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
+            records.Start(now.w, now.kappa, loss.parts(now.mixture), self.C, self.bias),
+            records.Slots(now.cut, now.dual, *self.last),
+            self.grids,
+            records.Visits(self.order, self.places, first_row % self.alignment, now.visits),
+            records.DualSums(sums.w, sums.cuts, sums.b),
+            records.Scratch(np.empty(len(self.order)), np.empty(len(self.order), np.int64)),
+        )
         if bad >= 0:
             raise CorruptError(f"row {first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
         if sums.cache is not None:
             self.offer(sums.cache, rows, chunk, keys)
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
-        csr, codes = self._csr(rows, chunk), rows["codes"]
+        taken, codes, slot = _records(rows, chunk), rows["codes"], self.ascent.dual
 
         def offered(first: int, *room) -> tuple[int, int]:
-            return dual.offer(first, *csr, keys, codes, self.ascent.dual, self.bias, chunk.first_row, *room)
+            return dual.offer(self.risk.loss, first, taken, keys, codes, slot, self.bias, chunk.first_row, *room)
 
         cache.fill(offered, chunk.n_rows)
-
-    def _csr(
-        self, rows: Rows, chunk: Chunk
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray, float, np.ndarray | None]:
-        return chunk.indptr, chunk.indices, chunk.data, chunk.y, self.risk.positive, rows.get("u")
 
     def merge(self, total: DualSums, part: DualSums) -> DualSums:
         vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
@@ -138,14 +135,19 @@ class DualPass(FillingPass):
         return total
 
 
+def _records(rows: Rows, chunk: Chunk) -> records.Rows:
+    return records.Rows(chunk.indptr, chunk.indices, chunk.data, chunk.y, rows.get("u"))
+
+
 @dataclass(frozen=True, slots=True)
 class MergePass(Pass):
     """The rows' shares follow the bundle's merges; the data is not read."""
 
+    loss: Loss
     merges: list[Merge]
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
     def visit_rows(self, nothing: None, rows: Rows) -> None:
         for merge in self.merges:
-            dual.merge_shares(rows["codes"], merge.into, merge.gone, merge.share)
+            dual.merge_shares(self.loss, rows["codes"], merge.into, merge.gone, merge.share)

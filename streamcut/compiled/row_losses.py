@@ -1,0 +1,174 @@
+"""A loss of rows, each by itself: from scores to what the loss is a function of, coefficients of a cut, sums, steps along a line.
+
+Of row i with score s_i the loss is ℓ(z_i; y_i), z_i = σ_i s_i − t_i: the margin, or a residual (streamcut.losses.loss). `u` holds
+row weights (float64) or is None when all are 1; `target` the y_i that row state keeps for losses that need it, otherwise None.
+
+Sums over rows go to `sums`, float64 (total, rounding lost): compensated (Neumaier), so that neither the number of rows nor their
+order shows beyond the last digits, and carried from call to call, so that it does not matter how rows are split. sums[2] of a
+loss is the largest |share| seen, of losses whose shares have no bounds.
+"""
+
+import numpy as np
+
+from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.records import target_of, weight_of
+from streamcut.compiled.shares import left, rounded
+from streamcut.compiled.vectors import compensated
+from streamcut.jit import kernel
+
+
+@kernel
+def row_weights(loss, y, weight, positive_weight, rounder, out):
+    """out[i] = weight_i (1 if None), times `positive_weight` for the positive label; returns Σ out, exact on a grid."""
+    total = 0.0
+    for i in range(len(y)):
+        u = weight_of(weight, i)
+        out[i] = u * positive_weight if loss.sign(y[i]) > 0.0 else u
+        total += rounded(out[i], rounder)
+    return total
+
+
+@kernel
+def values(loss, y, scores, out):
+    """out[i] = ℓ of a row with target y[i] and this score."""
+    for i in range(len(y)):
+        out[i] = loss.value(loss.sign(y[i]) * scores[i] - loss.offset(y[i]), y[i])
+
+
+@kernel
+def duals(loss, y, scores, out, constants):
+    """out[i] = −ℓ′ with the sign of the label, constants[i]: the loss at any score s′ is at least −out[i] s′ + constants[i]."""
+    for i in range(len(y)):
+        sign = loss.sign(y[i])
+        f = loss.dual(sign * scores[i] - loss.offset(y[i]), y[i])
+        out[i] = sign * f
+        constants[i] = loss.constant(f, y[i])
+
+
+@kernel
+def margins(loss, y, u, z, sums):
+    """Turns scores into z in place; sums += Σ u_i ℓ(z_i). Returns the index of the first score that is not finite, or −1."""
+    total, lost, steepest = sums[0], sums[1], sums[2]
+    bad = -1
+    for i in range(len(z)):
+        z[i] = loss.sign(y[i]) * z[i] - loss.offset(y[i])
+        value = loss.value(z[i], y[i])
+        if value != 0.0:
+            total, lost = compensated(total, lost, value * weight_of(u, i))
+            if loss.unbounded():
+                steepest = max(steepest, abs(loss.dual(z[i], y[i])))
+        if bad < 0 and not np.isfinite(z[i]):
+            bad = i
+    sums[0], sums[1], sums[2] = total, lost, steepest
+    return bad
+
+
+@kernel
+def cut_coefficients(loss, y, z_b, z, kappa, u, grids, out, sums):
+    """Cut at z_c = z_b + κ(z − z_b): fills out[i] = −u_i σ_i f_i, and adds to sums (4), as dual._change_sum does; neither over M.
+
+    Sums are exact on the grids of weights (streamcut.rounding.Grids).
+    """
+    for i in range(len(y)):
+        weight = weight_of(u, i)
+        f = loss.limited(loss.dual(z_b[i] + kappa * (z[i] - z_b[i]), y[i]), grids.limit, weight)
+        out[i] = -loss.sign(y[i]) * (weight * f)
+        if f != 0.0:
+            term = weight * loss.constant(f, y[i])
+            kept = rounded(term, grids.weight)
+            sums[0] += kept
+            sums[1] += left(term, kept, grids.fine_weight)
+            if loss.sized():
+                sums[2] += rounded(weight * abs(f), grids.weight)
+                sums[3] += rounded(weight * loss.size(f, y[i]), grids.weight)
+
+
+@kernel
+def step(loss, z_b, z, k, target, u, sums):
+    """z_b += k (z − z_b) in place; sums += Σ u_i ℓ(z_b,i) after it."""
+    total, lost, steepest = sums[0], sums[1], sums[2]
+    for i in range(len(z)):
+        z_b[i] += k * (z[i] - z_b[i])
+        y = target_of(target, i)
+        value = loss.value(z_b[i], y)
+        if value != 0.0:
+            total, lost = compensated(total, lost, value * weight_of(u, i))
+            if loss.unbounded():
+                steepest = max(steepest, abs(loss.dual(z_b[i], y)))
+    sums[0], sums[1], sums[2] = total, lost, steepest
+
+
+@kernel
+def slopes(loss, z_b, z, k, target, u, slope, curvature):
+    """slope += Σ u_i ℓ′(z_k) Δ_i and curvature += Σ u_i ℓ″(z_k) Δ_i² at z_k = z_b + kΔ, Δ = z − z_b; for smooth losses."""
+    first, first_lost, second, second_lost = slope[0], slope[1], curvature[0], curvature[1]
+    for i in range(len(z)):
+        delta, y, weight = z[i] - z_b[i], target_of(target, i), weight_of(u, i)
+        here = z_b[i] + k * delta
+        first, first_lost = compensated(first, first_lost, -loss.dual(here, y) * delta * weight)
+        second, second_lost = compensated(second, second_lost, loss.curvature(here, y) * delta * delta * weight)
+    slope[0], slope[1], curvature[0], curvature[1] = first, first_lost, second, second_lost
+
+
+# Along w_b + k(w − w_b) the slope of a piecewise linear loss jumps by u|Δ| where z_b + kΔ is at a kink: at k = (kink − z_b) / Δ.
+
+
+@kernel
+def slope_at_zero(loss, z_b, z, u, sums):
+    """sums += Σ u_i ℓ′ Δ_i just after k = 0: the right derivative of a piecewise linear loss there."""
+    total, lost = sums[0], sums[1]
+    for i in range(len(z)):
+        delta = z[i] - z_b[i]
+        f = loss.dual(z_b[i], 0.0)  # at a kink: to the right of it
+        for j in range(loss.kinks()):
+            if z_b[i] == loss.kink(j) and delta < 0.0:
+                f += 1.0
+        if f != 0.0:
+            total, lost = compensated(total, lost, -delta * f * weight_of(u, i))
+    sums[0], sums[1] = total, lost
+
+
+@kernel
+def _breakpoint(kink, z_b, z):
+    """k at which z_b + k(z − z_b) is at the kink, or −1 when it never is for k > 0."""
+    delta = z - z_b
+    room = kink - z_b
+    if (delta > 0.0 and room > 0.0) or (delta < 0.0 and room < 0.0):
+        return room / delta
+    return -1.0
+
+
+@kernel
+def breakpoint_histogram(loss, z_b, z, u, edges, jumps, counts):
+    """Adds to bin j the jumps and the number of breakpoints in edges[j] ≤ k < edges[j + 1], in place.
+
+    The formula only guesses the bin; comparing with the edges decides, so nested histograms never lose or count a row twice.
+    """
+    bins = len(jumps)
+    low, high = edges[0], edges[bins]
+    scale = bins / (high - low)
+    for i in range(len(z)):
+        for corner in range(loss.kinks()):
+            k = _breakpoint(loss.kink(corner), z_b[i], z[i])
+            if k > 0.0 and k >= low and k < high:
+                j = min(int((k - low) * scale), bins - 1)
+                while k < edges[j]:
+                    j -= 1
+                while k >= edges[j + 1]:
+                    j += 1
+                jumps[j] += abs(z[i] - z_b[i]) * weight_of(u, i)
+                counts[j] += 1
+
+
+@kernel
+def breakpoints_between(loss, z_b, z, u, low, high, out_k, out_jump):
+    """Writes the breakpoints with low ≤ k < high and their jumps; returns their number (the caller knows it from a histogram)."""
+    n = 0
+    for i in range(len(z)):
+        for corner in range(loss.kinks()):
+            k = _breakpoint(loss.kink(corner), z_b[i], z[i])
+            if k > 0.0 and k >= low and k < high:
+                out_k[n] = k
+                out_jump[n] = abs(z[i] - z_b[i]) * weight_of(u, i)
+                n += 1
+    return n

@@ -1,0 +1,74 @@
+"""How rows remember their shares in cuts: 16 bits for shares in [0, 1], 32-bit floats for others.
+
+A cut is summed from the shares that were remembered, so that both agree; between remembering and summing nothing is rounded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamcut.compiled.shares import MIXED, code_of, mixed_share, share_of
+from streamcut.losses.loss import Loss
+
+
+class UnitShares(Loss):
+    """Shares in [0, 1] as 16-bit codes q, f = (q / 65535)²: exact at both bounds and fine near 0."""
+
+    __slots__ = ()
+    code_type = np.uint16
+
+    def lowest(self, y):
+        return 0.0
+
+    def highest(self, y):
+        return 1.0
+
+    def encode(self, f):
+        return code_of(f)
+
+    def decode(self, code, y):
+        return share_of(code)
+
+    def merged(self, code, other, weight):
+        return code_of((1.0 - weight) * share_of(code) + weight * share_of(other))
+
+    @staticmethod
+    def parts(mixture):
+        return np.rint(mixture * MIXED).astype(np.uint64)
+
+    def mixed(self, codes, i, parts, y):
+        return mixed_share(codes, i, parts)
+
+    def largest_sums(self, rows, weight, targets):
+        """For losses of labels whose constant is at most 1 in size."""
+        return weight, weight, np.inf
+
+
+class FloatShares(Loss):
+    """Shares as 32-bit floats; codes at and beyond the nearest ones of the bounds stand for the bounds themselves."""
+
+    __slots__ = ()
+    code_type = np.float32
+
+    def encode(self, f):
+        return np.float32(f)
+
+    def decode(self, code, y):
+        if code >= np.float32(self.highest(y)):
+            return self.highest(y)
+        if code <= np.float32(self.lowest(y)):
+            return self.lowest(y)
+        return np.float64(code)
+
+    def merged(self, code, other, weight):
+        return np.float32((1.0 - weight) * code + weight * other)
+
+    @staticmethod
+    def parts(mixture):
+        return mixture
+
+    def mixed(self, codes, i, parts, y):
+        share = 0.0
+        for t in range(len(parts)):
+            share += parts[t] * np.float64(codes[i, t])
+        return self.decode(np.float32(share), y)

@@ -1,0 +1,59 @@
+"""The risk of rows, each with a loss of its own: mean of u_i ℓ(z_i), as oracles, `verify` and measures ask for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamcut.compiled import row_losses
+from streamcut.losses.loss import Loss
+from streamcut.rounding import Grids, LossRounding
+
+
+@dataclass(frozen=True, slots=True)
+class PointwiseRisk:
+    """`loss` of each row; rows of its positive label weigh `positive_weight` times their own weight.
+
+    Row weights u are None when all are 1. Arrays are float64 (n,).
+    """
+
+    loss: Loss
+    positive_weight: float = 1.0
+
+    @property
+    def rounding(self) -> LossRounding:
+        return self.loss.rounding
+
+    def weighted(self, rows_have_weights: bool) -> bool:
+        """Whether rows have weights other than 1."""
+        return rows_have_weights or self.positive_weight != 1.0
+
+    def weights(self, y: np.ndarray, weight: np.ndarray | None, rounder: float, out: np.ndarray) -> float:
+        """u of each row into `out`; returns their sum on a grid."""
+        return row_losses.row_weights(self.loss, y, weight, self.positive_weight, rounder, out)
+
+    def weights_of(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """u of each row."""
+        u = np.empty(len(y))
+        self.weights(y, weight, 0.0, u)
+        return u
+
+    def values(self, y: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """ℓ of each row."""
+        out = np.empty(len(y))
+        row_losses.values(self.loss, y, scores, out)
+        return out
+
+    def duals(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(σ f, constants): at any other score s′ the loss of a row is at least −σ f s′ + constant."""
+        signed, constants = np.empty(len(y)), np.empty(len(y))
+        row_losses.duals(self.loss, y, scores, signed, constants)
+        return signed, constants
+
+    def grids(self, rows: int, weight_sum: float | None, targets: tuple[float, float], largest: float) -> Grids:
+        """The grids of sums over `rows` rows of whole weight `weight_sum` (None: 1 each), targets from … to …, values up to
+        `largest` in size."""
+        weight = max(1.0, self.positive_weight) * (rows if weight_sum is None else weight_sum)
+        shares, constants, limit = self.loss.largest_sums(rows, weight, targets)
+        return Grids.holding(largest * max(weight, shares), max(weight, constants))._replace(limit=limit)

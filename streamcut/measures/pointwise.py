@@ -1,0 +1,17 @@
+"""The loss of single rows that a model was trained with."""
+
+from __future__ import annotations
+
+from streamcut.losses import row_loss
+from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.models.kernel import KernelModel
+from streamcut.models.linear import LinearModel
+
+
+def risk_of(model: LinearModel | KernelModel) -> PointwiseRisk:
+    """The loss that training minimised, with its labels and weights; the hinge for models that were not trained here.
+
+    Raises UsageError for a loss that is not one of single rows.
+    """
+    positive = 1.0 if model.labels is None else model.labels[1]
+    return PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, positive), model.positive_weight)
