@@ -8,14 +8,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from streamcut.errors import UsageError
+from streamcut.solver_table import COMMON, SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
 
 TASKS = ("auto", "binary", "multiclass", "ranking", "roc-area", "sequence")
-CUTTING_PLANES = ("ocas", "cpa")
-LINEAR = ("bundle-dca", *CUTTING_PLANES)
-BUDGETED = ("bsca", "bsgd")
-EXACT_KERNEL = ("smo", "sbp", "sdca", "pegasos", "perceptron")
-SAMPLED = ("sampled-constant", "sampled-linear")
-SOLVERS = (*LINEAR, *BUDGETED, *EXACT_KERNEL, *SAMPLED)
+LINEAR = solvers("linear")
+CUTTING_PLANES = solvers_of("labelling")
+BUDGETED = solvers("budgeted")
+EXACT_KERNEL = solvers("exact-kernel")
+SAMPLED = solvers("sampled")
+SOLVERS = tuple(SOLVER_TABLE)
 SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler
 
 
@@ -46,48 +47,24 @@ CHOICES = {
 }
 
 _LARGEST = 1e100  # of C: (C · rows · ‖x‖)² has to be a float64
-_CERTIFIED = (*LINEAR, *SAMPLED, "smo")
-_STOCHASTIC = (*BUDGETED, "sbp", "sdca", "pegasos", "perceptron")
-_KERNELS = (*BUDGETED, *EXACT_KERNEL, *SAMPLED)
-_OF_SOLVERS = {  # options that only some solvers have; a name that is not here is for all
-    "cut": ("ocas",),
-    "target": _CERTIFIED,
-    "max_passes": (*LINEAR, *SAMPLED),  # smo reads the data once
-    "max_cuts": (*LINEAR, *SAMPLED),
-    "lanes": LINEAR,
-    "row_cache": ("bundle-dca",),
-    "sweeps": ("bundle-dca",),
-    "loss": LINEAR,
-    "k": CUTTING_PLANES,
-    "normalisation": CUTTING_PLANES,
-    "nystroem": LINEAR,
-    "warm_start": (*LINEAR, *BUDGETED),
-    "gamma": (*_KERNELS, *LINEAR),
-    "degree": (*_KERNELS, *LINEAR),
-    "coef0": (*_KERNELS, *LINEAR),
-    "budget": BUDGETED,
-    "maintenance": BUDGETED,
-    "damping": ("bsca",),
-    "epochs": _STOCHASTIC,
-    "nu": ("sbp",),
-    "batch": ("sbp", "pegasos", "sdca", "perceptron"),
-    "max_evaluations": tuple(solver for solver in EXACT_KERNEL if solver != "smo"),
-    "kernel_cache": ("smo",),
-    "samples": SAMPLED,
-    "validation": tuple(solver for solver in _KERNELS if solver != "smo"),
-    "seed": (*_STOCHASTIC, *SAMPLED, *LINEAR),
-}
-_OF_TASKS = {
+_OF_TASKS = {  # options that only some tasks have; a name that is not here is for all
     "positive_weight": ("binary",),
     "positive_label": ("binary",),
     "loss": ("binary",),
     "k": ("binary",),
+    "bias": ("binary", "multiclass", "sequence"),  # it cancels in every pair
+    "cut": ("binary", "multiclass", "sequence"),
     "normalisation": ("ranking", "roc-area"),
     "strategy": ("multiclass",),
     "warm_start": ("binary", "multiclass"),
     "row_cache": ("binary", "multiclass"),
     "sweeps": ("binary", "multiclass"),
 }
+_OFF = {"bias": 0.0, "tol": None, "tol_relative": None}  # what a solver without such an option has anyway
+# What never decides which bits come out, so that a run may go on from a checkpoint with other values: where and how fast it runs,
+RESOURCES = ("workers", "scheduler", "memory", "scratch", "deadline", "kernel_cache")
+LIMITS = ("max_time", "max_passes", "target")  # how long,
+WATCHERS = ("validation",)  # and what is measured meanwhile; a solver's own limits are in its record.
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +156,29 @@ class TrainOptions:
         parts = self.task in ("auto", "binary", "sequence") and self.loss in ROW_LOSSES
         return "bundle-dca" if parts and self.cut == "predicted" else "ocas"
 
+    @property
+    def record(self) -> SolverRecord:
+        """What the chosen solver needs and gives."""
+        return SOLVER_TABLE[self.chosen_solver]
+
+    @property
+    def problem(self) -> Problem:
+        """What there is to solve: the task, and where it has several kinds, its loss or strategy."""
+        if self.task in ("auto", "binary"):
+            return "binary" if self.loss in ROW_LOSSES else "labelling"
+        if self.task == "sequence":
+            return "sequence"
+        if self.task != "multiclass":
+            return "ranking"
+        if "strategy" in self.record.options:
+            return "one-vs-rest" if self.strategy == "one-vs-rest" else "crammer-singer"
+        return self.record.strategy
+
+    def deciding(self) -> dict[str, Any]:
+        """All options but those that never decide which bits come out."""
+        never = (*RESOURCES, *LIMITS, *WATCHERS, *self.record.limits)
+        return {name: value for name, value in self.as_dict().items() if name not in never} | {"solver": self.chosen_solver}
+
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
@@ -187,8 +187,9 @@ class TrainOptions:
             raise UsageError(f"scheduler: {self.scheduler!r} is unknown; use one of {', '.join(SCHEDULERS)}, tcp://HOST:PORT")
         self._check_numbers()
         self._check_fit()
-        if self.chosen_solver == "bundle-dca" and self.max_cuts is not None and self.max_cuts < 4:
-            raise UsageError(f"max_cuts: bundle-dca adds two cuts a pass and needs room for 4, not {self.max_cuts}")
+        least = self.record.least_cuts
+        if self.max_cuts is not None and self.max_cuts < least:
+            raise UsageError(f"max_cuts: {self.chosen_solver} needs {least} cuts, not {self.max_cuts}")
         if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
             raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, or training never ends")
 
@@ -222,27 +223,44 @@ class TrainOptions:
     def has(self, name: str) -> bool:
         """Whether option `name` means something to the solver and the task."""
         task = "binary" if self.task == "auto" else self.task
-        return self.chosen_solver in _OF_SOLVERS.get(name, SOLVERS) and task in _OF_TASKS.get(name, TASKS)
+        return self._solver_has(name) and task in _OF_TASKS.get(name, TASKS)
+
+    def _solver_has(self, name: str) -> bool:
+        drawn = name == "seed" and self.nystroem is not None  # the rows that features are made of
+        return name in COMMON or name in self.record.options or drawn
 
     def _check_fit(self) -> None:
         """Every option that was given must mean something to the task and the solver."""
         solver, task = self.chosen_solver, "binary" if self.task == "auto" else self.task
+        if self.problem not in self.record.trains:
+            what, those = f"task {self.task}", solvers_of(self.problem)
+            if self.problem == "labelling":
+                what = f"loss {self.loss}"
+            elif task == "multiclass":
+                what, those = f"task multiclass, {self.problem},", solvers_of("crammer-singer", "one-vs-rest")
+            raise UsageError(f"solver: {what} is trained by {', '.join(those)}, not by {solver}")
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
-            if value == _default(name):
+            if value == _default(name) or (name in _OFF and value == _OFF[name]):
                 continue
-            solvers, tasks = _OF_SOLVERS.get(name, SOLVERS), _OF_TASKS.get(name, TASKS)
-            if solver not in solvers:
-                raise UsageError(f"{name}: {value!r} is an option of {', '.join(solvers)}; {solver} does not have it")
+            tasks = _OF_TASKS.get(name, TASKS)
+            if not self._solver_has(name):
+                having = [each for each, record in SOLVER_TABLE.items() if name in record.options]
+                raise UsageError(f"{name}: {value!r} is an option of {', '.join(having)}; {solver} does not have it")
             if task not in tasks:
                 raise UsageError(f"{name}: {value!r} is an option of task {', '.join(tasks)}; task {self.task} does not have it")
-        if self.loss in LABELLING_LOSSES and solver not in CUTTING_PLANES:
-            raise UsageError(f"loss: {self.loss!r} is trained by {' or '.join(CUTTING_PLANES)}, not by {solver}")
+        if self.cut == "exact" and self.problem in ("labelling", "one-vs-rest"):
+            what = f"loss {self.loss} has none" if self.problem == "labelling" else "one-vs-rest has predicted cuts alone"
+            raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows and Crammer-Singer; {what}")
+        if self.record.intercept and self.bias not in (0.0, 1.0):
+            raise UsageError(f"bias: {solver} does not regularise its intercept, so there is 1 for one and 0 for none")
+        if self.nu is not None and self.C != 1.0:
+            raise UsageError("nu: it takes the place of C; give one of them")
         if (self.loss in ("prec@k", "rec@k")) != (self.k is not None):
             raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
         if self.warm_start is not None and (self.loss not in ROW_LOSSES or self.nystroem is not None):
             raise UsageError("warm_start: only losses of single rows without nystroem can start from a model")
-        if self.warm_start is not None and task == "multiclass" and solver not in BUDGETED:
+        if self.warm_start is not None and task == "multiclass" and self.record.family == "linear":
             raise UsageError(f"warm_start: {solver} starts from models of two classes only")
         if self.kernel == "linear":
             for name in ("gamma", "degree", "coef0", "nystroem"):
@@ -250,10 +268,11 @@ class TrainOptions:
                     raise UsageError(f"{name}: the linear kernel has none; choose kernel rbf or poly")
         if self.kernel != "poly" and (self.degree, self.coef0) != (3, 0.0):
             raise UsageError("degree and coef0 are parameters of kernel poly")
-        if self.kernel != "linear" and solver in LINEAR and self.nystroem is None:
+        if self.kernel != "linear" and self.record.family == "linear" and self.nystroem is None:
+            others = ", ".join(solvers("budgeted", "exact-kernel", "sampled"))
             raise UsageError(
-                f"kernel: {solver} trains linear models; for {self.kernel} take solver {', '.join(_KERNELS)}, or nystroem "
-                "to approximate the kernel by so many features"
+                f"kernel: {solver} trains linear models; for {self.kernel} take solver {others}, or nystroem to approximate the "
+                "kernel by a number of features"
             )
 
     def _check(self, name: str, what: str, good) -> None:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from streamcut.compiling import compiler
-from streamcut.config import BUDGETED, EXACT_KERNEL, LABELLING_LOSSES, SAMPLED, CheckpointOptions, TrainOptions
+from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.plan import MemoryPlan, plan_memory
@@ -36,13 +36,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_JOBS = {  # by the task, or the family of solvers
+_JOBS = {  # of linear solvers by the problem, of others by the family
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
-    "multiclass": ("streamcut.jobs.multiclass", "MulticlassJob"),
-    "one-vs-rest": ("streamcut.jobs.ovr", "RestJob"),
-    "multivariate": ("streamcut.jobs.multivariate", "MultivariateJob"),
+    "labelling": ("streamcut.jobs.multivariate", "MultivariateJob"),
     "ranking": ("streamcut.jobs.ranking", "RankingJob"),
-    "roc-area": ("streamcut.jobs.ranking", "RankingJob"),
+    "crammer-singer": ("streamcut.jobs.multiclass", "MulticlassJob"),
+    "one-vs-rest": ("streamcut.jobs.ovr", "RestJob"),
     "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
     "budgeted": ("streamcut.jobs.budgeted", "BudgetedJob"),
     "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),
@@ -78,7 +77,7 @@ def train(
     budget, maintenance, epochs   bsca, bsgd: most support vectors, how they are kept to that, looks at every row
     nu, batch, max_evaluations    sbp: mean slack instead of C; rows drawn at once; a limit on kernel evaluations
     kernel_cache, samples         smo: memory for kernel columns; sampled cuts: rows of a cut
-    seed             of everything that is drawn
+    seed             random seed, of solvers that draw: bundle-dca, kernel solvers but smo, and nystroem
     validation       kernel solvers: a store that the model is measured on while they run
     bias             value of a constant, regularised feature; 0 = none (smo and sbp: any other is an unregularised intercept)
     tol              stop when gap ≤ tol·C·Σu_i (units of mean loss); 0 or None = off
@@ -277,19 +276,9 @@ def lowerable(options: TrainOptions, workers: int) -> tuple[str, ...]:
 
 
 def job_class(options: TrainOptions) -> type[Job]:
-    """Who does it: kernel solvers by their family, linear ones by the task."""
-    solver = options.chosen_solver
-    name = "binary" if options.task == "auto" else options.task
-    for family, solvers in (("budgeted", BUDGETED), ("exact-kernel", EXACT_KERNEL), ("sampled", SAMPLED)):
-        if solver in solvers:
-            name = family
-    if name == "binary" and options.loss in LABELLING_LOSSES:
-        name = "multivariate"
-    if name == "multiclass" and options.strategy == "one-vs-rest":
-        name = options.strategy
-    if name not in _JOBS:
-        raise UsageError(f"task {options.task} with solver {solver} is not offered")
-    module, attribute = _JOBS[name]
+    """Who does it: linear solvers by the problem, others by their family."""
+    family = options.record.family
+    module, attribute = _JOBS[options.problem if family == "linear" else family]
     return getattr(import_module(module), attribute)
 
 

@@ -9,7 +9,6 @@ from itertools import product
 from statistics import fmean, pstdev
 from typing import Any
 
-from streamcut.config import LINEAR
 from streamcut.errors import UsageError
 from streamcut.evaluation import evaluate, measure_to_choose
 from streamcut.io.dataset import Dataset
@@ -122,7 +121,7 @@ class _Search:
             self._keep({"C": tried.C, **others}, fold, model, tried)
 
         chosen, _ = checked({**options, **others, "C": Cs[0]})
-        if chosen.chosen_solver in LINEAR and hasattr(job_class(chosen), "trainer"):
+        if chosen.record.family == "linear" and hasattr(job_class(chosen), "trainer"):
             train_path(data, Cs, validation=held_out, measure=self._measure, on_model=take, **self.hooks, **others, **options)
             return
         for C in Cs:

@@ -27,7 +27,6 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.compiled.linear import scatter
-from streamcut.config import SAMPLED
 from streamcut.errors import BadInputError, UsageError
 from streamcut.inputs import open_store
 from streamcut.io.memory import MemoryDataset

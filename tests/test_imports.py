@@ -27,7 +27,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"cli", "estimators"},
 ]
 FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "jit", "machine", "outputs"}
-FOUNDATION |= {"rehearsal", "rounding", "units"}  # "" is streamcut itself
+FOUNDATION |= {"rehearsal", "rounding", "solver_table", "units"}  # "" is streamcut itself
 WIRING = {"calibration", "evaluation", "flags", "inputs", "prediction", "selection", "structured", "training", "tuning"}
 WIRING |= {"verification"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file

@@ -16,7 +16,7 @@ from streamcut.cli.output import note, number, print_json, print_table
 from streamcut.cli.parameters import force_option, json_option, quiet_option
 from streamcut.cli.progress import Progress
 from streamcut.cli.train_options import GroupedCommand, train_options
-from streamcut.config import LINEAR, CheckpointOptions, TrainOptions
+from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
 from streamcut.units import format_bytes
 
@@ -91,7 +91,7 @@ def command(
         checkpoint = CheckpointOptions(folder, every, iterations, checkpoint_required, resume)
     if len(C) > 1 and validation is None:
         raise click.UsageError("Several values of --C need --validation DATA, on which the best one is chosen.")
-    by_C = validation is not None and TrainOptions(**options).chosen_solver in LINEAR
+    by_C = validation is not None and TrainOptions(**options).record.family == "linear"
     if not by_C and (len(C) > 1 or choose_by is not None):
         raise click.UsageError("Several --C and --choose-by are for linear solvers with --validation; see `streamcut tune`.")
     if verbose:

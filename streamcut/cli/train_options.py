@@ -75,7 +75,12 @@ GROUPS: dict[str, list[Callable]] = {
         ),
         _option("--max-cuts", "Cutting planes kept in memory, each as long as the weights. Default: grows with need.", type=int),
         _option("--sweeps", "bundle-dca: sweeps over cached rows after a pass, at most.", type=int, default=50),
-        _option("--seed", "Of everything that is drawn.", type=int, default=0),
+        _option(
+            "--seed",
+            "Random seed, of solvers that draw: bundle-dca, kernel solvers but smo, and --nystroem.",
+            type=int,
+            default=0,
+        ),
     ],
     "Kernels": [
         _option("--kernel", "rbf: exp(−γ‖x−x′‖²), poly: (γ⟨x,x′⟩ + coef0)^degree.", default="linear"),

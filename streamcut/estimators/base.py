@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classi
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from streamcut.calibration import calibrate
+from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.evaluation import Evaluation, evaluate
 from streamcut.io.dataset import Dataset
@@ -57,7 +58,9 @@ class StreamedEstimator(BaseEstimator):
             )
         if "random_state" in chosen:
             seed = chosen.pop("random_state")
-            chosen["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
+            known = {name: chosen[name] for name in ("solver", "cut", "kernel") if name in chosen}
+            if "seed" in TrainOptions(**known).record.options:  # others draw nothing
+                chosen["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
         return {**chosen, **self._fixed}
 
     def _keep(self, model: Model) -> Self:

@@ -13,6 +13,7 @@ from streamcut.estimators.base import ScoringClassifier
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
+from streamcut.solver_table import SOLVER_TABLE
 from streamcut.training import train
 
 
@@ -192,19 +193,14 @@ class KernelSVM(_KernelClassifier):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.solver in SAMPLED
+        record = SOLVER_TABLE.get(self.solver)
+        tags.classifier_tags.multi_class = record is not None and "crammer-singer" in record.trains
         return tags
-
-    def _options(self) -> dict[str, Any]:
-        options = super()._options()
-        if self.solver == "smo":
-            del options["seed"]  # draws nothing
-        return options
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
         data, several = self._classification(X, y, sample_weight)
-        if several and self.solver not in SAMPLED:
+        if several and self.solver in EXACT_KERNEL:
             raise UsageError(
                 f"Only binary classification is supported by solver {self.solver!r}; for {len(self.classes_)} classes take "
                 "'sampled-linear', OneVsRestClassifier or BudgetedKernelSVM"

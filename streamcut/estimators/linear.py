@@ -19,6 +19,7 @@ class LinearSVM(ScoringClassifier):
     strategy       more than two classes: "crammer-singer" (one problem) or "one-vs-rest"
     class_weight   None, "balanced" or {class: factor}, for arrays
     warm_start     two classes: `fit` begins with the weights that are there, say those of another C
+    random_state   seed of the order in which bundle-dca takes the rows; the other solvers draw nothing
     others         as in `streamcut.train`
 
     coef_ (1 or classes, features), intercept_ (1 or classes), classes_, n_iter_, primal_objective_, lower_bound_, gap_,
@@ -55,6 +56,7 @@ class LinearSVM(ScoringClassifier):
         max_cuts: int | None = None,
         row_cache: str = "auto",
         sweeps: int = 50,
+        random_state: Any = 0,
         memory: str = "auto",
         workers: int | None = None,
         scratch: str | None = None,
@@ -77,6 +79,7 @@ class LinearSVM(ScoringClassifier):
         self.max_cuts = max_cuts
         self.row_cache = row_cache
         self.sweeps = sweeps
+        self.random_state = random_state
         self.memory = memory
         self.workers = workers
         self.scratch = scratch

@@ -32,7 +32,6 @@ class RankingSVM(StreamedEstimator):
         *,
         normalisation: str = "pairs",
         solver: str = "auto",
-        cut: str = "predicted",
         tol: float | None = 1e-3,
         tol_relative: float | None = 1e-2,
         max_passes: int | None = None,
@@ -49,7 +48,6 @@ class RankingSVM(StreamedEstimator):
         self.C = C
         self.normalisation = normalisation
         self.solver = solver
-        self.cut = cut
         self.tol = tol
         self.tol_relative = tol_relative
         self.max_passes = max_passes

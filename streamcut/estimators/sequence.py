@@ -18,9 +18,10 @@ from streamcut.training import train
 class SequenceSVM(StreamedClassifier):
     """Linear chain: the score of a labelling is that of its rows, and of each label after the one before it.
 
-    C        loss of a row whose label is wrong
-    bias     value of a constant, regularised feature; 0 = none
-    others   as in `streamcut.train`
+    C              loss of a row whose label is wrong
+    bias           value of a constant, regularised feature; 0 = none
+    random_state   seed of the order in which bundle-dca takes the sequences; the other solvers draw nothing
+    others         as in `streamcut.train`
 
     `groups` says which rows are one sequence, in their order; without it every row is one of its own.
 
@@ -45,6 +46,7 @@ class SequenceSVM(StreamedClassifier):
         max_time: float | None = None,
         target: float | None = None,
         max_cuts: int | None = None,
+        random_state: Any = 0,
         memory: str = "auto",
         workers: int | None = None,
         scratch: str | None = None,
@@ -62,6 +64,7 @@ class SequenceSVM(StreamedClassifier):
         self.max_time = max_time
         self.target = target
         self.max_cuts = max_cuts
+        self.random_state = random_state
         self.memory = memory
         self.workers = workers
         self.scratch = scratch

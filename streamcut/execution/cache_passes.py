@@ -91,6 +91,7 @@ class Step:
 class SweepPass(CachingPass):
     """Every lane sweeps its cached rows once, all from the same w; the data is not read. `number` counts from 0 after a pass.
 
+    seed   number of the pass, and that of the run
     theta  the part of the sweep before that was taken, (A) for several problems
     """
 
@@ -98,7 +99,7 @@ class SweepPass(CachingPass):
     w: np.ndarray
     C: float
     bias: float
-    seed: int
+    seed: tuple[int, int]
     number: int
     theta: Any
     needs_data: ClassVar[bool] = False
@@ -113,7 +114,7 @@ class SweepPass(CachingPass):
     def finish(self, step: Step, rows: Rows, first_row: int) -> None:
         cache = self.caches[first_row]
         cache.step_back(self.theta)
-        rng = np.random.default_rng((self.seed, self.number, first_row))
+        rng = np.random.default_rng((self.seed[0], self.number, first_row, self.seed[1]))
         step.gain = cache.sweep(rng, self.C, self.bias, step.delta, first=self.number == 0)
         step.delta -= self.w
 

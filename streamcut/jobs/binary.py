@@ -17,15 +17,15 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import Needs
+from streamcut.jobs.job import Needs, identity
 from streamcut.jobs.linear import (
-    DCA_VECTORS,
     Trainer,
     bundle_size,
     cache_wanted,
     certificate,
     most_cuts,
     on_few_rows,
+    solver_of,
     threads_wanted,
     two_labels,
 )
@@ -37,7 +37,8 @@ from streamcut.models.model import Model
 from streamcut.oracles.decomposable import Cut, LinearOracle, row_arrays
 from streamcut.oracles.dual.ascent import DualOracle, batch_bytes
 from streamcut.oracles.dual.loss_cache import row_bytes
-from streamcut.solvers import bundle_dca, cpa, ocas, warm_start
+from streamcut.solver_table import SolverRecord
+from streamcut.solvers import warm_start
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 from streamcut.solvers.warm_start import Origin
@@ -57,7 +58,7 @@ class BinaryJob:
     risk: PointwiseRisk
     labels: tuple[float, float]
     rest: bool
-    solver: str
+    solver: SolverRecord
     max_cuts: int
     lanes: Lanes
     workers: int
@@ -70,10 +71,9 @@ class BinaryJob:
         statistics = manifest.statistics
         negative, positive, rest = two_labels(statistics, options.positive_label)
         risk = PointwiseRisk(row_loss(options.loss, options.as_dict(), positive), options.positive_weight)
-        solver, threads, lanes = options.chosen_solver, threads_wanted(options), options.lanes
-        max_cuts = options.max_cuts or bundle_size(statistics.n_features + (options.bias != 0.0))
-        if solver == "bundle-dca":  # lanes don't see each other's steps: no more of them than threads, and none for little data
-            max_cuts = options.max_cuts or bundle_dca.MAX_CUTS
+        solver, threads, lanes = options.record, threads_wanted(options), options.lanes
+        max_cuts = options.max_cuts or solver.max_cuts or bundle_size(statistics.n_features + (options.bias != 0.0))
+        if solver.dual:  # lanes don't see each other's steps: no more of them than threads, and none for little data
             lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
         chosen = plan_lanes(statistics, lanes)
         origin = None if options.warm_start is None else _origin(options, manifest, positive)
@@ -81,30 +81,31 @@ class BinaryJob:
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
-        statistics, dual, loss = manifest.statistics, self.solver == "bundle-dca", self.risk.loss
-        numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=self.solver != "cpa")
+        statistics, solver, loss = manifest.statistics, self.solver, self.risk.loss
+        numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=solver.margins)
         share, dimension = np.dtype(loss.code_type).itemsize, statistics.n_features + (self.options.bias != 0.0)
-        shares = share * self.max_cuts * dual
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
-            most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + share * statistics.n_rows) if dual else 0,
+            most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + share * statistics.n_rows) if solver.dual else 0,
             cut_bytes=share,
-            vectors=DCA_VECTORS if dual else 1,
-            row_bytes=8 * len(numbers) + shares,
+            vectors=solver.vectors,
+            row_bytes=8 * len(numbers) + share * self.max_cuts * solver.dual,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=row_bytes(loss)),
-            per_worker=(("rows put together", batch_bytes(manifest)),) if dual else (),
+            per_worker=(("rows put together", batch_bytes(manifest)),) if solver.dual else (),
         )
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        chosen = self.options
-        names = ("C", "loss", "cut", "bias", "tol", "tol_relative", "positive_weight")
-        fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
-        if self.solver == "bundle-dca":
-            fixed |= {"row_cache": plan.row_cache, "sweeps": chosen.sweeps, "most_cuts": plan.max_cuts}
-        if self.origin is not None:
-            fixed["origin"] = self.origin.digest()
-        return {**fixed, "positive_label": self.labels[1], **{name: getattr(chosen, name) for name in names}}
+        return identity(
+            self.options,
+            fingerprint,
+            max_cuts=self.max_cuts,
+            most_cuts=plan.max_cuts,
+            lanes=len(self.lanes),
+            row_cache=plan.row_cache,
+            positive_label=self.labels[1],
+            warm_start=None if self.origin is None else self.origin.digest(),
+        )
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
         return self.trainer(runner, plan).train(self.options.C, progress)
@@ -112,32 +113,33 @@ class BinaryJob:
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         """For one C after another."""
         chosen, manifest = self.options, runner.feed.data.manifest
-        common = {"C": chosen.C, "bias": chosen.bias}
+        common: dict[str, Any] = {"C": chosen.C, "bias": chosen.bias}
         oracle: LinearOracle
-        if self.solver == "bundle-dca":
+        if self.solver.dual:
             size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), row_bytes(self.risk.loss))
-            cuts = BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
-            oracle = DualOracle(runner, self.risk, **common, cuts=cuts, size=size, sweeps=chosen.sweeps)
-            solve = partial(bundle_dca.solve, oracle, cuts=cuts)
-        elif self.solver == "cpa":
-            oracle = LinearOracle(runner, self.risk, **common, keep_margins=False)
-            solve = partial(cpa.solve, oracle, max_cuts=self.max_cuts)
+            cuts = self._cuts(plan)
+            many: dict[str, Any] = {"cuts": cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
+            oracle = DualOracle(runner, self.risk, **common, **many)
+            solve = solver_of(chosen, oracle, cuts=cuts)
         else:
-            oracle = LinearOracle(runner, self.risk, **common, keep_margins=True)
-            solve = partial(ocas.solve, oracle, max_cuts=self.max_cuts, cut=chosen.cut)
+            oracle = LinearOracle(runner, self.risk, **common, keep_margins=self.solver.margins)
+            solve = solver_of(chosen, oracle, max_cuts=self.max_cuts)
         model = partial(self._model, oracle=oracle, manifest=manifest, row_cache=plan.row_cache)
         return Trainer(oracle, solve, model, self._begin(oracle, plan))
+
+    def _cuts(self, plan: MemoryPlan) -> BundleSize:
+        return BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
 
     def _begin(self, oracle: LinearOracle, plan: MemoryPlan) -> Callable[[StoppingRule], BundleState] | None:
         if self.origin is None:
             return None
         if isinstance(oracle, DualOracle):
-            return partial(warm_start.dual, self.origin, oracle, BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts)))
-        return partial(warm_start.planes, self.origin, oracle, self.max_cuts, margins=self.solver == "ocas")
+            return partial(warm_start.dual, self.origin, oracle, self._cuts(plan))
+        return partial(warm_start.planes, self.origin, oracle, self.max_cuts, margins=self.solver.margins)
 
     def _model(self, solution: Solution, C: float, *, oracle: LinearOracle, manifest: Manifest, row_cache: int) -> LinearModel:
         options, d = self.options, manifest.statistics.n_features
-        fixed = {"lanes": len(self.lanes), "row_cache": f"{row_cache}B"} if self.solver == "bundle-dca" else {}
+        fixed = {"lanes": len(self.lanes), "row_cache": f"{row_cache}B"} if self.solver.dual else {}
         return LinearModel(
             weights=solution.w[:d].copy(),
             intercept=(float(solution.w[d]) if options.bias else 0.0) * options.bias,
@@ -148,7 +150,7 @@ class BinaryJob:
             positive_weight=float(options.positive_weight),
             rest=self.rest,
             witness=solution.witness,
-            solver=self.solver,
+            solver=options.chosen_solver,
             history=[asdict(iteration) for iteration in solution.history],
             parameters={**options.as_dict(), "C": float(C), **fixed},
             fingerprint=manifest.fingerprint,

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamcut.compiled import budget as passes
-from streamcut.config import SAMPLED, TrainOptions
+from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.epochs import Epochs, epochs_bytes
 from streamcut.execution.lanes import Lanes, plan_lanes
@@ -23,25 +23,18 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import Interrupted, PassRunner
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import Needs
+from streamcut.jobs.job import Needs, identity
 from streamcut.jobs.kernel_choice import check_norms, chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
-from streamcut.solvers.bsca import Bsca
-from streamcut.solvers.bsgd import Bsgd
 from streamcut.solvers.budget import MODES, Budgeted, BudgetState, Method, Problem, Training, filled, new_slots, slots_bytes
 from streamcut.solvers.progress import Progress
 
 BUDGET = 500
 EPOCHS = 1.0
-_DECIDING = (  # options that decide which bits come out
-    "C", "kernel", "gamma", "degree", "coef0", "maintenance", "damping", "seed", "epochs", "positive_weight",
-)  # fmt: skip
-_METHODS: dict[str, type[Method]] = {"bsca": Bsca, "bsgd": Bsgd}
-_MEANINGLESS = {"bias": "has no bias", "tol": "proves no gap", "tol_relative": "proves no gap"}
 
 
 @dataclass(frozen=True)
@@ -64,10 +57,7 @@ class BudgetedJob:
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        statistics, solver = manifest.statistics, options.chosen_solver
-        for name, why in _MEANINGLESS.items():
-            if getattr(options, name) not in (TrainOptions.__dataclass_fields__[name].default, 0.0, None):
-                raise UsageError(f"{name}: {getattr(options, name)!r} means nothing to {solver}, which {why}; leave it out")
+        statistics = manifest.statistics
         if options.maintenance == "merge" and options.kernel != "rbf":
             raise UsageError(f"maintenance: merging is for kernel rbf; with {options.kernel} take project or remove")
         check_norms(statistics)
@@ -80,13 +70,11 @@ class BudgetedJob:
         elif options.task in ("auto", "binary"):
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels, targets = (negative, positive), (positive,)
-        elif options.task == "multiclass":
+        else:
             if statistics.labels is None or len(statistics.labels) < 2:
                 raise BadInputError("task multiclass: the data needs 2 to 4096 different labels")
             labels = targets = tuple(sorted(statistics.labels))
             rest = False
-        else:
-            raise UsageError(f"task: {solver} does binary and multiclass, not {options.task}")
         budget = None if options.maintenance == "none" else options.budget or BUDGET
         if budget is not None:
             budget = min(budget, statistics.n_rows + _vectors(start))
@@ -103,7 +91,7 @@ class BudgetedJob:
         groups = epochs_bytes(manifest, ahead=self._ahead)
         return Needs(
             dimension=0,
-            row_bytes=8 * len(self.targets) * _METHODS[self.options.chosen_solver].has_alpha,
+            row_bytes=8 * len(self.targets) * self._method.has_alpha,
             more=(
                 (f"{len(self.targets)} × {vectors:,} vectors × {manifest.statistics.n_features:,} features", slots),
                 ("groups of shuffled rows", groups),
@@ -115,10 +103,13 @@ class BudgetedJob:
         return self.options.scheduler != "sync"
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        fixed = {"data": fingerprint, "solver": self.options.chosen_solver, "targets": self.targets, "budget": self.budget}
-        if self.start is not None:
-            fixed["start"] = _digest(self.start)
-        return {**fixed, **{name: getattr(self.options, name) for name in _DECIDING}}
+        start = None if self.start is None else _digest(self.start)
+        found = {"targets": self.targets, "budget": self.budget, "warm_start": start, "positive_label": self.labels[-1]}
+        return identity(self.options, fingerprint, **found)
+
+    @property
+    def _method(self) -> type[Method]:
+        return self.options.record.algorithm(self.options.problem)
 
     def warm_up(self, manifest: Manifest) -> None:
         y = np.resize(np.asarray(self.labels), 8)
@@ -130,7 +121,7 @@ class BudgetedJob:
         options, feed = self.options, runner.feed
         kernel = self.start.kernel if self.start is not None and self.start.n_support else chosen_kernel(options, feed)
         problem, mode = self._problem(feed.data.manifest, kernel), MODES[options.maintenance]
-        method = _METHODS[options.chosen_solver]()
+        method = self._method()
         state = BudgetState([new_slots(problem, self.budget, mode) for _ in self.targets])
         if self.start is not None:
             self._begin(self.start, state, method, kernel)
@@ -221,7 +212,8 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
     name, statistics = options.as_dict()["warm_start"], manifest.statistics
     task = "binary" if options.task == "auto" else options.task
     model = as_model(options.warm_start)
-    if not isinstance(model, KernelModel) or model.task != task or (task == "multiclass" and model.solver in SAMPLED):
+    jointly = task == "multiclass" and isinstance(model, KernelModel) and model.strategy != options.record.strategy
+    if not isinstance(model, KernelModel) or model.task != task or jointly:
         raise UsageError(f"warm_start: {name} is of task {model.task} by {model.solver}; it takes a kernel model of task {task}")
     known = "the labels " + ", ".join(f"{label:g}" for label in model.labels)
     if not model.rest and not set(statistics.labels or [math.nan]) <= set(model.labels):
@@ -244,8 +236,11 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
     if any(getattr(options, each) not in (its[each], "auto") for each in matter):
         wanted = ", ".join(f"{each} {its[each]}" for each in matter)
         raise UsageError(f"warm_start: {name} was trained with {wanted}; ask for the same")
-    if options.chosen_solver == "bsgd" and "steps" not in model.facts:
-        raise UsageError(f"warm_start: {name} does not say how many steps it took, from which bsgd goes on; bsca needs no number")
+    if options.record.resumes and "steps" not in model.facts:
+        raise UsageError(
+            f"warm_start: {name} does not say how many steps it took, from which {options.chosen_solver} goes on; "
+            "bsca needs no number"
+        )
     return model
 
 

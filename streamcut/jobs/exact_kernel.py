@@ -20,7 +20,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes
-from streamcut.jobs.job import Needs
+from streamcut.jobs.job import Needs, identity
 from streamcut.jobs.kernel_choice import chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
@@ -28,16 +28,12 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import Responses, take
 from streamcut.oracles.whole_data import read_whole, whole_bytes
+from streamcut.solver_table import SOLVER_TABLE, solvers
 from streamcut.solvers import kernel_rounds, smo
-from streamcut.solvers.kernel_pegasos import KernelPegasos
-from streamcut.solvers.kernel_perceptron import KernelPerceptron
 from streamcut.solvers.kernel_rounds import Limits, RoundSolver
-from streamcut.solvers.kernel_sdca import KernelSDCA
 from streamcut.solvers.progress import Progress
-from streamcut.solvers.sbp import StochasticBatchPerceptron
 from streamcut.units import parse_size
 
-_DECIDING = ("C", "kernel", "gamma", "degree", "coef0", "bias", "positive_weight", "seed")  # which bits come out
 _EPOCHS = 1.0  # unless epochs or max_evaluations are given
 _ROUND_BYTES = 96  # of a row: responses, their sums, norms, signs, what the water level and drawing take for a while
 _SMO_BYTES = 160  # of a row: α, gradient, bounds, norms, and what is made of them at the end
@@ -60,14 +56,15 @@ class ExactKernelJob:
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        solver, statistics = options.chosen_solver, manifest.statistics
-        if options.task not in ("auto", "binary"):
-            raise UsageError(f"task: {solver} trains for two classes; choose one-vs-rest with positive_label")
+        solver, statistics, record = options.chosen_solver, manifest.statistics, options.record
         negative, positive, rest = two_labels(statistics, options.positive_label)
-        if solver not in ("smo", "sbp") and options.bias != 0.0:
-            raise UsageError(f"bias: {solver} has none; give bias 0, or take solver smo or sbp")
-        if solver != "smo" and (statistics.weight_sum is not None or options.positive_weight != 1.0):
-            raise UsageError(f"{solver} knows no weights of rows or classes; take solver smo")
+        family = {name: SOLVER_TABLE[name] for name in solvers("exact-kernel")}
+        if not record.intercept and options.bias != 0.0:
+            others = " or ".join(name for name, other in family.items() if other.intercept)
+            raise UsageError(f"bias: {solver} has none; give bias 0, or take solver {others}")
+        if not record.weights and (statistics.weight_sum is not None or options.positive_weight != 1.0):
+            others = " or ".join(name for name, other in family.items() if other.weights)
+            raise UsageError(f"{solver} knows no weights of rows or classes; take solver {others}")
         held_out = None if options.validation is None else open_dataset(options.validation)
         if held_out is not None and held_out.manifest.statistics.n_features > statistics.n_features:
             raise BadInputError(
@@ -79,8 +76,8 @@ class ExactKernelJob:
 
     def needs(self, manifest: Manifest) -> Needs:
         """Nothing of it can be on disk: kernel solvers look at all responses in every step."""
-        m, solver = manifest.statistics.n_rows, self.options.chosen_solver
-        if solver == "smo":
+        m = manifest.statistics.n_rows
+        if self.options.record.in_memory:
             rows = 0 if manifest.backend == "memory" and len(manifest.shards) == 1 else whole_bytes(manifest)
             more = [("all rows", rows), ("support rows at most", whole_bytes(manifest)), ("dual variables", _SMO_BYTES * m)]
             return Needs(manifest.statistics.n_features, vectors=2, row_cache=self._cache_wanted(m), more=tuple(more))
@@ -122,20 +119,17 @@ class ExactKernelJob:
     def warm_up(self, manifest: Manifest) -> None:
         y = np.where(np.arange(40) % 3, self.labels[1], self.labels[0])
         options = replace(self.options, epochs=None, max_evaluations=None, validation=None)
-        if options.chosen_solver != "smo":
+        if "epochs" in options.record.options:
             options = replace(options, epochs=1.0)
         on_few_rows(manifest, y, self.workers, replace(self, options=options, held_out=None).solve)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        solver, options = self.options.chosen_solver, self.options
-        names = (*_DECIDING, "tol", "tol_relative") if solver == "smo" else (*_DECIDING, "nu", "batch")
-        fixed = {"data": fingerprint, "solver": solver, "labels": self.labels, "rest": self.rest}
-        fixed["validation"] = None if self.held_out is None else self.held_out.manifest.fingerprint
-        return {**fixed, **{name: getattr(options, name) for name in names}}
+        validation = None if self.held_out is None else self.held_out.manifest.fingerprint
+        return identity(self.options, fingerprint, validation=validation, positive_label=self.labels[1])
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> KernelModel:
         kernel = chosen_kernel(self.options, runner.feed)
-        make = self._by_smo if self.options.chosen_solver == "smo" else self._by_rounds
+        make = self._by_smo if self.options.record.in_memory else self._by_rounds
         manifest = runner.feed.data.manifest
         return replace(
             make(runner, progress, plan, kernel),
@@ -173,7 +167,7 @@ class ExactKernelJob:
         )
 
     def _by_rounds(self, runner: PassRunner, progress: Progress, plan: MemoryPlan, kernel: Kernel) -> KernelModel:
-        responses = Responses(runner, kernel, self.labels[1], averaged=self.options.chosen_solver == "sbp")
+        responses = Responses(runner, kernel, self.labels[1], averaged=self.options.record.averages)
         d = runner.feed.data.manifest.statistics.n_features
 
         def model(alpha: np.ndarray, intercept: float, **known: Any) -> KernelModel:
@@ -194,16 +188,14 @@ class ExactKernelJob:
         options, batch = self.options, self.options.batch or 1
         if not responses.diagonal.max() > 0.0:
             raise BadInputError("k(x, x) is 0 for every row: there is nothing to learn from")
-        random = np.random.default_rng(options.seed)
-        solver = options.chosen_solver
-        if solver == "sbp":
-            by = {"C": options.C} if options.nu is None else {"nu": options.nu}
-            return StochasticBatchPerceptron(responses, batch=batch, bias=options.bias != 0.0, random=random, **by)
-        if solver == "pegasos":
-            return KernelPegasos(responses, C=options.C, batch=batch, random=random)
-        if solver == "sdca":
-            return KernelSDCA(responses, C=options.C, batch=batch, random=random)
-        return KernelPerceptron(responses, batch=batch, random=random)
+        given: dict[str, Any] = {"batch": batch, "random": np.random.default_rng(options.seed)}
+        if options.nu is not None:
+            given["nu"] = options.nu
+        elif "C" in options.record.options:
+            given["C"] = options.C
+        if options.record.intercept:
+            given["bias"] = options.bias != 0.0
+        return options.record.algorithm("binary")(responses, **given)
 
     def _model(
         self, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float, *, dimension: int, **known: Any

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.config import CUTTING_PLANES, TrainOptions
-from streamcut.errors import BadInputError, UsageError
+from streamcut.config import TrainOptions
+from streamcut.errors import BadInputError
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import Needs
-from streamcut.jobs.linear import Trainer, certificate, on_few_rows
+from streamcut.jobs.job import Needs, identity
+from streamcut.jobs.linear import Trainer, certificate, on_few_rows, solver_of
 from streamcut.losses.pairs import PairsOfLevels
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.linear import LinearModel
@@ -24,7 +24,7 @@ from streamcut.oracles.global_risk import GlobalOracle
 from streamcut.oracles.groups import GroupRisk
 from streamcut.oracles.one_group import CODE_TYPE, sorting_bytes
 from streamcut.oracles.row_blocks import BLOCK_ROWS
-from streamcut.solvers import cpa, ocas
+from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Progress, Solution
 
 # Where OCAS takes its cuts: a little beyond the best point. Pairs of all rows have them at it, where the next line search begins
@@ -58,13 +58,13 @@ class GlobalJob:
         return "binary" if self.options.task == "auto" else self.options.task
 
     @property
-    def solver(self) -> str:
-        return self.options.chosen_solver
+    def solver(self) -> SolverRecord:
+        return self.options.record
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two scores (one for CPA), a coefficient, a code; and room for sorting."""
         statistics, n = manifest.statistics, manifest.statistics.n_rows
-        dimension, row_bytes = statistics.n_features + (self.bias != 0.0), 16 + 8 * (self.solver == "ocas")
+        dimension, row_bytes = statistics.n_features + (self.bias != 0.0), 16 + 8 * self.solver.margins
         if not self.risk.grouped:
             blocks, room = sorting_bytes(n, self.risk.numbers, self.workers)
             row_bytes += np.dtype(CODE_TYPE).itemsize
@@ -102,26 +102,22 @@ class GlobalJob:
         return min(most, 8 * least)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        names = ("C", "tol", "tol_relative")
-        fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
         risk = {f"risk.{name}": value for name, value in asdict(self.risk).items()}  # type: ignore[call-overload]
-        return {**fixed, **risk, "bias": self.bias, **{name: getattr(self.options, name) for name in names}}
+        label = None if self.labels is None else self.labels[1]
+        found = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "bias": self.bias, "positive_label": label, **risk}
+        return identity(self.options, fingerprint, **found)
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
         return self.trainer(runner, plan).train(self.options.C, progress)
 
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         """For one C after another."""
-        best = self.solver == "ocas"
         room = self._client_room(runner.row_state.n_rows) if self.options.distributed else plan.row_cache
         fixed: dict[str, Any] = {"C": self.options.C, "bias": self.bias, "workers": self.workers}
-        oracle: Any = GlobalOracle(runner, self.risk, keep_best=best, room=room, **fixed)
-        if best:
-            mu = 0.0 if isinstance(self.risk, PairsOfLevels) else MU
-            how: dict[str, Any] = {"cut": "exact", "mu": mu}
-            solve = partial(ocas.solve, oracle, max_cuts=self.max_cuts, **how)
-        else:
-            solve = partial(cpa.solve, oracle, max_cuts=self.max_cuts)
+        oracle: Any = GlobalOracle(runner, self.risk, keep_best=self.solver.margins, room=room, **fixed)
+        mu = 0.0 if isinstance(self.risk, PairsOfLevels) else MU
+        exact: dict[str, Any] = {"cut": "exact", "mu": mu} if self.solver.margins else {}
+        solve = solver_of(self.options, oracle, max_cuts=self.max_cuts, **exact)
         return Trainer(oracle, solve, partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest))
 
     def _model(self, solution: Solution, C: float, *, oracle: GlobalOracle, manifest: Manifest) -> LinearModel:
@@ -136,16 +132,14 @@ class GlobalJob:
             rest=self.rest,
             witness=solution.witness,
             task=self.task,
-            solver=self.solver,
+            solver=self.options.chosen_solver,
             history=[asdict(iteration) for iteration in solution.history],
             parameters={**self.options.as_dict(), "C": float(C)},
             fingerprint=manifest.fingerprint,
         )
 
 
-def check_fit(options: TrainOptions, manifest: Manifest, what: str) -> None:
-    """Raise UsageError for a solver, BadInputError for row weights, that `what` does not have."""
-    if options.chosen_solver not in CUTTING_PLANES:
-        raise UsageError(f"solver: {what} is trained by {' or '.join(CUTTING_PLANES)}, not by {options.chosen_solver}")
+def check_weights(manifest: Manifest, what: str) -> None:
+    """Raise BadInputError for row weights, which `what` does not have."""
     if manifest.statistics.weight_sum is not None:
         raise BadInputError(f"the rows have weights, which {what} does not know; convert the data without them")

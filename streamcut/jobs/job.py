@@ -60,6 +60,11 @@ class Needs:
         return replace(least, max_cuts=self.max_cuts)
 
 
+def identity(options: TrainOptions, fingerprint: str, **found: Any) -> dict[str, Any]:
+    """That of a run on the data with this fingerprint: `options.deciding()`, where `found` replaces what options leave open."""
+    return {**options.deciding(), "data": fingerprint, **found}
+
+
 class Job(Protocol):
     """One training, from the options to the model.
 
@@ -89,7 +94,7 @@ class Job(Protocol):
         """Do the same on a few rows, so that compiled kernels and threads are there when memory is measured."""
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        """All that decides which bits come out (JSON types); limits, threads and memory don't."""
+        """What runs have in common of which one continues another (JSON types): all options but those known not to matter."""
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
         """Train: the whole model but for its `resources`."""

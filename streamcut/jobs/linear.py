@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,6 @@ from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 from streamcut.units import parse_size
 
-DCA_VECTORS = 8  # dense ones of a worker of bundle-dca: w′, two cuts, those known, a lane ahead, two for sweeps over cached rows
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most so many float64 (128 MiB)
 _GROWN_BYTES, _MOST_CUTS = 128 << 20, 64  # dense problems of 3 to 40 features need no more (bundle_dca.md)
 _WARM_UP_CACHE = 1 << 20
@@ -51,7 +52,7 @@ def cache_wanted(
     `part` of a cache of all rows is the most unless options say how much. Raises UsageError when that is too little for a row.
     """
     text = options.row_cache
-    if options.chosen_solver != "bundle-dca" or options.sweeps == 0 or text == "0":
+    if not options.record.dual or options.sweeps == 0 or text == "0":
         return 0, 0
     everything = CacheSize.bytes_of_all(manifest, row_bytes)
     if text == "auto":
@@ -60,6 +61,12 @@ def cache_wanted(
     if CacheSize.planned(manifest, size, len(lanes), row_bytes) is None:
         raise UsageError(f"row_cache: {text} is too little for a row in each of {len(lanes)} lanes; use 0 for none")
     return size, size
+
+
+def solver_of(options: TrainOptions, oracle: Any, **given: Any) -> Callable[[Progress], Solution]:
+    """The chosen solver with an oracle that suits it: it runs to the end of a Progress. One with a `cut` gets it."""
+    own = {"cut": options.cut} if "cut" in options.record.options else {}
+    return partial(options.record.algorithm(options.problem).solve, oracle, **{**own, **given})
 
 
 def threads_wanted(options: TrainOptions) -> int:

@@ -14,7 +14,7 @@ from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.lanes import plan_lanes
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.global_risk import GlobalJob, check_fit
+from streamcut.jobs.global_risk import GlobalJob, check_weights
 from streamcut.jobs.linear import bundle_size, threads_wanted, two_labels
 from streamcut.losses.multivariate import Multivariate, rows_of
 
@@ -25,7 +25,7 @@ class MultivariateJob(GlobalJob):
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         statistics = manifest.statistics
-        check_fit(options, manifest, f"loss {options.loss}")
+        check_weights(manifest, f"loss {options.loss}")
         if options.positive_weight != 1.0:
             raise UsageError(f"positive_weight: loss {options.loss} counts rows and has no weights")
         negative, positive, rest = two_labels(statistics, options.positive_label)

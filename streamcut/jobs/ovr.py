@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.bundle.bundle import BundleSize
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.plan import MemoryPlan
@@ -21,8 +20,6 @@ from streamcut.oracles.dual.ovr_cache import row_bytes
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.ovr import RestOracle
 from streamcut.solvers import ovr
-from streamcut.solvers import ovr_dca as one_vs_rest_dca
-from streamcut.solvers import ovr_ocas as one_vs_rest_ocas
 from streamcut.solvers.progress import Progress
 
 
@@ -34,8 +31,6 @@ class RestJob(ClassesJob):
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        if options.chosen_solver == "cpa" or options.cut != "predicted":
-            raise UsageError("strategy: one-vs-rest has solvers bundle-dca, and ocas with predicted cuts; take one of them")
         if options.target is not None:
             raise UsageError("target: one-vs-rest has an objective for each class, not one; leave it out")
         if len(several_labels(manifest.statistics)) == 2:
@@ -51,19 +46,16 @@ class RestJob(ClassesJob):
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
         options, manifest = self.options, runner.feed.data.manifest
-        common = {"C": options.C, "bias": options.bias}
+        common: dict[str, Any] = {"C": options.C, "bias": options.bias}
         oracle: RestOracle
-        method: ovr.Method
-        cuts = BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
-        if self.solver == "bundle-dca":
-            size, method = self.cache(manifest, plan), one_vs_rest_dca
-            oracle = RestDualOracle(runner, self.risk, **common, cuts=cuts, size=size, sweeps=options.sweeps)
+        if self.solver.dual:
+            oracle = RestDualOracle(runner, self.risk, **common, **self.dual_options(manifest, plan))
         else:
-            oracle, method = RestOracle(runner, self.risk, **common), one_vs_rest_ocas
-        solution = ovr.solve(oracle, progress, method, cuts)
+            oracle = RestOracle(runner, self.risk, **common)
+        solution = ovr.solve(oracle, progress, self.solver.algorithm("one-vs-rest"), self.cuts(plan))
         certificates = tuple(
             Certificate(c.F_b, c.bound, oracle.c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason)
             for c, reason in zip(solution.classes, solution.reasons, strict=True)
         )
         W = np.stack([c.w_b for c in solution.classes], axis=1)
-        return multiclass_model(W, options, self.risk.labels, certificates, self.solver, progress.history, manifest)
+        return multiclass_model(W, options, self.risk.labels, certificates, options.chosen_solver, progress.history, manifest)

@@ -12,10 +12,10 @@ from typing import Self
 import numpy as np
 
 from streamcut.config import TrainOptions
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError
 from streamcut.execution.lanes import plan_lanes
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.global_risk import GlobalJob, check_fit
+from streamcut.jobs.global_risk import GlobalJob, check_weights
 from streamcut.jobs.linear import bundle_size, threads_wanted
 from streamcut.losses.pairs import Pairs, PairsOfLevels
 
@@ -26,9 +26,7 @@ class RankingJob(GlobalJob):
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         statistics, found = manifest.statistics, manifest.statistics.labels
-        check_fit(options, manifest, f"task {options.task}")
-        if options.bias not in (0.0, 1.0):  # 1 is what nobody asked for
-            raise UsageError(f"bias: a constant feature cancels in every pair; task {options.task} has none")
+        check_weights(manifest, f"task {options.task}")
         if found is not None and len(found) == 1:
             raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; there is nothing to rank")
         if options.task == "roc-area" and (found is None or len(found) > 2):

@@ -14,7 +14,7 @@ from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import Interrupted, PassRunner
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import Needs
+from streamcut.jobs.job import Needs, identity
 from streamcut.jobs.kernel_choice import check_norms, chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.jobs.sequence import chain
@@ -27,7 +27,6 @@ from streamcut.models.sequence import KernelSequenceModel
 from streamcut.oracles.sampled import CANDIDATES, SampledOracle
 from streamcut.oracles.sampled_passes import Expansion
 from streamcut.oracles.sampled_proof import TILE, Proof
-from streamcut.solvers import sampled_constant, sampled_linear
 from streamcut.solvers.progress import Progress
 from streamcut.solvers.sampled_cuts import SampledRun, SampledSolution
 
@@ -57,8 +56,6 @@ class SampledJob:
         statistics = manifest.statistics
         if options.tol is None or options.tol >= 1.0:
             raise UsageError("tol: sampled cuts stop at it; give a number above 0 and below 1, the mean loss at 0")
-        if options.tol_relative not in (None, TrainOptions.__dataclass_fields__["tol_relative"].default):
-            raise UsageError(f"tol_relative: {options.chosen_solver} stops at tol alone")
         check_norms(statistics)
         rest = False
         task: SampledTask
@@ -69,13 +66,11 @@ class SampledJob:
         elif options.task == "sequence":
             labels = chain(statistics).labels
             task = SampledSequence(labels)
-        elif options.task == "multiclass":
+        else:
             if statistics.labels is None or len(statistics.labels) < 2:
                 raise BadInputError("task multiclass: the data must have 2 to 4096 different labels")
             labels = tuple(statistics.labels)
             task = SampledMulticlass(labels)
-        else:
-            raise UsageError(f"solver: {options.solver} does binary, multiclass and sequence, not {options.task}")
         examples = statistics.groups if options.task == "sequence" and statistics.groups else statistics.n_rows
         samples = min(options.samples or SAMPLES, examples)
         lanes = plan_lanes(statistics)
@@ -85,13 +80,9 @@ class SampledJob:
         if options.max_cuts is not None:
             return job
         room = _CUT_BYTES / job._cut_bytes(manifest)
-        if job._linear_time:
+        if options.record.margins:
             room = min(room, _ROW_SCORES / (4 * statistics.n_rows * task.columns))
         return replace(job, max_cuts=int(min(max(room, _FEWEST_CUTS), _MOST_CUTS)))
-
-    @property
-    def _linear_time(self) -> bool:
-        return self.options.chosen_solver == "sampled-linear"
 
     def _cut_rows(self, manifest: Manifest) -> float:
         """Rows of a sample, on average."""
@@ -110,13 +101,13 @@ class SampledJob:
         dense = int(8 * rows * statistics.n_features)
         scores = 4 * self.max_cuts * columns
         block = 24 * columns * max(shard.rows for shard in manifest.shards)
-        if self._linear_time:
+        if self.options.record.margins:
             looks = ("examples that passes collect", int(3 * self.workers * CANDIDATES * cut + 8 * rows * scores))
         else:
             looks = ("samples that are read ahead", int(32 * cut + rows * 2 * scores))
         return Needs(
             dimension=0,
-            row_bytes=scores * self._linear_time,
+            row_bytes=scores * self.options.record.margins,
             more=(
                 (f"{self.max_cuts} cuts of {self.samples} examples", int(self.max_cuts * cut)),
                 ("a sample as dense rows", dense),
@@ -132,10 +123,14 @@ class SampledJob:
         on_few_rows(manifest, y, self.workers, few.solve)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        names = ("task", "C", "bias", "tol", "seed", "positive_label", "positive_weight", "kernel", "gamma", "degree", "coef0")
-        fixed: dict[str, Any] = {"data": fingerprint, "solver": self.options.chosen_solver}
-        fixed |= {"samples": self.samples, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
-        return {**fixed, **{name: getattr(self.options, name) for name in names}}
+        return identity(
+            self.options,
+            fingerprint,
+            samples=self.samples,
+            max_cuts=self.max_cuts,
+            lanes=len(self.lanes),
+            positive_label=self.labels[-1],
+        )
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
         options = self.options
@@ -143,9 +138,9 @@ class SampledJob:
         kernel = chosen_kernel(options, runner.feed)
         oracle = SampledOracle(
             runner, self.task, kernel, C=options.C, bias=options.bias, samples=self.samples, max_cuts=self.max_cuts,
-            seed=options.seed, keep_scores=self._linear_time, weighted=self.weighted,
+            seed=options.seed, keep_scores=self.options.record.margins, weighted=self.weighted,
         )  # fmt: skip
-        algorithm = sampled_linear if self._linear_time else sampled_constant
+        algorithm = options.record.algorithm(options.problem)
         solution = algorithm.solve(oracle, SampledRun(progress), epsilon=options.tol)
         support, coefficients = oracle.answer(solution.bundle)
         proof = None

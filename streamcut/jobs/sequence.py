@@ -7,20 +7,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.config import LINEAR, TrainOptions
+from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
-from streamcut.jobs.job import Needs
-from streamcut.jobs.linear import bundle_size, certificate, on_few_rows, threads_wanted
+from streamcut.jobs.job import Needs, identity
+from streamcut.jobs.linear import bundle_size, certificate, on_few_rows, solver_of, threads_wanted
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.sequence import SequenceModel
 from streamcut.oracles.dual.sequence import VECTORS, SequenceDualOracle, room_bytes
 from streamcut.oracles.sequence import SequenceOracle
-from streamcut.solvers import cpa, ocas, sequence_dca
-from streamcut.solvers.progress import Progress, Solution
+from streamcut.solver_table import SolverRecord
+from streamcut.solvers.progress import Progress
 
 _VITERBI = 12  # bytes a row and class of the block at work: scores, back pointers, whether scores are finite
 
@@ -43,7 +43,7 @@ class SequenceJob:
 
     options: TrainOptions
     risk: SequenceRisk
-    solver: str
+    solver: SolverRecord
     max_cuts: int
     lanes: Lanes
     workers: int
@@ -52,24 +52,22 @@ class SequenceJob:
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         statistics = manifest.statistics
-        solver = options.chosen_solver
-        if solver not in LINEAR:
-            raise UsageError(f"solver: task sequence is solved by {', '.join(LINEAR)}, not {solver}")
+        solver = options.record
         risk = chain(statistics)
-        lanes = plan_lanes(statistics, options.lanes or (1 if solver == "bundle-dca" else None))
+        lanes = plan_lanes(statistics, options.lanes or (1 if solver.dual else None))
         max_cuts = options.max_cuts or bundle_size(_dimension(options, risk, statistics))
         return cls(options, risk, solver, max_cuts, lanes, min(threads_wanted(options), len(lanes)))
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two scores for each class, the class, whether a sequence begins, and the shares of the classes."""
-        statistics, K, dual = manifest.statistics, self.risk.classes, self.solver == "bundle-dca"
+        statistics, K, dual = manifest.statistics, self.risk.classes, self.solver.dual
         joined = room_bytes(manifest) if dual else 0
         most = max(shard.rows for shard in manifest.shards)  # no sequence is in two shards
         return Needs(
             dimension=_dimension(self.options, self.risk, statistics),
             max_cuts=self.max_cuts,
             vectors=VECTORS if dual else 1,
-            row_bytes=(16 * K + 5) * (self.solver != "cpa") + 8 * K * dual,
+            row_bytes=(16 * K + 5) * self.solver.margins + 8 * K * dual,
             more=(*[("transitions that sequences hold", 8 * (K * K + 3) * (statistics.groups or 0))] * dual,),
             per_worker=(("paths", most * K * _VITERBI), *[("rows put together", joined)] * (joined > 0)),
         )
@@ -80,22 +78,16 @@ class SequenceJob:
         on_few_rows(manifest, y, self.workers, few.solve)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        names = ("task", "C", "cut", "bias", "tol", "tol_relative")
-        fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
-        return {**fixed, **{name: getattr(self.options, name) for name in names}}
+        return identity(self.options, fingerprint, max_cuts=self.max_cuts, lanes=len(self.lanes))
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> SequenceModel:
         options, K = self.options, self.risk.classes
-        solution: Solution
-        if self.solver == "bundle-dca":
-            oracle: Any = SequenceDualOracle(runner, self.risk, C=options.C, bias=options.bias)
-            solution = sequence_dca.solve(oracle, progress, max_cuts=self.max_cuts)
-        elif self.solver == "cpa":
-            oracle = SequenceOracle(runner, self.risk, C=options.C, bias=options.bias, keep_margins=False)
-            solution = cpa.solve(oracle, progress, max_cuts=self.max_cuts)
+        oracle: SequenceOracle
+        if self.solver.dual:
+            oracle = SequenceDualOracle(runner, self.risk, C=options.C, bias=options.bias, seed=options.seed)
         else:
-            oracle = SequenceOracle(runner, self.risk, C=options.C, bias=options.bias, keep_margins=True)
-            solution = ocas.solve(oracle, progress, max_cuts=self.max_cuts, cut=options.cut)
+            oracle = SequenceOracle(runner, self.risk, C=options.C, bias=options.bias, keep_margins=self.solver.margins)
+        solution = solver_of(options, oracle, max_cuts=self.max_cuts)(progress)
         manifest = runner.feed.data.manifest
         d = manifest.statistics.n_features
         emissions = solution.w[: -K * K].reshape(-1, K)
@@ -108,7 +100,7 @@ class SequenceJob:
             C=float(options.C),
             certificate=certificate(solution, oracle.c_bar, options),
             task="sequence",
-            solver=self.solver,
+            solver=options.chosen_solver,
             history=[asdict(iteration) for iteration in solution.history],
             parameters=options.as_dict(),
             fingerprint=manifest.fingerprint,

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from streamcut.bundle.bundle import BundleSize
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.execution.lanes import Lanes, plan_lanes
@@ -15,14 +16,14 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
-from streamcut.jobs.job import Needs
-from streamcut.jobs.linear import DCA_VECTORS, bundle_size, cache_wanted, most_cuts, on_few_rows, threads_wanted
+from streamcut.jobs.job import Needs, identity
+from streamcut.jobs.linear import bundle_size, cache_wanted, most_cuts, on_few_rows, threads_wanted
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.models.certificate import Certificate
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
 from streamcut.oracles.dual.random_order import RandomOrder
-from streamcut.solvers import bundle_dca
+from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Iteration, Progress
 
 _DCA_LANE_WORK = 1 << 25  # entries × classes; the number of lanes decides which bits come out, so it is not that of threads
@@ -38,7 +39,7 @@ class ClassesJob(ABC):
 
     options: TrainOptions
     risk: CrammerSinger
-    solver: str
+    solver: SolverRecord
     max_cuts: int
     lanes: Lanes
     workers: int
@@ -48,33 +49,33 @@ class ClassesJob(ABC):
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        statistics, solver, lanes = manifest.statistics, options.chosen_solver, options.lanes
+        statistics, solver, lanes = manifest.statistics, options.record, options.lanes
         labels = several_labels(statistics)
         dimension = (statistics.n_features + (options.bias != 0.0)) * len(labels)
-        max_cuts = options.max_cuts or bundle_size(dimension)
-        if solver == "bundle-dca":
-            max_cuts = options.max_cuts or (_FEW_CUTS if dimension > _LONG else bundle_dca.MAX_CUTS)
+        max_cuts = options.max_cuts or solver.max_cuts or bundle_size(dimension)
+        if solver.dual:
+            max_cuts = options.max_cuts or (_FEW_CUTS if dimension > _LONG else max_cuts)
             lanes = lanes or min(_DCA_LANES, max(1, statistics.nnz * len(labels) // _DCA_LANE_WORK))
         chosen = plan_lanes(statistics, lanes)
         return cls(options, CrammerSinger(labels), solver, max_cuts, chosen, min(threads_wanted(options), len(chosen)))
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: class and weight, two scores for each class, and the shares of each in the cuts of bundle-dca."""
-        statistics, K, dual = manifest.statistics, self.risk.classes, self.solver == "bundle-dca"
+        statistics, K, solver = manifest.statistics, self.risk.classes, self.solver
         own = []
         if block := self.rows_scored(manifest):
             own.append((f"scores of rows at work, {K} classes", 8 * K * block))
-        if dual:
+        if solver.dual:
             own.append(("rows put together", self.order.room_bytes(manifest, K)))
-        state = 4 + 16 * K + 8 * (statistics.weight_sum is not None) + 2 * K * self.max_cuts * dual
+        known = 4 + 8 * (statistics.weight_sum is not None)
         dimension = (statistics.n_features + (self.options.bias != 0.0)) * K
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
-            most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + 2 * K * statistics.n_rows) if dual else 0,
+            most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + 2 * K * statistics.n_rows) if solver.dual else 0,
             cut_bytes=2 * K,
-            vectors=DCA_VECTORS if dual else 1,
-            row_bytes=state if self.solver != "cpa" else 0,
+            vectors=solver.vectors,
+            row_bytes=solver.row_bytes(K, shares=K * self.max_cuts) + known * solver.margins,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=self.row_bytes(K)),
             per_worker=tuple(own),
         )
@@ -91,12 +92,18 @@ class ClassesJob(ABC):
         """The size of a lane's row cache."""
         return CacheSize.planned(manifest, plan.row_cache, len(self.lanes), self.row_bytes(self.risk.classes))
 
+    def cuts(self, plan: MemoryPlan) -> BundleSize:
+        """Of the bundle, or that of each class."""
+        return BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
+
+    def dual_options(self, manifest: Manifest, plan: MemoryPlan) -> dict[str, Any]:
+        """What oracles of dual ascent take beside the others."""
+        own = {"cuts": self.cuts(plan), "size": self.cache(manifest, plan)}
+        return {**own, "sweeps": self.options.sweeps, "seed": self.options.seed}
+
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        chosen = {name: getattr(self.options, name) for name in ("C", "cut", "bias", "tol", "tol_relative", "strategy")}
-        fixed = {"data": fingerprint, "solver": self.solver, "max_cuts": self.max_cuts, "lanes": len(self.lanes)}
-        if self.solver == "bundle-dca":
-            fixed |= {"row_cache": plan.row_cache, "sweeps": self.options.sweeps, "most_cuts": plan.max_cuts}
-        return {**fixed, **chosen}
+        found = {"max_cuts": self.max_cuts, "most_cuts": plan.max_cuts, "lanes": len(self.lanes), "row_cache": plan.row_cache}
+        return identity(self.options, fingerprint, **found)
 
     @abstractmethod
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:

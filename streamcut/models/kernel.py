@@ -11,11 +11,11 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.compiled.kernel_rows import kernel_rows
-from streamcut.config import SAMPLED
 from streamcut.kernels.kernel import Kernel, squared_norms
 from streamcut.models.certificate import Certificate, DualPoint, StopReason
 from streamcut.models.labels import class_numbers, positive_rows
 from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
+from streamcut.solver_table import SOLVER_TABLE
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -135,7 +135,7 @@ class KernelModel(Model):
     @property
     def strategy(self) -> str:
         """Several classes: sampled cuts train all in one problem, other solvers each against the rest."""
-        return "crammer-singer" if self.solver in SAMPLED else "one-vs-rest"
+        return SOLVER_TABLE[self.solver].strategy
 
     def classes_of(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
         """The class 0 … K − 1 of each label, int64 (n,). Raises BadInputError for a label unknown here."""

@@ -38,7 +38,6 @@ from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 
-MAX_CUTS = 16  # to begin with
 VISITS = 2, 6  # steps for each row of a group while it is in cache; while the bound is what is late
 ENOUGH = 0.0005  # sweeps over cached rows end when one brings no more than this part of the gap
 

@@ -44,13 +44,15 @@ class DualAscent(DecomposableOracle):
 
     def prepare(
         self, work: Callable[..., Pass], merging: Callable[[list[Merge]], Pass], caches: Mapping[int, RowCache], *,
-        cuts: int, group: int, batch: int, sweeps: int,
+        cuts: int, group: int, batch: int, sweeps: int, seed: int,
     ) -> None:  # fmt: skip
         """`work(ascent, order, places, last, caches, limits, first)` and `merging(merges)` are the passes of the loss.
 
         Rows remember their shares in `cuts` cuts at first. They are visited in random order in groups of `group`, and these in
-        batches of `batch`. `caches`, by the first row of their lane, are swept at most `sweeps` times after each pass.
+        batches of `batch`, drawn by `seed`. `caches`, by the first row of their lane, are swept at most `sweeps` times after each
+        pass.
         """
+        self._seed = seed
         self._work, self._merging, self._caches, self.cuts = work, merging, caches, cuts
         self._group, self._batch, self._sweeps, self._goes_on = group, batch, sweeps, True
         self._last: tuple[int, int] | None = None  # slots of the cuts whose sums are known, while rows remember their shares
@@ -62,7 +64,7 @@ class DualAscent(DecomposableOracle):
 
         Each is summed from its shares alone, whose bounds the kernels keep: valid whatever rows remembered.
         """
-        rng = np.random.default_rng(self.passes)
+        rng = np.random.default_rng((self.passes, self._seed))
         order, places = rng.permutation(self._group), rng.permutation(self._batch)
         if self._last is not None and {ascent.cut, ascent.dual} & set(self._last):
             self._last = None
@@ -116,7 +118,7 @@ class DualAscent(DecomposableOracle):
 
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
         common = self._runner, self._caches
-        theta = sweep_caches(*common, sums.w, self.C, self._bias, self.passes, self._sweeps, ascent.enough)
+        theta = sweep_caches(*common, sums.w, self.C, self._bias, (self.passes, self._seed), self._sweeps, ascent.enough)
         settle(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)
 
 
@@ -129,15 +131,15 @@ class DualOracle(DualAscent, LinearOracle):
 
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
-        C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int,
+        C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
         loss = risk.loss
         runner.row_state.add("codes", loss.code_type, (cuts.first,), most=cuts.most)
         caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
         group = group_rows(runner.feed.data.manifest.statistics)
-        merging = partial(MergePass, loss)
-        self.prepare(self._pass, merging, caches, cuts=cuts.first, group=group, batch=_BATCH, sweeps=sweeps)
+        own: dict[str, Any] = {"cuts": cuts.first, "group": group, "batch": _BATCH, "sweeps": sweeps, "seed": seed}
+        self.prepare(self._pass, partial(MergePass, loss), caches, **own)
         self._goes_on = loss.incremental
 
     def _pass(self, *now: Any) -> DualPass:
@@ -160,7 +162,7 @@ def sweep_caches(
     w: np.ndarray,
     C: float,
     bias: float,
-    seed: int,
+    seed: tuple[int, int],
     sweeps: int,
     enough: float,
 ) -> float:

@@ -53,6 +53,7 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
         cuts: BundleSize,
         size: CacheSize | None,
         sweeps: int,
+        seed: int = 0,
     ) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
         runner.row_state.add("codes", np.uint16, (cuts.first, risk.classes), most=cuts.most)
@@ -60,7 +61,8 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
         if size is not None and sweeps > 0:
             caches = {start: ClassesCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
         group = ORDER.group_rows(runner.feed.data.manifest.statistics)
-        self.prepare(self._pass, MergePass, caches, cuts=cuts.first, group=group, batch=ORDER.batch, sweeps=sweeps)
+        more = {"group": group, "batch": ORDER.batch, "sweeps": sweeps, "seed": seed}
+        self.prepare(self._pass, MergePass, caches, cuts=cuts.first, **more)
 
     def _pass(self, *now: Any) -> DualPass:
         return DualPass(self._risk, self._grids, self.C, self._bias, *now)

@@ -74,6 +74,7 @@ class RestDualOracle(RestOracle):
         cuts: BundleSize,
         size: CacheSize | None,
         sweeps: int,
+        seed: int = 0,
     ) -> None:
         super().__init__(runner, risk, C=C, bias=bias)
         runner.row_state.add("codes", np.uint16, (cuts.first, risk.classes), most=cuts.most)
@@ -83,6 +84,7 @@ class RestDualOracle(RestOracle):
             self._caches = {start: RestCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
         self._limits = dict.fromkeys(self._caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
         self._group, self._sweeps = ORDER.group_rows(runner.feed.data.manifest.statistics), sweeps
+        self._seed = seed
         self._last = np.full((2, risk.classes), -1)  # slots of the cuts of each class whose sums are known
         self._sums: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # of the last pass: classes, cuts, their Σ u f
 
@@ -101,7 +103,7 @@ class RestDualOracle(RestOracle):
         self._last[:, self.active[overwritten]] = -1
         last = self._last[:, self.active]
         ascent = RestAscent(self.active, side_by_side(w), mixture, slots[0], slots[1], kappa, enough)
-        rng = np.random.default_rng(self.passes)
+        rng = np.random.default_rng((self.passes, self._seed))
         order, places = rng.permutation(self._group), rng.permutation(ORDER.batch)
         common = self._risk, self._grids, self.C, self._bias
         sums = self._read(RestDualPass(*common, ascent, order, places, last, self._caches, self._limits, first))
@@ -162,7 +164,7 @@ class RestDualOracle(RestOracle):
         A = len(ascent.active)
         products, at_work, theta = np.empty((2, A)), np.arange(A), np.ones(A)
         for number in range(self._sweeps):
-            work = RestSweepPass(self._caches, sums.w, self.C, self._bias, self.passes, number, theta, at_work)
+            work = RestSweepPass(self._caches, sums.w, self.C, self._bias, (self.passes, self._seed), number, theta, at_work)
             step, _ = self._runner.run(work)
             ovr_dual.line_products(sums.w, step.delta, products)
             slope, curvature = step.gain - products[0], products[1]

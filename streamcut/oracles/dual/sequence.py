@@ -57,8 +57,9 @@ class SequenceDualOracle(SequenceOracle):
     never lowers the dual objective (Ma et al. 2015, CoCoA+, σ′ = L).
     """
 
-    def __init__(self, runner: PassRunner, risk: SequenceRisk, *, C: float, bias: float) -> None:
+    def __init__(self, runner: PassRunner, risk: SequenceRisk, *, C: float, bias: float, seed: int = 0) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
+        self._seed = seed
         K = risk.classes
         runner.row_state.add("shares", np.float64, (K,))
         self._batch = batch_rows(runner.feed.data.manifest.statistics)
@@ -83,7 +84,7 @@ class SequenceDualOracle(SequenceOracle):
         """`score_and_cut`, and in the same pass a step for every sequence: also the cut of what they hold after it."""
         self._scored(w)
         scale = self.C * len(self._runner.lanes)
-        keys = np.random.default_rng(self.passes).permutation(len(self._held.losses))
+        keys = np.random.default_rng((self.passes, self._seed)).permutation(len(self._held.losses))
         sums = self._read(AscentPass(*self._common(kappa), w=w, held=self._held, keys=keys, batch=self._batch, scale=scale))
         M = self.total_weight
         a = sums.dual / M

@@ -1,0 +1,177 @@
+"""What every solver needs and gives, in one table. The configuration, jobs, estimators and models ask it; none compares names.
+
+A new solver is a module in streamcut.solvers, an entry here, and, unless it works on what an oracle offers already, a job
+(streamcut.jobs). The command line, `train` and the estimators then offer it with the options that the entry names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+Problem = Literal["binary", "labelling", "ranking", "crammer-singer", "one-vs-rest", "sequence"]
+
+
+@dataclass(frozen=True, slots=True)
+class SolverRecord:
+    """What one algorithm needs and gives.
+
+    family     which kind of model it leaves, and so which jobs run it
+    trains     {problem: where the algorithm for it is: a module of streamcut.solvers, or a class in one}
+    options    those of `train` that it has, beside COMMON
+    limits     options that end it and change nothing before: a run may go on from a checkpoint with others
+    margins    each row keeps its scores at the last w and at the best one (sampled cuts: by each cut)
+    dual       dual ascent: each row keeps dual variables in the cuts of the bundle, and there is a cache of rows
+    max_cuts   size of the bundle unless given; None: from the length of the weights
+    least_cuts the smallest bundle that it works with
+    vectors    dense vectors as long as the weights that each worker keeps
+    in_memory  all rows are in memory at once
+    weights    rows and classes may have weights
+    intercept  `bias` switches an unregularised intercept on and off; otherwise it is the value of a constant feature
+    averages   the answer is the mean over its steps
+    resumes    a model to begin with must say how many steps it took
+    """
+
+    family: Literal["linear", "budgeted", "exact-kernel", "sampled"]
+    trains: Mapping[Problem, str]
+    options: tuple[str, ...]
+    limits: tuple[str, ...] = ()
+    margins: bool = False
+    dual: bool = False
+    max_cuts: int | None = None
+    least_cuts: int = 2
+    vectors: int = 1
+    in_memory: bool = False
+    weights: bool = True
+    intercept: bool = False
+    averages: bool = False
+    resumes: bool = False
+
+    @property
+    def strategy(self) -> Literal["crammer-singer", "one-vs-rest"]:
+        """How it trains several classes, where that is no choice."""
+        return "crammer-singer" if "crammer-singer" in self.trains else "one-vs-rest"
+
+    def row_bytes(self, scores: int, *, shares: int = 0, share_bytes: int = 2) -> int:
+        """Row state of one row that has so many `scores`, and dual variables `shares`."""
+        return 16 * scores * self.margins + share_bytes * shares * self.dual
+
+    def algorithm(self, problem: Problem) -> Any:
+        """The module, or the class, that solves `problem`."""
+        module, _, name = self.trains[problem].partition(".")
+        found = import_module(f"streamcut.solvers.{module}")
+        return getattr(found, name) if name else found
+
+
+COMMON = ("task", "solver", "max_time", "positive_label", "kernel", "gamma", "degree", "coef0", "workers", "scheduler", "memory",
+          "scratch", "deadline")  # fmt: skip
+_GAP = ("tol", "tol_relative")
+_LINEAR = ("C", "loss", "strategy", "bias", *_GAP, "target", "max_passes", "positive_weight", "nystroem", "warm_start",
+           "max_cuts", "lanes")  # fmt: skip
+_LABELLINGS = ("k", "normalisation")
+_BUDGETED = ("C", "positive_weight", "budget", "maintenance", "epochs", "seed", "validation", "warm_start")
+_ROUNDS = ("epochs", "seed", "batch", "max_evaluations", "validation")
+_ROUND_LIMITS = ("epochs", "max_evaluations")
+_SAMPLED = ("C", "bias", "tol", "target", "positive_weight", "max_passes", "max_cuts", "samples", "seed")
+
+SOLVER_TABLE: dict[str, SolverRecord] = {
+    "bundle-dca": SolverRecord(
+        family="linear",
+        trains={
+            "binary": "bundle_dca",
+            "crammer-singer": "bundle_dca",
+            "one-vs-rest": "ovr_dca",
+            "sequence": "sequence_dca",
+        },
+        options=(*_LINEAR, "row_cache", "sweeps", "seed"),
+        margins=True,
+        dual=True,
+        max_cuts=16,  # to begin with
+        least_cuts=4,  # it adds two a pass
+        vectors=8,  # w′, two cuts, those known, a lane ahead, two for sweeps over cached rows
+    ),
+    "ocas": SolverRecord(
+        family="linear",
+        trains={
+            "binary": "ocas",
+            "labelling": "ocas",
+            "ranking": "ocas",
+            "crammer-singer": "ocas",
+            "one-vs-rest": "ovr_ocas",
+            "sequence": "ocas",
+        },
+        options=(*_LINEAR, *_LABELLINGS, "cut"),
+        margins=True,
+    ),
+    "cpa": SolverRecord(
+        family="linear",
+        trains=dict.fromkeys(("binary", "labelling", "ranking", "crammer-singer", "sequence"), "cpa"),
+        options=(*_LINEAR, *_LABELLINGS),
+    ),
+    "bsca": SolverRecord(
+        family="budgeted", trains=dict.fromkeys(("binary", "one-vs-rest"), "bsca.Bsca"), options=(*_BUDGETED, "damping")
+    ),
+    "bsgd": SolverRecord(
+        family="budgeted", trains=dict.fromkeys(("binary", "one-vs-rest"), "bsgd.Bsgd"), options=_BUDGETED, resumes=True
+    ),
+    "smo": SolverRecord(
+        family="exact-kernel",
+        trains={"binary": "smo"},
+        options=("C", "bias", *_GAP, "target", "positive_weight", "kernel_cache"),
+        in_memory=True,
+        intercept=True,
+    ),
+    "sbp": SolverRecord(
+        family="exact-kernel",
+        trains={"binary": "sbp.StochasticBatchPerceptron"},
+        options=("C", "bias", "nu", *_ROUNDS),
+        limits=_ROUND_LIMITS,
+        weights=False,
+        intercept=True,
+        averages=True,
+    ),
+    "sdca": SolverRecord(
+        family="exact-kernel",
+        trains={"binary": "kernel_sdca.KernelSDCA"},
+        options=("C", *_ROUNDS),
+        limits=_ROUND_LIMITS,
+        weights=False,
+    ),
+    "pegasos": SolverRecord(
+        family="exact-kernel",
+        trains={"binary": "kernel_pegasos.KernelPegasos"},
+        options=("C", *_ROUNDS),
+        limits=_ROUND_LIMITS,
+        weights=False,
+    ),
+    "perceptron": SolverRecord(
+        family="exact-kernel",
+        trains={"binary": "kernel_perceptron.KernelPerceptron"},
+        options=_ROUNDS,
+        limits=_ROUND_LIMITS,
+        weights=False,
+    ),
+    "sampled-constant": SolverRecord(
+        family="sampled",
+        trains=dict.fromkeys(("binary", "crammer-singer", "sequence"), "sampled_constant"),
+        options=_SAMPLED,
+    ),
+    "sampled-linear": SolverRecord(
+        family="sampled",
+        trains=dict.fromkeys(("binary", "crammer-singer", "sequence"), "sampled_linear"),
+        options=_SAMPLED,
+        margins=True,
+    ),
+}
+
+
+def solvers(*families: str) -> tuple[str, ...]:
+    """The names of the solvers of these families."""
+    return tuple(name for name, record in SOLVER_TABLE.items() if record.family in families)
+
+
+def solvers_of(*problems: Problem) -> tuple[str, ...]:
+    """The names of the solvers that train for one of these."""
+    return tuple(name for name, record in SOLVER_TABLE.items() if not record.trains.keys().isdisjoint(problems))
