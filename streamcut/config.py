@@ -237,7 +237,8 @@ class TrainOptions:
             if self.problem == "labelling":
                 what = f"loss {self.loss}"
             elif task == "multiclass":
-                what, those = f"task multiclass, {self.problem},", solvers_of("crammer-singer", "one-vs-rest")
+                chosen = f", {self.strategy}," if self.record.family == "linear" else ""
+                what, those = f"task multiclass{chosen}", solvers_of("crammer-singer", "one-vs-rest")
             raise UsageError(f"solver: {what} is trained by {', '.join(those)}, not by {solver}")
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
