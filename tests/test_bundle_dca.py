@@ -230,7 +230,7 @@ def test_what_decides_the_bits_is_in_the_model():
 
 def test_too_small_a_bundle_or_cache_is_refused():
     X, y, _ = problem(50, 5, seed=8)
-    with pytest.raises(UsageError, match="needs room for 4"):
+    with pytest.raises(UsageError, match="bundle-dca needs 4 cuts, not 3"):
         train(MemoryDataset(X, y), solver="bundle-dca", max_cuts=3)
     with pytest.raises(UsageError, match="row_cache: 100B is too little"):
         train(MemoryDataset(X, y), solver="bundle-dca", row_cache="100B")
