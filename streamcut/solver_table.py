@@ -29,7 +29,7 @@ class SolverRecord:
     vectors    dense vectors as long as the weights that each worker keeps
     in_memory  all rows are in memory at once
     weights    rows and classes may have weights
-    intercept  `bias` switches an unregularised intercept on and off; otherwise it is the value of a constant feature
+    intercept  `bias` switches an unregularised intercept on and off
     averages   the answer is the mean over its steps
     resumes    a model to begin with must say how many steps it took
     """
@@ -48,6 +48,11 @@ class SolverRecord:
     intercept: bool = False
     averages: bool = False
     resumes: bool = False
+
+    @property
+    def constant(self) -> bool:
+        """`bias` is the value of a constant feature, whose weight is regularised as others are."""
+        return "bias" in self.options and not self.intercept
 
     @property
     def strategy(self) -> Literal["crammer-singer", "one-vs-rest"]:

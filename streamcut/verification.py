@@ -44,6 +44,7 @@ from streamcut.models.sequence import ChainModel, KernelSequenceModel, SequenceM
 from streamcut.oracles.nystroem import NystroemDataset
 from streamcut.prediction import scored_chunks
 from streamcut.rounding import Grids
+from streamcut.solver_table import SOLVER_TABLE
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
 PLAIN = Grids(0.0, 0.0)  # for ordinary sums: a bound needs no equal bits
@@ -200,7 +201,7 @@ def _kernel_squares(model: KernelModel, coefficients: np.ndarray) -> np.ndarray:
     other = replace(model, coefficients=coefficients, intercept=np.zeros(shape[1]) if coefficients.ndim == 2 else 0.0)
     c = coefficients.reshape(shape)
     squares = (c * other.score_chunk(vectors).reshape(shape)).sum(axis=0)
-    constant = float(model.parameters["bias"]) if model.solver in SAMPLED else 0.0
+    constant = float(model.parameters["bias"]) if SOLVER_TABLE[model.solver].constant else 0.0
     return squares + (constant * c.sum(axis=0)) ** 2
 
 
@@ -224,7 +225,7 @@ class _DualPoint:
         else:
             classes, alpha = (own > 0.0).astype(np.int64), np.abs(own)
         self._point = DualPoint(own, np.zeros(0))
-        self._free_intercept = model.solver not in SAMPLED and model.parameters["bias"] != 0.0
+        self._free_intercept = SOLVER_TABLE[model.solver].intercept and model.parameters["bias"] != 0.0
         X, self._left = model.support, dict[tuple[int, bytes, bytes], float]()
         entries = _entries(X.indptr, X.indices, X.data)
         for (indices, values), number, each in zip(entries, classes.tolist(), alpha.tolist(), strict=True):
