@@ -39,7 +39,7 @@ CHANGES = {  # option: [(what else is asked for, another value)]; FAMILIES are a
     "task": [({}, "roc-area"), ({}, "sequence")],
     "C": [({}, 0.05)],
     "solver": [({}, "ocas"), ({}, "cpa")],
-    "loss": [({}, "f1"), ({}, "error")],
+    "loss": [({}, "f1"), ({}, "error"), ({}, "logistic")],
     "k": [({}, "40%")],
     "strategy": [({}, "one-vs-rest")],
     "normalisation": [({}, "queries")],
