@@ -11,6 +11,7 @@ loss is the largest |share| seen, of losses whose shares have no bounds.
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.bins import bin_of
 from streamcut.compiled.records import target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.vectors import compensated
@@ -140,10 +141,7 @@ def _breakpoint(kink, z_b, z):
 
 @kernel
 def breakpoint_histogram(loss, z_b, z, u, edges, jumps, counts):
-    """Adds to bin j the jumps and the number of breakpoints in edges[j] ≤ k < edges[j + 1], in place.
-
-    The formula only guesses the bin; comparing with the edges decides, so nested histograms never lose or count a row twice.
-    """
+    """Adds to bin j the jumps and the number of breakpoints in edges[j] ≤ k < edges[j + 1], in place."""
     bins = len(jumps)
     low, high = edges[0], edges[bins]
     scale = bins / (high - low)
@@ -151,11 +149,7 @@ def breakpoint_histogram(loss, z_b, z, u, edges, jumps, counts):
         for corner in range(loss.kinks()):
             k = _breakpoint(loss.kink(corner), z_b[i], z[i])
             if k > 0.0 and k >= low and k < high:
-                j = min(int((k - low) * scale), bins - 1)
-                while k < edges[j]:
-                    j -= 1
-                while k >= edges[j + 1]:
-                    j += 1
+                j = bin_of(k, edges, scale)
                 jumps[j] += abs(z[i] - z_b[i]) * weight_of(u, i)
                 counts[j] += 1
 
