@@ -30,6 +30,7 @@ from streamcut.compiled.linear import scatter
 from streamcut.errors import BadInputError, UsageError
 from streamcut.inputs import open_store
 from streamcut.io.memory import MemoryDataset
+from streamcut.kernels.kernel import squared_norms
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.measures.global_loss import GlobalLoss
 from streamcut.measures.pointwise import risk_of
@@ -43,7 +44,7 @@ from streamcut.models.nystroem import NystroemModel
 from streamcut.models.sequence import ChainModel, KernelSequenceModel, SequenceModel
 from streamcut.oracles.nystroem import NystroemDataset
 from streamcut.prediction import scored_chunks
-from streamcut.rounding import Grids
+from streamcut.rounding import Grids, gamma
 from streamcut.solver_table import SOLVER_TABLE
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
@@ -56,6 +57,8 @@ class Verification:
 
     recorded       the certificate of the model, None when it has none
     witness_bound  of a kernel model 0 when its coefficients are no feasible point for these rows
+    resolution     of a kernel: how far rounding may have moved the objective, recorded or recomputed; sums of kernel values can
+                   cancel out
     classes        of a model of each class against the rest: what was found for each, in the order of the labels; the rest of
                    this record, and of `recorded`, is then the sum over them
     """
@@ -68,26 +71,30 @@ class Verification:
     witness_bound: float | None = None
     own_bound: float | None = None
     combined_bound: float | None = None
+    resolution: float = 0.0
     classes: tuple[Verification, ...] = ()
 
     @property
     def primal_agrees(self) -> bool | None:
         """None when the model has no certificate to compare with."""
-        return None if self.recorded is None else _close(self.primal, self.recorded.primal, self.primal)
+        return None if self.recorded is None else self._close(self.primal, self.recorded.primal)
 
     @property
     def bound_agrees(self) -> bool | None:
         """None when the model has no witness to compare with."""
         if self.witness_bound is None or self.recorded is None:
             return None
-        return _close(self.witness_bound, self.recorded.lower_bound, self.primal)
+        return self._close(self.witness_bound, self.recorded.lower_bound)
+
+    def _close(self, one: float, other: float) -> bool:
+        return abs(one - other) <= AGREEMENT * self.primal + self.resolution
 
     @property
     def consistent(self) -> bool:
         """The certificate is what this data and the model's witness give, and primal and bounds are in order."""
         bounds = [b for b in (self.witness_bound, self.own_bound, self.combined_bound) if b is not None]
         bounds += [] if self.recorded is None else [self.recorded.lower_bound]
-        slack = AGREEMENT * self.primal
+        slack = AGREEMENT * self.primal + self.resolution
         agrees = self.primal_agrees is not False and self.bound_agrees is not False
         return agrees and all(b <= self.primal + slack for b in bounds) and all(each.consistent for each in self.classes)
 
@@ -187,7 +194,21 @@ def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
         mean_loss=loss / total if total else 0.0,
         recorded=model.certificate,
         witness_bound=None if dual is None else dual.value(),
+        resolution=_resolution(model, data, total),
     )
+
+
+def _resolution(model: KernelModel, data: Any, weight: float) -> float:
+    """How far rounding of kernel values may move an objective over rows of this total weight.
+
+    Σ|c| times that of a value is how far a score may be off, and a loss by twice that.
+    """
+    statistics, X = data.manifest.statistics, model.support
+    square = max(statistics.max_squared_norm, float(squared_norms(X).max(initial=0.0)))
+    constant = float(model.parameters["bias"]) ** 2 if SOLVER_TABLE[model.solver].constant else 0.0
+    one = model.kernel.rounding(square, statistics.max_row_nnz) + gamma(64) * constant
+    length = float(np.abs(model.coefficients).sum())
+    return length * one * (2.0 * model.C * weight + length)
 
 
 def _kernel_squares(model: KernelModel, coefficients: np.ndarray) -> np.ndarray:
@@ -286,6 +307,9 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Ver
         Verification(rows, same, 0.5 * float(square) + model.C * float(loss), float(loss) / total if total else 0.0, recorded)
         for square, loss, recorded in zip(squares, losses, certificates or [None] * len(losses), strict=True)
     )
+    if isinstance(model, KernelModel):
+        resolution = _resolution(model, data, total)
+        each = tuple(replace(found, resolution=resolution) for found in each)
     if together:
         return each[0] if dual is None else replace(each[0], witness_bound=dual.value())
     return Verification(
@@ -306,10 +330,11 @@ def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool
         target, z = model.classes_of(chunk.y, chunk.first_row).astype(np.int32), np.ascontiguousarray(scores)
         risk.add(risk.worst(model.starts(chunk), target, z, z, 0.0, transitions)[1], loss)
         rows += chunk.n_rows
-    total, witness = float(loss.sum()), None
+    total, witness, resolution = float(loss.sum()), None, 0.0
     if isinstance(model, KernelSequenceModel):
         inner = model.emissions
         C, certificate, square = inner.C, inner.certificate, float(_kernel_squares(inner, inner.coefficients).sum())
+        resolution = _resolution(inner, data, float(rows))
         if inner.point is not None:
             dense = inner.point.dense
             witness = inner.point.value(float(_kernel_squares(inner, inner.point.coefficients).sum()) + float(dense @ dense))
@@ -322,6 +347,7 @@ def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool
         mean_loss=total / rows if rows else 0.0,
         recorded=certificate,
         witness_bound=witness,
+        resolution=resolution,
     )
 
 
@@ -368,7 +394,3 @@ def _best_mixture(g: np.ndarray, e: float, slope: np.ndarray, offset: float) -> 
     rise = offset - e - float(g @ step)
     t = min(1.0, max(0.0, rise / length)) if length else float(rise > 0)
     return e - 0.5 * float(g @ g) + t * rise - 0.5 * t * t * length
-
-
-def _close(a: float, b: float, scale: float) -> bool:
-    return abs(a - b) <= AGREEMENT * scale

@@ -159,6 +159,15 @@ def lies(model):
     yield "C", replace(model, C=model.C * 0.9)
 
 
+@pytest.mark.parametrize(("seed", "solver"), [(20, "sampled-linear"), (33, "sampled-linear"), (7, "sampled-constant")])
+def test_an_honest_model_whose_scores_cancel_out_is_not_called_a_liar(seed, solver):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((30, 3)) * 10.0 ** rng.uniform(0, 2, 3), np.arange(30) % 2.0
+    how = {"kernel": "poly", "gamma": 0.1, "degree": 2, "coef0": 1.0, "C": 5000.0}
+    model = train(MemoryDataset(X, y), solver=solver, samples=6, tol=0.05, **how)
+    assert verify(model, MemoryDataset(X, y, shard_nnz=10)).consistent
+
+
 @pytest.mark.parametrize("classes", [2, 4])
 def test_lies_are_caught(classes):
     X, y, _ = problem(5, classes=classes)

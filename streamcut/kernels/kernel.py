@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import UsageError
+from streamcut.rounding import gamma
 
 LINEAR, RBF, POLY = 0, 1, 2  # the codes that compiled code takes
+_OTHERS = 64  # roundings of a kernel value beside those of its inner product: of exp, and of sums of such values
 _CODES = {"linear": LINEAR, "rbf": RBF, "poly": POLY}
 
 
@@ -59,6 +61,15 @@ class Kernel:
     def diagonal(self, squares: np.ndarray) -> np.ndarray:
         """k(x, x) from ‖x‖², float64."""
         return self.values(squares, squares, squares)
+
+    def rounding(self, square: float, entries: int) -> float:
+        """About as far a computed value may be from k(x, x′), where ‖x‖² and ‖x′‖² are `square` at most, of `entries` each."""
+        n = entries + _OTHERS
+        if self.code == RBF:
+            return gamma(n) * (1.0 + 8.0 * self.gamma * square)
+        if self.code == LINEAR:
+            return gamma(n) * square
+        return gamma(self.degree * n) * (self.gamma * square + self.coef0) ** self.degree
 
     def matrix(self, X, Z) -> np.ndarray:
         """k of every row of `X` (n × d) with every row of `Z` (m × d), NumPy or SciPy sparse: float64 (n, m)."""
