@@ -187,6 +187,13 @@ def dual_value(c_bar: float, square: float, b: float, error: CutError, dimension
     return below(value - curve, gamma(4 * _SPARE) * (c_bar * (abs(b) + error.offset) + curve))
 
 
+def plane_doubt(square: float, w_square: float, b: float, error: CutError, dimension: int) -> float:
+    """At most so far is the computed ⟨a, w⟩ + b of a cut above what the true cut says of the mean risk at w."""
+    own = dot_gamma(dimension)
+    length, size = (math.sqrt(s * (1.0 + own)) + UNSEEN for s in (square, w_square))
+    return _LOOSE * ((own + gamma(_SPARE)) * (length * size + abs(b)) + error.slope * size + error.offset) + _TINY
+
+
 def objective(square: float, dimension: int, C: float, loss: float) -> float:
     """At least ½‖w‖² + C·loss, where `square` is ‖w‖² as `vectors.dot` gives it, and `loss` at least Σ u_i ℓ_i."""
     half = 0.5 * square

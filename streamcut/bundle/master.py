@@ -13,6 +13,7 @@ from streamcut.compiled import simplex_qp
 
 _STEPS_PER_CUT = 1000
 _ROUNDS = 200
+_PATIENCE = 5  # rounds: where G is so ill-conditioned that these don't halve the gap, another cut does more for it
 
 
 def solve_master(G: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float) -> float:
@@ -21,11 +22,14 @@ def solve_master(G: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, t
     G (T, T) symmetric positive semidefinite, singular allowed; b (T,); all float64.
     """
     gradient = np.empty_like(b)
-    gap = np.inf
+    gap = least = np.inf
+    late = 0  # rounds without a gap half as large
     for _ in range(_ROUNDS):
         before = gap
         gap, steps = simplex_qp.smo(G, b, total, beta, gradient, tolerance, _STEPS_PER_CUT * len(b))
-        if gap <= tolerance or steps == 0:
+        late = 0 if gap < 0.5 * least else late + 1
+        least = min(least, gap)
+        if gap <= tolerance or steps == 0 or late == _PATIENCE:
             break
         if gap < before:  # also true at first
             _finish_face(G, b, beta)

@@ -23,11 +23,10 @@ from streamcut.models.certificate import Witness
 from streamcut.oracles.decomposable import Cut, LinearOracle
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.passes import Ascent
+from streamcut.rounding import plane_doubt
 from streamcut.solvers.bundle_dca import ENOUGH
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState
-
-_ROUNDING = 1e-9  # of a mean loss: what a true cut may seem to violate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,10 +72,11 @@ def _at(origin: Origin, oracle: LinearOracle, cuts: BundleSize, loss: float) -> 
     w = origin.w
     state = BundleState.at(w.copy(), loss, oracle, cuts)
     if origin.cut is not None:
-        risk, claimed = loss / oracle.total_weight, vectors.dot(origin.cut.a, w) + origin.cut.b
-        if claimed > risk + _ROUNDING * max(1.0, risk):
+        a, b, error = origin.cut.a, origin.cut.b, origin.cut.error
+        squares = vectors.dot(a, a), vectors.dot(w, w)
+        if vectors.dot(a, w) + b - plane_doubt(*squares, b, error, len(w)) > loss / oracle.total_weight:
             raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
-        witness = Witness(origin.cut.a, origin.cut.b, origin.cut.error)
+        witness = Witness(a, b, error)
         state.bound = witness.bound(oracle.c_bar)
         if state.bound > 0.0:
             state.witness = witness
