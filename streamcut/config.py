@@ -22,17 +22,21 @@ SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask sc
 
 @dataclass(frozen=True, slots=True)
 class RowLoss:
-    """A loss of single rows: module and class in streamcut.losses, what its targets are, the options that only it has."""
+    """A loss of single rows: module and class in streamcut.losses, what its targets are, the options that only it has.
+
+    log_odds  scores are log(P(positive) / P(negative)), so models have probabilities
+    """
 
     home: str
     targets: Literal["labels", "numbers"]
     options: tuple[str, ...] = ()
+    log_odds: bool = False
 
 
 ROW_LOSSES = {
     "hinge": RowLoss("hinge.Hinge", "labels"),
     "squared-hinge": RowLoss("squared_hinge.SquaredHinge", "labels"),
-    "logistic": RowLoss("logistic.Logistic", "labels"),
+    "logistic": RowLoss("logistic.Logistic", "labels", log_odds=True),
 }
 LABELLING_LOSSES = ("f1", "prbep", "prec@k", "rec@k", "error")
 CHOICES = {

@@ -10,13 +10,14 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from streamcut.calibration import calibrate, platt, tempered
 from streamcut.errors import BadInputError, UsageError
+from streamcut.evaluation import evaluate
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import describe_model, load_model, save_model
 from streamcut.prediction import predict
@@ -146,6 +147,19 @@ def test_scores_and_offsets_are_those_of_greatest_likelihood():
     assert reached <= best + 1e-6
     with pytest.raises(BadInputError, match="two classes"):
         tempered(scores, np.ones(200, np.int64), u)
+
+
+def test_a_logistic_model_has_probabilities_of_its_own(tmp_path):
+    X, y, _ = rows()
+    model = train(MemoryDataset(X, y), loss="logistic")
+    save_model(model, tmp_path / "m.npz")
+    p = predict(tmp_path / "m.npz", X, output="probabilities")
+    np.testing.assert_array_equal(p, expit(model.decision_function(X)))
+    found = evaluate(model, (X, y))
+    assert found.log_loss == pytest.approx(log_loss(y, p))
+    assert found.log_loss == pytest.approx(found.mean_logistic_loss)
+    fitted = calibrate(model, rows(1)[:2])
+    assert np.abs(predict(fitted, X, output="probabilities") - p).max() > 1e-6
 
 
 def test_rows_of_training_are_warned_of():

@@ -8,9 +8,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.config import ROW_LOSSES
 from streamcut.errors import UsageError
 from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.labels import positive_rows
+from streamcut.models.link import Link, Sigmoid
 from streamcut.models.model import CertifiedModel, certificate_from, checked, common_from
 from streamcut.rounding import CutError
 
@@ -49,6 +51,11 @@ class LinearModel(CertifiedModel):
         if not self.bias:
             return self.weights
         return np.append(self.weights, self.intercept / self.bias)
+
+    @property
+    def own_link(self) -> Link | None:
+        loss = ROW_LOSSES.get(self.parameters.get("loss", ""))
+        return Sigmoid() if self.task == "binary" and loss is not None and loss.log_odds else None
 
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
         from streamcut.compiled import linear
