@@ -73,19 +73,28 @@ def translate(tool: str, text: str, **counts: int | None) -> Translation:
     return TOOLS[tool](text, Counts(**counts))
 
 
+_OF_LIBLINEAR = {"0": "logistic", "1": "squared-hinge", "2": "squared-hinge", "3": "hinge", "4": None, "7": "logistic"}
+_OF_VW = ("hinge", "logistic")
+_OF_SGD = {"hinge": "hinge", "squared_hinge": "squared-hinge", "log_loss": "logistic"}
+
+
+def _loss(done: Translation, loss: str | None) -> None:
+    if loss is not None and loss != "hinge":  # the default
+        done.options["--loss"] = loss
+
+
 def _liblinear(text: str, counts: Counts) -> Translation:
     given = _Given("LIBLINEAR", text, values={"-s", "-c", "-B", "-e", "-n"}, switches={"-q"}, class_weights=True)
     kind = given.text("-s", "1")
-    if kind not in ("3", "4"):
-        given.refuse(f"-s {kind}", "only -s 3 and -s 4, by Crammer and Singer, are solved here; -s 1 is LIBLINEAR's default")
+    if kind not in _OF_LIBLINEAR:
+        given.refuse(f"-s {kind}", f"problems solved here are -s {', '.join(_OF_LIBLINEAR)}")
     C, bias = given.number("-c", 1.0), given.number("-B", -1.0)
     weights = given.class_weights()
     if kind == "4" and weights:
         given.refuse("-w", "there are no class weights among several classes")
     given.check()
-    done = Translation()
-    if kind == "4":
-        done.options["--task"] = "multiclass"
+    done = Translation({"--task": "multiclass"} if kind == "4" else {})
+    _loss(done, _OF_LIBLINEAR.get(kind))
     _class_weights(done, C, weights)
     done.number("--bias", max(bias, 0.0))  # below 0: no bias feature
     if "-n" in given.found:
@@ -194,13 +203,14 @@ def _vw(text: str, counts: Counts) -> Translation:
     idle = {"-c", "--cache", "-k", "--kill_cache", "--holdout_off", "--binary"}
     given = _Given("vw", text, values={"--loss_function", "--l2", *left_out}, switches={"--noconstant", "--quiet", *idle})
     loss = given.text("--loss_function", "squared")
-    if loss != "hinge":
-        given.refuse(f"--loss_function {loss}", "only the hinge loss is offered here; vw's default is squared")
+    if loss not in _OF_VW:
+        given.refuse(f"--loss_function {loss}", f"losses here are {', '.join(_OF_VW)}; vw's default is squared")
     lam = given.number("--l2", 0.0)
     if lam <= 0:
-        given.refuse(f"--l2 {lam:g}", "without L2 regularisation this is no SVM")
+        given.refuse(f"--l2 {lam:g}", "without L2 regularisation there is nothing to certify")
     given.check()
     done = Translation()
+    _loss(done, loss)
     done.number("--C", 1 / (lam * counts.needed("rows", "vw's --l2 is per row")))
     done.number("--bias", 0.0 if "--noconstant" in given.found else 1.0)
     if "--quiet" in given.found:
@@ -230,13 +240,17 @@ def _sklearn(text: str, counts: Counts) -> Translation:
     given.only("penalty", "l2", "l2")
     intercept = given.take("fit_intercept", True)
     if name == "LinearSVC":
-        given.only("loss", "squared_hinge", "hinge")
+        loss = str(given.take("loss", "squared_hinge"))
+        if loss == "log_loss" or loss not in _OF_SGD:
+            given.refuse(f"loss={loss!r}", "LinearSVC has hinge and squared_hinge")
         given.only("multi_class", "ovr", "ovr")
         C, bias = float(given.take("C", 1.0)), float(given.take("intercept_scaling", 1.0)) if intercept else 0.0
         dropped = given.drop("dual", "tol", "max_iter", "random_state", "verbose")
         given.check()
     else:
-        given.only("loss", "hinge", "hinge")
+        loss = str(given.take("loss", "hinge"))
+        if loss not in _OF_SGD:
+            given.refuse(f"loss={loss!r}", f"losses here are {', '.join(_OF_SGD)}")
         lam, bias = float(given.take("alpha", 1e-4)), 0.0
         if lam <= 0:
             given.refuse(f"alpha={lam:g}", "without regularisation this is no SVM")
@@ -251,6 +265,7 @@ def _sklearn(text: str, counts: Counts) -> Translation:
         given.check()
         C = 1 / (lam * counts.needed("rows", "SGDClassifier's alpha is per row"))
     done = Translation()
+    _loss(done, _OF_SGD[loss])
     _class_weights(done, C, {float(label): float(weight) for label, weight in weights.items()})
     done.number("--bias", bias)
     if dropped:

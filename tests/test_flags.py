@@ -157,10 +157,28 @@ def test_linear_svc():
 
 
 @pytest.mark.parametrize(
+    ("tool", "text", "loss"),
+    [
+        ("liblinear", "-c 1", "squared-hinge"),
+        ("liblinear", "-s 2", "squared-hinge"),
+        ("liblinear", "-s 0", "logistic"),
+        ("liblinear", "-s 7", "logistic"),
+        ("liblinear", "-s 3", None),
+        ("vw", "--loss_function logistic --l2 1", "logistic"),
+        ("sklearn", "LinearSVC()", "squared-hinge"),
+        ("sklearn", 'SGDClassifier(loss="log_loss", fit_intercept=False)', "logistic"),
+        ("sklearn", "SGDClassifier(fit_intercept=False)", None),
+    ],
+)
+def test_losses(tool, text, loss):
+    assert translate(tool, text, rows=10).options.get("--loss") == loss
+
+
+@pytest.mark.parametrize(
     ("tool", "text", "named"),
     [
-        ("liblinear", "-s 2 -v 5 -R train.svm", ["-s 2", "-v", "-R", "train.svm"]),
-        ("liblinear", "-c 1", ["-s 1"]),
+        ("liblinear", "-s 5 -v 5 -R train.svm", ["-s 5", "-v", "-R", "train.svm"]),
+        ("liblinear", "-s 11", ["-s 11"]),
         ("liblinear", "-s 3 -c one", ["'one'"]),
         ("liblinear", "-s 3 -c", ["-c needs a value"]),
         ("liblinear", "-s 3 -w1 1 -w2 1 -w3 1", ["two classes"]),
@@ -178,7 +196,8 @@ def test_linear_svc():
         ("vw", "--l2 1 --bfgs", ["squared", "--bfgs"]),
         ("vw", "--loss_function hinge", ["--l2 0"]),
         ("vw", "--loss_function hinge --l2 1", ["--rows"]),
-        ("sklearn", "LinearSVC()", ["squared_hinge"]),
+        ("sklearn", 'LinearSVC(loss="log_loss")', ["log_loss"]),
+        ("sklearn", 'SGDClassifier(loss="huber", fit_intercept=False)', ["huber"]),
         ("sklearn", 'LinearSVC(loss="hinge", penalty="l1", foo=1)', ["'l1'", "foo"]),
         ("sklearn", 'LinearSVC(loss="hinge", class_weight="balanced")', ["balanced"]),
         ("sklearn", "SGDClassifier()", ["fit_intercept=True"]),
