@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from importlib import import_module
@@ -125,34 +125,40 @@ class Compiler:
 
     def _compiled(self, wanted: Wanted) -> str:
         if self._child is None or self._child.owner != os.getpid():  # a forked process must not talk into its parent's pipe
-            self._child = _Child(self.folder)
+            self._child = _Child(self._environment())
         try:
             return self._child.ask("compile", wanted)
         except BaseException:  # Ctrl-C among them: an answer that comes late would be taken for that of the next request
             self.close()
             raise
 
+    def _environment(self) -> dict[str, str]:
+        return {"NUMBA_CACHE_DIR": self.folder}
+
     def _compile_all(self, work: Callable[..., object], arguments: tuple[Any, ...]) -> None:
         """Compile what a rehearsal of `work` finds. What goes wrong shows when a kernel is missing afterwards."""
         with suppress(OSError, EOFError, pickle.PicklingError, AttributeError, TypeError, UsageError):
-            compile_all([(work, arguments)], self.folder)
+            compile_all([(work, arguments)], environment=self._environment())
 
 
 def compile_all(
     works: list[tuple[Callable[..., object], tuple[Any, ...]]],
-    folder: str = "",
+    *,
+    environment: Mapping[str, str] | None = None,
     workers: int | None = None,
+    seconds: float = _REHEARSAL,
     on_progress: Callable[[int, int], None] = lambda done, all_of_them: None,
 ) -> int:
-    """Compile, on all processors, the kernels that any of `works` (function, arguments) calls; returns their number.
+    """Compile, on all processors, the kernels that any of `works` (function, arguments) calls in `seconds` of Python's time.
 
+    Returns their number.
     `on_progress` is called with the kernels done and those found. Raises OSError and EOFError when children end before their
     work, and UsageError when they cannot write what they compiled.
     """
-    children = [_Child(folder) for _ in range(workers or _children())]
+    children = [_Child(environment or {}) for _ in range(workers or _children())]
     try:
         found: dict[str, Wanted] = {}
-        for result in _shared(children, "rehearse", [_pickled(work) for work in works]):
+        for result in _shared(children, "rehearse", [(_pickled(work), seconds) for work in works]):
             found |= {repr(wanted): wanted for wanted in result}
         longest_first = sorted(found.values(), key=lambda wanted: -wanted.size)
         for done, problem in enumerate(_shared(children, "compile", longest_first), start=1):
@@ -209,11 +215,11 @@ def _shared(children: list[_Child], verb: str, requests: list[Any]) -> Iterator[
 
 
 class _Child:
-    """A process that compiles. `folder` is its NUMBA_CACHE_DIR; `owner` the process that may talk to it."""
+    """A process that compiles. `environment` is added to ours; `owner` is the process that may talk to it."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
         self.owner = os.getpid()
-        self._environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        self._environment = {**os.environ, **environment}
         self._start()
 
     def ask(self, verb: str, request: Any) -> Any:
@@ -274,7 +280,7 @@ def serve() -> None:
         except EOFError:
             return
         with busy:
-            answer = _compiled_here(request) if verb == "compile" else rehearsed(request, _REHEARSAL)
+            answer = _compiled_here(request) if verb == "compile" else rehearsed(*request)
             pickle.dump((answer, False) if verb == "compile" else answer, answers)
             answers.flush()
             since = time.monotonic()

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import json
+import os
 import pickle
 import shutil
 import sys
@@ -37,6 +39,9 @@ from numba.core.runtime import rtsys
 from streamcut.compiling import Wanted, compiler, unsaved
 
 _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
+# Machine code for all processors of a kind, which is only read: `streamcut warm-up --into`.
+_SHIPPED = os.environ.get("STREAMCUT_KERNELS") or os.path.join(os.path.dirname(__file__), "_kernels")
+TARGET = "target.json"  # there: which kind
 _settings: Any = numba.config  # it makes its attributes when it is imported
 
 
@@ -59,12 +64,19 @@ class _CheckedFiles(IndexDataCacheFile):
         return found
 
     def _read(self, key: Any) -> Any:
-        try:
-            stored = Path(self._file(key)).read_bytes()
-        except OSError:
-            return None
-        content = stored[_DIGEST:]
-        return pickle.loads(content) if stored[:_DIGEST] == self._sum(key, content) else None
+        """The content of the file for `key`, in the cache or, for processors of this kind, in the folder of shipped ones."""
+        places = [self._file(key)]
+        if (shipped := shipped_key(key)) is not None:
+            places.append(os.path.join(_SHIPPED, os.path.basename(self._file(shipped))))
+        for place in places:
+            try:
+                stored = Path(place).read_bytes()
+            except OSError:
+                continue
+            content = stored[_DIGEST:]
+            if stored[:_DIGEST] == self._sum(key, content):
+                return pickle.loads(content)
+        return None
 
     def save(self, key: Any, data: Any) -> None:
         content = self._dump(data)
@@ -117,6 +129,23 @@ def _stamp(name: str) -> str:
     for path in sorted(_sources(name), key=lambda path: Path(path).name):
         digest.update(Path(path).read_bytes())
     return digest.hexdigest()
+
+
+def shipped_key(key: Any) -> Any:
+    """The key of what was compiled ahead for all processors of this kind; None when there is nothing for this one."""
+    target = _shipped()
+    signature, (triple, _, features), code = key
+    if target is None or triple != target["triple"] or not set(target["needs"]) <= set(features.split(",")):
+        return None
+    return signature, (triple, target["cpu"], ""), code
+
+
+@cache
+def _shipped() -> dict[str, Any] | None:
+    try:
+        return json.loads(Path(_SHIPPED, TARGET).read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def name_of(kernel: Any) -> str | None:

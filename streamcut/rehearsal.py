@@ -26,7 +26,7 @@ def rehearsed(pickled: bytes, seconds: float) -> tuple[list[Wanted], bool]:
     What takes longer than `seconds` is not waited for, and what fails, since Python's numbers are not Numba's, is left there: the
     list is then shorter than it could be.
     """
-    rehearsal = _Rehearsal()
+    rehearsal = Rehearsal()
     thread = threading.Thread(target=rehearsal.run, args=(pickled,), daemon=True)
     with rehearsal:
         thread.start()
@@ -34,7 +34,7 @@ def rehearsed(pickled: bytes, seconds: float) -> tuple[list[Wanted], bool]:
         return list(rehearsal.found.values()), thread.is_alive()
 
 
-class _Rehearsal:
+class Rehearsal:
     """As a context: Numba's dispatchers compile nothing."""
 
     def __init__(self) -> None:
@@ -49,8 +49,12 @@ class _Rehearsal:
         Dispatcher.compile = self._compile
 
     def run(self, pickled: bytes) -> None:
-        with suppress(Exception), np.errstate(all="ignore"):
-            work, arguments = pickle.loads(pickled)
+        """Do the pickled work as far as it goes."""
+        with suppress(Exception):
+            self.do(*pickle.loads(pickled))
+
+    def do(self, work: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+        with np.errstate(all="ignore"):
             work(*arguments)
 
     def _interpreted(self, kernel: Any, signature: Any) -> Callable[..., Any]:
@@ -63,11 +67,19 @@ class _Rehearsal:
                 self.found.setdefault(repr(wanted), wanted)
             self._inside.yes = True
             try:
-                return kernel.py_func(*arguments)
+                result = kernel.py_func(*arguments)
+                return _unboxed(result) if outermost else result
             finally:
                 self._inside.yes = not outermost
 
         return call
+
+
+def _unboxed(result: Any) -> Any:
+    """What Numba returns: Python's numbers, where Python makes NumPy's of elements of arrays."""
+    if isinstance(result, tuple):
+        return tuple(_unboxed(each) for each in result)
+    return result.item() if isinstance(result, np.generic) else result
 
 
 def _size(kernel: Any, seen: set[Any]) -> int:

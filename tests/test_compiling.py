@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import pytest
 from streamcut import compiling
 from streamcut.compiling import NOTICE
 from streamcut.errors import ExitCode
+from streamcut.jit import TARGET
 
 STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
 CODE = """
@@ -101,6 +103,29 @@ print(compiling.compiler.asked, end=" ")
     done = python(before, {"NUMBA_CACHE_DIR": str(tmp_path)})
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 3\n", "")
     assert len(list(tmp_path.rglob("gather_rows*.nbc")) + list(tmp_path.rglob("gather.gather_rows*.nbc"))) == 2
+
+
+@pytest.mark.parametrize(("needs", "asked"), [([], 0), (["+no-such-feature"], 2)])
+def test_shipped_kernels_serve_every_processor_that_has_what_they_need(shipped, tmp_path, needs, asked):
+    folder, target = shipped
+    (folder / TARGET).write_text(json.dumps({**target, "needs": needs}))
+    done = python("", {"NUMBA_CACHE_DIR": str(tmp_path), "STREAMCUT_KERNELS": str(folder)})
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{asked}\n", "")
+    assert len(list(tmp_path.rglob("*.nbc"))) == asked
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory) -> tuple[Path, dict]:
+    """A folder of kernels for "generic" processors, and what kind that is."""
+    cache, folder = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("shipped")
+    before = "from numba.core.registry import cpu_target; print(*cpu_target.target_context.codegen().magic_tuple()[:2])"
+    done = python(before, {"NUMBA_CACHE_DIR": str(cache), "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""})
+    assert done.returncode == 0, done.stderr
+    for file in cache.rglob("*.nbc"):
+        shutil.copy(file, folder)
+    triple, cpu = done.stdout.splitlines()[0].split()
+    assert cpu == "generic"
+    return folder, {"triple": triple, "cpu": cpu}
 
 
 def test_a_rehearsal_finds_what_python_gets_to():

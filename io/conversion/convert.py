@@ -24,6 +24,7 @@ from streamcut.io.conversion.rejects import RejectsFile
 from streamcut.io.conversion.shuffle import take_rows
 from streamcut.io.conversion.target import Target
 from streamcut.io.conversion.work import Work
+from streamcut.io.features import FeatureTally
 from streamcut.io.manifest import Statistics, StatisticsBuilder
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
@@ -160,7 +161,8 @@ def rehearse(dtype: str | None, backend: str) -> None:
     chunk = Chunk(np.array([0, 2, 3]), np.array([0, 1, 0], np.int32), np.ones(3, value), np.array([1.0, -1.0]), np.arange(2))
     take_rows(chunk, np.array([1, 0]))
     values = np.ones(chunk.nnz)
-    StatisticsBuilder().add(replace(chunk, data=values))
+    for counted in (StatisticsBuilder(), FeatureTally(2)):
+        counted.add(replace(chunk, data=values))
     smallest(values)
     first_problem(chunk.indptr, chunk.indices, values, {"y": chunk.y}, 2)
     with open(os.memfd_create("rehearsal"), "wb", buffering=0) as text:  # in memory: the disk may be full

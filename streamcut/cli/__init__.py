@@ -17,7 +17,7 @@ from streamcut.compiling import NOTICE, compiler
 from streamcut.errors import ExitCode, StreamcutError
 from streamcut.files import UNREACHABLE, disk_full
 
-COMMANDS = {  # streamcut.cli.<name> has `command`; what each does stands here, so that none is imported to list them
+COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stands here, so that none is imported to list them
     "convert": "Convert svmlight, SciPy, AnnData or Parquet files to a store.",
     "info": "Show what a store or a model file says of itself.",
     "check": "Check the files of a store against their checksums.",
@@ -30,6 +30,7 @@ COMMANDS = {  # streamcut.cli.<name> has `command`; what each does stands here, 
     "verify": "Recompute a model's certificate from its training data.",
     "export": "Write a model as another program reads it.",
     "flags": "Translate options of other SVM programs into ours.",
+    "warm-up": "Compile ahead what other commands would compile on first use.",
 }
 EPILOG = """\b
 Examples:
@@ -63,7 +64,7 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return import_module(f"streamcut.cli.{cmd_name}").command if cmd_name in COMMANDS else None
+        return import_module(f"streamcut.cli.{cmd_name.replace('-', '_')}").command if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

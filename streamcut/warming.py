@@ -1,0 +1,120 @@
+"""Compiling ahead: kernels of the trainings that are likely, before anybody waits for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numba.core.registry import cpu_target
+
+from streamcut.compiling import compile_all
+from streamcut.config import CHOICES, LINEAR, SOLVERS, TrainOptions
+from streamcut.errors import StreamcutError, UsageError
+from streamcut.evaluation import evaluate
+from streamcut.io.conversion.convert import rehearse
+from streamcut.io.memory import MemoryDataset
+from streamcut.jit import TARGET
+from streamcut.rehearsal import Rehearsal
+from streamcut.training import job_class, train
+from streamcut.verification import verify
+
+VALUES = ("ones", "int8", "float32", "float64")  # of entries; "ones": all are 1, and not stored
+USUAL_VALUES = ("ones", "float32")
+_TEXT = ("float32", "float64")  # what rows of text are parsed to
+_KINDS = {  # of processors: the name that LLVM has for what nearly all of them can do, and the features that it takes
+    "x86_64": ("x86-64-v3", ("+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe")),
+}
+_REHEARSAL = 60.0  # seconds that Python may take for a training
+_LABELS = {"multiclass": [1.0, 2.0, 3.0], "ranking": [0.0, 1.0, 2.0], "sequence": [1.0, 2.0]}
+
+
+def warm_up(
+    tasks: Sequence[str] = (),
+    solvers: Sequence[str] = (),
+    values: Sequence[str] = USUAL_VALUES,
+    *,
+    everything: bool = False,
+    into: str | os.PathLike | None = None,
+    workers: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, all_of_them: None,
+) -> int:
+    """Compile the kernels of `convert`, and of `train`, `predict`, `evaluate` and `verify` for these tasks and solvers, on data
+    with such `values`, into the cache on disk, on all processors (or by `workers` processes); returns how many there are.
+
+    No tasks stand for all of them, no solvers for the default ones of each task. `everything`: all solvers, losses and values,
+    and rows with weights. `into`: a folder instead of the cache, for all processors of this machine's kind; commands read it
+    where STREAMCUT_KERNELS names it, or where it is the folder `_kernels` of the package. `on_progress` is called with the
+    kernels done so far and those found.
+    """
+    kinds = VALUES if everything else values
+    chosen = _trainings(tasks, solvers, everything)
+    if not chosen:
+        raise UsageError(f"no solver of {', '.join(solvers)} trains task {', '.join(tasks)}")
+    works: list[tuple[Callable[..., object], tuple[Any, ...]]] = [(rehearse, (kind, "zarr")) for kind in _TEXT]
+    weights = (False, True) if everything else (False,)
+    works += [(use, (options, kind, weighted)) for options, kind, weighted in product(chosen, kinds, weights)]
+    how: dict[str, Any] = {"workers": workers, "seconds": _REHEARSAL, "on_progress": on_progress}
+    if into is None:
+        return compile_all(works, **how)
+    cpu, needs = _KINDS.get(platform.machine(), ("generic", ()))
+    place = Path(into)
+    place.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as cache:
+        target = {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "STREAMCUT_KERNELS": cache, "NUMBA_CACHE_DIR": cache}
+        found = compile_all(works, environment=target, **how)
+        for file in sorted(Path(cache).rglob("*.nbc")):
+            shutil.copy(file, place)
+    triple = cpu_target.target_context.codegen().magic_tuple()[0]
+    (place / TARGET).write_text(json.dumps({"triple": triple, "cpu": cpu, "needs": needs}))
+    return found
+
+
+def _trainings(tasks: Sequence[str], solvers: Sequence[str], everything: bool) -> list[dict[str, Any]]:
+    """Options of `train` that make sense, no two of them for the same kernels."""
+    found = []
+    wanted = tasks or [task for task in CHOICES["task"] if task != "auto"]
+    those = solvers or (SOLVERS if everything else ("auto",))
+    for task, solver, loss, strategy in product(wanted, those, CHOICES["loss"], CHOICES["strategy"]):
+        kernel = "linear" if solver == "auto" or solver in LINEAR else "rbf"
+        options = {"task": task, "solver": solver, "loss": loss, "strategy": strategy, "kernel": kernel}
+        options |= {"k": "1"} if loss.endswith("@k") else {}
+        usual = loss == CHOICES["loss"][0] and strategy in (CHOICES["strategy"][0], "one-vs-rest")
+        if not (usual or everything):
+            continue
+        with Rehearsal():
+            rows = _few_rows(task, "float32", weighted=False).manifest
+        for bias in (1.0, 0.0):  # some solvers have no constant feature
+            with suppress(UsageError):
+                chosen = TrainOptions(**options, bias=bias)
+                job_class(chosen).planned(chosen, rows)
+                found.append({**options, "bias": bias})
+                break
+    return found
+
+
+def _few_rows(task: str, values: str, *, weighted: bool) -> MemoryDataset:
+    y = np.resize(_LABELS.get(task, [-1.0, 1.0]), 12)
+    X = np.resize(np.array([[1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 1, 1]]), (12, 3))
+    X = X > 0 if values == "ones" else X.astype(values)
+    qid = np.arange(12) // 4 if task in ("ranking", "sequence") else None
+    return MemoryDataset(X, y, qid=qid, weight=np.ones(12) if weighted else None)
+
+
+def use(options: dict[str, Any], values: str, weighted: bool) -> None:
+    """Train a model on a few rows with such `values`, and use it."""
+    rows = _few_rows(options["task"], values, weighted=weighted)
+    model = train(rows, workers=1, **options)
+    for work in (evaluate, verify):
+        with suppress(StreamcutError):  # not offered for such a model
+            work(model, rows)
+    model.score_chunk(replace(rows.read(0), data=np.ones(rows.read(0).nnz)))  # as text is read
