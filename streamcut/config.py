@@ -114,7 +114,7 @@ class TrainOptions:
     max_passes: int | None = None
     max_time: float | None = None
     positive_weight: float = 1.0
-    positive_label: float | None = None
+    positive_label: Any = None  # a number, or a word until the data say which number it is
     kernel: str = "linear"
     gamma: float | str = "auto"
     degree: int = 3

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.inputs import Raw
 from streamcut.measures.binary import BinaryMeasures
 from streamcut.measures.multiclass import MulticlassMeasures
 from streamcut.measures.ranking import RankingMeasures, RocAreaMeasures
@@ -66,10 +67,11 @@ def evaluate(
     ignore_extra_features: bool = False,
     index_base: int | None = None,
     label_names: Mapping[float, str] | str | os.PathLike | None = None,
+    raw: Raw | None = None,
 ) -> Evaluation:
-    """Measure `model` on `data`: an opened data set, the path of a store or of an svmlight file, (X, y) or (X, y, row weights).
+    """Measure `model` on `data`: what `predict` takes, with labels, or (X, y) or (X, y, row weights).
 
-    `ignore_extra_features` and `index_base` are those of `predict`. Which measures there are depends on the model's task
+    `ignore_extra_features`, `index_base` and `raw` are those of `predict`. Which measures there are depends on the model's task
     (streamcut.measures). `label_names`, {1.0: "B-NP", …} or a file of such lines as `1 B-NP`, add those of chunks for sequences.
     Raises BadInputError for labels or features that the model does not know, and for labels without a name; UsageError for names
     where no sequences are labelled.
@@ -78,11 +80,16 @@ def evaluate(
     >>> streamcut.evaluate(model, "rows.zarr").accuracy
     1.0
     """
-    return Evaluation(_collected(model, data, ignore_extra_features, index_base, label_names).measures())
+    return Evaluation(_collected(model, data, ignore_extra_features, raw or Raw(index_base), label_names).measures())
 
 
 def evaluate_queries(
-    model: Model | str | os.PathLike, data: Any, *, ignore_extra_features: bool = False, index_base: int | None = None
+    model: Model | str | os.PathLike,
+    data: Any,
+    *,
+    ignore_extra_features: bool = False,
+    index_base: int | None = None,
+    raw: Raw | None = None,
 ) -> dict[str, np.ndarray]:
     """Measures of a ranking for each query of `data`: columns by name, a line for each query in the order of the rows.
 
@@ -91,14 +98,14 @@ def evaluate_queries(
     model = as_model(model)
     if model.task != "ranking":
         raise UsageError(f"only models of task ranking are measured by queries, not one of task {model.task}")
-    return _collected(model, data, ignore_extra_features, index_base).per_query()
+    return _collected(model, data, ignore_extra_features, raw or Raw(index_base)).per_query()
 
 
 def _collected(
     model: Model | str | os.PathLike,
     data: Any,
     ignore_extra_features: bool,
-    index_base: int | None,
+    raw: Raw,
     label_names: Mapping[float, str] | str | os.PathLike | None = None,
 ) -> Any:
     model = as_model(model)
@@ -111,7 +118,7 @@ def _collected(
         collected = _OF_TASK[model.task](model, label_names if isinstance(label_names, Mapping) else _named(label_names))
     else:
         raise UsageError(f"label_names: only sequences have chunks with names, not a model of task {model.task}")
-    for chunk, scores in scored_chunks(model, data, ignore_extra_features=ignore_extra_features, index_base=index_base):
+    for chunk, scores in scored_chunks(model, data, ignore_extra_features=ignore_extra_features, raw=raw):
         collected.add(chunk, scores)
     return collected
 

@@ -3,38 +3,81 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from streamcut.chunk import Chunk
-from streamcut.errors import UsageError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import PLAIN, require_same
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.row_source import sniff
+from streamcut.io.sources.row_source import TABLES, find_files, sniff
 
 
-def rows_of(data: Any, recipe: Recipe | None, *, index_base: int | None = None) -> Iterator[Chunk]:
+@dataclass
+class Raw:
+    """How raw input is read, and what was noticed on the way.
+
+    index_base      number of the first feature in svmlight text; None: as the recipe has it, else 1
+    labelled        labels are read; otherwise they may be anything, or not be there
+    missing_labels  of a table: "error", or "skip": rows without a label are left out
+    format          of files; "auto" looks into them
+    keep            columns of a table that are wanted beside the rows, in `kept`: batches of Arrow, in the order of the rows
+    counters        {what was unusual: how often}, such as values of a column that training did not see
+    """
+
+    index_base: int | None = None
+    labelled: bool = True
+    missing_labels: str = "error"
+    format: str = "auto"
+    keep: tuple[str, ...] = ()
+    counters: Counter[str] = field(default_factory=Counter)
+    kept: deque[Any] = field(default_factory=deque)
+
+
+def rows_of(data: Any, recipe: Recipe | None, raw: Raw | None = None) -> Iterator[Chunk]:
     """The rows of `data` in their order, with the features of `recipe`; a chunk is valid until the next one.
 
-    data        an opened data set, the path of a store or of an svmlight file, or (X, y) or (X, y, row weights)
-    index_base  number of the first feature in svmlight text; None: as the recipe has it, else 1
+    data   an opened data set, the path of a store or of raw input (svmlight text; tables, if the recipe is one of tables), a
+           frame (anything with `__arrow_c_stream__`), or (X, y) or (X, y, row weights)
 
-    Raises BadInputError for a store of another recipe.
+    Raises BadInputError for a store of another recipe, and for raw input that the recipe does not fit.
     """
+    raw = raw or Raw()
     if isinstance(data, tuple):
         X, y, *weight = data
         data = MemoryDataset(X, y, weight=weight[0] if weight else None)
+    elif is_frame(data):
+        yield from _table_rows(data, "frame", recipe or PLAIN, raw)
+        return
     elif isinstance(data, str | os.PathLike):
-        if _is_text(data):
-            yield from _text_rows(data, recipe or PLAIN, index_base)
+        kind = raw_format(os.fspath(data), raw.format)
+        if kind == "svmlight":
+            yield from _text_rows(os.fspath(data), recipe or PLAIN, raw)
+            return
+        if kind is not None:
+            yield from _table_rows(os.fspath(data), kind, recipe or PLAIN, raw)
             return
         data = open_store(data)
+    if raw.keep:
+        raise UsageError(f"keep: {', '.join(raw.keep)}: a store keeps no columns; give the table itself")
+    renamed = None
     if not isinstance(data, MemoryDataset):
         require_same(recipe, data.recipe, str(data.path))
+        renamed = _other_numbers(recipe, data.recipe, str(data.path)) if raw.labelled else None
     buffers = data.buffers()
     for shard in range(len(data.manifest.shards)):
-        yield data.read(shard, buffers)
+        chunk = data.read(shard, buffers)
+        yield chunk if renamed is None else replace(chunk, y=renamed(chunk.y))
+
+
+def is_frame(data: Any) -> bool:
+    """Whether `data` is a table in memory that gives itself out as Arrow."""
+    return hasattr(data, "__arrow_c_stream__")
 
 
 def open_store(path: str | os.PathLike):
@@ -44,26 +87,98 @@ def open_store(path: str | os.PathLike):
     return open_dataset(path)
 
 
-def _is_text(path: str | os.PathLike) -> bool:
-    """Whether `path` is parsed on the way: stdin, a pipe or an svmlight file. Raises UsageError for what is to be converted."""
-    if os.fspath(path) != "-" and (os.path.isdir(path) or not os.path.exists(path)):
-        return False  # a store, a URL, or a matter of which open_store says what is wrong
-    kind = sniff(os.fspath(path))
-    if kind in ("mtx", "anndata", "parquet"):  # open_store says what an .npz is
+def raw_format(path: str, wanted: str) -> str | None:
+    """The format of raw input that is read on the way (svmlight or a table); None: a store, or nothing at all.
+
+    Raises UsageError for what is to be converted first.
+    """
+    if wanted != "auto":
+        return wanted
+    if path == "-":
+        return "svmlight"
+    if os.path.isdir(path) or not os.path.exists(path):
+        found = find_files([path], "auto")[0] if os.path.isdir(path) or _matches(path) else sniff(path) if "://" in path else None
+        return found if found in TABLES else None
+    kind = sniff(path)
+    if kind in ("mtx", "anndata"):  # open_store says what an .npz is
         raise UsageError(f"{path}: {kind} is not read directly; make a store of it with `streamcut convert`")
-    return kind == "svmlight"
+    return kind if kind == "svmlight" or kind in TABLES else None
 
 
-def _text_rows(path: str | os.PathLike, recipe: Recipe, index_base: int | None) -> Iterator[Chunk]:
-    from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource, by_recipe
+def _matches(path: str) -> bool:
+    import glob
+
+    return glob.has_magic(path) and any(glob.iglob(path, recursive=True))
+
+
+def _other_numbers(recipe: Recipe | None, other: Recipe | None, where: str) -> Callable[[np.ndarray], np.ndarray] | None:
+    """What turns labels of `other` into those of `recipe`, where both know words for them; None: they are the same.
+
+    Raises BadInputError for rows that have no labels, and (when it is used) for words that `recipe` does not know.
+    """
+    if other is not None and other.labels.none:
+        raise BadInputError(f"{where}: its rows have no labels; they can be scored, not measured")
+    ours, theirs = ((recipe or PLAIN).labels.names, (other or PLAIN).labels.names)
+    if not ours or not theirs or all(ours.get(number) == word for number, word in theirs.items()):
+        return None
+    numbers = {word: number for number, word in ours.items()}
+    known, found = np.array(sorted(theirs)), [numbers.get(theirs[number], np.nan) for number in sorted(theirs)]
+
+    def renamed(y: np.ndarray) -> np.ndarray:
+        labels = np.array(found)[np.searchsorted(known, y)]
+        if np.isnan(labels).any():
+            word = theirs[float(y[np.argmax(np.isnan(labels))])]
+            raise BadInputError(f"{where}: label {word!r} is none that the model knows: {', '.join(list(numbers)[:10])}")
+        return labels
+
+    return renamed
+
+
+def _text_rows(path: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
+    from streamcut.io.text.options import SvmlightOptions, by_recipe
+    from streamcut.io.text.svmlight import SvmlightSource
     from streamcut.io.unchanged import FileStates
 
-    if recipe.hash_bits is not None and index_base is not None:
+    if raw.keep:
+        raise UsageError(f"keep: {', '.join(raw.keep)}: svmlight text has no columns")
+    if recipe.table is not None:
+        raise BadInputError(
+            f"{path}: svmlight text, but the model takes {recipe.in_words()}; give it a table, or say its --format"
+        )
+    if recipe.hash_bits is not None and raw.index_base is not None:
         raise UsageError("index_base: the model hashes the features as they are written, so their numbers have no first one")
-    given = by_recipe(recipe) if index_base is None else {**by_recipe(recipe), "index_base": index_base}
+    given = by_recipe(recipe) if raw.index_base is None else {**by_recipe(recipe), "index_base": raw.index_base}
     if recipe.hash_bits is None:
         given["dtype"] = "float64"  # the numbers as they are written; hashed sums are those of training to the bit
-    options = SvmlightOptions(**given)
+    options = SvmlightOptions(**given, no_labels=not raw.labelled)
     states = FileStates([path])
-    for chunk, _ in states.watch(SvmlightSource([os.fspath(path)], options, model_takes=recipe.in_words()).blocks()):
+    for chunk, _ in states.watch(SvmlightSource([path], options, model_takes=recipe.in_words()).blocks()):
         yield chunk
+
+
+def _table_rows(data: Any, kind: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
+    from streamcut.io.tables.scoring import rows_to_score
+    from streamcut.io.unchanged import FileStates
+
+    paths = [] if kind == "frame" else find_files([data], kind)[1]
+    name = "the frame" if kind == "frame" else data
+    if recipe.table is None:
+        raise BadInputError(f"{name}: a table, but the model takes {recipe.in_words()}; convert it as the training data was")
+    if raw.labelled and recipe.labels.none:
+        raise UsageError("the model was trained on rows without labels")
+    rows = rows_to_score(
+        data if kind == "frame" else paths,
+        kind,
+        recipe,
+        labelled=raw.labelled,
+        missing_labels=raw.missing_labels,
+        keep=raw.keep,
+        kept=raw.kept,
+    )
+    states, count = FileStates(paths), 0
+    for chunk, _ in states.watch(rows.blocks()):
+        count += chunk.n_rows
+        yield chunk
+    if not count:
+        raise BadInputError(f"{name}: no rows")
+    raw.counters.update(rows.counters)

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.errors import BadInputError, UsageError
-from streamcut.inputs import rows_of
+from streamcut.inputs import Raw, is_frame, rows_of
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 
@@ -25,16 +25,20 @@ def predict(
     output: str = "labels",
     ignore_extra_features: bool = False,
     index_base: int | None = None,
+    raw: Raw | None = None,
 ) -> np.ndarray:
-    """Labels (`output="labels"`), float64 (n,), or scores (`"scores"`), float64 (n,) or (n, classes), of all rows of `data`, or
-    probabilities of the positive label (`"probabilities"`), float64 (n,), of a model that was calibrated.
+    """What `model` says of all rows of `data`.
 
-    data   an opened data set, the path of a store or of an svmlight file, or X (n × d, NumPy or SciPy sparse)
+    output   "labels": float64 (n,), or words (object, n) where the labels are words; "scores": float64 (n,) or (n, classes);
+             "probabilities" of a model that has them: float64 (n,) of the positive label, or (n, classes)
+    data     an opened data set, the path of a store, of svmlight text or of a table, a frame (pandas, polars, DuckDB, pyarrow),
+             or X (n × d, NumPy or SciPy sparse)
     ignore_extra_features   leave out features that the model does not have, instead of raising BadInputError
     index_base              number of the first feature in svmlight text; None: what it was in the training data, else 1
+    raw                     more about how raw input is read, its index_base included, and what was unusual in it
 
     A store or file may have fewer features than the model (the others are 0); an array says its width, so it must be equal.
-    Svmlight text is prepared by the model's recipe (hashed, say); a store of another recipe is refused with BadInputError.
+    Raw input is prepared by the model's recipe, and needs no labels; a store of another recipe is refused with BadInputError.
 
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
     >>> streamcut.predict(model, "rows.svm").tolist()
@@ -43,32 +47,41 @@ def predict(
     if output not in ("labels", "scores", "probabilities"):
         raise UsageError(f"output: {output!r} is not offered; use 'labels', 'scores' or 'probabilities'")
     model = as_model(model)
+    raw = raw or Raw(index_base=index_base, labelled=False)
     if output == "probabilities":
-        reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "index_base": index_base}
+        reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw}
         return model.probabilities_of(predict(model, data, output="scores", **reading))
-    if hasattr(data, "shape") or isinstance(data, list):
+    by_recipe = is_frame(data) and model.recipe is not None and model.recipe.table is not None
+    if not by_recipe and (hasattr(data, "shape") or isinstance(data, list)):
         if ignore_extra_features and not isinstance(data, list) and data.shape[1] > model.n_features:
             data = data[:, : model.n_features]
-        return model.decision_function(data) if output == "scores" else model.predict(data)
-    chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features, index_base=index_base)
-    found = [scores if output == "scores" else model.labels_of_chunk(chunk, scores) for chunk, scores in chunks]
-    return np.concatenate(found or [np.empty(0)])
+        return model.decision_function(data) if output == "scores" else model.in_label_words(model.predict(data))
+    chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features, raw=raw)
+    if output == "scores":
+        return np.concatenate([scores for _, scores in chunks] or [np.empty(0)])
+    found = [model.labels_of_chunk(chunk, scores) for chunk, scores in chunks]
+    return model.in_label_words(np.concatenate(found or [np.empty(0)]))
 
 
 def scored_chunks(
-    model: Model, data: Any, *, ignore_extra_features: bool = False, index_base: int | None = None
+    model: Model,
+    data: Any,
+    *,
+    ignore_extra_features: bool = False,
+    index_base: int | None = None,
+    raw: Raw | None = None,
 ) -> Iterator[tuple[Chunk, np.ndarray]]:
     """(rows, their scores float64) of `data`, at most SCORES_AT_ONCE at a time; both are valid until the next step.
 
     A model of whole groups gets them whole, however many rows one has.
 
-    data   an opened data set, the path of a store or of an svmlight file, or (X, y) or (X, y, row weights)
+    data   as `streamcut.inputs.rows_of` takes it; `raw` says how raw input is read
 
     Raises BadInputError for features that the model does not have, unless they are to be left out, and for scores not finite.
     """
     at_once = max(1, SCORES_AT_ONCE // model.scores_per_row)
     blocks = _groups if model.whole_groups else _blocks
-    for rows in blocks(rows_of(data, model.recipe, index_base=index_base), at_once):
+    for rows in blocks(rows_of(data, model.recipe, raw or Raw(index_base=index_base)), at_once):
         chunk = _within(rows, model.n_features, ignore_extra_features)
         scores = model.score_chunk(chunk)
         finite = np.isfinite(scores).reshape(chunk.n_rows, -1).all(axis=1)

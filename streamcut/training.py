@@ -10,6 +10,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from streamcut.by_data import for_data
 from streamcut.compiling import compiler
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import UsageError
@@ -63,7 +64,8 @@ def train(
     """Train a linear or kernel model: for two classes, linear, min ½‖w‖² + C Σ u_i ℓ(y_i⟨w, x_i⟩), ℓ the hinge unless chosen.
 
     data             path of a store, an opened one, or a MemoryDataset
-    task             "auto" (= "binary"), "multiclass", "ranking" (within qid), "roc-area", "sequence" (rows of one qid)
+    task             "binary", "multiclass", "ranking" (within qid), "roc-area", "sequence" (rows of one qid); "auto": rows with
+                     qid are ranked, more than two labels are classes, else there are two
     C                loss of a row, as in LIBLINEAR and scikit-learn
     loss, k          binary: "hinge", "squared-hinge", "logistic", or a bound on a measure of all rows: "f1", "prbep", "prec@k",
                      "rec@k", "error"; k is "100" or "10%"
@@ -83,7 +85,7 @@ def train(
     tol              stop when gap ≤ tol·C·Σu_i (units of mean loss); 0 or None = off
     tol_relative     and when gap ≤ tol_relative·max(F(w), C·Σu_i/1000); 0 or None = off
     target, max_passes, max_time   stop at this objective, after so many passes, after so many seconds
-    positive_label   this label against all others; default: the larger of two
+    positive_label   this label (a number, or a word) against all others; default: the larger of two, of words the last
     positive_weight  factor on the weights of rows with the positive label
     warm_start       a model to begin with, or its path: its weights, for the same data its witness too; bsca, bsgd (several
                      classes, too): its support vectors and steps, and rows of other data count as seen before
@@ -147,9 +149,9 @@ class Session:
         stop: Callable[[], bool] | None = None,
         more: tuple[tuple[str, int], ...] = (),
     ) -> None:
-        self.options = options
-        self.stop = stop or (lambda: False)
         self.dataset = opened(data)
+        self.options = options = for_data(options, self.dataset)
+        self.stop = stop or (lambda: False)
         self._compare_recipes()
         if options.nystroem is not None:
             self.dataset = nystroem.with_features(self.dataset, options)

@@ -299,7 +299,7 @@ def test_one_label_against_the_rest():
     X, y, _ = problem()
     y[:60] = 7.0
     with pytest.raises(BadInputError, match="--positive-label"):
-        train(MemoryDataset(X, y))
+        train(MemoryDataset(X, y), task="binary")
     model = train(MemoryDataset(X, y), positive_label=7.0)
     two = train(MemoryDataset(X, np.where(y == 7.0, 1.0, -1.0)))
     same(model, two)

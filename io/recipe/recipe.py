@@ -27,6 +27,7 @@ class LabelRule:
     column      of a table, that holds them
     comparison  they are the outcome of one: +1 where it holds, −1 elsewhere
     none        there are none: rows to be scored only
+    learned     words got their numbers as the rows brought them, so the numbers mean nothing
     """
 
     words: tuple[tuple[str, float], ...] = ()
@@ -35,6 +36,7 @@ class LabelRule:
     column: str | None = None
     comparison: Comparison | None = None
     none: bool = False
+    learned: bool = False
 
     @property
     def names(self) -> dict[float, str]:

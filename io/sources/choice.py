@@ -10,7 +10,8 @@ from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.sources.canonical import RowRules
 from streamcut.io.sources.columns import ColumnFile
 from streamcut.io.sources.row_source import ENTRY_BYTES, LISTS, TABLES, BlockSize, RowSource, TableReader, TableSource
-from streamcut.io.text.svmlight import Reject, SvmlightOptions, SvmlightSource, blocks_in_flight, by_recipe
+from streamcut.io.text.options import by_recipe
+from streamcut.io.text.svmlight import Reject, SvmlightOptions, SvmlightSource, blocks_in_flight
 
 # Of lines as short as lines can be ("1\n"): the text, the arrays that the parser fills, and the rows that leave it.
 TEXT_BYTES = 42

@@ -34,7 +34,8 @@ class LabelReader:
     @property
     def rule(self) -> LabelRule:
         """The rule with all words so far."""
-        return replace(self._rule, words=tuple(self._words.items()))
+        learned = self._rule.learned or len(self._words) > len(self._rule.words)
+        return replace(self._rule, words=tuple(self._words.items()), learned=learned)
 
     def missing(self, column: pa.Array) -> np.ndarray:
         """Which rows have no label, bool (n,)."""

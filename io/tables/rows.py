@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,7 @@ class RowMaker:
     learn_labels    so do labels that are words
     labels          whether labels are read; otherwise they are 0
     missing_labels  "error", or "skip": rows without a label are left out
+    keep            columns that are wanted beside the rows
     dtype           of values, None: float64 (stores keep the smallest type that is exact)
 
     in_order        numbers are given on the way: one thread has to make all batches, from the first row on
@@ -39,6 +41,7 @@ class RowMaker:
         labels: bool = True,
         missing_labels: str = "error",
         dtype: str | None = None,
+        keep: Sequence[str] = (),
     ) -> None:
         assert recipe.table is not None
         self.recipe, self.table = recipe, recipe.table
@@ -47,6 +50,7 @@ class RowMaker:
         self.reads_labels = labels and not recipe.labels.none
         self.in_order = learn or (learn_labels and self.reads_labels)
         self._labels = LabelReader(recipe.labels, learn=learn_labels)
+        self.keep = list(keep)
         self._skip = missing_labels == "skip"
         self._dtype = np.dtype(dtype or "float64")
 
@@ -54,14 +58,16 @@ class RowMaker:
     def columns(self) -> list[str]:
         """The columns that it needs, each once."""
         others = [self.recipe.labels.column if self.reads_labels else None, self.table.qid, self.table.weight]
-        return list(dict.fromkeys([*self.encoder.columns, *(name for name in others if name is not None)]))
+        return list(dict.fromkeys([*self.encoder.columns, *(name for name in others if name is not None), *self.keep]))
 
     def finished_recipe(self) -> Recipe:
         """The recipe with all that was learned."""
         return replace(self.recipe, names=self.encoder.names(), labels=self._labels.rule)
 
-    def chunk(self, batch: pa.RecordBatch, file: str, row: int, first_row: int) -> tuple[Chunk, Counter[str]]:
-        """(rows, what was unusual) of `batch`, whose first row is number `row` of `file` and `first_row` of all.
+    def chunk(
+        self, batch: pa.RecordBatch, file: str, row: int, first_row: int
+    ) -> tuple[Chunk, Counter[str], pa.RecordBatch | None]:
+        """(rows, what was unusual, the columns to keep) of `batch`, its first row number `row` of `file`, `first_row` of all.
 
         Raises BadInputError naming the file, the row and the column.
         """
@@ -84,7 +90,7 @@ class RowMaker:
             self._weight(batch, place),
             first_row,
         )
-        return chunk, counters
+        return chunk, counters, batch.select(self.keep) if self.keep else None
 
     def _labelled(
         self, batch: pa.RecordBatch, file: str, rows: np.ndarray, counters: Counter[str]

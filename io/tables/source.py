@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +23,9 @@ from streamcut.io.tables.fitting import sampled
 from streamcut.io.tables.roles import check_types, read_as
 from streamcut.io.tables.rows import RowMaker
 from streamcut.io.text.groups import GroupCheck
+from streamcut.io.text.inputs import STDIN
 
+Made = tuple[Chunk, Counter[str], Any]  # what RowMaker makes of a batch
 _TIMES = 12  # a batch as Arrow and as rows, next to its own bytes
 
 
@@ -36,16 +39,27 @@ class Reading:
 
 
 class TableRows:
-    """RowSource over the files of a table. `same_columns`: all files must have the columns of the first one."""
+    """RowSource over the files of a table.
+
+    same_columns   all files must have the columns of the first one
+    kept           receives the columns that `maker` keeps, a batch for each block of rows
+    """
 
     def __init__(
-        self, files: Sequence[TableFile], maker: RowMaker, reading: Reading, *, grouped: bool = True, same_columns: bool = True
+        self,
+        files: Sequence[TableFile],
+        maker: RowMaker,
+        reading: Reading,
+        *,
+        grouped: bool = True,
+        same_columns: bool = True,
+        kept: deque[pa.RecordBatch] | None = None,
     ) -> None:
         self.files, self.maker, self.reading, self.grouped = files, maker, reading, grouped
-        self._same_columns = same_columns
+        self._same_columns, self._kept = same_columns, kept
         self._types: dict[str, pa.DataType] = {}
         self.counters: Counter[str] = Counter()
-        self.identity = {"inputs": [describe(file.name) for file in files]}
+        self.identity = {"inputs": [described(file.name) for file in files]}
         self.n_features = maker.encoder.n_features
         counts = [file.n_rows for file in files]
         if None not in counts:
@@ -64,22 +78,24 @@ class TableRows:
         begin = start or {"file": 0, "row": 0, "read": 0, "given": 0, "counters": {}}
         self.counters = Counter(begin["counters"])
         groups, given = GroupCheck(), begin["given"]
-        for file, row, read, (chunk, unusual) in self._made(begin["file"], begin["row"], begin["read"]):
+        for file, row, read, (chunk, unusual, kept) in self._made(begin["file"], begin["row"], begin["read"]):
             place = {"file": file, "row": row, "read": read, "given": given, "counters": dict(self.counters)}
             place["offset"] = self.files[file].position or 0
             self.counters.update(unusual)
             if chunk.n_rows == 0:
                 continue
+            if self._kept is not None and kept is not None:
+                self._kept.append(kept)
             chunk = replace(chunk, first_row=given)
             if chunk.qid is not None and self.grouped:
                 check_groups(groups, chunk.qid, self.files[file].name, row)
             yield chunk, place
             given += chunk.n_rows
 
-    def _made(self, file: int, row: int, read: int) -> Iterator[tuple[int, int, int, tuple[Chunk, Counter[str]]]]:
+    def _made(self, file: int, row: int, read: int) -> Iterator[tuple[int, int, int, Made]]:
         """(file, row in it, row of all, what RowMaker made) of each batch, in order, whichever threads made it."""
         threads = 0 if self.reading.threads == 1 else 1 if self.maker.in_order else self.reading.threads
-        working: deque[tuple[int, int, int, Future[tuple[Chunk, Counter[str]]]]] = deque()
+        working: deque[tuple[int, int, int, Future[Made]]] = deque()
         pool = ThreadPoolExecutor(max(threads, 1), "streamcut-encode")
         try:
             for number, first, batch in self.batches(self.maker.columns, file, row):
@@ -162,3 +178,8 @@ def _numbers(rows: TableRows, names: Sequence[str]) -> Iterator[tuple[int, dict[
                 raise BadInputError(f"{rows.files[number].name}: row {row} (0-based), column {name!r}: {error.what}") from None
         yield read, values
         read += batch.num_rows
+
+
+def described(name: str) -> list:
+    """As `describe`; of a pipe or a frame nothing but its name is known."""
+    return describe(name) if os.path.exists(name) and name != STDIN else [name, None, None]

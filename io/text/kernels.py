@@ -28,6 +28,7 @@ class Rules(NamedTuple):
     keep_zeros: bool
     label_tokens: bool  # labels are names or sets: every one is pending
     label_weights: bool
+    no_labels: bool  # rows need none, and where one stands it is passed over
 
 
 class Rows(NamedTuple):
@@ -211,7 +212,14 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
             continue
 
         token = p
-        if rules.label_tokens:
+        if rules.no_labels:
+            colon = False
+            while not _ends_token(byte_at(p)):
+                colon |= byte_at(p) == 58
+                p += 1
+            p = token if colon else p  # a feature: there is no label
+            label = 0.0
+        elif rules.label_tokens:
             colon = -1
             while not _ends_token(byte_at(p)) and not (byte_at(p) == 58 and rules.label_weights):
                 colon = p if byte_at(p) == 58 and colon < 0 else colon
@@ -235,7 +243,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
             code = BAD_LABEL
             break
         weight = 1.0
-        if rules.label_weights and byte_at(p) == 58:
+        if rules.label_weights and byte_at(p) == 58 and not rules.no_labels:
             p += 1
             start = p
             weight, p, status = _number_apart(p)

@@ -9,83 +9,25 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
-from streamcut.io.recipe.recipe import LabelRule, Recipe
+from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.text import kernels as k
 from streamcut.io.text.blocks import BlockParser, ParsedBlock, Refused
 from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import find_inputs
 from streamcut.io.text.messages import NUMBER, explain
+from streamcut.io.text.options import SvmlightOptions, recipe_of
 from streamcut.io.text.raw_blocks import RawBlock, ReadAhead, read_blocks
 
 logger = logging.getLogger(__name__)
 
 _NO_LIMIT = np.iinfo(np.int64).max
 _DUPLICATES = {"error": k.ERROR, "sum": k.SUM, "last": k.LAST}
-
-
-@dataclass(frozen=True)
-class SvmlightOptions:
-    """How to read svmlight text. Raises UsageError for values and combinations that make no sense.
-
-    index_base    0, 1, or None: found by a full scan before the first block; needs n_features, and files that can be read twice
-    n_features    refuse features beyond; None takes all that fit int64
-    hash_bits     hash features, numbers or names (any bytes), into 2**hash_bits columns; what meets in a column is summed
-    dtype         "float32" (overflow is refused, underflow to 0 is counted) or "float64"
-    duplicates    the same feature twice in a row: "error", "sum" or "last"
-    label_map     {token: label}; with it, every label must be a key
-    multilabel    labels are sets such as `1,2`, possibly empty: y is +1 where this label is in the set and -1 elsewhere
-    label_weights labels may be `label:weight` with a weight ≥ 0, 1 by default
-    keep_zeros    keep entries whose value is 0
-    on_error      "raise", or "skip": leave refused lines out and report them, at most max_errors of them
-    group_by_qid  the rows are going to be grouped later: qid need not stand together
-    """
-
-    index_base: int | None = 1
-    n_features: int | None = None
-    hash_bits: int | None = None
-    dtype: str = "float32"
-    duplicates: str = "error"
-    label_map: dict[str, float] | None = None
-    multilabel: float | None = None
-    label_weights: bool = False
-    keep_zeros: bool = False
-    on_error: str = "raise"
-    max_errors: int = 1000
-    group_by_qid: bool = False
-
-    def __post_init__(self) -> None:
-        for name, value, allowed in (
-            ("index_base", self.index_base, (0, 1, None)),
-            ("dtype", self.dtype, ("float32", "float64")),
-            ("duplicates", self.duplicates, tuple(_DUPLICATES)),
-            ("on_error", self.on_error, ("raise", "skip")),
-        ):
-            if value not in allowed:
-                raise UsageError(f"{name} must be one of {', '.join(map(str, allowed))}, not {value!r}")
-        if self.n_features is not None and not 1 <= self.n_features < _NO_LIMIT:
-            raise UsageError(f"n_features must be at least 1, not {self.n_features}")
-        if self.hash_bits is not None and not 1 <= self.hash_bits <= 31:
-            raise UsageError(f"hash_bits must be from 1 to 31, not {self.hash_bits}")
-        if self.hash_bits is not None and (self.n_features is not None or self.index_base is None):
-            raise UsageError(
-                "hash_bits gives the number of features; it goes with neither n_features nor an automatic index base"
-            )
-        if self.index_base is None and self.n_features is None:
-            raise UsageError(
-                "an automatic index base needs --n-features, to tell features that begin at 1 from a feature 0 that never occurs"
-            )
-        if self.multilabel is not None and self.label_weights:
-            raise UsageError("multilabel and label_weights exclude each other: an empty label and a weight look the same")
-        if self.label_map is not None and not all(np.isfinite(label) for label in self.label_map.values()):
-            raise UsageError("label_map: labels must be finite numbers")
-        if self.max_errors < 0:
-            raise UsageError(f"max_errors must be at least 0, not {self.max_errors}")
 
 
 class Reject(NamedTuple):
@@ -179,18 +121,7 @@ class SvmlightSource:
 
     def recipe(self) -> Recipe:
         """How these rows became features; the index base is known once reading has begun."""
-        if self._given is not None:
-            return self._given
-        o = self.options
-        words = tuple((o.label_map or {}).items())
-        return Recipe(
-            form="hashed" if o.hash_bits else "numbers",
-            hash_bits=o.hash_bits,
-            index_base=self.index_base,
-            dtype=o.dtype,
-            duplicates="sum" if o.hash_bits else o.duplicates,
-            labels=LabelRule(words, o.multilabel, o.label_weights),
-        )
+        return self._given or recipe_of(self.options, self.index_base)
 
     def _rules(self, base: int, n_features: int | None) -> k.Rules:
         o = self.options
@@ -202,6 +133,7 @@ class SvmlightSource:
             keep_zeros=o.keep_zeros,
             label_tokens=o.label_map is not None or o.multilabel is not None,
             label_weights=o.label_weights,
+            no_labels=o.no_labels,
         )
 
     def _find_base(self) -> int:
@@ -376,18 +308,3 @@ def _line_of_row(raw: RawBlock, parsed: ParsedBlock, row: int) -> int:
     lines = bytes(memoryview(raw.text)[: raw.stop]).removeprefix(b"\xef\xbb\xbf" if raw.offset == 0 else b"").split(b"\n")
     rows = (number for number, line in enumerate(lines) if number not in refused and line.strip(b" \t\r")[:1] not in (b"", b"#"))
     return next(number for position, number in enumerate(rows) if position == row)
-
-
-def by_recipe(recipe: Recipe) -> dict[str, Any]:
-    """The options with which text gives the features and labels of `recipe`; a label may be a word, or its number."""
-    words = dict(recipe.labels.words)
-    numbers = {spelled: number for number in words.values() for spelled in (f"{number:g}", f"{number:+g}")}
-    return {
-        "index_base": 1 if recipe.index_base is None else recipe.index_base,
-        "hash_bits": recipe.hash_bits,
-        "dtype": recipe.dtype or "float32",
-        "duplicates": "error" if recipe.hash_bits is not None else recipe.duplicates,
-        "label_map": {**numbers, **words} or None,
-        "multilabel": recipe.labels.multilabel,
-        "label_weights": recipe.labels.weighted,
-    }

@@ -6,22 +6,34 @@ from typing import Any
 
 import click
 
-from streamcut.cli.output import print_json, print_rows, print_table
-from streamcut.cli.parameters import ignore_extra_option, index_base_option, json_option
+from streamcut.cli.output import note, print_json, print_rows, print_table
+from streamcut.cli.parameters import ignore_extra_option, index_base_option, json_option, missing_labels_option, raw_format_option
 
 
 @click.command()
 @click.argument("model")
 @click.argument("data")
+@raw_format_option
+@missing_labels_option
 @ignore_extra_option
 @index_base_option
 @click.option("--per-query", is_flag=True, help="A line for each query instead, as CSV (with --json: columns).")
 @click.option("--label-names", metavar="FILE", help="Sequences: also chunks; lines like `1 B-NP`, every label and its name.")
 @json_option
 def command(
-    model: str, data: str, ignore_extra_features: bool, index_base: int, per_query: bool, label_names: str | None, as_json: bool
+    model: str,
+    data: str,
+    raw_format: str,
+    missing_labels: str,
+    ignore_extra_features: bool,
+    index_base: int | None,
+    per_query: bool,
+    label_names: str | None,
+    as_json: bool,
 ) -> None:
-    """Print how well MODEL does on DATA (a store, an svmlight file, or - for svmlight on stdin).
+    """Print how well MODEL does on DATA (a store, svmlight text, a table, or - for standard input).
+
+    Raw input is prepared by the recipe of the model, and needs the labels that it was trained on.
 
     Accuracy, balanced accuracy, ROC AUC (exact), average precision, precision, recall, F1, the four counts and the mean hinge
     loss. Row weights of a store are honoured. A measure that is not defined on this data is a dash (JSON: null).
@@ -42,13 +54,16 @@ def command(
     Examples:
       streamcut evaluate m.npz test.zarr
       streamcut evaluate m.npz test.svm --json
+      streamcut evaluate m.npz later.parquet --missing-labels skip
       streamcut evaluate ranking.npz test.svm --per-query > queries.csv
       streamcut evaluate chunker.npz test.zarr --label-names tags.txt
     """
     from streamcut.evaluation import evaluate, evaluate_queries
+    from streamcut.inputs import Raw
     from streamcut.models.files import plain
 
-    reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "index_base": index_base}
+    raw = Raw(index_base=index_base, missing_labels=missing_labels, format=raw_format)
+    reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw}
     if per_query and label_names is not None:
         raise click.UsageError("--per-query is for rankings, --label-names for sequences.")
     if per_query:
@@ -61,6 +76,8 @@ def command(
             click.echo(",".join("" if value is None else f"{value!r}" for value in line))
         return
     measures = evaluate(model, data, label_names=label_names, **reading).measures()
+    for name, count in sorted(raw.counters.items()):
+        note(f"{name}: {count:,}")
     if as_json:
         print_json(measures)
         return

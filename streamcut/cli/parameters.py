@@ -63,3 +63,18 @@ index_base_option = click.option(
     type=click.IntRange(0, 1),
     help="Number of the first feature in svmlight text.  [default: what it was in the training data, else 1]",
 )
+raw_format_option = click.option(
+    "--format",
+    "raw_format",
+    type=click.Choice(["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"]),
+    default="auto",
+    show_default=True,
+    help="What DATA is, if it is no store; auto looks at its name and into it.",
+)
+missing_labels_option = click.option(
+    "--missing-labels",
+    type=click.Choice(["error", "skip"]),
+    default="error",
+    show_default=True,
+    help="Tables: rows without a label are an error, or left out.",
+)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamcut.cli.destinations import output_file, refuse_existing
-from streamcut.cli.parameters import force_option, ignore_extra_option, index_base_option
+from streamcut.cli.output import note
+from streamcut.cli.parameters import force_option, ignore_extra_option, index_base_option, raw_format_option
 
 if TYPE_CHECKING:
     import numpy as np
 
-ROWS_PER_WRITE = 1 << 14  # text of so many rows is in memory at once
+    from streamcut.inputs import Raw
+    from streamcut.models.model import Model
 
 
 @click.command()
@@ -24,20 +27,35 @@ ROWS_PER_WRITE = 1 << 14  # text of so many rows is in memory at once
 @click.option(
     "--output", "-o", "path", metavar="FILE", help="Write there instead of stdout; the file appears when it is complete."
 )
+@click.option("--keep", multiple=True, metavar="A,B", help="Tables: columns of DATA to write beside the answers.")
+@raw_format_option
 @ignore_extra_option
 @index_base_option
 @force_option
 def command(
-    model: str, data: str, what: str | None, path: str | None, ignore_extra_features: bool, index_base: int, force: bool
+    model: str,
+    data: str,
+    what: str | None,
+    path: str | None,
+    keep: tuple[str, ...],
+    raw_format: str,
+    ignore_extra_features: bool,
+    index_base: int | None,
+    force: bool,
 ) -> None:
-    """Print one line for each row of DATA (a store, an svmlight file, or - for svmlight on stdin), in its order.
+    """Print one line for each row of DATA (a store, svmlight text, a table, or - for standard input), in its order.
 
-    Scores have 17 significant digits, so that reading them back gives the same numbers.
+    Raw input is prepared by the recipe of the model: a table needs the columns that its features are made of. Labels are
+    neither needed nor read; those that are words come back as words.
+
+    Scores have 17 significant digits, so that reading them back gives the same numbers. An output that ends in .csv or
+    .parquet is a table with a line of names, and so is what --keep makes.
 
     \b
     Examples:
       streamcut predict m.npz test.zarr > labels.txt
       streamcut predict m.npz test.svm.gz --scores -o scores.txt
+      streamcut predict m.npz new.parquet --keep user_id --both -o scores.parquet
       zcat test.svm.gz | streamcut predict m.npz - --both
     """
     if path is not None:
@@ -45,28 +63,60 @@ def command(
 
     import numpy as np
 
+    from streamcut.inputs import Raw
     from streamcut.models.files import load_model
     from streamcut.prediction import scored_chunks
 
     fitted = load_model(model)
     if what == "probability":
         fitted.probabilities_of(np.empty(0))  # complains before any work
+    columns = tuple(name.strip() for text in keep for name in text.split(",") if name.strip())
+    raw = Raw(index_base=index_base, labelled=False, format=raw_format, keep=columns)
     with output_file(path, replace=force) as file:
-        for chunk, scores in scored_chunks(fitted, data, ignore_extra_features=ignore_extra_features, index_base=index_base):
+        write = _writer(file, path, fitted, what, raw)
+        for chunk, scores in scored_chunks(fitted, data, ignore_extra_features=ignore_extra_features, raw=raw):
             labels = fitted.labels_of_chunk(chunk, scores)
-            for start in range(0, len(scores), ROWS_PER_WRITE):
-                part = slice(start, start + ROWS_PER_WRITE)
-                columns = [] if what in ("scores", "probability") else [_texts(labels[part])]
-                if what == "probability":
-                    columns.append(_texts(fitted.probabilities_of(scores[part])))
-                elif what is not None:
-                    columns.append(_texts(scores[part]))
-                lines = columns[0] if len(columns) == 1 else [f"{label} {score}" for label, score in zip(*columns, strict=True)]
-                file.write("".join([f"{line}\n" for line in lines]).encode())
+            for start in range(0, len(scores), write.rows):
+                part = slice(start, start + write.rows)
+                write(labels[part], scores[part])
+        write.close()
+    for name, count in sorted(raw.counters.items()):
+        note(f"{name}: {count:,}")
 
 
-def _texts(numbers: np.ndarray) -> list[str]:
-    """Each row's number, or its numbers with blanks between them."""
-    if numbers.ndim == 2:
-        return [" ".join([f"{number:.17g}" for number in row]) for row in numbers.tolist()]
-    return [f"{number:.17g}" for number in numbers.tolist()]
+def _writer(file: Any, path: str | None, model: Model, what: str | None, raw: Raw) -> Any:
+    """What takes (labels, scores) of rows and writes them; `close` ends it."""
+    suffix = "" if path is None else os.path.splitext(path)[1].lower()
+    if not raw.keep and suffix not in (".csv", ".parquet"):
+        return _Lines(file, model, what)
+    from streamcut.cli.score_tables import AnswerTable
+
+    return AnswerTable(file, suffix[1:] if suffix == ".parquet" else "csv", model, what, raw.kept if raw.keep else None)
+
+
+class _Lines:
+    """A line for each row, of numbers with blanks between them; the text of `rows` rows is in memory at once."""
+
+    rows = 1 << 14
+
+    def __init__(self, file: Any, model: Model, what: str | None) -> None:
+        self._file, self._model, self._what = file, model, what
+
+    def __call__(self, labels: np.ndarray, scores: np.ndarray) -> None:
+        columns = [] if self._what in ("scores", "probability") else [_texts(self._model.in_label_words(labels))]
+        if self._what == "probability":
+            columns.append(_texts(self._model.probabilities_of(scores)))
+        elif self._what is not None:
+            columns.append(_texts(scores))
+        lines = columns[0] if len(columns) == 1 else [f"{label} {score}" for label, score in zip(*columns, strict=True)]
+        self._file.write("".join([f"{line}\n" for line in lines]).encode())
+
+    def close(self) -> None:
+        """All is written."""
+
+
+def _texts(values: np.ndarray) -> list[str]:
+    """Each row's number or word, or its numbers with blanks between them."""
+    if values.ndim == 2:
+        return [" ".join([f"{number:.17g}" for number in row]) for row in values.tolist()]
+    return [value if isinstance(value, str) else f"{value:.17g}" for value in values.tolist()]

@@ -44,8 +44,8 @@ GROUPS: dict[str, list[Callable]] = {
         _option("--positive-weight", "Factor on C for rows of the positive label.", type=float, default=1.0),
         _option(
             "--positive-label",
-            "Which label is the positive one, against all others; the greater of two unless given.",
-            type=float,
+            "Which label (a number or a word) is the positive one, against all others; of two the greater unless given.",
+            metavar="LABEL",
         ),
         _option(
             "--loss",

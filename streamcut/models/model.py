@@ -73,6 +73,19 @@ class Model(ABC):
         """What is predicted for the rows of `chunk` with these scores, where that depends on more than a row's own scores."""
         return self.labels_of(scores)
 
+    @property
+    def label_names(self) -> dict[float, str]:
+        """{label: word} where labels are words, else empty."""
+        return {} if self.recipe is None or self.task in ("ranking", "roc-area") else self.recipe.labels.names
+
+    def in_label_words(self, labels: np.ndarray) -> np.ndarray:
+        """Labels, float64 (n,), as words (object, n) where they are words; a label without a word is spelled."""
+        names = self.label_names
+        if not names:
+            return labels
+        distinct, codes = np.unique(labels, return_inverse=True)
+        return np.array([names.get(label, f"{label:g}") for label in distinct.tolist()], dtype=object)[codes]
+
     @abstractmethod
     def in_words(self) -> str:
         """What training can say about its answer, in two sentences."""

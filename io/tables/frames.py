@@ -1,0 +1,68 @@
+"""Tables in memory: data frames and whatever else gives itself out as a stream of Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from streamcut.errors import BadInputError, UsageError
+from streamcut.io.tables.files import SAMPLE_ROWS, pieces, unique_names
+
+NAME = "the frame"
+
+
+class FrameFile:
+    """Anything with `__arrow_c_stream__`: pandas, polars, DuckDB, pyarrow. A stream that can be read once is read once."""
+
+    name = NAME
+    n_rows = None
+    held_bytes = 0
+    position = None
+    guesses = spelled = False
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self._once = isinstance(frame, pa.RecordBatchReader)
+        self._first: pa.RecordBatch | None = None  # of what can be read once, until it is given out again
+        self._schema: pa.Schema | None = None
+        if hasattr(frame, "__len__"):
+            self.n_rows = len(frame)
+
+    def schema(self) -> pa.Schema:
+        if self._schema is None:
+            self._schema = unique_names(self.sample().schema, self.name)
+        return self._schema
+
+    def sample(self) -> pa.RecordBatch:
+        if self._first is None:
+            reader = self._reader()
+            self._first = next(iter(reader), None) or pa.RecordBatch.from_pylist([], reader.schema)
+        return self._first.slice(0, SAMPLE_ROWS)
+
+    def batches(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
+        skip = start
+        for batch in self._all():
+            dropped = min(skip, batch.num_rows)
+            skip -= dropped
+            batch = batch.slice(dropped).select(schema.names)
+            try:
+                batch.validate(full=True)  # it comes from other software, and the kernels trust its offsets
+            except pa.ArrowInvalid as error:
+                raise BadInputError(f"{self.name}: {error}") from None
+            yield from pieces(batch, block_bytes)
+
+    def _all(self) -> Iterator[pa.RecordBatch]:
+        if not self._once:
+            yield from self._reader()
+            return
+        if self._frame is None:
+            raise UsageError("a RecordBatchReader can be read once, and bins take a pass of their own; give a table")
+        if self._first is not None and self._first.num_rows:
+            yield self._first
+        frame, self._frame = self._frame, None
+        yield from frame
+
+    def _reader(self) -> pa.RecordBatchReader:
+        return self._frame if self._once else pa.RecordBatchReader.from_stream(self._frame)

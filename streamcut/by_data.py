@@ -1,0 +1,65 @@
+"""Options of `train` that follow from the data: the task, and labels by their words."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from streamcut.config import TrainOptions
+from streamcut.errors import BadInputError, UsageError
+from streamcut.io.dataset import Dataset
+from streamcut.io.recipe.recipe import LabelRule
+
+log = logging.getLogger(__name__)
+
+
+def for_data(options: TrainOptions, data: Dataset) -> TrainOptions:
+    """`options` with task "auto" decided and the positive label as the number that the store has for it.
+
+    Rows with qid are ranked and more than two labels are classes, as far as the options allow it; else there are two classes.
+    Of two words the positive one is the last in order of the alphabet, as in scikit-learn; of two numbers the greater.
+    Raises BadInputError for rows without labels, UsageError for a positive label that is no word of these.
+    """
+    rule = LabelRule() if data.recipe is None else data.recipe.labels
+    if rule.none:
+        raise BadInputError(f"{data.path}: its rows have no labels (--labels none): they can be scored, not trained on")
+    options = replace(options, positive_label=_number(options.positive_label, rule))
+    options = _task(options, data)
+    labels = data.manifest.statistics.labels
+    if options.task in ("auto", "binary") and options.positive_label is None and rule.learned and labels and len(labels) == 2:
+        positive = max(labels, key=lambda number: rule.names[number])
+        if options.has("positive_label"):
+            return replace(options, positive_label=positive)
+    return options
+
+
+def _task(options: TrainOptions, data: Dataset) -> TrainOptions:
+    statistics = data.manifest.statistics
+    if options.task != "auto" or options.loss != "hinge":
+        return options
+    if statistics.groups is not None:
+        task, why = "ranking", "the rows have a qid"
+    elif options.positive_label is None and (statistics.labels is None or len(statistics.labels) > 2):
+        task, why = "multiclass", f"there are {'many' if statistics.labels is None else len(statistics.labels)} labels"
+    else:
+        return options
+    try:
+        decided = replace(options, task=task)
+    except UsageError:
+        return options  # an option says otherwise
+    log.info("task %s: %s", task, why)
+    return decided
+
+
+def _number(label: float | str | None, rule: LabelRule) -> float | None:
+    """The number of a label that may be given by its word."""
+    if label is None or isinstance(label, int | float):
+        return label
+    numbers = {word: number for number, word in rule.names.items()}
+    if label in numbers:
+        return numbers[label]
+    try:
+        return float(label)
+    except ValueError:
+        known = ", ".join(map(repr, list(numbers)[:10])) or "numbers"
+        raise UsageError(f"positive_label: {label!r} is none of the labels: {known}") from None

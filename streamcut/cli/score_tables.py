@@ -1,0 +1,105 @@
+"""Answers of a model as tables: CSV or Parquet, with columns of the input beside them."""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from streamcut.models.model import Model
+
+PARQUET = "parquet"
+
+
+class AnswerTable:
+    """Writes answers, batch by batch: the columns kept, then `label`, `score` (one a class) and `probability` as asked for.
+
+    kind   "csv" or "parquet"
+    what   "scores", "both", "probability", or None for labels
+    kept   batches with columns of the input, in the order of the rows, or None
+    rows   that are given at once
+    """
+
+    rows = 1 << 17
+
+    def __init__(self, file: Any, kind: str, model: Model, what: str | None, kept: deque[pa.RecordBatch] | None) -> None:
+        self._file, self._kind, self._model, self._what = file, kind, model, what
+        self._kept = kept
+        self._writer: Any = None
+
+    def __call__(self, labels: np.ndarray, scores: np.ndarray) -> None:
+        """Add rows: labels float64 (n,), scores float64 (n,) or (n, classes)."""
+        columns: dict[str, Any] = {}
+        if self._kept is not None:
+            kept = _taken(self._kept, len(labels))
+            columns = dict(zip(kept.schema.names, kept.columns, strict=True))
+        for name, values in self._answers(labels, scores).items():
+            columns[name if name not in columns else f"{name}_"] = values
+        batch = pa.record_batch(columns)
+        if self._writer is None:
+            self._writer = _writer(self._file, self._kind, batch.schema)
+        self._writer.write_batch(batch.cast(self._writer.schema) if self._kind == PARQUET else batch)
+
+    def close(self) -> None:
+        """Write what is left; of no rows nothing is written."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _answers(self, labels: np.ndarray, scores: np.ndarray) -> dict[str, pa.Array]:
+        model, what, found = self._model, self._what, {}
+        if what not in ("scores", "probability"):
+            found["label"] = pa.array(model.in_label_words(labels))
+        if what in ("scores", "both"):
+            found |= self._by_class("score", scores)
+        if what == "probability":
+            found |= self._by_class("probability", model.probabilities_of(scores))
+        return found
+
+    def _by_class(self, name: str, values: np.ndarray) -> dict[str, pa.Array]:
+        if values.ndim == 1:
+            return {name: pa.array(values)}
+        classes = self._model.in_label_words(np.array(self._model.labels)).tolist()  # type: ignore[attr-defined]
+        spelled = [word if isinstance(word, str) else f"{word:g}" for word in classes]
+        return {f"{name}_{word}": pa.array(column) for word, column in zip(spelled, values.T, strict=True)}
+
+
+def _writer(file: Any, kind: str, schema: pa.Schema) -> Any:
+    if kind == PARQUET:
+        import pyarrow.parquet as pq
+
+        plain = [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]
+        return pq.ParquetWriter(pa.PythonFile(_Stream(file), mode="w"), pa.schema(plain))
+    import pyarrow.csv as pcsv
+
+    return pcsv.CSVWriter(pa.PythonFile(_Stream(file), mode="w"), schema)
+
+
+class _Stream(io.RawIOBase):
+    """What Arrow takes for a file: writes to `file`, and leaves closing it to others."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data) -> int:
+        self._file.write(bytes(data))
+        return len(data)
+
+
+def _taken(batches: deque[pa.RecordBatch], rows: int) -> pa.RecordBatch:
+    """The first `rows` rows of `batches`, which are removed."""
+    parts = []
+    while rows:
+        batch = batches.popleft()
+        if batch.num_rows > rows:
+            batches.appendleft(batch.slice(rows))
+            batch = batch.slice(0, rows)
+        parts.append(batch)
+        rows -= batch.num_rows
+    return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]

@@ -1,0 +1,207 @@
+"""Models score and measure raw tables by their recipe, with words for labels and columns kept beside the answers."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import streamcut
+from streamcut.errors import BadInputError, UsageError
+from streamcut.inputs import Raw
+from streamcut.models.files import load_model, save_model
+
+N = 500
+
+
+def frame(n: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    fruit = rng.choice(["apple", "pear", "plum", "fig"], n)
+    size = rng.normal(size=n).round(3)
+    kind = np.where(np.isin(fruit, ["apple", "pear"]) & (size > -0.5), "yes", "no")
+    return pa.table({"id": np.arange(n) + 10**6, "kind": kind, "fruit": fruit, "size": size})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """train.parquet and later.parquet (with a new fruit), the store of the first and a model of it, by dictionary and hashed."""
+    place = tmp_path_factory.mktemp("scoring")
+    later = frame(200, 2)
+    fruit = ["kiwi" if i % 50 == 7 else name for i, name in enumerate(later["fruit"].to_pylist())]
+    later = later.set_column(2, "fruit", pa.array(fruit))
+    pa.parquet.write_table(frame(N, 1), place / "train.parquet")
+    pa.parquet.write_table(later, place / "later.parquet")
+    pa.csv.write_csv(later, place / "later.csv")
+    for name, bits in (("d", None), ("h", 10)):
+        options = {"labels": "kind", "id": "id", "numeric": "size", "hash_bits": bits}
+        streamcut.convert(place / "train.parquet", place / f"{name}.zarr", **options)
+        save_model(streamcut.train(str(place / f"{name}.zarr"), C=10.0), place / f"{name}.npz")
+        streamcut.convert(place / "later.parquet", place / f"{name}-later.zarr", recipe=place / f"{name}.npz")
+    return place
+
+
+@pytest.mark.parametrize("name", ["d", "h"])
+def test_raw_tables_get_the_answers_of_stores(folder, name):
+    model = load_model(folder / f"{name}.npz")
+    assert model.in_label_words(np.array([model.labels[1], 7.0])).tolist() == ["yes", "7"]  # the last in the alphabet
+    scores = streamcut.predict(model, folder / f"{name}-later.zarr", output="scores")
+    later = pa.parquet.read_table(folder / "later.parquet")
+    for data in (
+        folder / "later.parquet",
+        folder / "later.csv",
+        later,
+        later.to_pandas(),
+        later.to_reader(30),
+        str(folder / "later.p*"),
+    ):
+        np.testing.assert_array_equal(streamcut.predict(model, data, output="scores"), scores)
+    words = streamcut.predict(model, folder / "later.parquet")
+    np.testing.assert_array_equal(words, np.where(scores > 0, "yes", "no"))
+    measured = streamcut.evaluate(model, folder / "later.csv").measures()
+    assert measured == streamcut.evaluate(model, folder / f"{name}-later.zarr").measures()
+    assert measured["accuracy"] == np.mean(words == np.array(later["kind"].to_pylist())) > 0.9
+
+
+def test_what_training_did_not_see_is_counted(folder):
+    raw = Raw(labelled=False)
+    streamcut.predict(folder / "d.npz", folder / "later.parquet", raw=raw)
+    assert raw.counters == {"values of fruit that training did not see": 4}
+    raw = Raw(labelled=False)
+    streamcut.predict(folder / "h.npz", folder / "later.parquet", raw=raw)
+    assert raw.counters == {}
+
+
+def test_rows_without_labels_are_scored_and_not_measured(folder, tmp_path):
+    later = pa.parquet.read_table(folder / "later.parquet")
+    bare = later.drop_columns(["kind", "id"])
+    scores = streamcut.predict(folder / "d.npz", later, output="scores")
+    np.testing.assert_array_equal(streamcut.predict(folder / "d.npz", bare, output="scores"), scores)
+    with pytest.raises(BadInputError, match="the frame: no column 'kind'; it has fruit, size"):
+        streamcut.evaluate(folder / "d.npz", bare)
+    holes = later.set_column(1, "kind", pa.array([None if i % 4 else k for i, k in enumerate(later["kind"].to_pylist())]))
+    with pytest.raises(BadInputError, match=r"row 1 \(0-based\), column 'kind': the label is missing"):
+        streamcut.evaluate(folder / "d.npz", holes)
+    raw = Raw(missing_labels="skip")
+    assert streamcut.evaluate(folder / "d.npz", holes, raw=raw).rows == 50
+    assert raw.counters["rows without label left out"] == 150
+    pa.parquet.write_table(bare, tmp_path / "bare.parquet")
+    streamcut.convert(tmp_path / "bare.parquet", tmp_path / "bare.zarr", recipe=folder / "d.npz", labels="none")
+    np.testing.assert_array_equal(streamcut.predict(folder / "d.npz", tmp_path / "bare.zarr", output="scores"), scores)
+    for use in (
+        lambda: streamcut.evaluate(folder / "d.npz", tmp_path / "bare.zarr"),
+        lambda: streamcut.train(tmp_path / "bare.zarr"),
+    ):
+        with pytest.raises(BadInputError, match=r"bare\.zarr: its rows have no labels"):
+            use()
+
+
+def test_labels_of_another_store_are_taken_by_their_words(folder, tmp_path):
+    turned = pa.parquet.read_table(folder / "later.parquet").sort_by(
+        [("kind", "descending")]
+    )  # `yes` comes first: other numbers for the words
+    turned = turned.filter(pa.compute.not_equal(turned["fruit"], "kiwi"))
+    assert turned["kind"][0].as_py() != pa.parquet.read_table(folder / "train.parquet")["kind"][0].as_py()
+    options = {"labels": "kind", "id": "id", "numeric": "size", "hash_bits": 10}
+    pa.parquet.write_table(turned, tmp_path / "t.parquet")
+    streamcut.convert(tmp_path / "t.parquet", tmp_path / "t.zarr", **options)
+    expected = streamcut.evaluate(folder / "h.npz", turned).measures()
+    assert streamcut.evaluate(folder / "h.npz", tmp_path / "t.zarr").measures() == expected
+    other = turned.set_column(1, "kind", pa.array(["maybe", *turned["kind"].to_pylist()[1:]]))
+    pa.parquet.write_table(other, tmp_path / "o.parquet")
+    streamcut.convert(tmp_path / "o.parquet", tmp_path / "o.zarr", **options)
+    for data in (tmp_path / "o.zarr", tmp_path / "o.parquet"):
+        with pytest.raises(BadInputError, match="label 'maybe' is none"):
+            streamcut.evaluate(folder / "h.npz", data)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda t: t.drop_columns("fruit"), r"no column 'fruit'; it has id, kind, size"),
+        (lambda t: t.rename_columns(["id", "kind", "Fruit ", "size"]), r"no column 'fruit' \(is 'Fruit ' meant\?\)"),
+        (
+            lambda t: t.set_column(3, "size", pa.array(["big"] * 200)),
+            "column 'size' holds string, but the recipe takes it as numeric",
+        ),
+        (
+            lambda t: t.set_column(2, "fruit", pa.array([[1]] * 200)),
+            "column 'fruit' holds list<.*, but the recipe takes it as categ",
+        ),
+        (lambda t: t.slice(0, 0), "no rows"),
+    ],
+)
+def test_tables_that_the_recipe_does_not_fit(folder, tmp_path, change, reason):
+    changed = change(pa.parquet.read_table(folder / "later.parquet"))
+    pa.parquet.write_table(changed, tmp_path / "x.parquet")
+    for data, where in ((tmp_path / "x.parquet", r"x\.parquet"), (changed, "the frame")):
+        with pytest.raises(BadInputError, match=f"{where}: {reason}"):
+            streamcut.predict(folder / "d.npz", data)
+
+
+def test_a_table_needs_a_model_of_tables_and_text_one_of_text(folder, tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1\n-1 2:1\n")
+    streamcut.convert(tmp_path / "a.svm", tmp_path / "a.zarr")
+    model = streamcut.train(tmp_path / "a.zarr")
+    with pytest.raises(BadInputError, match=r"later\.csv: a table, but the model takes numbered features"):
+        streamcut.predict(model, folder / "later.csv")
+    with pytest.raises(BadInputError, match=r"a\.svm: svmlight text, but the model takes features of 2 columns, by a dictionary"):
+        streamcut.predict(folder / "d.npz", tmp_path / "a.svm")
+    with pytest.raises(UsageError, match="a store keeps no columns"):
+        streamcut.predict(folder / "d.npz", folder / "d.zarr", raw=Raw(keep=("id",)))
+
+
+def test_svmlight_rows_need_no_labels_to_be_scored(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1 2:3\n-1 2:1\n1 1:2\n-1 3:1\n")
+    (tmp_path / "bare.svm").write_text("1:1 2:3\nx 2:1\n1:2 # comment\n\n3:1\n")
+    streamcut.convert(tmp_path / "a.svm", tmp_path / "a.zarr")
+    model = streamcut.train(tmp_path / "a.zarr")
+    scores = streamcut.predict(model, tmp_path / "a.zarr", output="scores")
+    np.testing.assert_array_equal(streamcut.predict(model, tmp_path / "bare.svm", output="scores"), scores)
+    with pytest.raises(BadInputError, match=r"bare\.svm:1:1: the label is missing"):
+        streamcut.evaluate(model, tmp_path / "bare.svm")
+
+
+def test_the_command_line_keeps_columns(folder, run, tmp_path):
+    code, out, err = run("predict", folder / "d.npz", folder / "later.csv", "--keep", "id,fruit", "--both")
+    assert code == 0
+    assert "values of fruit that training did not see: 4" in err
+    rows = list(csv.DictReader(io.StringIO(out)))
+    scores = streamcut.predict(folder / "d.npz", folder / "later.csv", output="scores")
+    later = pa.parquet.read_table(folder / "later.parquet")
+    assert [int(row["id"]) for row in rows] == later["id"].to_pylist()
+    assert [row["fruit"] for row in rows] == later["fruit"].to_pylist()
+    assert [row["label"] for row in rows] == ["yes" if score > 0 else "no" for score in scores]
+    assert [float(row["score"]) for row in rows] == scores.tolist()
+    code, out, _ = run(
+        "predict", folder / "d.npz", folder / "later.parquet", "--scores", "--keep", "fruit", "-o", tmp_path / "s.parquet"
+    )
+    assert (code, out) == (0, "")
+    written = pa.parquet.read_table(tmp_path / "s.parquet")
+    assert written.schema.names == ["fruit", "score"]
+    assert written["score"].to_pylist() == scores.tolist()
+    assert run("predict", folder / "d.npz", folder / "later.csv")[1].split() == [row["label"] for row in rows]
+    assert run("evaluate", folder / "d.npz", folder / "later.csv", "--json")[0] == 0
+    assert run("predict", folder / "d.npz", folder / "later.csv", "--keep", "no such")[0] == 3
+
+
+def test_the_task_and_the_positive_label_follow_from_the_data(folder, tmp_path):
+    data = frame(300, 3)
+    pa.parquet.write_table(data, tmp_path / "a.parquet")
+    streamcut.convert(tmp_path / "a.parquet", tmp_path / "m.zarr", labels="fruit", numeric="size", id="id", categorical="kind")
+    model = streamcut.train(tmp_path / "m.zarr", C=0.1)
+    assert model.task == "multiclass"
+    assert set(streamcut.predict(model, tmp_path / "a.parquet")) <= {"apple", "pear", "plum", "fig"}
+    assert streamcut.train(tmp_path / "m.zarr", positive_label="fig").task == "binary"
+    with pytest.raises(UsageError, match=r"positive_label: 'nut' is none of the labels: '(apple|p)"):
+        streamcut.train(tmp_path / "m.zarr", positive_label="nut")
+    model = streamcut.train(str(folder / "d.zarr"), positive_label="no")
+    assert model.in_label_words(np.array(model.labels)).tolist() == ["yes", "no"]
+    (tmp_path / "r.svm").write_text("".join(f"{i % 3} qid:{i // 6} {i % 5 + 1}:1\n" for i in range(60)))
+    streamcut.convert(tmp_path / "r.svm", tmp_path / "r.zarr")
+    assert streamcut.train(tmp_path / "r.zarr").task == "ranking"
+    assert streamcut.train(tmp_path / "r.zarr", positive_label=2).task == "binary"
