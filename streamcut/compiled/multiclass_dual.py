@@ -184,7 +184,10 @@ def _coefficients(t, weight, codes, out):
 def _add_change(
     indptr, indices, data, t, weight, bias, i, past, now, which, vector, scalar, cuts, sums, before, after, moved
 ):  # fmt: skip
-    """Adds row i with the codes `now` (K,) to cuts[which] and sums[which], and takes back what it added with the codes `past`."""
+    """Adds row i with the codes `now` (K,) to cuts[which] and sums[which], and takes back what it added with the codes `past`.
+
+    moved (K) gets the target, then the classes whose codes differ: the target's never do, they are 0.
+    """
     moved[0], count = t, 1
     for k in range(len(now)):
         if now[k] != past[k]:

@@ -204,7 +204,10 @@ def _climb_group(
 
 @inlined
 def _note_change(column, past, now, weight, sign, scalar, sums, changes, columns, before, after):
-    """A change of code goes to the end of the first `changes` of `columns`, before, after; returns how many they are then."""
+    """A change of code goes to the end of the first `changes` of `columns`, before, after; returns how many they are then.
+
+    There is one of each of the 2 A columns at most.
+    """
     if now != past:
         taken, given = weight * share_of(past), weight * share_of(now)
         sums[column] += rounded(given, scalar) - rounded(taken, scalar)

@@ -39,7 +39,8 @@ class Start(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Columns of codes: of the predicted cut and of that of the ascent, and of the two that sums go on from (−1: from 0)."""
+    """Columns of codes, which are slots of the bundle: of the predicted cut and of that of the ascent, and of the two from which
+    sums go on (−1: from 0)."""
 
     predicted: int
     ascent: int
