@@ -241,8 +241,9 @@ class TrainOptions:
             if self.problem == "labelling":
                 what = f"loss {self.loss}"
             elif task == "multiclass":
-                chosen = f", {self.strategy}," if self.record.family == "linear" else ""
-                what, those = f"task multiclass{chosen}", solvers_of("crammer-singer", "one-vs-rest")
+                linear = self.record.family == "linear"
+                what = f"task multiclass, {self.strategy}," if linear else "task multiclass"
+                those = solvers_of(self.problem) if linear else solvers_of("crammer-singer", "one-vs-rest")
             raise UsageError(f"solver: {what} is trained by {', '.join(those)}, not by {solver}")
         for name in self.__dataclass_fields__:
             value = getattr(self, name)

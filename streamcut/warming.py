@@ -86,7 +86,7 @@ def _trainings(tasks: Sequence[str], solvers: Sequence[str], everything: bool) -
     those = solvers or (SOLVERS if everything else ("auto",))
     for task, solver, loss, strategy in product(wanted, those, CHOICES["loss"], CHOICES["strategy"]):
         kernel = "linear" if solver == "auto" or solver in LINEAR else "rbf"
-        options = {"task": task, "solver": solver, "loss": loss, "strategy": strategy, "kernel": kernel}
+        options: dict[str, Any] = {"task": task, "solver": solver, "loss": loss, "strategy": strategy, "kernel": kernel}
         options |= {"k": "1"} if loss.endswith("@k") else {}
         usual = loss == CHOICES["loss"][0] and strategy in (CHOICES["strategy"][0], "one-vs-rest")
         if not (usual or everything):

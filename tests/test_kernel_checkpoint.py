@@ -28,7 +28,7 @@ SOLVERS = {
     "sbp by nu": {"solver": "sbp", "epochs": 1.0, "nu": 0.05, "bias": 0.0},
     "pegasos": {"solver": "pegasos", **EPOCHS, "batch": 3, "bias": 0.0},
     "sdca": {"solver": "sdca", **EPOCHS, "bias": 0.0},
-    "perceptron": {"solver": "perceptron", **EPOCHS, "batch": 4, "bias": 0.0},
+    "perceptron": {"solver": "perceptron", "epochs": 1.5, "seed": 3, "batch": 4, "bias": 0.0},
     "smo": {"solver": "smo", "C": 50.0, "tol": 1e-6, "tol_relative": None, "kernel_cache": "5%"},
     "smo without bias": {"solver": "smo", "C": 50.0, "tol": 1e-6, "tol_relative": None, "bias": 0.0, "positive_weight": 2.0},
 }

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from reference import viterbi as slow
 from sklearn.datasets import dump_svmlight_file
 
-from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.cli import cli
 from streamcut.config import CheckpointOptions
 from streamcut.errors import BadInputError, NotFoundError, UsageError
@@ -267,7 +266,7 @@ def test_stores_and_scratch_files_change_no_bit(tmp_path, run):
         with Runner(Feed(dataset), plan_lanes(statistics, 3), 2, row_state=row_state) as runner:
             oracle = SequenceOracle(runner, risk, C=0.4, bias=1.0, keep_margins=True)
             progress = Progress(StoppingRule(1e-3, 1e-3))
-            solution = ocas.solve(oracle, progress, max_cuts=100, line_search=minimise_by_tangents)
+            solution = ocas.solve(oracle, progress, max_cuts=100)
         return solution.w.tobytes(), solution.primal, solution.lower_bound
 
     want = bits(data, None)

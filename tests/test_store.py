@@ -25,6 +25,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.io.stores.manifest_file import manifest_bytes, read_manifest
+from streamcut.io.stores.spec import EXTRAS
 from streamcut.io.stores.verify import verify_store
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.io.stores.zarr_fallback import ZarrPythonStore
@@ -42,7 +43,7 @@ def write(path: Path, rows: Rows, *, block: int = 37, backend: str = "zarr", sha
 
 def with_other_codecs(source: Path, target: Path, zarr_format: int = 3) -> Path:
     """The store as other software would copy it."""
-    shutil.copytree(source, target, ignore=lambda folder, names: [n for n in names if n != "manifest.json"])
+    shutil.copytree(source, target, ignore=lambda folder, names: {*names} - {"manifest.json", *EXTRAS})
     root = zarr.open_group(target, mode="a", zarr_format=zarr_format)
     compressors = {"compressors": [ZstdCodec(level=1)]} if zarr_format == 3 else {}
     for k, shard in zarr.open_group(source, mode="r")["shards"].groups():

@@ -140,7 +140,7 @@ def test_stopped_and_resumed(solver, saved, tmp_path):
 def test_resumed_from_another_model(saved, tmp_path):
     folder = str(tmp_path / "run")
     train(data(), checkpoint=folder, warm_start=saved(data(OLD_ROWS)), max_passes=2)
-    with pytest.raises(UsageError, match="origin"):
+    with pytest.raises(UsageError, match="warm_start"):
         train(data(), checkpoint=CheckpointOptions(folder, resume=True), warm_start=saved(data(), C=3.0))
 
 
