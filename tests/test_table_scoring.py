@@ -197,7 +197,7 @@ def test_the_task_and_the_positive_label_follow_from_the_data(folder, tmp_path):
     assert model.task == "multiclass"
     assert set(streamcut.predict(model, tmp_path / "a.parquet")) <= {"apple", "pear", "plum", "fig"}
     assert streamcut.train(tmp_path / "m.zarr", positive_label="fig").task == "binary"
-    with pytest.raises(UsageError, match=r"positive_label: 'nut' is none of the labels: '(apple|p)"):
+    with pytest.raises(UsageError, match=r"positive_label: 'nut' is none of the labels: 'fig', 'apple'"):
         streamcut.train(tmp_path / "m.zarr", positive_label="nut")
     model = streamcut.train(str(folder / "d.zarr"), positive_label="no")
     assert model.in_label_words(np.array(model.labels)).tolist() == ["yes", "no"]
