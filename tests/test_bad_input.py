@@ -160,7 +160,7 @@ def test_38_compression_is_told_by_content(folder):
 def test_40_classes_are_a_matter_of_training(run, folder, text):
     (folder / "in.svm").write_bytes(text)
     assert run("convert", "in.svm", "out.zarr")[0] == OK
-    refused(run, "train out.zarr --model m.npz", BAD, "label")
+    refused(run, "train out.zarr --model m.npz --task binary", BAD, "label")
 
 
 def test_41_a_row_beyond_the_memory(run, folder, monkeypatch):
