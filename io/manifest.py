@@ -42,7 +42,8 @@ class ShardInfo:
 class Statistics:
     """What training and `info` want to know about the rows without reading them.
 
-    labels is {label: rows} or None when there are more than MAX_DISTINCT_LABELS; groups counts runs of equal qid.
+    labels is {label: rows} or None when there are more than MAX_DISTINCT_LABELS; groups counts runs of equal qid. label_weights
+    is {label: sum of weights} of weighted rows, where their labels are listed (None in stores of format version 1).
     """
 
     n_rows: int = 0
@@ -56,6 +57,7 @@ class Statistics:
     max_abs_value: float = 0.0
     max_squared_norm: float = 0.0
     max_row_nnz: int = 0
+    label_weights: dict[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class StatisticsBuilder:
         self.label_min, self.label_max = np.inf, -np.inf
         self.groups: int | None = None
         self.weight_sum: float | None = None
+        self.label_weights: Counter[float] | None = None
         self.max_abs_value = self.max_squared_norm = 0.0
         self._last_qid: int | None = None
 
@@ -105,29 +108,35 @@ class StatisticsBuilder:
         self.label_min = min(self.label_min, float(chunk.y.min()))
         self.label_max = max(self.label_max, float(chunk.y.max()))
         if self.labels is not None:
-            values, counts = np.unique(chunk.y, return_counts=True)
+            values, which, counts = np.unique(chunk.y, return_inverse=True, return_counts=True)
             if len(values) <= MAX_DISTINCT_LABELS:
                 self.labels.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+                if chunk.weight is not None:
+                    weights = np.bincount(which, chunk.weight).tolist()
+                    self.label_weights = self.label_weights or Counter()
+                    self.label_weights.update(dict(zip(values.tolist(), weights, strict=True)))  # type: ignore[arg-type]
             if len(values) > MAX_DISTINCT_LABELS or len(self.labels) > MAX_DISTINCT_LABELS:
-                self.labels = None
+                self.labels = self.label_weights = None
         if chunk.qid is not None:
             changes = int(np.count_nonzero(chunk.qid[1:] != chunk.qid[:-1]))
             self.groups = (self.groups or 0) + changes + (self._last_qid != int(chunk.qid[0]))
             self._last_qid = int(chunk.qid[-1])
         if chunk.weight is not None:
-            self.weight_sum = (self.weight_sum or 0.0) + float(chunk.weight.sum())
+            with np.errstate(over="ignore"):  # whoever needs it to be finite asks
+                self.weight_sum = (self.weight_sum or 0.0) + float(chunk.weight.sum())
 
     def state(self) -> dict:
         """Everything in JSON types, for `from_state` in another process; at least one row must have been added."""
-        state = {name: value for name, value in vars(self).items() if name != "labels"}
-        return {**state, "labels": None if self.labels is None else sorted(self.labels.items())}
+        state = dict(vars(self))
+        return state | {name: _pairs(state[name]) for name in ("labels", "label_weights")}
 
     @classmethod
     def from_state(cls, state: dict) -> StatisticsBuilder:
         """The builder that gave `state()`: goes on to the same statistics, bit for bit."""
         builder = cls()
         vars(builder).update(state)
-        builder.labels = None if state["labels"] is None else Counter(dict(state["labels"]))
+        for name in ("labels", "label_weights"):
+            setattr(builder, name, None if state[name] is None else Counter(dict(state[name])))
         return builder
 
     def finish(self, n_features: int | None = None) -> Statistics:
@@ -144,4 +153,9 @@ class StatisticsBuilder:
             max_abs_value=self.max_abs_value,
             max_squared_norm=self.max_squared_norm,
             max_row_nnz=self.max_row_nnz,
+            label_weights=None if self.label_weights is None else dict(sorted(self.label_weights.items())),
         )
+
+
+def _pairs(counter: Counter[float] | None) -> list | None:
+    return None if counter is None else sorted(counter.items())

@@ -46,8 +46,9 @@ class MemoryDataset:
         data = None if len(values) and (values == 1).all() else values
         whole = Chunk(indptr, indices, data, y, qid, weight)
         builder = StatisticsBuilder()
-        builder.add(whole)
         self._chunks = [whole.rows(start, stop) for start, stop in _cuts(indptr, qid, shard_nnz)]
+        for chunk in self._chunks:  # sums are those of a store with the same shards
+            builder.add(chunk)
         digest = hashlib.sha256(repr(n_features or d).encode())
         for array in (indptr, indices, data, y, qid, weight):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).data)

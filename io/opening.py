@@ -7,14 +7,17 @@ import zipfile
 from pathlib import Path
 
 from streamcut.errors import IncompleteError, NotFoundError
-from streamcut.io.stores.guarded import damaged, read_guarded
-from streamcut.io.stores.manifest_file import read_manifest
+from streamcut.io.stores.codec import MAX_BYTES
+from streamcut.io.stores.guarded import damaged, read_guarded, read_small
+from streamcut.io.stores.manifest_file import MAX_MANIFEST, read_manifest
 from streamcut.io.stores.spec import JOURNAL, MANIFEST, PARTIAL, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
-from streamcut.io.stores.zarr_layout import METADATA, is_foreign, shard_folder
+from streamcut.io.stores.zarr_layout import METADATA, is_foreign
+from streamcut.opened import open_regular
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _MODEL = "meta.json.npy"  # what every model file of streamcut.models.files holds
+_METADATA_BYTES = 1 << 20
 _CONVERT = "make a store of it with `streamcut convert`"
 
 
@@ -44,7 +47,7 @@ def open_dataset(path: str | os.PathLike) -> StoredDataset:
 def _open_directory(path: Path) -> StoredDataset:
     if path.name.endswith(PARTIAL) and (path / JOURNAL).exists():
         raise _incomplete(path.with_name(path.name.removesuffix(PARTIAL)))
-    if not (path / MANIFEST).exists():
+    if not os.path.lexists(path / MANIFEST):
         if _was_a_store(path):
             raise damaged(path / MANIFEST, "missing")
         what = "a Zarr group" if any((path / name).exists() for name in (METADATA, ".zgroup", ".zarray")) else "a directory"
@@ -59,7 +62,7 @@ def _open_directory(path: Path) -> StoredDataset:
     from streamcut.io.stores.zarr_store import ZarrStore
 
     for file, guard in manifest.files.items():
-        read_guarded(path / file, guard)
+        read_guarded(path, file, guard)
     return ZarrStore(str(path), manifest)
 
 
@@ -67,22 +70,28 @@ def _open_file(path: Path) -> StoredDataset:
     if not path.is_file():
         raise NotFoundError(f"{path}: a pipe or a device, not a streamcut store; {_CONVERT}")
     try:
-        with open(path, "rb") as file:
+        with open(open_regular(path), "rb") as file:
             start = file.read(len(_HDF5_MAGIC))
     except OSError as error:
         raise NotFoundError(f"{path}: {error.strerror}") from None
     if zipfile.is_zipfile(path):
-        _no_arrays(path)
+        _check_members(path)
         return _fallback(str(path))
     if start == _HDF5_MAGIC:
         raise NotFoundError(f"{path}: an HDF5 file, but not a streamcut store (those are directories); {_CONVERT}")
     raise NotFoundError(f"{path}: a file, not a streamcut store; {_CONVERT}")
 
 
-def _no_arrays(path: Path) -> None:
-    """Raise NotFoundError for a zip file of NumPy arrays (.npz): a model, or a matrix."""
-    with zipfile.ZipFile(path) as file:
-        names = file.namelist()
+def _check_members(path: Path) -> None:
+    """Raise NotFoundError for a zip file of NumPy arrays (.npz): a model, or a matrix; CorruptError for one that no store is."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            names = file.namelist()
+            longest = max((member.file_size for member in file.infolist()), default=0)
+    except (zipfile.BadZipFile, ValueError, OSError) as error:
+        raise damaged(path, f"is not a readable zip file ({error})") from None
+    if longest > MAX_MANIFEST + MAX_BYTES:
+        raise damaged(path, f"holds a file of {longest:,} bytes, which no store has")
     if names and all(name.endswith(".npy") for name in names):
         if _MODEL in names:
             raise NotFoundError(f"{path}: a model, not data; `streamcut info` shows it, and commands take it before their data")
@@ -102,7 +111,7 @@ def _incomplete(path: Path) -> IncompleteError:
 def _was_a_store(path: Path) -> bool:
     """Whether a directory without manifest has our mark, so that the manifest must have been lost."""
     try:
-        marked = b'"streamcut"' in (path / METADATA).read_bytes()
+        marked = b'"streamcut"' in read_small(path, METADATA, _METADATA_BYTES)
     except OSError:
         marked = False
     return marked or (path / SHARDS / f"{shard_name(0)}.h5").exists()
@@ -111,6 +120,7 @@ def _was_a_store(path: Path) -> bool:
 def _written_by_others(path: Path, arrays: list[str]) -> bool:
     """Whether other software has written every array of the first shard anew; damage cannot make it look so."""
     try:
-        return all(is_foreign((shard_folder(path, 0) / name / METADATA).read_bytes()) for name in arrays)
+        names = [f"{SHARDS}/{shard_name(0)}/{name}/{METADATA}" for name in arrays]
+        return all(is_foreign(read_small(path, name, _METADATA_BYTES)) for name in names)
     except OSError:
         return False

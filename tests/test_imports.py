@@ -27,7 +27,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"cli", "estimators"},
 ]
 FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "jit", "machine", "outputs"}
-FOUNDATION |= {"rehearsal", "rounding", "solver_table", "units"}  # "" is streamcut itself
+FOUNDATION |= {"fields", "opened", "rehearsal", "rounding", "solver_table", "units"}  # "" is streamcut itself
 WIRING = {"by_data", "calibration", "evaluation", "flags", "inputs", "prediction", "selection", "structured", "training"}
 WIRING |= {"tuning", "verification", "warming"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file

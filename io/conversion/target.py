@@ -47,7 +47,7 @@ class Target:
             manifest = open_dataset(path).manifest
             if manifest.source.get("made_from") != _lasting(record):
                 raise UsageError(f"{path}: exists and was made from other data or with other options; replace it with --force")
-            self.statistics, self.counters = manifest.statistics, manifest.source["counters"]
+            self.statistics, self.counters = manifest.statistics, manifest.source.get("counters", {})
             self.stored = manifest.statistics.n_rows
             self._remove_leftovers()
             return

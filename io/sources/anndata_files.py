@@ -10,6 +10,7 @@ import numpy as np
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.row_source import BlockSize, row_ranges
+from streamcut.io.sources.self_contained import expect_self_contained, readable
 
 ROWS_AT_ONCE = 1 << 16
 
@@ -19,9 +20,15 @@ class AnnDataReader:
 
     def __init__(self, path: str, labels: str, qid: str | None = None, weight: str | None = None) -> None:
         self.path = path
-        group = _open(path)
+        with readable(path):
+            self._look(labels, qid, weight)
+
+    def _look(self, labels: str, qid: str | None, weight: str | None) -> None:
+        path, group = self.path, _open(self.path)
         if "X" not in group or "obs" not in group:
             raise BadInputError(f"{path}: not an AnnData file (X and obs are missing)")
+        for part in ("X", "obs"):
+            expect_self_contained({part: group[part]} if hasattr(group[part], "shape") else group[part], path)
         self.X = group["X"]
         self.dense = hasattr(self.X, "shape")
         if self.dense:
@@ -40,9 +47,10 @@ class AnnDataReader:
         self.weight = None if weight is None else self._column(group["obs"], weight)
 
     def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
-        if self.dense:
-            yield from self._dense_rows(start, size)
-            return
+        with readable(self.path):
+            yield from self._dense_rows(start, size) if self.dense else self._sparse_rows(start, size)
+
+    def _sparse_rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
         while start < self.n_rows:
             stop = min(start + ROWS_AT_ONCE, self.n_rows)
             bounds = np.asarray(self.X["indptr"][start : stop + 1], np.int64)

@@ -18,6 +18,7 @@ from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, Us
 from streamcut.io.recipe.comparison import difference
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
+from streamcut.io.sources.self_contained import readable
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import find_inputs
@@ -173,10 +174,10 @@ def describe(path: str) -> list:
 
 
 def tree_bytes(path: str | Path) -> int:
-    """Bytes of a file, or of all files below a directory."""
+    """Bytes of a file, or of all files below a directory, links not followed."""
     if not os.path.isdir(path):
         return os.path.getsize(path)
-    return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names)
+    return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(path) for name in names)
 
 
 def sniff(path: str) -> str:
@@ -212,14 +213,14 @@ def _sniff_head(path: str, head: bytes) -> str:
     if head.startswith(b"\x89HDF\r\n\x1a\n"):
         import h5py
 
-        with h5py.File(path, "r") as file:
+        with readable(path), h5py.File(path, "r") as file:
             return _sniff_groups(path, set(file))
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         return "arrow"
     if head.startswith(b"PK\x03\x04"):
-        with zipfile.ZipFile(path) as archive:
+        with readable(path), zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
         if any(name.endswith(("zarr.json", ".zgroup")) for name in names):
             return "streamcut"
@@ -239,7 +240,7 @@ def _suffix_says(path: str) -> str | None:
 
 def _sniff_directory(path: str) -> str:
     """A Zarr group is a store or an AnnData; any other directory holds text files."""
-    if os.path.exists(os.path.join(path, MANIFEST)):
+    if os.path.lexists(os.path.join(path, MANIFEST)):
         return "streamcut"
     if not any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zgroup")):
         return "svmlight"

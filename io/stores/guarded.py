@@ -12,6 +12,7 @@ import numpy as np
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.files import failpoint
 from streamcut.io.stores.codec import crc32c
+from streamcut.opened import IrregularFileError, open_below
 
 _RETRIES = 2
 _PAUSE = 0.05  # seconds
@@ -23,21 +24,22 @@ def damaged(where: str | os.PathLike, what: str) -> CorruptError:
     return CorruptError(f"{where}: {what}; restore it from a copy, or convert the data again")
 
 
-def read_exactly(path: str | os.PathLike, length: int, raw: np.ndarray) -> np.ndarray:
-    """The `length` bytes of `path`, as a view of `raw` (uint8, large enough).
+def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarray | None) -> np.ndarray:
+    """The `length` bytes of the file `name` ("a/b") of the store `root`, as a view of `raw` (uint8, large enough) if given.
 
-    A read that fails with EIO is tried again twice. Raises CorruptError when the file is missing, has another length or
+    A read that fails with EIO is tried again twice. Raises CorruptError when the file is missing, is none, has another length or
     cannot be read, NotFoundError when it may not be read. Failpoint: store.read.
     """
-    view = raw[:length]
+    path = f"{os.fspath(root)}/{name}"
     for attempt in range(_RETRIES + 1):
         try:
-            _read(path, view)
-            return view
+            return _read(root, name, path, length, raw)
         except FileNotFoundError:
             raise damaged(path, "missing") from None
         except PermissionError as error:
             raise NotFoundError(f"{path}: {error.strerror}; make it readable") from None
+        except IrregularFileError as error:
+            raise damaged(path, str(error.strerror)) from None
         except OSError as error:
             if error.errno != errno.EIO or attempt == _RETRIES:
                 raise damaged(path, f"cannot be read ({error.strerror})") from error
@@ -45,11 +47,12 @@ def read_exactly(path: str | os.PathLike, length: int, raw: np.ndarray) -> np.nd
     raise AssertionError("unreachable")
 
 
-def _read(path: str | os.PathLike, view: np.ndarray) -> None:
-    with open(path, "rb", buffering=0) as file:
+def _read(root: str | os.PathLike, name: str, path: str, length: int, raw: np.ndarray | None) -> np.ndarray:
+    with open(open_below(root, name), "rb", buffering=0) as file:
         found = os.fstat(file.fileno()).st_size
-        if found != len(view):
-            raise damaged(path, f"is {found:,} bytes long, and should be {len(view):,}")
+        if found != length:
+            raise damaged(path, f"is {found:,} bytes long, and should be {length:,}")
+        view = np.empty(length, np.uint8) if raw is None else raw[:length]
         rest = view.data
         while rest:
             failpoint("store.read")
@@ -57,12 +60,37 @@ def _read(path: str | os.PathLike, view: np.ndarray) -> None:
             if not got:
                 raise damaged(path, "became shorter while it was read")
             rest = rest[got:]
+    return view
 
 
-def fetch_ahead(path: str | os.PathLike, length: int) -> None:
-    """Ask the kernel to read `length` bytes of `path` into its cache, without waiting. What goes wrong shows when it is read."""
+def read_small(root: str | os.PathLike, name: str, most: int) -> bytes:
+    """A store's file of at most `most` bytes. Raises OSError."""
+    with open(open_below(root, name), "rb") as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise OSError(errno.EFBIG, f"is longer than the {most:,} bytes that it may have", f"{os.fspath(root)}/{name}")
+        return file.read()
+
+
+def expect_length(root: str | os.PathLike, name: str, length: int) -> None:
+    """Raise CorruptError unless a store's file is there and has this length; its content is not read."""
+    path = f"{os.fspath(root)}/{name}"
+    try:
+        handle = open_below(root, name)
+    except FileNotFoundError:
+        raise damaged(path, "missing") from None
+    except OSError as error:
+        raise damaged(path, str(error.strerror)) from None
+    found = os.fstat(handle).st_size
+    os.close(handle)
+    if found != length:
+        raise damaged(path, f"is {found:,} bytes long, and should be {length:,}")
+
+
+def fetch_ahead(root: str | os.PathLike, name: str, length: int) -> None:
+    """Ask the kernel to read `length` bytes of a store's file into its cache, without waiting. What goes wrong shows when it is
+    read."""
     with suppress(OSError):
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = open_below(root, name)
         try:
             for start in range(0, length, _AHEAD):
                 os.posix_fadvise(handle, start, _AHEAD, os.POSIX_FADV_WILLNEED)
@@ -70,10 +98,13 @@ def fetch_ahead(path: str | os.PathLike, length: int) -> None:
             os.close(handle)
 
 
-def read_guarded(path: str | os.PathLike, guard: tuple[int, int], raw: np.ndarray | None = None) -> np.ndarray:
-    """The content of `path`, whose (length, CRC-32C) must be `guard`; a view of `raw` if given. Errors as read_exactly."""
+def read_guarded(root: str | os.PathLike, name: str, guard: tuple[int, int], raw: np.ndarray | None = None) -> np.ndarray:
+    """The content of a store's file, whose (length, CRC-32C) must be `guard`; a view of `raw` if given.
+
+    Raises as read_exactly does.
+    """
     length, crc = guard
-    content = read_exactly(path, length, np.empty(length, np.uint8) if raw is None else raw)
+    content = read_exactly(root, name, length, raw)
     if crc32c(content) != crc:
-        raise damaged(path, "does not have the checksum that the manifest states")
+        raise damaged(f"{os.fspath(root)}/{name}", "does not have the checksum that the manifest states")
     return content

@@ -13,12 +13,11 @@ from streamcut.files import disk_full, failpoint, write_durably
 from streamcut.io.manifest import ShardInfo
 from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.hdf5_store import file_name
-from streamcut.io.stores.spec import CSR_ATTRIBUTES, SHARDS
+from streamcut.io.stores.spec import CSR_ATTRIBUTES, HDF5_CHUNK_BYTES, SHARDS
 from streamcut.io.stores.zarr_writer import remove_temporaries
 
 # gzip, because h5py's LZF starts from uninitialised memory and gives other bytes every time
 _FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
-_CHUNK_BYTES = 1 << 20
 
 
 class HDF5Writer:
@@ -70,11 +69,11 @@ class HDF5Writer:
 
 def _image(arrays: dict[str, np.ndarray], rows: int, n_features: int) -> bytes:
     """The content of a shard's HDF5 file. The same arrays always give the same bytes."""
-    with h5py.File.in_memory(block_size=_CHUNK_BYTES) as file:
+    with h5py.File.in_memory(block_size=HDF5_CHUNK_BYTES) as file:
         file.attrs.update(CSR_ATTRIBUTES)
         file.attrs.create("shape", np.array([rows, n_features], np.int64))
         for name, array in arrays.items():
-            chunks = (min(len(array), _CHUNK_BYTES // array.itemsize),)
+            chunks = (min(len(array), HDF5_CHUNK_BYTES // array.itemsize),)
             file.create_dataset(name, data=array, **({"chunks": chunks, **_FILTERS} if len(array) else {}))
         file.flush()
         return file.id.get_file_image()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.guarded import damaged, fetch_ahead, read_guarded
 from streamcut.io.stores.spec import RECIPE, SHARDS, shard_name
 
+_ROUNDING = 1e-6  # of sums in another order, with much to spare
+
 
 class StoredDataset(ABC):
     """A Dataset (`io/dataset.py`) whose subclass says in `fill` where bytes come from.
@@ -30,6 +32,7 @@ class StoredDataset(ABC):
         self.path: str | None = path
         self.manifest = manifest
         self._first_rows = first_rows(manifest)
+        self._sums: dict[int, tuple[int, float]] = {}  # groups and weights of the shards that were checked
         self._sound: set[int] = set()  # shards whose structure was checked: their checksums say that they are still the same
 
     @abstractmethod
@@ -41,28 +44,28 @@ class StoredDataset(ABC):
 
     def expect(self, shard: int) -> None:
         """Let the system fetch a shard's files into its cache while this thread computes. See Dataset.expect."""
-        for path, length in self.files(shard):
-            fetch_ahead(path, length)
+        for name, length in self.files(shard):
+            fetch_ahead(str(self.path), name, length)
 
     def files(self, shard: int) -> Iterator[tuple[str, int]]:
-        """(path, length) of the local files that `fill` reads."""
+        """(name inside the store, length) of the local files that `fill` reads."""
         yield from ()
 
     @cached_property
     def recipe(self) -> Recipe | None:
         """How its rows became features, None when nobody has said it. Raises CorruptError."""
-        if RECIPE not in self.manifest.extras:
-            return _recipe_of_first_version(self.manifest) if self.manifest.format_version == 1 else None
         try:
+            if RECIPE not in self.manifest.extras:
+                return _recipe_of_first_version(self.manifest) if self.manifest.format_version == 1 else None
             return Recipe.from_json(self.extra(RECIPE))
         except NewerRecipeError as error:
             raise NotFoundError(f"{self.path}/{RECIPE}: {error}") from None
-        except (TypeError, ValueError, KeyError) as error:
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
             raise damaged(f"{self.path}/{RECIPE}", f"is not a recipe ({error})") from None
 
     def extra(self, name: str) -> bytes:
         """The file `name` beside the shards, checked. Raises CorruptError."""
-        return read_guarded(Path(str(self.path), name), self.manifest.extras[name]).tobytes()
+        return read_guarded(str(self.path), name, self.manifest.extras[name]).tobytes()
 
     def where(self, shard: int, name: str = "") -> str:
         """How messages name a shard, or array `name` of it."""
@@ -102,11 +105,36 @@ class StoredDataset(ABC):
         statistics = self.manifest.statistics
         from streamcut.io.stores.structure import first_problem, first_unknown  # Numba, which showing a store does not need
 
-        found = first_problem(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays, statistics.n_features)
+        found = first_problem(
+            arrays["indptr"],
+            arrays["indices"],
+            arrays.get("data"),
+            arrays,
+            statistics.n_features,
+            statistics.max_row_nnz,
+            statistics.max_abs_value,
+        )
+        if found is None:
+            found = self._sum_problem(shard, arrays)
         if found is None and (row := first_unknown(arrays["y"], statistics.labels)) is not None:
             number = self._first_rows[shard] + row + 1
             found = "y", f"row {number:,} has label {arrays['y'][row]:g}, which the manifest does not list"
         return None if found is None else damaged(self.where(shard, found[0]), found[1])
+
+    def _sum_problem(self, shard: int, arrays: dict[str, np.ndarray]) -> tuple[str, str] | None:
+        """Groups, which lie in one shard each, and weights add up to what the manifest says: buffers and bounds rely on it."""
+        qid, weight = arrays.get("qid"), arrays.get("weight")
+        groups = 0 if qid is None else 1 + int(np.count_nonzero(qid[1:] != qid[:-1]))
+        self._sums[shard] = groups, 0.0 if weight is None else float(weight.sum(dtype=np.float64))
+        sums, whole = list(self._sums.values()), len(self._sums) == len(self.manifest.shards)
+        statistics = self.manifest.statistics
+        found, stated = sum(groups for groups, _ in sums), statistics.groups or 0
+        if found > stated or (whole and found < stated):
+            return "qid", f"brings the groups to {found:,}, and the manifest says {stated:,}"
+        total, given = math.fsum(weights for _, weights in sums), statistics.weight_sum or 0.0
+        if total > given * (1 + _ROUNDING) or (whole and total < given * (1 - _ROUNDING)):
+            return "weight", f"brings the weights to {total:g}, and the manifest says {given:g}"
+        return None
 
     def check_content(self, shard: int, name: str, array: np.ndarray) -> None:
         """Raise CorruptError unless the decoded `array` has the checksum that the manifest states."""

@@ -11,16 +11,18 @@ import numpy as np
 
 from streamcut.jit import kernel
 
-_LARGEST = {np.dtype(t): np.finfo(t).max for t in (np.float32, np.float64)}
+_LARGEST = {np.dtype(t): float(np.finfo(t).max) for t in (np.float32, np.float64)}
 
 
 @kernel
 def _indptr_ok(indptr, nnz):
-    """Starts at 0, ends at nnz, never decreases."""
-    falls = 0
+    """(whether it starts at 0, ends at nnz and never decreases, the longest row)."""
+    falls, longest = 0, 0
     for i in range(len(indptr) - 1):
-        falls += indptr[i + 1] < indptr[i]
-    return falls == 0 and indptr[0] == 0 and indptr[-1] == nnz
+        length = indptr[i + 1] - indptr[i]
+        falls += length < 0
+        longest = max(longest, length)
+    return falls == 0 and indptr[0] == 0 and indptr[-1] == nnz, longest
 
 
 @kernel
@@ -56,17 +58,38 @@ def all_finite(values: np.ndarray) -> bool:
     return values.dtype == np.int8 or bool(_all_within(values, _LARGEST[values.dtype]))
 
 
+def _is_within(data: np.ndarray | None, nnz: int, largest: float) -> bool:
+    """Whether no value is greater than `largest`, in finite `data` (None: all 1)."""
+    if nnz == 0:
+        return True
+    if data is None:
+        return largest >= 1.0
+    if data.dtype == np.int8:
+        return max(int(data.max()), -int(data.min())) <= largest
+    return largest >= _LARGEST[data.dtype] or bool(_all_within(data, data.dtype.type(largest)))
+
+
 def first_problem(
-    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None, rows: dict[str, np.ndarray], n_features: int
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray | None,
+    rows: dict[str, np.ndarray],
+    n_features: int,
+    longest: int | None = None,
+    largest: float = np.inf,
 ) -> tuple[str, str] | None:
     """(array name, what is wrong with it) for one shard, or None when every kernel may run on it.
 
-    indptr int64 (n + 1), indices int32/int64 (nnz), data (nnz) or None, rows: `y` and maybe `weight`, `qid` (n each).
+    indptr int64 (n + 1), indices int32/int64 (nnz), data (nnz) or None (all 1), rows: `y` and maybe `weight`, `qid` (n each).
+    No row may have more than `longest` entries, no value be greater than `largest`: buffers and bounds rely on these.
     """
     if data is not None and len(data) != len(indices):
         return "data", f"has {len(data)} values for {len(indices)} indices"
-    if not _indptr_ok(indptr, len(indices)):
+    rising, found = _indptr_ok(indptr, len(indices))
+    if not rising:
         return "indptr", "does not rise from 0 to the number of entries"
+    if longest is not None and found > longest:
+        return "indptr", f"has a row of {found:,} entries, and the manifest says {longest:,} at most"
     increasing, inside = _indices_ok(indptr, indices, n_features)
     if not increasing:
         return "indices", "does not increase strictly within every row"
@@ -75,6 +98,8 @@ def first_problem(
     for name, array in (("data", data), ("y", rows["y"]), ("weight", rows.get("weight"))):
         if array is not None and not all_finite(array):
             return name, "holds nan or infinity"
+    if not _is_within(data, len(indices), largest):
+        return "data", f"holds a value greater than the {largest:g} of the manifest"
     if "weight" in rows and len(rows["weight"]) and rows["weight"].min() < 0:
         return "weight", "holds a negative number"
     return None

@@ -15,8 +15,8 @@ from streamcut.io.features import FeatureTally, feature_statistics
 from streamcut.io.manifest import Manifest, StatisticsBuilder
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import Buffers
-from streamcut.io.stores.guarded import damaged, read_guarded
-from streamcut.io.stores.spec import FEATURES, MANIFEST, SHARDS, shard_name
+from streamcut.io.stores.guarded import damaged, expect_length, read_guarded
+from streamcut.io.stores.spec import FEATURES, MANIFEST, MOST_FEATURES, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.stores.zarr_layout import CHUNK, chunk_length
 from streamcut.io.stores.zarr_store import ZarrStore
@@ -96,14 +96,11 @@ def _zarr_files(manifest: Manifest) -> dict[str, tuple[int, int | None]]:
 
 def _file_problems(root: str, files: dict[str, tuple[int, int | None]], read_data: bool) -> Iterator[str]:
     for path, (length, crc) in files.items():
-        place = f"{root}/{path}"
         try:
             if crc is not None and (read_data or path.endswith(".json")):
-                read_guarded(place, (length, crc))
-            elif not os.path.isfile(place):
-                raise damaged(place, "missing")
-            elif os.path.getsize(place) != length:
-                raise damaged(place, f"is {os.path.getsize(place):,} bytes long, and should be {length:,}")
+                read_guarded(root, path, (length, crc))
+            else:
+                expect_length(root, path, length)
         except CorruptError as error:
             yield str(error)
 
@@ -113,7 +110,7 @@ def _content_problems(data: StoredDataset) -> Iterator[str]:
     buffers = Buffers(data.manifest.shards, with_ones=True)
     statistics: StatisticsBuilder | None = StatisticsBuilder()
     kept = FEATURES in data.manifest.extras
-    tally = FeatureTally(max(data.manifest.statistics.n_features, 1) if kept else 0)
+    tally = FeatureTally(min(max(data.manifest.statistics.n_features, 1), MOST_FEATURES) if kept else 0)
     for shard in range(len(data.manifest.shards)):
         arrays, problems = _shard_arrays(data, shard, buffers)
         if not problems:

@@ -6,6 +6,8 @@ written by other software: what is compared is the content of each array.
 
 from __future__ import annotations
 
+import os
+import stat
 import zipfile
 from typing import Any
 
@@ -18,17 +20,21 @@ from zarr.storage import FsspecStore, LocalStore, ZipStore
 
 from streamcut.errors import NotFoundError
 from streamcut.io.stores.buffers import Buffers
-from streamcut.io.stores.codec import crc32c
+from streamcut.io.stores.codec import MAX_BYTES, crc32c
 from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.manifest_file import parse_manifest
 from streamcut.io.stores.spec import MANIFEST, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
+from streamcut.io.zarr_codecs import expect_plain
+from streamcut.opened import IrregularFileError
 
 
 class ZarrPythonStore(StoredDataset):
     """A streamcut store behind any Zarr store that zarr-python opens."""
 
     def __init__(self, path: str) -> None:
+        if os.path.isdir(path):
+            expect_files_only(path)
         store = self._store = _zarr_store(path)
         found = sync(store.get(MANIFEST, default_buffer_prototype()))
         if found is None:
@@ -49,14 +55,27 @@ class ZarrPythonStore(StoredDataset):
 
     def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
         for name, array in out.items():
+            where = self.where(shard, name)
             try:
-                stored = self._shards[f"{shard_name(shard)}/{name}"][...]
+                stored = self._shards[f"{shard_name(shard)}/{name}"]
+                expect_plain(stored, MAX_BYTES)
+                dtype, shape = stored.dtype, stored.shape
+                if shape == array.shape and dtype.newbyteorder("=") == array.dtype:
+                    np.copyto(array, stored[...])
             except Exception as error:  # a codec may raise anything on damaged bytes
-                raise damaged(self.where(shard, name), f"cannot be read ({type(error).__name__}: {error})") from error
-            if stored.shape != array.shape or stored.dtype.newbyteorder("=") != array.dtype:
-                raise damaged(self.where(shard, name), f"is {stored.dtype} {stored.shape}, not {array.dtype} {array.shape}")
-            np.copyto(array, stored)
+                raise damaged(where, f"cannot be read ({type(error).__name__}: {error})") from error
+            if shape != array.shape or dtype.newbyteorder("=") != array.dtype:
+                raise damaged(where, f"is {dtype} {shape}, not {array.dtype} {array.shape}")
             self.check_content(shard, name, array)
+
+
+def expect_files_only(root: str) -> None:
+    """Raise CorruptError unless there are only files and folders below `root`: zarr-python opens whatever has the right name."""
+    for folder, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            mode = os.lstat(os.path.join(folder, name)).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise damaged(os.path.join(folder, name), str(IrregularFileError(name, mode).strerror))
 
 
 def _zarr_store(path: str) -> Store:

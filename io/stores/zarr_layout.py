@@ -11,7 +11,7 @@ from streamcut.io.stores.spec import CSR_ATTRIBUTES, DICT_ATTRIBUTES, FORMAT_VER
 
 METADATA = "zarr.json"
 CHUNK = "c.0"  # the key of the only chunk under separator ".": no directory more
-_ITEM_BYTES = {"int8": 1, "int32": 4, "int64": 8, "float32": 4, "float64": 8}
+ITEM_BYTES = {"int8": 1, "int32": 4, "int64": 8, "float32": 4, "float64": 8}
 
 
 def group_document(attributes: dict) -> bytes:
@@ -33,7 +33,7 @@ def csr_document(rows: int, n_features: int) -> bytes:
 
 def array_document(dtype: str, size: int) -> bytes:
     """zarr.json of an array of `size` elements in one chunk. An empty array has a grid but no chunk."""
-    item = _ITEM_BYTES[dtype]
+    item = ITEM_BYTES[dtype]
     return _document(
         {
             "zarr_format": 3,
@@ -67,7 +67,12 @@ def shard_folder(root: Path, shard: int) -> Path:
 
 
 def chunk_path(root: str | Path, shard: int, name: str) -> str:
-    return f"{root}/{SHARDS}/{shard_name(shard)}/{name}/{CHUNK}"
+    return f"{root}/{chunk_name(shard, name)}"
+
+
+def chunk_name(shard: int, name: str) -> str:
+    """The chunk of an array inside its store."""
+    return f"{SHARDS}/{shard_name(shard)}/{name}/{CHUNK}"
 
 
 def chunk_length(info: ArrayInfo) -> int:

@@ -14,7 +14,7 @@ from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.codec import TRAILER, crc32c, decode, read_trailer
 from streamcut.io.stores.guarded import damaged, read_exactly
 from streamcut.io.stores.stored import StoredDataset
-from streamcut.io.stores.zarr_layout import chunk_length, chunk_path
+from streamcut.io.stores.zarr_layout import chunk_length, chunk_name, chunk_path
 
 
 class ZarrStore(StoredDataset):
@@ -26,8 +26,8 @@ class ZarrStore(StoredDataset):
             info = arrays[name]
             if not info.size:
                 continue  # Zarr keeps no chunk of an empty array
+            content = read_exactly(str(self.path), chunk_name(shard, name), chunk_length(info), buffers.raw)
             path = chunk_path(str(self.path), shard, name)
-            content = read_exactly(path, chunk_length(info), buffers.raw)
             payload = content[:-TRAILER]
             crc = crc32c(payload)
             if crc != read_trailer(content[-TRAILER:]):
@@ -43,4 +43,4 @@ class ZarrStore(StoredDataset):
         info = self.manifest.shards[shard]
         for name, array in info.arrays.items():
             if array.size and not (info.ones and name == "data"):
-                yield chunk_path(str(self.path), shard, name), chunk_length(array)
+                yield chunk_name(shard, name), chunk_length(array)

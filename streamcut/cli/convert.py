@@ -201,8 +201,9 @@ def _record(report: ConvertReport) -> dict[str, Any]:
     """The report in JSON types."""
     outputs = {}
     for path, statistics in report.outputs.items():
-        labels = None if statistics.labels is None else [[label, rows] for label, rows in statistics.labels.items()]
-        outputs[path] = {**asdict(statistics), "labels": labels}
+        by_label = {"labels": statistics.labels, "label_weights": statistics.label_weights}
+        listed = {name: None if found is None else list(map(list, found.items())) for name, found in by_label.items()}
+        outputs[path] = {**asdict(statistics), **listed}
     return {**asdict(report), "outputs": outputs}
 
 

@@ -1,0 +1,107 @@
+"""Records from files that somebody else may have written: every field is asked for with its type and its range.
+
+A checksum says that a file is as it was written, not who wrote it. What kernels, buffers and sentences are made of is checked
+here, once, when it is read; ValueError says which field is wrong, in words for the user.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from typing import Any
+
+INT64_MAX = 2**63 - 1
+_SHOWN = 40  # characters of a value
+
+
+class Fields:
+    """The fields of the JSON object `record`; `where` names it in messages. Raises ValueError when it is no object."""
+
+    def __init__(self, record: Any, where: str) -> None:
+        if not isinstance(record, dict):
+            raise ValueError(f"{where} is {shown(record)}, not an object")
+        self.where, self._record = where, record
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._record
+
+    def names(self) -> Collection[str]:
+        return self._record.keys()
+
+    def expect_only(self, known: Collection[str]) -> None:
+        """Raise ValueError unless there are exactly the fields `known`."""
+        if self._record.keys() != set(known):
+            odd = sorted(self._record.keys() ^ set(known))
+            raise ValueError(f"{self.where} lacks, or has without need, {', '.join(map(shown, odd[:3]))}")
+
+    def any(self, name: str) -> Any:
+        if name not in self._record:
+            raise ValueError(f"{self.where} lacks {name}")
+        return self._record[name]
+
+    def integer(self, name: str, low: int = 0, high: int = INT64_MAX) -> int:
+        value = self.any(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise self.wrong(name, f"a whole number from {low} to {high}")
+        return value
+
+    def number(self, name: str, low: float = -math.inf, high: float = math.inf) -> float:
+        """A finite number as float."""
+        value = self.any(name)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not _finite(value) or not low <= value <= high:
+            limits = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
+            raise self.wrong(name, f"a finite number{limits}")
+        return float(value)
+
+    def text(self, name: str, choices: Collection[str] | None = None) -> str:
+        value = self.any(name)
+        if not isinstance(value, str) or (choices is not None and value not in choices):
+            raise self.wrong(name, "a text" if choices is None else f"one of {', '.join(choices)}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self.any(name)
+        if not isinstance(value, bool):
+            raise self.wrong(name, "true or false")
+        return value
+
+    def numbers(self, name: str, least: int = 1) -> tuple[float, ...]:
+        """A list of at least so many finite numbers."""
+        values = self.list(name)
+        if len(values) < least or not all(isinstance(v, int | float) and not isinstance(v, bool) and _finite(v) for v in values):
+            raise self.wrong(name, f"a list of {least} or more finite numbers")
+        return tuple(float(value) for value in values)
+
+    def list(self, name: str) -> list[Any]:
+        value = self.any(name)
+        if not isinstance(value, list):
+            raise self.wrong(name, "a list")
+        return value
+
+    def object(self, name: str) -> Fields:
+        return Fields(self.any(name), f"{self.where}, {name}")
+
+    def objects(self, name: str) -> Iterator[Fields]:
+        """The objects of a list."""
+        for k, each in enumerate(self.list(name)):
+            yield Fields(each, f"{self.where}, {name} {k}")
+
+    def is_null(self, name: str) -> bool:
+        return self.any(name) is None
+
+    def wrong(self, name: str, expected: str) -> ValueError:
+        return ValueError(f"{self.where}: {name} is {shown(self._record[name])}, not {expected}")
+
+
+def shown(value: Any) -> str:
+    """A value in a message: short, and on one line."""
+    huge = isinstance(value, int) and abs(value) > 10**30  # Python refuses to write some of these out
+    text = f"a number of {value.bit_length()} bits" if huge else repr(value)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond float64
+        return False
