@@ -23,6 +23,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs import nystroem
 from streamcut.jobs.job import Job, Needs
+from streamcut.jobs.weights import check_weights
 from streamcut.machine import memory_limit, resident_bytes
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
@@ -156,6 +157,7 @@ class Session:
         if options.nystroem is not None:
             self.dataset = nystroem.with_features(self.dataset, options)
         self.job = job_class(options).planned(options, self.dataset.manifest)
+        check_weights(self.dataset.manifest.statistics, options)
         self._scheduler = scheduler
         self._on_plan = on_plan
         self._more = more

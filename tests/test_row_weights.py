@@ -1,0 +1,99 @@
+"""Row weights that nothing can be learnt from, or that overflow, are refused with the reason (BAD_INPUT 59)."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import streamcut
+from streamcut.errors import BadInputError
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.stores.manifest_file import manifest_bytes, parse_manifest
+
+BAD = 3
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def weighted(*weights: str, labels: tuple[int, ...] = (1, -1)) -> str:
+    """Rows with these weights, labels in turn."""
+    rows = zip(weights, labels * len(weights), strict=False)
+    return "".join(f"{label}:{weight} {k % 3 + 1}:1 5:{k + 1}\n" for k, (weight, label) in enumerate(rows))
+
+
+CASES = {
+    "all": (weighted(*["0"] * 6), "", "all rows have weight 0"),
+    "one class": (weighted(*["0", "1"] * 3), "", "all rows with label 1 have weight 0"),
+    "the rest": (
+        weighted(*["1", "0", "0"] * 2, labels=(1, 2, 3)), "--positive-label 1", "a label other than 1 have weight 0",
+    ),
+    "the positive one": (weighted(*["0", "1", "1"] * 2, labels=(1, 2, 3)), "--positive-label 1", "all rows with label 1"),
+    "one of several": (weighted(*["1", "1", "0"] * 2, labels=(1, 2, 3)), "--task multiclass", "all rows with label 3"),
+    "one of several, each against the rest": (
+        weighted(*["1", "1", "0"] * 2, labels=(1, 2, 3)), "--task multiclass --strategy one-vs-rest", "all rows with label 3",
+    ),
+    "huge": (weighted("1e308", "1"), "", "add up to 1e\\+308 .*overflow; scale"),
+    "huge together": (weighted(*["1e155"] * 4), "", "overflow; scale"),
+    "huge with C": (weighted("1e80", "1"), "--C 1e90", "overflow; scale"),
+    "huge in one class": (weighted(*["1e307", "1"] * 2), "--kernel rbf --gamma 1 --solver bsca", "overflow; scale"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_59_weights(run, tmp_path, monkeypatch, case):
+    import re
+
+    text, options, words = CASES[case]
+    monkeypatch.chdir(tmp_path)
+    Path("a.svm").write_text(text)
+    assert run("convert", "a.svm", "a.zarr", "--label-weights", "-q")[0] == 0
+    code, out, err = run("train", "a.zarr", "--model", "m.npz", *options.split())
+    assert (code, out) == (BAD, ""), err
+    assert re.search(words, err), err
+    assert err.count("\n") == 1  # nothing of NumPy's
+    assert not Path("m.npz").exists()
+
+
+def test_59_weights_beyond_any_sum_are_refused_by_convert(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.svm").write_text(weighted("1.7e308", "1.7e308"))
+    code, _, err = run("convert", "a.svm", "a.zarr", "--label-weights")
+    assert (code, "overflow" in err, "Warning" in err) == (BAD, True, False), err
+
+
+def test_59_arrays_in_memory():
+    X, y = sp.csr_array(np.eye(4)), np.array([1.0, -1.0, 1.0, -1.0])
+    for weight, words in ((np.zeros(4), "all rows have weight 0"), (np.array([0.0, 1, 0, 1]), "label 1 have weight 0")):
+        with pytest.raises(BadInputError, match=words):
+            streamcut.train(MemoryDataset(X, y, weight=weight))
+
+
+def test_some_rows_of_weight_0_are_rows_that_are_not_there():
+    X, y = sp.csr_array(np.eye(6)), np.array([1.0, -1.0] * 3)
+    model = streamcut.train(MemoryDataset(X, y, weight=np.array([1.0, 1, 1, 1, 0, 0])), tol=1e-9)
+    fewer = streamcut.train(MemoryDataset(X[:4], y[:4]), tol=1e-9)
+    np.testing.assert_allclose(model.weights, fewer.weights, atol=1e-6)
+
+
+def test_weights_of_labels_are_kept_whatever_the_blocks_and_come_back(tmp_path):
+    rng = np.random.default_rng(0)
+    labels, weights = rng.choice([1, 2, 3], 500), np.round(rng.random(500), 3)
+    lines = [f"{label}:{weight} {k % 7 + 1}:1\n" for k, (label, weight) in enumerate(zip(labels, weights, strict=True))]
+    (tmp_path / "a.svm").write_text("".join(lines))
+    found = []
+    for threads in (1, 3):
+        streamcut.convert(tmp_path / "a.svm", tmp_path / f"{threads}.zarr", label_weights=True, shard_nnz=60, threads=threads)
+        found.append(streamcut.open(tmp_path / f"{threads}.zarr").manifest)
+    assert found[0].statistics == found[1].statistics
+    expected = {label: weights[labels == label].sum() for label in (1, 2, 3)}
+    np.testing.assert_allclose(list(found[0].statistics.label_weights.values()), list(expected.values()), rtol=1e-12)
+    assert parse_manifest(manifest_bytes(found[0]), "here").statistics == found[0].statistics
