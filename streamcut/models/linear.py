@@ -11,6 +11,7 @@ from streamcut.chunk import Chunk
 from streamcut.config import ROW_LOSSES
 from streamcut.errors import UsageError
 from streamcut.models.certificate import Certificate, Witness
+from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import positive_rows
 from streamcut.models.link import Link, Sigmoid
 from streamcut.models.model import CertifiedModel, certificate_from, checked, common_from
@@ -63,6 +64,10 @@ class LinearModel(CertifiedModel):
         scores = np.empty(chunk.n_rows)
         linear.scores(chunk.indptr, chunk.indices, chunk.data, np.ascontiguousarray(self.augmented_weights), self.bias, scores)
         return scores
+
+    def score_few(self, rows: list[Row]) -> np.ndarray | None:
+        constant = self.bias * (self.intercept / self.bias) if self.bias else 0.0  # rounded as score_chunk rounds it
+        return row_scores(rows, self.weights, constant)
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """The labels, float64, that belong to `scores`; a score of exactly 0 is negative, as in LIBLINEAR and scikit-learn.

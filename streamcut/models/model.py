@@ -12,6 +12,7 @@ from streamcut.chunk import Chunk, csr_arrays
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.few_rows import Row, few_rows
 from streamcut.models.link import Link, link_from
 
 COMMON = ("task", "solver", "history", "parameters", "fingerprint", "resources")
@@ -65,6 +66,10 @@ class Model(ABC):
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
         """Scores, float64 (n,) or (n, scores_per_row), of rows whose features the model all has."""
 
+    def score_few(self, rows: list[Row]) -> np.ndarray | None:
+        """The same scores, bit for bit, of a few rows and without compiled code; None where the model has no such way."""
+        return None
+
     @abstractmethod
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """What is predicted, float64 (n,), for rows with these scores."""
@@ -113,12 +118,15 @@ class Model(ABC):
 
         Raises BadInputError for another number of features and for values that are not finite.
         """
-        chunk = self._rows(X)
-        scores = self.score_chunk(chunk)
-        finite = np.isfinite(scores).reshape(chunk.n_rows, -1).all(axis=1)
-        if not finite.all():
-            raise BadInputError(f"row {int(np.argmin(finite))} (0-based) of X gives a score that is not finite")
-        return scores
+        rows = few_rows(X, self.n_features)
+        scores = None if rows is None else self.score_few(rows)
+        if scores is None:
+            scores = self.score_chunk(self._rows(X))
+        finite = np.isfinite(scores)
+        if finite.all():
+            return scores
+        finite = finite.reshape(len(scores), -1).all(axis=1)
+        raise BadInputError(f"row {int(np.argmin(finite))} (0-based) of X gives a score that is not finite")
 
     def predict(self, X) -> np.ndarray:
         """Labels, float64 (n,), of the rows of `X`; raises as `decision_function` does."""

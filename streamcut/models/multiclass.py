@@ -9,6 +9,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import class_numbers
 from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
 
@@ -85,6 +86,10 @@ class MulticlassModel(Model):
         W = np.ascontiguousarray(self.augmented_weights)
         multiclass.scores(chunk.indptr, chunk.indices, chunk.data, W, self.bias, scores)
         return scores
+
+    def score_few(self, rows: list[Row]) -> np.ndarray | None:
+        constant = self.bias * (self.intercepts / self.bias) if self.bias else np.zeros(len(self.labels))
+        return row_scores(rows, self.weights, constant)  # the constant is rounded as score_chunk rounds it
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """The labels, float64 (n,), that belong to `scores` (n, K)."""

@@ -1,0 +1,75 @@
+"""Scores of a handful of rows without compiled code: what a service asks for, one request at a time.
+
+A compiled kernel earns its start-up, and the matrix its conversion, over many rows. A single row is a dozen NumPy calls on its
+own values. They add the products in the kernel's order, so a row has the same score, to the last bit, alone and among others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+MOST = 16  # rows; beyond them the kernel is faster
+Row = tuple[np.ndarray | slice, np.ndarray]  # which features, and their values
+
+
+def few_rows(X: Any, n_features: int) -> list[Row] | None:
+    """The rows of `X`, if there are few and they are plain; None leaves `X` to the way for every matrix.
+
+    Plain is an array of numbers, (d,) or (n, d), or a CSR matrix in canonical form, with `n_features` columns.
+    """
+    if isinstance(X, np.ndarray):
+        return _dense(X, n_features)
+    if getattr(X, "format", "") == "csr":
+        return _sparse(X.indptr, X.indices, X.data, X.shape, n_features)
+    return None
+
+
+def row_scores(rows: list[Row], weights: np.ndarray, constant: np.ndarray | float) -> np.ndarray:
+    """⟨w, x⟩ + constant for each row, added from the left.
+
+    weights   float64 (d,), or (d, K) for K scores a row with `constant` (K,)
+    returns   float64 (n,) or (n, K)
+    """
+    score = _score if weights.ndim == 1 else _class_scores
+    with np.errstate(over="ignore", invalid="ignore"):  # scores that are not finite are refused by whoever asked
+        return np.array([score(features, values, weights, constant) for features, values in rows])
+
+
+def _score(features: np.ndarray | slice, values: np.ndarray, weights: np.ndarray, constant: Any) -> float:
+    terms = np.empty(len(values) + 1)
+    terms[0] = constant
+    np.multiply(values, weights[features], out=terms[1:])
+    return np.add.accumulate(terms)[-1]
+
+
+def _class_scores(features: np.ndarray | slice, values: np.ndarray, weights: np.ndarray, constant: Any) -> np.ndarray:
+    terms = np.empty((len(values) + 1, weights.shape[1]))
+    terms[0] = constant
+    np.multiply(values[:, None], weights[features], out=terms[1:])
+    return np.add.accumulate(terms, axis=0)[-1]
+
+
+def _dense(X: np.ndarray, n_features: int) -> list[Row] | None:
+    if X.dtype.kind not in "biuf" or X.dtype.itemsize > 8 or X.ndim not in (1, 2) or X.shape[-1] != n_features:
+        return None
+    rows = X[None, :] if X.ndim == 1 else X
+    if not 0 < len(rows) <= MOST or n_features > 4096:  # a wide row has mostly zeros, which the other way leaves out
+        return None
+    return [(slice(None), row) for row in rows]
+
+
+def _sparse(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, shape: tuple[int, int], n_features: int) -> list[Row] | None:
+    if not 0 < shape[0] <= MOST or shape[1] != n_features or data.dtype.kind not in "biuf" or data.dtype.itemsize > 8:
+        return None
+    starts = indptr.tolist()
+    if starts[0] != 0 or starts[-1] > min(len(indices), len(data)) or any(a > b for a, b in zip(starts, starts[1:], strict=False)):
+        return None
+    rows = []
+    for start, stop in zip(starts, starts[1:], strict=False):
+        features = indices[start:stop]
+        if stop > start and not (features[0] >= 0 and features[-1] < n_features and (features[1:] > features[:-1]).all()):
+            return None
+        rows.append((features, data[start:stop]))
+    return rows
