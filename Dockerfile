@@ -5,7 +5,7 @@
 FROM python:3.13-slim
 ENV STREAMCUT_KERNELS=/opt/streamcut-kernels
 COPY . /src
-RUN pip install --no-cache-dir "/src[parquet,remote,zstd]" \
+RUN pip install --no-cache-dir "/src[remote,zstd]" \
     && rm -rf /src \
     && NUMBA_CACHE_DIR=/tmp/numba streamcut warm-up --into "$STREAMCUT_KERNELS" \
     && rm -rf /tmp/numba

@@ -16,6 +16,7 @@ _HOMES = {  # the module, and the name there
     "tune": ("streamcut.tuning", "tune"),
     "calibrate": ("streamcut.calibration", "calibrate"),
     "verify": ("streamcut.verification", "verify"),
+    "export": ("streamcut.exports.export", "export"),
     "save_model": ("streamcut.models.files", "save_model"),
     "load_model": ("streamcut.models.files", "load_model"),
 }

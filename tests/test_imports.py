@@ -23,7 +23,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"measures", "solvers"},
     {"jobs"},
     {"wiring"},
-    {"reports"},
+    {"exports", "reports"},
     {"cli", "estimators"},
 ]
 FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "jit", "machine", "outputs"}

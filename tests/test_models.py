@@ -17,10 +17,10 @@ import pytest
 import scipy.sparse as sp
 
 from streamcut.errors import BadInputError, CorruptError, NotFoundError, UsageError
+from streamcut.exports.export import export
 from streamcut.models import files
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.files import describe_model, load_model, save_model
-from streamcut.models.liblinear import save_liblinear
 from streamcut.models.linear import LinearModel
 from streamcut.rounding import CutError
 
@@ -213,7 +213,7 @@ def test_liblinear_gives_the_same_labels_and_scores(tmp_path, bias, labels):
     rng = np.random.default_rng(3)
     X = sp.random_array((60, 12), density=0.4, rng=rng, format="csr", data_sampler=rng.normal)
     model = make_model(d=12, bias=bias, labels=labels, weights=rng.normal(size=12) / 3)
-    save_liblinear(model, tmp_path / "m.txt")
+    export(model, tmp_path / "m.txt")
     said, _, values = predict([], sp.csr_matrix(X), load_liblinear(str(tmp_path / "m.txt")), "-q")
     np.testing.assert_array_equal(said, model.predict(X))
     np.testing.assert_allclose(np.array(values)[:, 0], model.decision_function(X), rtol=1e-12, atol=1e-12)
@@ -222,5 +222,5 @@ def test_liblinear_gives_the_same_labels_and_scores(tmp_path, bias, labels):
 
 def test_a_label_that_liblinear_cannot_say_is_refused(tmp_path):
     with pytest.raises(UsageError, match="whole numbers"):
-        save_liblinear(make_model(labels=(0.5, 1.0)), tmp_path / "m.txt")
+        export(make_model(labels=(0.5, 1.0)), tmp_path / "m.txt")
     assert not (tmp_path / "m.txt").exists()

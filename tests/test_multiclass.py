@@ -22,11 +22,11 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
+from streamcut.exports.export import export
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.multiclass import MulticlassJob
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.models.files import load_model, save_model
-from streamcut.models.liblinear import save_liblinear
 from streamcut.oracles.dual.crammer_singer import MulticlassDualOracle
 from streamcut.oracles.dual.crammer_singer_cache import row_bytes
 from streamcut.oracles.dual.passes import Ascent
@@ -332,7 +332,7 @@ class TestModel:
         X, y, _ = problem(80)
         y = np.searchsorted(LABELS, y) * 2.0 - 3.0
         model = train(MemoryDataset(X, y), task="multiclass", strategy=strategy)
-        save_liblinear(model, tmp_path / "m.liblinear")
+        export(model, tmp_path / "m.liblinear")
         theirs = liblinear.load_model(str(tmp_path / "m.liblinear"))
         said, _, scores = liblinear.predict([], sp.csr_matrix(X), theirs, "-q")
         np.testing.assert_array_equal(said, model.predict(X))

@@ -7,22 +7,30 @@ import click
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.parameters import force_option
 
+TARGETS = ("liblinear", "sklearn", "onnx", "json")
+
 
 @click.command()
 @click.argument("model")
 @click.argument("output", metavar="FILE")
-@click.option("--to", "target", type=click.Choice(["liblinear"]), default="liblinear", show_default=True, help="Which program.")
+@click.option("--to", "target", type=click.Choice(TARGETS), help="Which program.  [default: what the ending of FILE says]")
 @force_option
-def command(model: str, output: str, target: str, force: bool) -> None:
-    """Write MODEL to FILE as a LIBLINEAR text model: its own `predict` gives the same labels and scores.
+def command(model: str, output: str, target: str | None, force: bool) -> None:
+    """Write MODEL to FILE for another program, which then gives the same labels and scores.
 
     \b
-    Example:
+    liblinear   LIBLINEAR's text model              (any other ending)
+    sklearn     a fitted scikit-learn estimator     (.joblib, .pkl; a pickle: load only files that you trust)
+    onnx        a graph for ONNX runtimes           (.onnx; needs skl2onnx)
+    json        weights by feature                  (.json)
+
+    \b
+    Examples:
       streamcut export m.npz m.liblinear
+      streamcut export m.npz m.onnx
     """
     refuse_existing(output, "FILE", force, reads=[model])
 
-    from streamcut.models.files import load_model
-    from streamcut.models.liblinear import save_liblinear
+    from streamcut.exports.export import export
 
-    save_liblinear(load_model(model), output, replace=force)
+    export(model, output, to=target, replace=force)

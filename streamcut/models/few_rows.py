@@ -6,6 +6,7 @@ own values. They add the products in the kernel's order, so a row has the same s
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ def few_rows(X: Any, n_features: int) -> list[Row] | None:
     if isinstance(X, np.ndarray):
         return _dense(X, n_features)
     if getattr(X, "format", "") == "csr":
-        return _sparse(X.indptr, X.indices, X.data, X.shape, n_features)
+        return _sparse(X, n_features)
     return None
 
 
@@ -60,14 +61,15 @@ def _dense(X: np.ndarray, n_features: int) -> list[Row] | None:
     return [(slice(None), row) for row in rows]
 
 
-def _sparse(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, shape: tuple[int, int], n_features: int) -> list[Row] | None:
-    if not 0 < shape[0] <= MOST or shape[1] != n_features or data.dtype.kind not in "biuf" or data.dtype.itemsize > 8:
+def _sparse(X: Any, n_features: int) -> list[Row] | None:
+    indices, data = X.indices, X.data
+    if not 0 < X.shape[0] <= MOST or X.shape[1] != n_features or data.dtype.kind not in "biuf" or data.dtype.itemsize > 8:
         return None
-    starts = indptr.tolist()
-    if starts[0] != 0 or starts[-1] > min(len(indices), len(data)) or any(a > b for a, b in zip(starts, starts[1:], strict=False)):
+    starts = X.indptr.tolist()
+    if starts[0] != 0 or starts[-1] > min(len(indices), len(data)) or any(a > b for a, b in pairwise(starts)):
         return None
     rows = []
-    for start, stop in zip(starts, starts[1:], strict=False):
+    for start, stop in pairwise(starts):
         features = indices[start:stop]
         if stop > start and not (features[0] >= 0 and features[-1] < n_features and (features[1:] > features[:-1]).all()):
             return None

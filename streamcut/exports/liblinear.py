@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 from streamcut.errors import UsageError
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
-from streamcut.outputs import output
 
 
-def save_liblinear(model: Model, path: str | os.PathLike, *, replace: bool = True) -> None:
-    """Write `model` so that LIBLINEAR gives the same labels and, up to the order of summation, the same scores.
+def liblinear_text(model: Model) -> bytes:
+    """`model` written so that LIBLINEAR gives the same labels and, up to the order of summation, the same scores.
 
     LIBLINEAR's scores of two classes are those of the label listed first, so that is our positive one. Its labels are C integers.
-    Raises UsageError for a label that is not one, for a model that LIBLINEAR does not know and, unless `replace`, when the file
-    exists; DiskFullError.
+    Raises UsageError for a label that is not one and for a model that LIBLINEAR does not know.
     """
     solver = "L2R_L1LOSS_SVC_DUAL"
     if isinstance(model, MulticlassModel):
@@ -40,5 +36,4 @@ def save_liblinear(model: Model, path: str | os.PathLike, *, replace: bool = Tru
     ]
     # LIBLINEAR itself ends these lines with a blank
     lines = header + ["".join(f"{weight:.17g} " for weight in row) for row in weights.tolist()]
-    with output(path, prefix="model", replace=replace) as file:
-        file.write("\n".join([*lines, ""]).encode())
+    return "\n".join([*lines, ""]).encode()

@@ -1,0 +1,11 @@
+"""Models for other programs.
+
+liblinear.py    LIBLINEAR's text model
+sklearn.py      an estimator of scikit-learn's, by joblib
+onnx.py         a graph for ONNX runtimes, through scikit-learn and skl2onnx
+as_json.py      weights by feature, for whatever reads JSON
+linear_form.py  what they have in common: weights, intercepts and labels of a linear model
+export.py       picks one of them and writes the file
+
+Imports go down to models; nothing but the command line and users import this package.
+"""

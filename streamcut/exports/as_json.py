@@ -1,0 +1,43 @@
+"""Export to JSON: the weights that are not 0, by feature, and all that scoring needs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+
+from streamcut.exports.linear_form import linear_form
+from streamcut.models.model import Model
+
+
+def json_weights(model: Model) -> bytes:
+    """One JSON object that says how to score a row: score_k = intercepts[k] + Σ_j x[features[j]] · weights[j][k].
+
+    labels        (negative, positive) for one score, else one a score; null: the score is the answer
+    features      numbers of the features that have a weight, from 0
+    names         theirs, where features have names; else left out
+    weights       a list of K numbers for each of them
+    link          {"A", "B"}: P(positive) = 1 / (1 + exp(A·s + B)); {"scale", "offsets"}: softmax of scale·s + offsets; else null
+    recipe        how rows become features, as the model keeps it; null: they are numbers as given
+
+    Raises UsageError for a model without a linear form.
+    """
+    form = linear_form(model, "this JSON")
+    used = np.flatnonzero(form.weights.any(axis=0))
+    link = model.link or model.own_link
+    names = None if model.recipe is None else model.recipe.names
+    record = {
+        "format": "streamcut weights",
+        "version": 1,
+        "task": model.task,
+        "labels": None if form.labels is None else form.labels.tolist(),
+        "n_features": model.n_features,
+        "intercepts": form.intercepts.tolist(),
+        "features": used.tolist(),
+        **({} if names is None else {"names": [names[j] for j in used.tolist()]}),
+        "weights": form.weights[:, used].T.tolist(),
+        "link": None if link is None else asdict(link),
+        "recipe": None if model.recipe is None else json.loads(model.recipe.to_json()),
+    }
+    return json.dumps(record, allow_nan=False).encode() + b"\n"

@@ -1,0 +1,120 @@
+"""Other programs score as we do: scikit-learn, ONNX runtimes, and whoever reads JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import streamcut
+from streamcut.errors import UsageError
+from streamcut.io.memory import MemoryDataset
+from streamcut.models.link import Sigmoid
+
+ROWS = 10_000
+
+
+@pytest.fixture(scope="module")
+def problem() -> tuple[sp.csr_array, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = sp.random_array((ROWS, 40), density=0.3, rng=rng, format="csr", data_sampler=rng.normal)
+    return X, X @ rng.normal(size=(40, 4)) + rng.normal(size=(ROWS, 4))
+
+
+KINDS = {
+    "hinge": {"loss": "hinge"},
+    "logistic": {"loss": "logistic"},
+    "four classes": {"task": "multiclass"},
+    "one-vs-rest": {"task": "multiclass", "strategy": "one-vs-rest"},
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def model(request, problem):
+    X, scores = problem
+    y = scores.argmax(axis=1) if "task" in KINDS[request.param] else np.sign(scores[:, 0])
+    return streamcut.train(MemoryDataset(X[:300], y[:300].astype(float)), C=0.3, tol_relative=0.1, **KINDS[request.param])
+
+
+def test_scikit_learn_scores_as_we_do(model, problem, tmp_path):
+    X, _ = problem
+    streamcut.export(model, tmp_path / "m.joblib")
+    theirs = joblib.load(tmp_path / "m.joblib")
+    np.testing.assert_allclose(theirs.decision_function(X), model.decision_function(X), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(theirs.predict(X), model.predict(X))
+    assert hasattr(theirs, "predict_proba") == model.has_probabilities
+    if model.has_probabilities:
+        np.testing.assert_allclose(theirs.predict_proba(X)[:, 1], model.probabilities_of(model.decision_function(X)), rtol=1e-12)
+
+
+def test_an_onnx_runtime_scores_as_we_do(model, problem, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    X, _ = problem
+    streamcut.export(model, tmp_path / "m.onnx")
+    session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    labels, found = session.run(None, {"X": X.toarray()})
+    scores = model.decision_function(X)
+    expected = model.probabilities_of(scores) if model.has_probabilities else scores
+    np.testing.assert_allclose(found[:, -1] if scores.ndim == 1 else found, expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(labels, model.predict(X))
+
+
+def test_json_says_all_that_scoring_needs(model, problem, tmp_path):
+    X, _ = problem
+    streamcut.export(model, tmp_path / "m.json")
+    said = json.loads((tmp_path / "m.json").read_text())
+    scores = X[:, said["features"]] @ np.array(said["weights"]) + said["intercepts"]
+    ours = model.decision_function(X)
+    np.testing.assert_allclose(scores.reshape(ours.shape), ours, rtol=1e-12, atol=1e-12)
+    best = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
+    np.testing.assert_array_equal(np.array(said["labels"])[best], model.predict(X))
+    assert (said["link"] is not None) == model.has_probabilities
+
+
+def test_words_are_the_labels_of_exports(problem, tmp_path):
+    X, scores = problem
+    words = np.where(scores[:200, 0] > 0, "late", "on time")
+    lines = [f"{word},{row[0]:.17g},{row[1]:.17g}" for word, row in zip(words, X.toarray()[:200], strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["what,f,g", *lines]))
+    streamcut.convert(tmp_path / "a.csv", tmp_path / "a.zarr", labels="what")
+    model = streamcut.train(tmp_path / "a.zarr")
+    streamcut.export(model, tmp_path / "m.joblib")
+    streamcut.export(model, tmp_path / "m.json")
+    assert set(joblib.load(tmp_path / "m.joblib").predict(np.random.default_rng(0).normal(size=(99, 2)))) <= {"late", "on time"}
+    said = json.loads((tmp_path / "m.json").read_text())
+    assert sorted(said["labels"]) == ["late", "on time"]
+    assert said["names"] == ["f", "g"]
+
+
+def test_what_cannot_be_said_is_refused(model, tmp_path):
+    from dataclasses import replace
+
+    if model.scores_per_row == 1:
+        calibrated = replace(model, link=Sigmoid(-2.0, 0.1, 50))
+        with pytest.raises(UsageError, match="not calibrated"):
+            streamcut.export(calibrated, tmp_path / "m.joblib")
+        streamcut.export(calibrated, tmp_path / "m.json")
+        assert json.loads((tmp_path / "m.json").read_text())["link"] == {"A": -2.0, "B": 0.1, "rows": 50}
+    with pytest.raises(UsageError, match="'pmml' is not offered"):
+        streamcut.export(model, tmp_path / "m.pmml", to="pmml")
+    assert not (tmp_path / "m.joblib").exists()
+
+
+def test_kernel_models_have_no_linear_form(problem, tmp_path):
+    X, scores = problem
+    data = MemoryDataset(X[:80], np.sign(scores[:80, 0]))
+    model = streamcut.train(data, kernel="rbf", gamma=0.1, budget=5, epochs=1)
+    for to in ("liblinear", "sklearn", "onnx", "json"):
+        with pytest.raises(UsageError, match="has no models of"):
+            streamcut.export(model, tmp_path / "m", to=to)
+
+
+def test_the_command_goes_by_the_ending(model, tmp_path, run):
+    streamcut.save_model(model, tmp_path / "m.npz")
+    for ending, begins in ((".json", b'{"format"'), (".joblib", b"\x80"), (".txt", b"solver_type")):
+        assert run("export", tmp_path / "m.npz", tmp_path / f"e{ending}") == (0, "", "")
+        assert io.BytesIO((tmp_path / f"e{ending}").read_bytes()).read(20).startswith(begins)
