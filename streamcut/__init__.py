@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 _HOMES = {  # the module, and the name there
     "open": ("streamcut.io.opening", "open_dataset"),
     "convert": ("streamcut.io.conversion.convert", "convert"),
+    "create": ("streamcut.io.conversion.create", "NewStore"),
     "train": ("streamcut.training", "train"),
     "predict": ("streamcut.prediction", "predict"),
     "evaluate": ("streamcut.evaluation", "evaluate"),

@@ -15,6 +15,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import PLAIN, require_same
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.arrays import in_memory
 from streamcut.io.sources.row_source import TABLES, find_files, sniff
 
 
@@ -49,8 +50,9 @@ def rows_of(data: Any, recipe: Recipe | None, raw: Raw | None = None) -> Iterato
     """
     raw = raw or Raw()
     if isinstance(data, tuple):
+        words = {} if recipe is None else {word: number for number, word in recipe.labels.names.items()}
         X, y, *weight = data
-        data = MemoryDataset(X, y, weight=weight[0] if weight else None)
+        data = in_memory(X, y, weight[0] if weight else None, words)
     elif is_frame(data):
         yield from _table_rows(data, "frame", recipe or PLAIN, raw)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from importlib import import_module
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from streamcut.by_data import for_data
 from streamcut.compiling import compiler
 from streamcut.config import CheckpointOptions, TrainOptions
+from streamcut.datasets import opened, stored
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.plan import MemoryPlan, plan_memory
@@ -54,8 +55,10 @@ _SIZES_GIVEN = ("batch", "nystroem", "row_cache", "kernel_cache")  # and those w
 
 
 def train(
-    data: str | os.PathLike | Dataset,
+    data: Any,
     *,
+    label: str | None = None,
+    convert: Mapping[str, Any] | None = None,
     on_iteration: Observer | None = None,
     on_plan: Callable[[MemoryPlan], None] | None = None,
     checkpoint: CheckpointOptions | str | None = None,
@@ -64,7 +67,11 @@ def train(
 ) -> Model:
     """Train a linear or kernel model: for two classes, linear, min ½‖w‖² + C Σ u_i ℓ(y_i⟨w, x_i⟩), ℓ the hinge unless chosen.
 
-    data             path of a store, an opened one, or a MemoryDataset
+    data             path of a store, an opened one; (X, y) or (X, y, row weights) of arrays, sparse matrices or a frame of
+                     numbers; with `label` a file of raw data ("cells.h5ad", "clicks.parquet") or a frame, of which a store is
+                     made in `scratch` for the time of the training
+    label            of raw data: the column with the labels (or a comparison)
+    convert          of raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
     task             "binary", "multiclass", "ranking" (within qid), "roc-area", "sequence" (rows of one qid); "auto": rows with
                      qid are ranked, more than two labels are classes, else there are two
     C                loss of a row, as in LIBLINEAR and scikit-learn
@@ -116,11 +123,16 @@ def train(
     (True, True)
     """
     chosen, scheduler = checked(options)
-    with Session(data, chosen, scheduler=scheduler, on_plan=on_plan, stop=stop) as run:
-        progress = run.progress(on_iteration)
-        if checkpoint is not None:
-            progress.checkpoints = run.checkpoints(CheckpointOptions(checkpoint) if isinstance(checkpoint, str) else checkpoint)
-        return run.finished(lambda: run.job.solve(run.runner, progress, run.plan))
+    with stored(data, label, convert, chosen.scratch, chosen.memory) as (place, temporary):
+        with Session(place, chosen, scheduler=scheduler, on_plan=on_plan, stop=stop) as run:
+            progress = run.progress(on_iteration)
+            if checkpoint is not None:
+                given = CheckpointOptions(checkpoint) if isinstance(checkpoint, str) else checkpoint
+                progress.checkpoints = run.checkpoints(given)
+            model = run.finished(lambda: run.job.solve(run.runner, progress, run.plan))
+        if temporary:  # nobody will find it there again
+            model = replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"})
+        return model
 
 
 def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:
@@ -284,12 +296,3 @@ def job_class(options: TrainOptions) -> type[Job]:
     family = options.record.family
     module, attribute = _JOBS[options.problem if family == "linear" else family]
     return getattr(import_module(module), attribute)
-
-
-def opened(data: str | os.PathLike | Dataset) -> Dataset:
-    """`data`, or the store at this path."""
-    if isinstance(data, str | os.PathLike):
-        from streamcut.io.opening import open_dataset
-
-        return open_dataset(os.fspath(data))
-    return data

@@ -28,8 +28,8 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
 ]
 FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "jit", "machine", "outputs"}
 FOUNDATION |= {"fields", "opened", "rehearsal", "rounding", "solver_table", "units"}  # "" is streamcut itself
-WIRING = {"by_data", "calibration", "evaluation", "flags", "inputs", "prediction", "selection", "structured", "training"}
-WIRING |= {"tuning", "verification", "warming"}
+WIRING = {"by_data", "calibration", "datasets", "evaluation", "flags", "inputs", "prediction", "selection", "structured"}
+WIRING |= {"training", "tuning", "verification", "warming"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "math", "numba", "numba.extending", "numpy", "streamcut.jit", "typing"}
 

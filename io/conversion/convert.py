@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from streamcut.io.manifest import Statistics, StatisticsBuilder
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.choice import holds_lists, open_readers, open_source, source_bytes
-from streamcut.io.sources.row_source import LISTS, describe, find_files, tree_bytes
+from streamcut.io.sources.row_source import FRAME, LISTS, describe, find_files, tree_bytes
 from streamcut.io.stores.journal import read_journal
 from streamcut.io.stores.leftovers import expect_partial, expect_replaceable
 from streamcut.io.stores.narrow import smallest
@@ -67,15 +68,17 @@ class ConvertReport:
 
 
 def convert(
-    inputs: str | os.PathLike | Sequence[str | os.PathLike],
+    inputs: Any,
     output: str | os.PathLike,
     *,
     progress: Callable[[Progress], None] | None = None,
     on_recipe: Callable[[Recipe], None] | None = None,
     **options,
 ) -> ConvertReport:
-    """Convert `inputs` (files, directories, globs, stores, "-" for standard input) to the store `output`.
+    """Convert `inputs` to the store `output`.
 
+    `inputs` are a path or several (files, directories, globs, stores, "-" for standard input), or a frame: pandas, polars,
+    pyarrow, DuckDB, or whatever else has `__arrow_c_stream__`. Arrays and sparse matrices are written by `streamcut.create`.
     `options` are the fields of ConvertOptions; `streamcut convert --help` explains them. `progress` is called a few times a
     second, `on_recipe` before the rows are read, with how they will be made. Raises UsageError, NotFoundError, BadInputError,
     MemoryBudgetError, DiskFullError, LockedError, and CorruptError for an input store that is damaged.
@@ -87,18 +90,20 @@ def convert(
     """
     began = time.monotonic()
     settings = ConvertOptions(**options)
-    names = [os.fspath(name) for name in ([inputs] if isinstance(inputs, str | os.PathLike) else inputs)]
+    names = _names(inputs)
     outputs = output_paths(os.fspath(output), settings)
-    kind, paths = find_files(names, settings.format)
+    kind, paths = (FRAME, []) if names is None else find_files(names, settings.format)
     if kind == "parquet" and holds_lists(paths, settings):
         kind = LISTS
     settings.require_meaning(kind)
     if settings.resume and "-" in paths:
         raise UsageError("--resume: standard input cannot be read again; save it to a file, or start over with --force")
-    _refuse_overlap(outputs, [*names, *paths])
+    if settings.resume and kind == FRAME:
+        raise UsageError("resume: nobody can tell whether a frame is the one that was begun with; begin anew with force")
+    _refuse_overlap(outputs, [*(names or ()), *paths])
     side_files = settings.side_files(kind)
     states = FileStates([] if kind == "streamcut" else [*paths, *side_files])  # stores have checksums
-    readers = open_readers(kind, paths, settings)
+    readers = open_readers(kind, [inputs] if kind == FRAME else paths, settings)
     compiler.run(rehearse, settings.dtype, settings.backend)
     begun = _begun_with(outputs, settings)
     widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
@@ -150,6 +155,24 @@ def convert(
         rejects=str(rejects.final) if work.rejected else None,
         complete_before=[target.path for target in targets if target.complete],
     )
+
+
+def _names(inputs: Any) -> list[str] | None:
+    """The paths that `inputs` are; None: a frame. Raises UsageError for other objects."""
+    if hasattr(inputs, "__arrow_c_stream__"):
+        return None
+    if isinstance(inputs, str | os.PathLike):
+        return [os.fspath(inputs)]
+    if (
+        hasattr(inputs, "shape")
+        or not isinstance(inputs, Iterable)
+        or not all(isinstance(name, str | os.PathLike) for name in inputs)
+    ):
+        raise UsageError(
+            f"inputs: {type(inputs).__name__} is neither paths nor a frame (an object with __arrow_c_stream__, as pandas >= 2.2, "
+            "polars, pyarrow and DuckDB have them); arrays and sparse matrices are written by streamcut.create"
+        )
+    return [os.fspath(name) for name in inputs]
 
 
 @cache

@@ -19,8 +19,11 @@ LINE_BYTES = 16  # of one long line, whose entries take four bytes of text at th
 TABLE_BLOCKS = 4  # a block of a table in units of a block of text
 
 
-def open_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> Sequence[Any]:
-    """Readers of the files of every kind but text, which stream by themselves; [] for those. Tables have one for all files."""
+def open_readers(kind: str, paths: Sequence[Any], options: ConvertOptions) -> Sequence[Any]:
+    """Readers of the files of every kind but text, which stream by themselves; [] for those. Tables have one for all files.
+
+    Frames stand in the place of their paths.
+    """
     if kind == "svmlight":
         return []
     if kind in TABLES:

@@ -25,8 +25,9 @@ from streamcut.io.text.inputs import find_inputs
 from streamcut.units import format_bytes
 
 ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
-TABLES = ("csv", "tsv", "jsonl", "parquet", "arrow")
-FORMATS = ("svmlight", *TABLES, "npz", "mtx", "anndata", "streamcut")
+FRAME = "frame"  # a table in memory, which is no format to ask for
+TABLES = ("csv", "tsv", "jsonl", "parquet", "arrow", FRAME)
+FORMATS = ("svmlight", *TABLES[:-1], "npz", "mtx", "anndata", "streamcut")
 LISTS = "lists"  # Parquet with a list of feature numbers in each row, which is no format to ask for
 _SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 _SUFFIXES |= {".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".feather": "arrow", ".ipc": "arrow"}

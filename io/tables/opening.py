@@ -13,8 +13,10 @@ from streamcut.compiling import compiler
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.row_source import FRAME
 from streamcut.io.tables.arrow import kind_of
 from streamcut.io.tables.files import ParquetTable, TableFile, require, table_file
+from streamcut.io.tables.frames import FrameFile
 from streamcut.io.tables.roles import RoleOptions, label_rule, roles_of
 from streamcut.io.tables.rows import RowMaker
 from streamcut.io.tables.source import Reading, TableRows, batch_bytes, with_bins
@@ -104,9 +106,9 @@ def _rehearsed(recipe: Recipe, options: dict[str, Any], sample: pa.RecordBatch) 
         RowMaker(recipe, **options).chunk(sample, "", 0, 0)
 
 
-def open_tables(paths: Sequence[str], kind: str, options: ConvertOptions) -> OpenedTables:
-    """Those of `paths`. Raises what reading their beginnings and settling their roles raises."""
-    return OpenedTables([table_file(path, kind) for path in paths], options)
+def open_tables(tables: Sequence[Any], kind: str, options: ConvertOptions) -> OpenedTables:
+    """Those of these paths, or of frames. Raises what reading their beginnings and settling their roles raises."""
+    return OpenedTables([FrameFile(table) if kind == FRAME else table_file(table, kind) for table in tables], options)
 
 
 def holds_lists(path: str, index_column: str) -> bool:

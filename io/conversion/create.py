@@ -1,0 +1,259 @@
+"""`create`: a store from blocks of rows that a program makes, one after the other, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from streamcut.compiling import compiler
+from streamcut.errors import BadInputError, UsageError
+from streamcut.files import locked
+from streamcut.io.conversion.convert import rehearse
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.plan import make_plan
+from streamcut.io.manifest import Statistics
+from streamcut.io.recipe.recipe import LabelRule, Recipe
+from streamcut.io.sources.arrays import LabelNumbers, column_names, entries_of, label_rule, matrix_of
+from streamcut.io.sources.canonical import RawRows, RowRules, canonical
+from streamcut.io.sources.choice import TABLE_BLOCKS
+from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize
+from streamcut.io.stores.journal import read_journal
+from streamcut.io.stores.leftovers import expect_partial, expect_replaceable, remove_partial
+from streamcut.io.stores.spec import JOURNAL, LOCK, PARTIAL
+from streamcut.io.stores.writer import StoreWriter, writer_bytes
+from streamcut.io.text.groups import GroupCheck
+from streamcut.machine import resident_bytes
+
+
+class NewStore:
+    """The store `path` in the making. Use as a context: the store is there when the context ends, and not before.
+
+    Parameters
+    ----------
+    path : str or path
+        Of the store.
+    n_features : int, optional
+        Features; otherwise those of the first block.
+    labels : list of str or {str: number}, optional
+        Words that labels are, numbered 0, 1, … (the last of two is the positive one); labels may then be words or numbers.
+        Without it words get their numbers as they come.
+    feature_names : list of str, optional
+        A name for each feature; otherwise the columns of data frames.
+    dtype : "float32" or "float64", optional
+        Of values; otherwise what the blocks have.
+    duplicates : "error", "sum" or "last"
+        A feature twice in one row.
+    keep_zeros : bool
+        Store entries whose value is 0.
+    backend, shard_nnz, memory, threads
+        As in `convert`. Blocks should be small in comparison with `memory`, which counts what this writer takes.
+    resume : bool
+        Go on with a store whose making was broken off, by a crash too: `n_rows` rows are stored, append those that follow.
+        Rows with qid cannot be resumed.
+    force : bool
+        Replace a store of this name, once the new one is complete.
+
+    Leaving the context by an error keeps what is stored for `resume` in NAME.partial, if that is anything.
+
+    >>> import numpy as np
+    >>> with streamcut.create("made.zarr", labels=["ham", "spam"]) as out:
+    ...     for block in (np.eye(3), 1 - np.eye(3)):
+    ...         out.append(block, ["ham", "spam", "ham"])
+    >>> out.statistics.labels
+    {0.0: 4, 1.0: 2}
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        n_features: int | None = None,
+        *,
+        labels: Iterable[str] | Mapping[str, float] | None = None,
+        feature_names: Iterable[str] | None = None,
+        dtype: str | None = None,
+        duplicates: str = "error",
+        keep_zeros: bool = False,
+        backend: str = "zarr",
+        shard_nnz: int | None = None,
+        memory: Any = None,
+        threads: int = 2,
+        resume: bool = False,
+        force: bool = False,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.n_rows = 0
+        self.statistics: Statistics | None = None
+        self.counters: Counter[str] = Counter()
+        self._options = ConvertOptions(
+            n_features=n_features,
+            dtype=dtype,
+            duplicates=duplicates,
+            keep_zeros=keep_zeros,
+            backend=backend,
+            shard_nnz=shard_nnz,
+            memory=memory,
+            threads=threads,
+            resume=resume,
+            force=force,
+        )
+        self._names = None if feature_names is None else tuple(map(str, feature_names))
+        self._n_features = n_features if self._names is None else len(self._names)
+        if n_features not in (None, self._n_features):
+            raise UsageError(f"feature_names: {len(self._names or ()):,} names for {n_features:,} features")
+        self._rule = label_rule(labels)
+        self._labels = LabelNumbers(dict(self._rule.words), learn=labels is None)
+        self._labelled: bool | None = None
+        self._groups = GroupCheck()
+        self._partial = Path(self.path + PARTIAL)
+        self._writer: StoreWriter | None = None
+        self._inside = self._met_columns = False
+
+    def __enter__(self) -> Self:
+        expect_replaceable(Path(self.path), self._options.force)
+        expect_partial(self._partial)
+        self._inside = True
+        if begun := self._begun():
+            self._open(begun.get("n_features"), begun)
+        return self
+
+    def append(self, X: Any, y: Any = None, *, qid: Any = None, weight: Any = None) -> None:
+        """Add the rows of `X` (n × d: SciPy sparse of any format, an array, or a data frame of numbers), which are copied.
+
+        y            labels (n): numbers or words; None, for all blocks: rows that are to be scored only
+        qid, weight  int and float (n): the group of each row, whose rows stand together; its weight
+
+        Raises BadInputError naming the row, counted from the first of all blocks, DiskFullError, and UsageError outside
+        the context.
+        """
+        if not self._inside:
+            raise UsageError(f"{self.path}: rows are appended inside `with streamcut.create(…) as out:`")
+        matrix, names = matrix_of(X), column_names(X)
+        n, d = matrix.shape
+        self._expect_columns(d, names)
+        columns = {"y": y, "qid": qid, "weight": weight}
+        for name, given in columns.items():
+            if given is not None and len(given) != n:
+                raise BadInputError(f"{name} has {len(given)} values for {n} rows of X")
+        if self._labelled not in (None, y is not None):
+            raise BadInputError("some blocks have labels and others none")
+        self._labelled = y is not None
+        if n == 0:
+            return
+        writer = self._writer or self._open(d, {})
+        if qid is not None and writer.resume_from is not None:
+            raise UsageError(f"{self.path}: rows with a qid cannot be resumed; begin anew without resume")
+        numbers = np.zeros(n) if y is None else self._labels.of(y, self.n_rows)
+        rules = RowRules(self._options.dtype, self._options.duplicates, self._options.keep_zeros, None, self._n_features)
+        groups, weights = (None if given is None else np.asarray(given) for given in (qid, weight))
+        begin = self.n_rows
+        for part in entries_of(matrix, self._size, self.path, begin):
+            cut = slice(part.first, part.stop)
+            raw = RawRows(
+                part.indptr,
+                part.indices,
+                part.values,
+                numbers[cut],
+                None if groups is None else groups[cut],
+                None if weights is None else weights[cut],
+            )
+            self._add(canonical(raw, rules, self.counters, self.path, self.n_rows, begin + part.first))
+
+    def _add(self, chunk) -> None:
+        assert self._writer is not None
+        if chunk.qid is not None and (row := self._groups.first_repeat(chunk.qid)) is not None:
+            place = f"row {self.n_rows + row} (0-based)"
+            raise BadInputError(f"{place}: qid {chunk.qid[row]} comes back after other rows; rows of a qid stand together")
+        state = {"words": list(self._labels.rule.words), "counters": dict(self.counters), "labelled": self._labelled}
+        self._writer.append(chunk, {"row": self.n_rows}, state)
+        self.n_rows += chunk.n_rows
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        self._inside = False
+        writer, self._writer = self._writer, None
+        if writer is None:
+            if kind is None:
+                raise BadInputError(f"no rows to write into {self.path}")
+            return
+        try:
+            if kind is None:
+                rule = LabelRule(none=True) if self._labelled is False else self._labels.rule
+                recipe = Recipe(dtype=self._options.dtype, duplicates=self._options.duplicates, labels=rule, names=self._names)
+                found = {name: count for name, count in self.counters.items() if count}
+                self.statistics = writer.finish({"made_from": {"inputs": []}, "counters": found}, recipe).statistics
+        finally:
+            writer.__exit__()
+            if self.statistics is None:
+                self._discard_if_empty()
+
+    def _open(self, n_features: int | None, begun: dict) -> StoreWriter:
+        """Begin, or go on with what was `begun` with these options."""
+        options = self._options
+        compiler.run(rehearse, options.dtype, options.backend)
+        plan = make_plan(
+            options.memory,
+            resident_bytes(),
+            threads=options.threads,
+            shard_nnz=options.shard_nnz or begun.get("shard_nnz"),
+            sorting=False,
+            writers=1,
+            source_bytes=lambda block, threads: TABLE_BLOCKS * block,
+            writer_bytes=writer_bytes,
+            n_features=n_features,
+            features=begun.get("features"),
+        )
+        usual = TABLE_BLOCKS * plan.block_bytes // ENTRY_BYTES
+        self._size = BlockSize(usual, usual + plan.row_bytes // ENTRY_BYTES)
+        identity = {"made_by": "create", "labels": [list(pair) for pair in self._rule.words], "features": plan.features}
+        identity |= {"dtype": options.dtype, "duplicates": options.duplicates, "keep_zeros": options.keep_zeros}
+        writer = StoreWriter(
+            self.path,
+            backend=options.backend,
+            shard_nnz=plan.shard_nnz,
+            n_features=n_features,
+            options=identity,
+            resume=options.resume,
+            force=options.force,
+            features=plan.features,
+            threads=plan.threads,
+        )
+        self._writer, self._n_features = writer.__enter__(), n_features
+        if writer.resume_from is not None:
+            self._go_on(writer.resume_from)
+        return writer
+
+    def _expect_columns(self, d: int, names: tuple[str, ...] | None) -> None:
+        """The first block says how many features there are, if nobody has, and what they are called."""
+        if self._n_features is None:
+            self._n_features = d
+        if d != self._n_features:
+            raise BadInputError(f"X has {d:,} columns, but the store has {self._n_features:,} features")
+        if self._names is None and not self._met_columns:
+            self._names = names
+        elif names is not None and self._names is not None and names != self._names:
+            other = next(k for k in range(d) if names[k] != self._names[k])
+            raise BadInputError(f"column {other} (0-based) of X is {names[other]!r}, and was {self._names[other]!r}")
+        self._met_columns = True
+
+    def _begun(self) -> dict:
+        records = read_journal(self._partial / JOURNAL) if self._options.resume else []
+        return records[0][0]["options"] if records else {}
+
+    def _go_on(self, begun: dict) -> None:
+        """Take up what the blocks before the crash said."""
+        state = begun["state"]
+        self.n_rows = begun["position"]["row"] + begun["skip"]
+        self.counters, self._labelled = Counter(state["counters"]), state["labelled"]
+        if not self._rule.words:
+            self._labels = LabelNumbers(dict(state["words"]), learn=True)
+
+    def _discard_if_empty(self) -> None:
+        """Remove NAME.partial when no shard of it is finished."""
+        if len(read_journal(self._partial / JOURNAL)) > 1:  # the first line names the options
+            return
+        with locked(self._partial / LOCK, self.path):
+            remove_partial(self._partial)

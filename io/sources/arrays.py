@@ -1,0 +1,161 @@
+"""Arrays of Python (SciPy sparse of any format, NumPy, data frames) cut into runs of rows, and labels that are words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamcut.chunk import check_csr
+from streamcut.errors import BadInputError, UsageError
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.recipe.recipe import LabelRule, Recipe
+from streamcut.io.sources.row_source import BlockSize, row_ranges
+
+
+class Entries(NamedTuple):
+    """Rows `first` to `stop` of a matrix as CSR: indptr may start anywhere, `values` are of any real type."""
+
+    first: int
+    stop: int
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether `X` is a matrix of SciPy's."""
+    return hasattr(X, "tocsr") and hasattr(X, "format")
+
+
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a data frame; None of an array."""
+    names = getattr(X, "columns", None)
+    return None if names is None else tuple(str(name) for name in names)
+
+
+def matrix_of(X: Any) -> Any:
+    """`X` as a SciPy matrix or a NumPy array of two dimensions; frames become one. Raises BadInputError."""
+    if is_sparse(X):
+        found = X
+    elif hasattr(X, "columns"):
+        found = X.sparse.to_coo() if hasattr(X, "sparse") and _all_sparse(X) else np.asarray(X)
+    else:
+        found = np.asarray(X)
+    if found.ndim != 2:
+        raise BadInputError(f"X has {found.ndim} dimensions, not 2")
+    if found.dtype.kind not in "biuf":
+        raise BadInputError(f"X holds {found.dtype}, not real numbers; words and categories are encoded by streamcut.convert")
+    return found
+
+
+def _all_sparse(frame: Any) -> bool:
+    return all(hasattr(dtype, "fill_value") for dtype in getattr(frame, "dtypes", ()))
+
+
+def entries_of(X: Any, size: BlockSize, where: str, first_row: int = 0) -> Iterator[Entries]:
+    """The rows of what `matrix_of` returned, a few at a time; of a dense array (also a memory map) only these are read.
+
+    `where` and `first_row` name the rows in messages. Raises BadInputError for a malformed matrix, MemoryBudgetError for a row
+    beyond `size.most`.
+    """
+    if not is_sparse(X):
+        yield from dense_entries(X, size)
+        return
+    from scipy.sparse import csr_array
+
+    rows = csr_array(X)
+    check_csr(rows)
+    for first, stop in row_ranges(rows.indptr, size, where, first_row):
+        cut = slice(int(rows.indptr[first]), int(rows.indptr[stop]))
+        yield Entries(first, stop, rows.indptr[first : stop + 1], rows.indices[cut], rows.data[cut])
+
+
+def dense_entries(X: Any, size: BlockSize, start: int = 0) -> Iterator[Entries]:
+    """The same for an array of two dimensions, or what can be sliced like one, from row `start` on: its nonzero values."""
+    n, d = X.shape
+    at_once = max(1, size.usual // max(1, d))
+    for first in range(start, n, at_once):
+        stop = min(first + at_once, n)
+        block = np.asarray(X[first:stop])
+        row, column = np.nonzero(block)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=stop - first))])
+        yield Entries(first, stop, indptr, column, block[row, column])
+
+
+def label_rule(names: Iterable[str] | Mapping[str, float] | None) -> LabelRule:
+    """What labels mean whose words are `names`: 0, 1, … in their order, or the numbers of a mapping. Raises UsageError."""
+    if names is None:
+        return LabelRule()
+    if isinstance(names, str):
+        raise UsageError(f"labels: {names!r} is one word; give a list of all")
+    pairs = names.items() if isinstance(names, Mapping) else ((name, number) for number, name in enumerate(names))
+    words = tuple((str(name), float(number)) for name, number in pairs)
+    if len(dict(words)) < len(words) or len({number for _, number in words}) < len(words):
+        raise UsageError("labels: a word or a number stands for two labels")
+    return LabelRule(words=words)
+
+
+class LabelNumbers:
+    """Labels that Python holds, as numbers. Words are those of `words`; `learn`: others get numbers as they come."""
+
+    def __init__(self, words: Mapping[str, float], *, learn: bool) -> None:
+        self._words, self._learn = dict(words), learn
+        self._numbers: bool | None = None  # whether labels are numbers, known after the first
+
+    @property
+    def rule(self) -> LabelRule:
+        """What the labels so far mean."""
+        return LabelRule(words=tuple(self._words.items()), learned=self._learn and bool(self._words))
+
+    def of(self, y: Any, first_row: int = 0) -> np.ndarray:
+        """float64 (n,). Raises BadInputError naming the first row (counted from `first_row`) whose label is none."""
+        labels = np.asarray(y)
+        if labels.ndim != 1:
+            raise BadInputError(f"y has {labels.ndim} dimensions, not 1")
+        numbers = labels.dtype.kind in "biuf"
+        if self._numbers not in (None, numbers) and self._learn:
+            raise BadInputError(f"row {first_row} (0-based): labels were {'numbers' if self._numbers else 'words'} before")
+        self._numbers = numbers
+        if numbers:
+            return self._known(labels.astype(np.float64), first_row)
+        words = labels.astype(object)
+        missing = np.array([word is None or word != word for word in words.tolist()], bool)
+        if missing.any():
+            raise BadInputError(f"row {first_row + int(np.argmax(missing))} (0-based): the label is missing")
+        distinct, first, codes = np.unique(words.astype(str), return_index=True, return_inverse=True)
+        found = np.empty(len(distinct))
+        for code in np.argsort(first).tolist():
+            word = str(distinct[code])
+            if word not in self._words and not self._learn:
+                known = ", ".join(map(repr, list(self._words)[:10])) or "numbers"
+                raise BadInputError(f"row {first_row + int(first[code])} (0-based): label {word!r} is none of {known}")
+            found[code] = self._words.setdefault(word, float(len(self._words)))
+        return found[codes]
+
+    def _known(self, y: np.ndarray, first_row: int) -> np.ndarray:
+        """Numbers, which have to be those of the words where these are given."""
+        finite = np.isfinite(y)
+        if not finite.all():
+            raise BadInputError(f"row {first_row + int(np.argmin(finite))} (0-based): the label is {y[np.argmin(finite)]}")
+        unknown = ~np.isin(y, list(self._words.values())) if self._words and not self._learn else np.zeros(len(y), bool)
+        if unknown.any():
+            row = int(np.argmax(unknown))
+            known = ", ".join(map(repr, list(self._words)[:10]))
+            raise BadInputError(f"row {first_row + row} (0-based): label {y[row]:g} is the number of none of {known}")
+        return y
+
+
+def in_memory(X: Any, y: Any, weight: Any = None, words: Mapping[str, float] | None = None) -> MemoryDataset:
+    """A data set of arrays or a data frame of numbers (whose columns name the features), and labels that are numbers or words.
+
+    words   {word: number} that labels must be of; None: words get their numbers as they come
+
+    Raises BadInputError.
+    """
+    names, labels = column_names(X), LabelNumbers(words or {}, learn=words is None)
+    found = MemoryDataset(matrix_of(X) if names is not None else X, labels.of(y), weight=weight)
+    if names is not None or labels.rule.words:
+        found.recipe = Recipe(labels=labels.rule, names=names)
+    return found

@@ -1,0 +1,239 @@
+"""Data that Python programs hold: blocks appended to a new store, frames, arrays, and raw files given to `train`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from reference.rows import store_bytes
+
+import streamcut
+from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.io.opening import open_dataset
+from streamcut.io.sources.arrays import LabelNumbers
+
+N, D = 300, 40
+FORMATS = ("csr", "csc", "coo", "lil", "dok", "dia", "bsr")
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[sp.csr_array, np.ndarray]:
+    rng = np.random.default_rng(3)
+    X = sp.random_array((N, D), density=0.2, format="csr", rng=rng)
+    return X, np.where(X[:, [0]].toarray()[:, 0] + 0.01 * rng.standard_normal(N) > 0.05, "spam", "ham")
+
+
+def whole(path: Path) -> tuple[np.ndarray, list]:
+    """The rows of a store, dense, and their labels."""
+    data, parts, labels = open_dataset(path), [], []
+    for shard in range(len(data.manifest.shards)):
+        chunk = data.read(shard)
+        values = np.ones(chunk.nnz) if chunk.data is None else chunk.data
+        shape = (chunk.n_rows, data.manifest.statistics.n_features)
+        parts.append(sp.csr_array((values, chunk.indices, chunk.indptr), shape=shape).toarray())
+        labels += chunk.y.tolist()
+    return np.vstack(parts), labels
+
+
+@pytest.mark.parametrize("form", [*FORMATS, "dense", "frame", "sparse frame"])
+def test_blocks_of_any_form_and_size_make_the_same_store(rows, tmp_path, form):
+    X, y = rows
+
+    def formed(block):
+        if form in FORMATS:
+            return block.asformat(form)
+        if form == "sparse frame":
+            return pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(block))
+        return block.toarray() if form == "dense" else pd.DataFrame(block.toarray())
+
+    with streamcut.create(tmp_path / "one.zarr", labels=["ham", "spam"], shard_nnz=400) as out:
+        out.append(X, y)
+    with streamcut.create(tmp_path / "many.zarr", labels=["ham", "spam"], shard_nnz=400) as out:
+        for start in range(0, N, 37):
+            out.append(formed(X[start : start + 37]), y[start : start + 37])
+    found, labels = whole(tmp_path / "many.zarr")
+    np.testing.assert_array_equal(found, X.toarray())
+    assert labels == [float(word == "spam") for word in y]
+    one, many = (open_dataset(tmp_path / f"{name}.zarr") for name in ("one", "many"))
+    assert one.manifest.fingerprint == many.manifest.fingerprint
+    assert (many.recipe.names is None) == ("frame" not in form)
+    assert out.statistics == many.manifest.statistics
+
+
+def test_names_and_words_come_back_from_a_model(rows, tmp_path):
+    X, y = rows
+    with streamcut.create(tmp_path / "named.zarr", feature_names=[f"gene{j}" for j in range(D)]) as out:
+        out.append(X, y)
+    model = streamcut.train(tmp_path / "named.zarr", C=10.0)
+    assert model.recipe.names[7] == "gene7"
+    assert set(streamcut.predict(model, X)) == {"ham", "spam"}
+    assert streamcut.evaluate(model, (X, y)).accuracy == streamcut.evaluate(model, tmp_path / "named.zarr").accuracy > 0.8
+
+
+def test_groups_weights_and_rows_without_labels(rows, tmp_path):
+    X, _ = rows
+    qid = np.repeat(np.arange(N // 10), 10)
+    with streamcut.create(tmp_path / "q.zarr", shard_nnz=200) as out:
+        for start in range(0, N, 45):  # groups go on in the next block
+            part = slice(start, start + 45)
+            out.append(X[part], qid[part] % 3, qid=qid[part], weight=1.0 + qid[part])
+    assert out.statistics.groups == N // 10
+    assert out.statistics.weight_sum == N + qid.sum()
+    with streamcut.create(tmp_path / "none.zarr") as out:
+        out.append(X)
+    assert open_dataset(tmp_path / "none.zarr").recipe.labels.none
+    with pytest.raises(BadInputError, match="no labels"):
+        streamcut.train(tmp_path / "none.zarr")
+
+
+@pytest.mark.parametrize(
+    ("block", "error", "reason"),
+    [
+        ({"y": ["ham", None, "ham"]}, BadInputError, r"row 7 \(0-based\): the label is missing"),
+        ({"y": ["ham", "eggs", "ham"]}, BadInputError, r"row 7 .*'eggs' is none of 'ham', 'spam'"),
+        ({"y": [0, 1, 2]}, BadInputError, r"row 8 .*label 2 is the number of none"),
+        ({"y": [0, 1]}, BadInputError, "y has 2 values for 3 rows"),
+        ({"y": None}, BadInputError, "some blocks have labels"),
+        ({"X": np.ones((3, 4))}, BadInputError, "X has 4 columns, but the store has 3"),
+        ({"X": np.array([[1, 2, 3], [1, np.nan, 2], [1, 1, 1]])}, BadInputError, r"row 7 .*value nan"),
+        ({"X": np.array([["a", "b", "c"]] * 3)}, BadInputError, "not real numbers"),
+        ({"X": np.ones(3)}, BadInputError, "1 dimensions"),
+        ({"weight": [1, -1, 1]}, BadInputError, "weight -1"),
+        ({"qid": [1, 1, 1]}, BadInputError, "qid"),
+        ({"X": pd.DataFrame(np.eye(3), columns=["a", "b", "d"])}, BadInputError, r"column 2 .* is 'd', and was 'c'"),
+    ],
+)
+def test_a_bad_block_leaves_nothing(tmp_path, block, error, reason):
+    good = {"X": pd.DataFrame(np.eye(3), columns=["a", "b", "c"]), "y": ["ham", "spam", "ham"]}
+    blocks = [good, good, {**good, **block}]
+    with pytest.raises(error, match=reason), streamcut.create(tmp_path / "bad.zarr", labels=["ham", "spam"]) as out:
+        [out.append(**block) for block in blocks]
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_create_refuses(rows, tmp_path):
+    X, y = rows
+    with pytest.raises(BadInputError, match="no rows"), streamcut.create(tmp_path / "a.zarr"):
+        pass
+    with pytest.raises(UsageError, match="39 features"):
+        streamcut.create(tmp_path / "a.zarr", 39, feature_names=[f"{j}" for j in range(D)])
+    with pytest.raises(UsageError, match="two labels"):
+        streamcut.create(tmp_path / "a.zarr", labels=["a", "a"])
+    out = streamcut.create(tmp_path / "a.zarr")
+    with pytest.raises(UsageError, match=r"with streamcut\.create"):
+        out.append(X, y)
+    with pytest.raises(MemoryBudgetError), streamcut.create(tmp_path / "a.zarr", memory="30MB") as out:
+        out.append(X, y)
+    with streamcut.create(tmp_path / "a.zarr") as out:
+        out.append(X, y)
+    with pytest.raises(UsageError, match="exists"), streamcut.create(tmp_path / "a.zarr"):
+        pass
+    assert os.listdir(tmp_path) == ["a.zarr"]
+    with streamcut.create(tmp_path / "a.zarr", force=True) as out:
+        out.append(X[:5], y[:5])
+    assert open_dataset(tmp_path / "a.zarr").manifest.statistics.n_rows == 5
+
+
+_KILLED = """
+import os, sys
+import numpy as np, scipy.sparse as sp
+import streamcut
+X = sp.random_array((300, 40), density=0.2, format="csr", rng=np.random.default_rng(3))
+with streamcut.create(sys.argv[1], shard_nnz=200, resume=True, threads=1) as out:
+    start = out.n_rows
+    print(start)
+    for row in range(start, 300, 7):
+        if row > start + 150:
+            os._exit(9)
+        out.append(X[row : row + 7], [f"word{i % 5}" for i in range(row, min(row + 7, 300))])
+"""
+
+
+def test_a_store_whose_maker_was_killed_is_gone_on_with(tmp_path):
+    began = []
+    for _ in range(9):
+        done = subprocess.run([sys.executable, "-c", _KILLED, tmp_path / "a.zarr"], capture_output=True, text=True)
+        began.append(int(done.stdout))
+        if done.returncode == 0:
+            break
+        assert done.returncode == 9, done.stderr
+        assert os.listdir(tmp_path) == ["a.zarr.partial"]
+    assert began[0] == 0
+    assert 0 < began[1] < began[-1]
+    X = sp.random_array((300, 40), density=0.2, format="csr", rng=np.random.default_rng(3))
+    with streamcut.create(tmp_path / "b.zarr", shard_nnz=200, resume=True, threads=1) as out:
+        out.append(X, [f"word{i % 5}" for i in range(300)])
+    assert store_bytes(tmp_path / "a.zarr") == store_bytes(tmp_path / "b.zarr")
+
+
+class Stream:
+    """Nothing but the protocol."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    rng = np.random.default_rng(1)
+    site = rng.choice(["a", "b", "c"], 400)
+    return pa.table({"click": (site == "a") ^ (rng.random(400) < 0.1), "site": site, "price": rng.random(400)})
+
+
+def test_every_frame_makes_the_same_store(table, tmp_path):
+    frames = {"arrow": table, "pandas": table.to_pandas(), "stream": Stream(table), "reader": table.to_reader(50)}
+    for name, frame in frames.items():
+        assert streamcut.convert(frame, tmp_path / f"{name}.zarr", labels="click").rows == 400
+    prints = {open_dataset(tmp_path / f"{name}.zarr").manifest.fingerprint for name in frames}
+    assert len(prints) == 1
+    with pytest.raises(UsageError, match="resume"):
+        streamcut.convert(table, tmp_path / "x.zarr", labels="click", resume=True)
+    for other in (np.eye(3), 3, [table]):
+        with pytest.raises(UsageError, match=r"streamcut\.create"):
+            streamcut.convert(other, tmp_path / "x.zarr", labels="click")
+
+
+def test_train_takes_what_there_is(rows, table, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    X, y = rows
+    first = streamcut.train((X, y), C=5.0)
+    for other in (X.tocsc(), X.tocoo(), X.toarray()):
+        np.testing.assert_array_equal(streamcut.train((other, y), C=5.0).weights, first.weights)
+    assert set(streamcut.predict(first, X)) == {"ham", "spam"}
+    assert streamcut.train((pd.DataFrame(X.toarray(), columns=[f"c{j}" for j in range(D)]), y)).recipe.names[3] == "c3"
+    assert streamcut.train((X, y, np.ones(N)), C=5.0).certificate.primal == pytest.approx(first.certificate.primal, rel=1e-2)
+    model = streamcut.train(table, label="click", loss="logistic")
+    assert "data" not in model.parameters
+    assert streamcut.evaluate(model, table).accuracy > 0.85
+    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    same = streamcut.train(tmp_path / "t.parquet", label="click", convert={"categorical": "site"}, loss="logistic")
+    np.testing.assert_array_equal(same.weights, model.weights)
+    assert os.listdir(tmp_path) == ["t.parquet"]
+    with pytest.raises(UsageError, match="labels of their own"):
+        streamcut.train((X, y), label="click")
+    with pytest.raises(UsageError, match="neither a store"):
+        streamcut.train(X)
+    with pytest.raises(BadInputError, match="'eggs' is none of"):
+        streamcut.evaluate(first, (X[:1], ["eggs"]))
+
+
+def test_labels_of_python():
+    numbers = LabelNumbers({}, learn=True)
+    assert numbers.of(["b", "a", "b"]).tolist() == [0, 1, 0]
+    assert numbers.of(pd.Categorical(["c", "a"])).tolist() == [2, 1]
+    assert numbers.rule.words == (("b", 0.0), ("a", 1.0), ("c", 2.0))
+    with pytest.raises(BadInputError, match="labels were words before"):
+        numbers.of([1.0])
+    with pytest.raises(BadInputError, match=r"row 3 .*the label is nan"):
+        LabelNumbers({}, learn=True).of([1.0, np.nan], 2)
