@@ -16,10 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from streamcut.execution.dask.runner import Cluster, DaskRunner, Needs, connect
+from streamcut.execution.dask.plan import ClusterNeeds
+from streamcut.execution.dask.runner import Cluster, DaskRunner, connect
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.passes import Pass
+from streamcut.execution.plan import Needs
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
@@ -73,7 +75,7 @@ def measure(runner: Runner | DaskRunner, repeats: int, *, empty: bool) -> dict[s
     return {**found, "empty pass": median(lambda: runner.run(Nothing()), repeats)} if empty else found
 
 
-def least(needs: Needs, cluster: Cluster) -> int:
+def least(needs: ClusterNeeds, cluster: Cluster) -> int:
     """The budget that leaves no room for shards in memory."""
     members = cluster.members.values()
     client = needs.client(resident_bytes(), sum(member.threads for member in members))
@@ -96,7 +98,7 @@ def main() -> None:
     scratch = Path(tempfile.gettempdir())
     with connect("local-cluster", workers=options.workers, deadline=60.0) as cluster:
         cluster.prepare(data, scratch, no_warm_up)
-        needs = Needs(data.manifest, lanes, statistics.n_features + 1, 10, 16)
+        needs = ClusterNeeds(Needs(statistics.n_features + 1, 10, row_bytes=16), data.manifest, lanes)
         cluster.plan(needs, budget=least(needs, cluster) if options.read else 1 << 40)
         with (
             Runner(Feed(data, kept), lanes, options.workers) as threads,

@@ -16,14 +16,14 @@ from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.datasets import opened, stored
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
-from streamcut.execution.plan import MemoryPlan, plan_memory
+from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs import nystroem
-from streamcut.jobs.job import Job, Needs
+from streamcut.jobs.job import Job
 from streamcut.jobs.weights import check_weights
 from streamcut.machine import memory_limit, resident_bytes
 from streamcut.models.checkpoint import Checkpoints
@@ -230,10 +230,10 @@ class Session:
         chosen, job, manifest = self.options, self.job, self.dataset.manifest
         self._peak_before = resident_bytes("VmHWM")  # not ours to answer for
         compiler.run(job.warm_up, manifest)
-        needs = job.needs(manifest)
-        more = (*needs.more, *self._more)
+        needs, more = job.needs(manifest), self._more
         if isinstance(self.dataset, NystroemDataset):
             more += nystroem.memory(self.dataset, job.workers)
+        needs = replace(needs, more=(*needs.more, *more))
         budget, scratch = memory_limit(chosen.memory), scratch_folder(chosen.scratch)
         self.runner: Runner | DaskRunner
         if chosen.distributed:
@@ -241,6 +241,7 @@ class Session:
                 raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask")
             try:
                 from streamcut.execution.dask import runner as dask_runner
+                from streamcut.execution.dask.plan import ClusterNeeds
             except ModuleNotFoundError as error:
                 raise UsageError(f"--scheduler {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
 
@@ -249,33 +250,14 @@ class Session:
             cluster.prepare(self.dataset, scratch, job.warm_up)
 
             def share(needs: Needs) -> MemoryPlan:
-                lines = needs.dimension, needs.max_cuts, needs.row_bytes, needs.vectors, more, needs.per_worker
-                return cluster.plan(dask_runner.Needs(manifest, job.lanes, *lines), budget=budget, row_cache=needs.row_cache)
+                return cluster.plan(ClusterNeeds(needs, manifest, job.lanes), budget=budget)
 
             self.plan = needs.planned(manifest.statistics.n_rows, budget, share)
             self.runner = dask_runner.DaskRunner(cluster, self.dataset, job.lanes, scratch=scratch, stop=self.stop)
         else:
-            base = resident_bytes()
-
-            def divide(needs: Needs) -> MemoryPlan:
-                return plan_memory(
-                    manifest,
-                    budget=budget,
-                    base=base,
-                    dimension=needs.dimension,
-                    max_cuts=needs.max_cuts,
-                    workers=job.workers,
-                    row_bytes=needs.row_bytes,
-                    in_memory=isinstance(self.dataset, MemoryDataset),
-                    vectors=needs.vectors,
-                    row_cache=needs.row_cache,
-                    cached=needs.cached,
-                    more=more,
-                    per_worker=needs.per_worker,
-                    lower=lowerable(chosen, job.workers),
-                )
-
-            self.plan = needs.planned(manifest.statistics.n_rows, budget, divide)
+            in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(chosen, job.workers)
+            machine = Machine(budget, resident_bytes(), job.workers, in_memory, lower)
+            self.plan = needs.planned(manifest.statistics.n_rows, budget, lambda needs: plan_memory(needs, manifest, machine))
             row_state = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
             feed = Feed(self.dataset, self.plan.pinned)
             self.runner = Runner(feed, job.lanes, job.workers, row_state=row_state, stop=self.stop)

@@ -19,8 +19,10 @@ from contracts.runner import ROWS, OnRows, Order, RunnerContract, make_store
 
 import streamcut
 from streamcut.errors import ClusterLostError, CorruptError, ExitCode, MemoryBudgetError, UsageError
-from streamcut.execution.dask.runner import Cluster, DaskRunner, Needs
+from streamcut.execution.dask.plan import ClusterNeeds
+from streamcut.execution.dask.runner import Cluster, DaskRunner
 from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.plan import Needs
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import save_model
 
@@ -43,7 +45,7 @@ def nothing(manifest):
 def runner_on(client, dataset, lanes, scratch, *, deadline=20.0, **options):
     cluster = Cluster(client, local=False, deadline=deadline)
     cluster.prepare(dataset, scratch, nothing)
-    cluster.plan(Needs(dataset.manifest, lanes, 41, 10, 24), budget=10**10)
+    cluster.plan(ClusterNeeds(Needs(41, 10, row_bytes=24), dataset.manifest, lanes), budget=10**10)
     return DaskRunner(cluster, dataset, lanes, scratch=scratch, **options)
 
 
@@ -129,7 +131,7 @@ def test_a_worker_with_too_little_memory_is_refused(client, dataset, tmp_path):
     cluster.prepare(dataset, tmp_path, nothing)
     lanes = plan_lanes(dataset.manifest.statistics, 2)
     with pytest.raises(MemoryBudgetError, match=r"may use 1\.40 GB, but this run needs at least \d{4,}MB there"):
-        cluster.plan(Needs(dataset.manifest, lanes, 50_000_000, 10, 24), budget=10**12)
+        cluster.plan(ClusterNeeds(Needs(50_000_000, 10, row_bytes=24), dataset.manifest, lanes), budget=10**12)
 
 
 # --- a cluster that the user started, and the command line ----------------------------------------------------------------------

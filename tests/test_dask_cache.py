@@ -20,9 +20,10 @@ from streamcut.chunk import Chunk
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.dask.cache_slots import Slots
-from streamcut.execution.dask.plan import Member, Needs, remote, shares
+from streamcut.execution.dask.plan import ClusterNeeds, Member, remote, shares
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes
+from streamcut.execution.plan import Needs
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
@@ -114,7 +115,7 @@ def test_by_default_rows_are_cached_as_on_threads(client, stores, tmp_path):
 
 @pytest.mark.parametrize("task", ["binary", "rest"])
 def test_lanes_whose_caches_have_no_room_are_filled_again(client, stores, on_threads, tmp_path, monkeypatch, caplog, task):
-    monkeypatch.setattr(Needs, "room", lambda *_: 1)
+    monkeypatch.setattr(ClusterNeeds, "room", lambda *_: 1)
     on_cluster(client, stores[task], tmp_path, lanes=4, **TASKS[task])
     assert same(tmp_path / "m.npz", on_threads(task, 4))
     assert "has room for 1 of the row caches of its 2 lanes" in caplog.text
@@ -165,26 +166,23 @@ def test_the_caches_of_all_processes_are_within_the_memory(tmp_path):
 # --- the plan and the parts -----------------------------------------------------------------------------------------------------
 
 
-def needs(lanes=4):
+def needs(wanted=(0, 0), *, row_cache=0, lanes=4):
     X, y = rows()
-    return Needs(MemoryDataset(X, y).manifest, Lanes(tuple(2000 * k // lanes for k in range(lanes + 1))), 31, 16, 48)
+    bounds = tuple(2000 * k // lanes for k in range(lanes + 1))
+    own = Needs(31, 16, row_bytes=48, row_cache=wanted)
+    return ClusterNeeds(own, MemoryDataset(X, y).manifest, Lanes(bounds), row_cache)
 
 
 def test_a_budget_is_shared_with_the_row_caches():
     members = [Member(f"tcp://{k}", 1, 10**8, 0) for k in range(3)]  # of four lanes one worker has two
-    _, least = shares(needs(), members, (0, 0), budget=10**10, base=10**8)
+    _, least = shares(needs(), members, budget=10**10, base=10**8)
     for wanted, expected in ((10**6, 10**6), (10**9, 4 * (6 * 10**6 // 6))):
-        changed, plan = shares(needs(), members, (0, wanted), budget=least.needed + 6 * 10**6, base=10**8)
+        changed, plan = shares(needs((0, wanted)), members, budget=least.needed + 6 * 10**6, base=10**8)
         assert expected * 0.95 <= plan.row_cache <= expected
         assert plan.total <= plan.budget
-        assert {Needs.room(needs_with(plan.row_cache), member, 2) for member in changed} == {2}
+        assert {needs(row_cache=plan.row_cache).room(member, 2) for member in changed} == {2}
     with pytest.raises(MemoryBudgetError, match="too little for a client and 3 workers"):
-        shares(needs(), members, (10**7, 10**7), budget=least.needed + 6 * 10**6, base=10**8)
-
-
-def needs_with(row_cache):
-    planned = needs()
-    return Needs(planned.manifest, planned.lanes, 31, 16, 48, row_cache=row_cache)
+        shares(needs((10**7, 10**7)), members, budget=least.needed + 6 * 10**6, base=10**8)
 
 
 def test_each_worker_of_a_cluster_keeps_its_limit():
@@ -192,14 +190,14 @@ def test_each_worker_of_a_cluster_keeps_its_limit():
         return [Member("tcp://0", 2, 10**8, 10**9), Member("tcp://1", 2, 10**8, usable)]
 
     lean = sum(size for _, size in needs().worker(members(0)[1]))
-    plan = remote(needs(), members(lean + 10**6), (0, 10**9), budget=10**10, base=10**8)
+    plan = remote(needs((0, 10**9)), members(lean + 10**6), budget=10**10, base=10**8)
     assert 0.95 * 2 * 10**6 <= plan.row_cache <= 2 * 10**6  # two lanes each
     with pytest.raises(MemoryBudgetError, match=r"the worker at tcp://1 may use .* row cache of a lane × 2"):
-        remote(needs(), members(lean + 10**6), (10**7, 10**7), budget=10**10, base=10**8)
+        remote(needs((10**7, 10**7)), members(lean + 10**6), budget=10**10, base=10**8)
 
 
 def test_a_worker_that_is_left_alone_keeps_as_many_caches_as_it_can():
-    planned = needs_with(4 * 10**6)
+    planned = needs(row_cache=4 * 10**6)
     member = Member("tcp://0", 1, 10**8, 0)
     lean = sum(size for _, size in planned.worker(member))
     found = [planned.room(Member("tcp://0", 1, 10**8, lean + room), 4) for room in (0, 2 * 10**6 + 5, 10**9)]

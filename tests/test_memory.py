@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
-from streamcut.execution.plan import plan_memory
+from streamcut.execution.plan import Machine, Needs, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
@@ -201,8 +201,8 @@ def test_scratch_goes_where_it_is_told(monkeypatch):
 
 
 def plan(store: Path, budget: int, **other):
-    given = {"base": 10**8, "dimension": 5001, "max_cuts": 50, "workers": 2, "row_bytes": 16, "in_memory": False, **other}
-    return plan_memory(open_dataset(store).manifest, budget=budget, **given)
+    needs = Needs(**{"dimension": 5001, "max_cuts": 50, "row_bytes": 16, **other})
+    return plan_memory(needs, open_dataset(store).manifest, Machine(budget, base=10**8, workers=2))
 
 
 def test_a_plan_never_exceeds_its_budget_and_pins_more_the_more_there_is(stores):

@@ -15,11 +15,10 @@ from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.dask.shared_rows import SharedRows
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.row_state import RowState
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.binary import BinaryJob
-from streamcut.jobs.job import Needs
 from streamcut.jobs.linear import most_cuts
 from streamcut.models.certificate import Certificate, StopReason, Tolerance
 from streamcut.rounding import CutError

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.row_state import SPILLED_BYTES
@@ -13,10 +15,69 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.units import format_bytes
 
+_GROWTH = 0.1  # of the budget: what bundles may take beyond the cuts that they begin with
 _SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
 _SPREAD = 4 << 20  # the same process differs by so much from run to run: a refusal's minimum must do in the next run
 _ROW_ARRAYS = 5  # kinds of row state at most
 _TEMPORARIES = 24  # bytes a row of the block at work: scores and coefficients
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What the memory plan is made of.
+
+    dimension   length of a dense vector; `vectors` of them for each worker, max_cuts + 1 in the bundle (−1: there is none)
+    most_cuts   the bundle may grow so far, if memory allows; 0: it does not grow. A cut takes `cut_bytes` in each row's state
+    row_bytes   row state of one row
+    row_cache   (least, most) bytes for copies of rows, or what `cached` names
+    more        (what, bytes) of anything else
+    per_worker  (what, bytes) of anything else that each thread takes, wherever it runs
+    """
+
+    dimension: int
+    max_cuts: int = -1
+    vectors: int = 1
+    row_bytes: int = 0
+    row_cache: tuple[int, int] = (0, 0)
+    cached: str = "row cache"
+    more: tuple[tuple[str, int], ...] = ()
+    per_worker: tuple[tuple[str, int], ...] = ()
+    most_cuts: int = 0
+    cut_bytes: int = 0
+
+    def planned(self, n_rows: int, budget: int, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
+        """What `plan` makes of it, with as many cuts as the bundle may grow to.
+
+        Growth gets a part of the budget at most, and never drives the row state to disk. Raises MemoryBudgetError when not even
+        `max_cuts` fit.
+        """
+        least, most = plan(self), self.most_cuts
+        while most > self.max_cuts:
+            more = most - self.max_cuts
+            if more * (self.cut_bytes * n_rows + 8 * self.dimension) <= _GROWTH * budget:
+                with suppress(MemoryBudgetError):  # then fewer may do
+                    grown = plan(replace(self, max_cuts=most, row_bytes=self.row_bytes + more * self.cut_bytes))
+                    if grown.spilled == least.spilled:
+                        return replace(grown, max_cuts=most)
+            most //= 2
+        return replace(least, max_cuts=self.max_cuts)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a plan divides, and among whom.
+
+    budget     bytes; base: of the process as it stands, its kernels loaded
+    workers    threads
+    in_memory  the rows are the caller's arrays, counted in `base` already
+    lower      options that make the needs less, for a refusal
+    """
+
+    budget: int
+    base: int
+    workers: int
+    in_memory: bool = False
+    lower: tuple[str, ...] = ("--max-cuts", "--workers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,46 +116,32 @@ class MemoryPlan:
         return rows
 
 
-def plan_memory(
-    manifest: Manifest,
-    *,
-    budget: int,
-    base: int,
-    dimension: int,
-    max_cuts: int,
-    workers: int,
-    row_bytes: int,
-    in_memory: bool,
-    vectors: int = 1,
-    row_cache: tuple[int, int] = (0, 0),
-    cached: str = "row cache",
-    more: tuple[tuple[str, int], ...] = (),
-    per_worker: tuple[tuple[str, int], ...] = (),
-    lower: tuple[str, ...] = ("--max-cuts", "--workers"),
-) -> MemoryPlan:
-    """Divide `budget` bytes. `base` is the process as it stands, its kernels loaded; `row_bytes` the row state of one row.
+def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPlan:
+    """Divide the budget of `machine` among what a run `needs` with the data of this manifest.
 
-    First what must be, then the row state (on disk if it does not fit), then the row cache, or what else `cached` names, of
-    which `row_cache` gives the least and the most bytes, then as many pinned shards as fit. `vectors` are the dense ones of a
-    worker; `more` are (what, bytes) of what else the job keeps, `per_worker` of what else each worker does. `in_memory`: the
-    rows are the caller's arrays, counted in `base` already. Raises MemoryBudgetError with the minimum, and `lower`, the options
-    that make it less.
+    First what must be, then the row state (on disk if it does not fit), then the row cache, then as many pinned shards as fit.
+    Raises MemoryBudgetError with the minimum, and the options that make it less.
     """
+    budget, workers, in_memory = machine.budget, machine.workers, machine.in_memory
+    dimension, row_bytes, max_cuts, cached = needs.dimension, needs.row_bytes, needs.max_cuts, needs.cached
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
     n_rows = manifest.statistics.n_rows
     block = min(n_rows, max(ROW_BLOCK, *(shard.rows for shard in manifest.shards)))
     vector = 8 * dimension
     lines = [
-        ("interpreter, libraries, kernels", base),
-        (f"weights and sums (8 + {vectors} × {workers} workers) × {dimension:,} features", (8 + vectors * workers) * vector),
+        ("interpreter, libraries, kernels", machine.base),
+        (
+            f"weights and sums (8 + {needs.vectors} × {workers} workers) × {dimension:,} features",
+            (8 + needs.vectors * workers) * vector,
+        ),
         *[(f"bundle of {max_cuts} cuts × {dimension:,} features", (max_cuts + 1) * vector)] * (max_cuts >= 0),
-        *more,
-        *[(f"{what}, {workers} workers", workers * size) for what, size in per_worker],
+        *needs.more,
+        *[(f"{what}, {workers} workers", workers * size) for what, size in needs.per_worker],
         (f"rows at work, {workers} workers", workers * block * (_TEMPORARIES + row_bytes)),
         ("slack", _SLACK),
     ]
-    least, most = row_cache
+    least, most = needs.row_cache
     if least > 0:
         lines.append((cached, least))
     row_state = (f"row state, {row_bytes} bytes × {n_rows:,} rows", row_bytes * n_rows)
@@ -110,7 +157,7 @@ def plan_memory(
     spilled = mapped < row_state[1] and _sum([*lines, row_state]) > budget
     lines += [(f"{row_state[0]}, in scratch files", mapped)] if spilled else in_rows
     if _sum(lines) > budget:
-        raise _refusal(budget, lines, [*lower, *["the shard size at `convert`"] * (not in_memory)])
+        raise _refusal(budget, lines, [*machine.lower, *["the shard size at `convert`"] * (not in_memory)])
     most = min(most, least + budget - _sum(lines))
     lines.extend(_more_cache(cached, least, most))
     if in_memory:

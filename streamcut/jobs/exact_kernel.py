@@ -14,13 +14,13 @@ from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import PassRunner
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes
-from streamcut.jobs.job import Needs, identity
+from streamcut.jobs.job import identity
 from streamcut.jobs.kernel_choice import chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel

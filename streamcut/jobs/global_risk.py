@@ -11,10 +11,10 @@ import numpy as np
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import Needs, identity
+from streamcut.jobs.job import identity
 from streamcut.jobs.linear import Trainer, certificate, on_few_rows, solver_of
 from streamcut.losses.pairs import PairsOfLevels
 from streamcut.losses.scores import OneGroupRisk

@@ -10,10 +10,10 @@ import numpy as np
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
-from streamcut.jobs.job import Needs, identity
+from streamcut.jobs.job import identity
 from streamcut.jobs.linear import bundle_size, certificate, on_few_rows, solver_of, threads_wanted
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.sequence import SequenceModel

@@ -12,11 +12,11 @@ from streamcut.bundle.bundle import BundleSize
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
-from streamcut.jobs.job import Needs, identity
+from streamcut.jobs.job import identity
 from streamcut.jobs.linear import bundle_size, cache_wanted, most_cuts, on_few_rows, threads_wanted
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.models.certificate import Certificate

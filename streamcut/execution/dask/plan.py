@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import ROW_BLOCK
 from streamcut.io.dataset import first_rows, shard_bytes
 from streamcut.io.manifest import Manifest
@@ -55,22 +55,12 @@ class Deal:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """What a run needs: length of w, cuts of the bundle, bytes of a row's state, vectors of that length in a partial sum.
+class ClusterNeeds:
+    """What a run `needs` of the processes of a cluster; `row_cache` bytes are those of all lanes, of which each has the same."""
 
-    more        (what, bytes) of what else the client keeps
-    per_worker  (what, bytes) of what else each thread of a worker does
-    row_cache   bytes of the row caches of all lanes, of which each has the same
-    """
-
+    needs: Needs
     manifest: Manifest
     lanes: Lanes
-    dimension: int
-    max_cuts: int
-    row_bytes: int
-    vectors: int = 1
-    more: tuple[tuple[str, int], ...] = ()
-    per_worker: tuple[tuple[str, int], ...] = ()
     row_cache: int = 0
 
     @property
@@ -79,13 +69,14 @@ class Needs:
 
     def client(self, base: int, threads: int) -> list[tuple[str, int]]:
         """(what, bytes) for the process that runs the solver on a cluster of so many `threads`."""
-        vector = 8 * self.dimension
-        sums = LANES_AHEAD * threads * self.vectors
+        dimension, max_cuts = self.needs.dimension, self.needs.max_cuts
+        vector = 8 * dimension
+        sums = LANES_AHEAD * threads * self.needs.vectors
         return [
             ("interpreter, libraries, kernels", base),
-            (f"weights and sums (8 + {sums}) × {self.dimension:,}", (8 + sums) * vector),
-            (f"bundle of {self.max_cuts} cuts × {self.dimension:,} features", (self.max_cuts + 1) * vector),
-            *self.more,
+            (f"weights and sums (8 + {sums}) × {dimension:,}", (8 + sums) * vector),
+            *[(f"bundle of {max_cuts} cuts × {dimension:,} features", (max_cuts + 1) * vector)] * (max_cuts >= 0),
+            *self.needs.more,
             ("slack", _SLACK),
         ]
 
@@ -97,13 +88,13 @@ class Needs:
         bounds = self.lanes.bounds
         longest = max(stop - start for start, stop in pairwise(bounds))
         block = min(longest, max(ROW_BLOCK, *(shard.rows for shard in self.manifest.shards)))
-        t = member.threads
-        sums = (LANES_AHEAD + 1) * t * self.vectors
+        t, dimension, row_bytes = member.threads, self.needs.dimension, self.needs.row_bytes
+        sums = (LANES_AHEAD + 1) * t * self.needs.vectors
         return [
             ("interpreter, libraries, kernels", member.base),
-            (f"weights and sums (2 + {sums}) × {self.dimension:,}", (2 + sums) * 8 * self.dimension),
-            *[(f"{what}, {t} threads", t * size) for what, size in self.per_worker],
-            (f"row state of a lane, {self.row_bytes} bytes × {longest:,} rows × {t} threads", t * self.row_bytes * longest),
+            (f"weights and sums (2 + {sums}) × {dimension:,}", (2 + sums) * 8 * dimension),
+            *[(f"{what}, {t} threads", t * size) for what, size in self.needs.per_worker],
+            (f"row state of a lane, {row_bytes} bytes × {longest:,} rows × {t} threads", t * row_bytes * longest),
             (f"rows at work, {t} threads", t * block * _TEMPORARIES),
             (f"buffers of {t} threads", t * buffer_bytes(self.manifest)),
             *[(f"row cache of a lane × {max(t, lanes)}", max(t, lanes) * self.lane_cache + t * longest)] * (self.row_cache > 0),
@@ -162,19 +153,17 @@ def homes(lanes: int, members: list[Member]) -> tuple[dict[int, str], dict[str, 
     return home, {member.address: [lane for lane, at in home.items() if at == member.address] for member in members}
 
 
-def shares(
-    needs: Needs, members: list[Member], row_cache: tuple[int, int], *, budget: int, base: int
-) -> tuple[list[Member], MemoryPlan]:
+def shares(needs: ClusterNeeds, members: list[Member], *, budget: int, base: int) -> tuple[list[Member], MemoryPlan]:
     """(the members that share one machine with the client with what each may use of `budget`, the plan of them all).
 
-    The row caches get from the least to the most bytes of `row_cache`. Raises MemoryBudgetError with the minimum.
+    The row caches get from the least to the most bytes that are needed. Raises MemoryBudgetError with the minimum.
     """
     client = needs.client(base, sum(member.threads for member in members))
     _, at_home = homes(len(needs.lanes), members)
     most = max(len(lanes) for lanes in at_home.values())  # any of them may be home to so many after another has died
     free = budget - _sum(client) - sum(_sum(replace(needs, row_cache=1).worker(member, most)) for member in members)
     caches = sum(max(member.threads, most) for member in members)
-    needs = replace(needs, row_cache=_between(row_cache, free // caches * len(needs.lanes)))
+    needs = replace(needs, row_cache=_between(needs.needs.row_cache, free // caches * len(needs.lanes)))
     least = [_sum(needs.worker(member, most)) for member in members]
     total = _sum(client) + sum(least)
     if total > budget:
@@ -195,21 +184,21 @@ def _between(row_cache: tuple[int, int], fits: int) -> int:
     return max(least, min(most, fits))
 
 
-def _pinned(needs: Needs, members: list[Member]) -> tuple[frozenset[int], int]:
+def _pinned(needs: ClusterNeeds, members: list[Member]) -> tuple[frozenset[int], int]:
     _, at_home = homes(len(needs.lanes), members)
     found = [needs.pins(member, at_home[member.address]) for member in members]
     return frozenset().union(*(shards for shards, _ in found)), sum(size for _, size in found)
 
 
-def remote(needs: Needs, members: list[Member], row_cache: tuple[int, int], *, budget: int, base: int) -> MemoryPlan:
+def remote(needs: ClusterNeeds, members: list[Member], *, budget: int, base: int) -> MemoryPlan:
     """The plan of a client whose workers have limits of their own; `pinned` are theirs, and the row caches, which get from the
-    least to the most bytes of `row_cache`. Raises MemoryBudgetError.
+    least to the most bytes that are needed. Raises MemoryBudgetError.
     """
     _, at_home = homes(len(needs.lanes), members)
     lanes = {member: len(at_home[member.address]) for member in members}
     smallest = replace(needs, row_cache=1)
     each = min((m.usable - _sum(smallest.worker(m, lanes[m]))) // max(m.threads, lanes[m]) for m in members)
-    needs = replace(needs, row_cache=_between(row_cache, each * len(needs.lanes)))
+    needs = replace(needs, row_cache=_between(needs.needs.row_cache, each * len(needs.lanes)))
     for member in members:
         needs.check(member, lanes[member])
     lines = needs.client(base, sum(member.threads for member in members))

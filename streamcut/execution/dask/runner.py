@@ -33,7 +33,7 @@ import streamcut
 from streamcut.errors import ClusterLostError, LockedError, UsageError
 from streamcut.execution.dask import plan as dask_plan
 from streamcut.execution.dask import worker as dask_worker
-from streamcut.execution.dask.plan import LANES_AHEAD, Deal, Member, Needs
+from streamcut.execution.dask.plan import LANES_AHEAD, ClusterNeeds, Deal, Member
 from streamcut.execution.dask.shared_rows import SharedRows
 from streamcut.execution.dask.worker import Job, LaneResult, Store, WorkerMemory
 from streamcut.execution.feed import Feed, Traffic
@@ -115,15 +115,15 @@ class Cluster:
                 self.watch(since)
                 time.sleep(_POLL)
 
-    def plan(self, needs: Needs, *, budget: int, row_cache: tuple[int, int] = (0, 0)) -> MemoryPlan:
-        """The memory plan, with row caches of so many bytes (least, most). Raises MemoryBudgetError."""
+    def plan(self, needs: ClusterNeeds, *, budget: int) -> MemoryPlan:
+        """The memory plan. Raises MemoryBudgetError."""
         members = list(self.members.values())
         if self.local:
-            members, plan = dask_plan.shares(needs, members, row_cache, budget=budget, base=resident_bytes())
+            members, plan = dask_plan.shares(needs, members, budget=budget, base=resident_bytes())
             self.members = {member.address: member for member in members}
             self._share = members[0].usable
         else:
-            plan = dask_plan.remote(needs, members, row_cache, budget=budget, base=resident_bytes())
+            plan = dask_plan.remote(needs, members, budget=budget, base=resident_bytes())
         self._needs = replace(needs, row_cache=plan.row_cache)
         return plan
 
