@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import Any, Protocol
+
+import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.io.manifest import Manifest, ShardInfo
@@ -39,6 +42,28 @@ def first_rows(manifest: Manifest) -> list[int]:
     for shard in manifest.shards:
         rows.append(rows[-1] + shard.rows)
     return rows
+
+
+def entry_dtypes(manifest: Manifest) -> tuple[str, str | None]:
+    """The smallest types that hold all feature numbers, and the values of all shards (None: they are all 1)."""
+    values = {shard.arrays["data"].dtype for shard in manifest.shards if not shard.ones}
+    index = "int32" if manifest.statistics.n_features <= 2**31 - 1 else "int64"
+    return index, np.result_type(*values).name if values else None
+
+
+def entry_bytes(manifest: Manifest) -> int:
+    """Bytes of an entry with these types."""
+    index, value = entry_dtypes(manifest)
+    return np.dtype(index).itemsize + (0 if value is None else np.dtype(value).itemsize)
+
+
+def most_entries(manifest: Manifest, first: list[int], start: int, stop: int) -> int:
+    """Entries that rows start:stop have at most, going by shards and the longest row; `first` is first_rows."""
+    longest, found = manifest.statistics.max_row_nnz, 0
+    for shard in range(bisect_right(first, start) - 1, bisect_left(first, stop)):
+        rows = min(stop, first[shard + 1]) - max(start, first[shard])
+        found += min(manifest.shards[shard].nnz, longest * rows)
+    return found
 
 
 def shard_bytes(manifest: Manifest, shard: ShardInfo) -> int:

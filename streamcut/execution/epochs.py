@@ -16,10 +16,12 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.execution.feed import Feed, Traffic
-from streamcut.io.dataset import first_rows
+from streamcut.execution.row_buffer import RowBuffer
+from streamcut.io.dataset import entry_bytes, first_rows, most_entries
 from streamcut.io.manifest import Manifest, Statistics
 
 GROUP_NNZ = 1 << 21  # entries of a group, about
+_ROW_BYTES = 32  # of a row beside its entries: indptr, y, weight, its place in the order
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Epochs:
         self._feed = feed
         self._seed = seed
         self._ahead = ahead
-        self._rooms = [_Room(manifest) for _ in range(2 if ahead else 1)]
+        self._copies = [RowBuffer(manifest, *_largest(manifest)) for _ in range(2 if ahead else 1)]
         self._buffers: object | None = None
 
     def groups(self, epoch: int, skipped: int = 0) -> Iterator[Group]:
@@ -57,7 +59,7 @@ class Epochs:
         gone = int(np.searchsorted(ends, skipped, side="right"))
         rest = numbers[gone:].tolist()
         missing = skipped - (int(ends[gone - 1]) if gone else 0)
-        for group in self._read_ahead(epoch, rest) if self._ahead else (self._read(epoch, n, self._rooms[0]) for n in rest):
+        for group in self._read_ahead(epoch, rest) if self._ahead else (self._read(epoch, n, self._copies[0]) for n in rest):
             yield replace(group, order=group.order[missing:])
             missing = 0
 
@@ -65,70 +67,29 @@ class Epochs:
         with ThreadPoolExecutor(1, "reader") as pool:
             following = None
             for place, number in enumerate(numbers):
-                group = self._read(epoch, number, self._rooms[0]) if following is None else following.result()
+                group = self._read(epoch, number, self._copies[0]) if following is None else following.result()
                 if place + 1 < len(numbers):
-                    following = pool.submit(self._read, epoch, numbers[place + 1], self._rooms[(place + 1) % 2])
+                    following = pool.submit(self._read, epoch, numbers[place + 1], self._copies[(place + 1) % 2])
                 yield group
 
-    def _read(self, epoch: int, number: int, room: _Room) -> Group:
+    def _read(self, epoch: int, number: int, buffer: RowBuffer) -> Group:
         if self._buffers is None:
             self._buffers = self._feed.buffers()
         start, stop = int(self.starts[number]), int(self.starts[number + 1])
-        rows = room.filled(start, stop, self._feed.blocks(start, stop, self._buffers, self.traffic))
-        return Group(rows, np.random.default_rng((self._seed, epoch, number)).permutation(stop - start))
-
-
-class _Room:
-    """Memory for one group, used again and again."""
-
-    def __init__(self, manifest: Manifest) -> None:
-        rows, nnz, index, value = _largest(manifest)
-        weighted = manifest.statistics.weight_sum is not None
-        self._indptr, self._indices = np.empty(rows + 1, np.int64), np.empty(nnz, index)
-        self._data = None if value is None else np.empty(nnz, value)
-        self._y, self._weight = np.empty(rows), np.empty(rows) if weighted else None
-
-    def filled(self, start: int, stop: int, blocks: Iterator[Chunk]) -> Chunk:
-        """Copies of rows start:stop."""
-        n, at, entries = stop - start, 0, 0
-        self._indptr[0] = 0
-        for block in blocks:
-            rows, taken = slice(at, at + block.n_rows), slice(entries, entries + block.nnz)
-            first, last = int(block.indptr[0]), int(block.indptr[-1])
-            np.add(block.indptr[1:], entries - first, out=self._indptr[at + 1 : rows.stop + 1])
-            self._indices[taken] = block.indices[first:last]
-            if self._data is not None:
-                self._data[taken] = 1 if block.data is None else block.data[first:last]
-            self._y[rows] = block.y
-            if self._weight is not None:
-                self._weight[rows] = block.weight
-            at, entries = rows.stop, taken.stop
-        data, weight = self._data, self._weight
-        return Chunk(
-            self._indptr[: n + 1], self._indices[:entries], None if data is None else data[:entries], self._y[:n],
-            weight=None if weight is None else weight[:n], first_row=start,
-        )  # fmt: skip
+        buffer.begin()
+        for block in self._feed.blocks(start, stop, self._buffers, self.traffic):
+            buffer.add(replace(block, qid=None))
+        return Group(buffer.chunk(), np.random.default_rng((self._seed, epoch, number)).permutation(stop - start))
 
 
 def epochs_bytes(manifest: Manifest, *, ahead: bool = True) -> int:
     """Bytes that the groups at work take."""
-    rows, nnz, index, value = _largest(manifest)
-    entry = np.dtype(index).itemsize + (0 if value is None else np.dtype(value).itemsize)
-    return (1 + ahead) * (nnz * entry + rows * 32)
+    rows, entries = _largest(manifest)
+    return (1 + ahead) * (entries * entry_bytes(manifest) + rows * _ROW_BYTES)
 
 
-def _largest(manifest: Manifest) -> tuple[int, int, str, str | None]:
-    """Rows and (at most) entries of the largest group, and the dtypes of feature numbers and values (None: all are 1)."""
-    starts, firsts = group_starts(manifest.statistics), np.asarray(first_rows(manifest))
-    longest = manifest.statistics.max_row_nnz
-    most = 0
-    for start, stop in pairwise(starts.tolist()):
-        first, last = np.searchsorted(firsts, [start, stop - 1], side="right") - 1
-        entries = 0
-        for shard in range(int(first), int(last) + 1):
-            rows = min(stop, firsts[shard + 1]) - max(start, firsts[shard])
-            entries += min(manifest.shards[shard].nnz, int(rows) * longest)
-        most = max(most, entries)
-    values = {shard.arrays["data"].dtype for shard in manifest.shards if not shard.ones}
-    index = "int32" if manifest.statistics.n_features <= 2**31 - 1 else "int64"
-    return int(np.diff(starts).max()), most, index, np.result_type(*values).name if values else None
+def _largest(manifest: Manifest) -> tuple[int, int]:
+    """Rows and (at most) entries of the largest group."""
+    starts, first = group_starts(manifest.statistics), first_rows(manifest)
+    most = max(most_entries(manifest, first, start, stop) for start, stop in pairwise(starts.tolist()))
+    return int(np.diff(starts).max()), most

@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 
 from streamcut.chunk import Chunk, group_starts
-from streamcut.execution.joined_rows import JoinedRows
+from streamcut.execution.row_buffer import RowBuffer, joining_buffer
 from streamcut.files import failpoint
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 
@@ -50,7 +50,7 @@ class Feed:
     pinned: frozenset[int] = frozenset()
     _kept: dict[int, Chunk] = field(default_factory=dict)
     _locks: dict[int, threading.Lock] = field(default_factory=dict)
-    _own: threading.local = field(default_factory=threading.local)  # `joined`: {alignment: JoinedRows} of each thread
+    _own: threading.local = field(default_factory=threading.local)  # `joined`: {alignment: RowBuffer} of each thread
 
     def __post_init__(self) -> None:
         manifest = self.data.manifest
@@ -149,10 +149,10 @@ class Feed:
                 yield rows, bounds - bounds[0], following
             start, shard = following, shard + 1
 
-    def _joined(self, alignment: int) -> JoinedRows:
+    def _joined(self, alignment: int) -> RowBuffer:
         known = self._own.__dict__.setdefault("joined", {})
         if alignment not in known:
-            known[alignment] = JoinedRows(self.data.manifest, alignment)
+            known[alignment] = joining_buffer(self.data.manifest, alignment)
         return known[alignment]
 
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> Chunk:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.compiled import cached_rows
+from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
 from streamcut.rounding import Grids
 
@@ -32,9 +33,7 @@ class CacheSize:
     @staticmethod
     def bytes_of_all(manifest: Manifest, row_bytes: int = ROW_BYTES) -> int:
         """Bytes of a cache that holds every row, of which each takes `row_bytes` beside its entries."""
-        index, value = entry_dtypes(manifest)
-        entry = np.dtype(index).itemsize + (np.dtype(value).itemsize if value else 0)
-        return row_bytes * manifest.statistics.n_rows + entry * manifest.statistics.nnz
+        return row_bytes * manifest.statistics.n_rows + entry_bytes(manifest) * manifest.statistics.nnz
 
     @classmethod
     def planned(cls, manifest: Manifest, budget: int, lanes: int, row_bytes: int = ROW_BYTES) -> CacheSize | None:
@@ -46,13 +45,6 @@ class CacheSize:
         if rows == 0 or entries < statistics.max_row_nnz:
             return None
         return cls(rows + 1, entries, *entry_dtypes(manifest))
-
-
-def entry_dtypes(manifest: Manifest) -> tuple[str, str | None]:
-    """The smallest types that hold all feature numbers, and all values (None: they are all 1)."""
-    values = {shard.arrays["data"].dtype for shard in manifest.shards if not shard.ones}
-    index = "int32" if manifest.statistics.n_features <= 2**31 - 1 else "int64"
-    return index, np.result_type(*values).name if values else None
 
 
 class RowCache(ABC):
