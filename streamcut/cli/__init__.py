@@ -1,4 +1,9 @@
-"""The command line. A command's module is imported when the command runs, so that help and usage errors are instant."""
+"""The command line. A command's module is imported when the command runs, so that help and usage errors are instant.
+
+A module for each command, with its options; those of `train` are in `train_options.py`, `output.py` and `progress.py` write for
+people and for programs. Commands call the functions of the library and compute nothing. A new command is a module with `command`
+and its line in COMMANDS; a new option of training is one in `train_options.py` (streamcut.jobs says what else).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""scikit-learn estimators: `fit` takes arrays, the path of a store, or an opened data set."""
+"""scikit-learn estimators: `fit` takes arrays, the path of a store, or an opened data set.
+
+`base.py` turns parameters into options of `train` and models into attributes; a file follows for each family. Parameters are
+written out, as scikit-learn wants them; tests/test_estimator_options.py finds an option of a solver that its estimator lacks.
+"""
 
 from streamcut.estimators.kernel import BudgetedKernelSVM, KernelSVM
 from streamcut.estimators.linear import LinearSVM
