@@ -24,7 +24,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import StopReason
-from streamcut.oracles.dual.ascent import DualOracle, group_rows
+from streamcut.oracles.dual.ascent import ORDER, DualOracle
 from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.rounding import CutError, Grids
 from streamcut.solvers import bundle_dca
@@ -131,7 +131,7 @@ def test_tight_tolerance_is_reached_with_shares_of_16_bits(row_cache):
 def test_passes_are_those_of_the_slow_version():
     X, y, u = problem(400, 10, seed=1, weights=True)
     data = MemoryDataset(X, y, weight=u)
-    group = group_rows(data.manifest.statistics)
+    group = ORDER.group_rows(data.manifest.statistics)
     orders = ([[i for i in np.random.default_rng(k).permutation(group) if i < len(y)]] for k in range(100))
     F, bound, passes = slow.bundle_dca(dense(X, 1.0), y, 1.0, u, 1e-4, orders)
     run = solve(data, tol=1e-4, max_cuts=200)

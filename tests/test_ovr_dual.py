@@ -11,13 +11,14 @@ from reference import ovr_dual as slow
 from reference import svm
 from sklearn.datasets import load_svmlight_file
 
-from streamcut.compiled import cached_rows, ovr_cache, ovr_dual
+from streamcut.compiled import cached_rows, ovr_cache, ovr_dual, records
 from streamcut.compiled.shares import ONE
 from streamcut.config import TrainOptions
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.multiclass import MulticlassJob
 from streamcut.jobs.ovr import RestJob
-from streamcut.rounding import exact_rounder
+from streamcut.oracles.dual.ovr_cache import pair_room
+from streamcut.rounding import Grids, exact_rounder
 from streamcut.training import train
 
 K, T = 4, 5
@@ -39,7 +40,7 @@ class Rows:
         self.u = np.ones(n) if self.given is None else self.given
         self.z_b = 1.0 + rng.standard_normal((n, K))
         self.codes = rng.choice([0, 0, ONE, ONE, 20000], (n, T, K)).astype(np.uint16)
-        self.grids = exact_rounder(2.0 * n * np.abs(self.dense).max()), exact_rounder(2.0 * n)
+        self.grids = Grids(exact_rounder(2.0 * n * np.abs(self.dense).max()), exact_rounder(2.0 * n))
         self.z = np.empty((n, K))
 
     def sign(self, k: int) -> np.ndarray:
@@ -51,12 +52,18 @@ class Rows:
         cuts, sums, W_run, keys, g = np.zeros((D, 2 * A)), np.zeros(2 * A), W.copy(), np.empty(self.n), len(order)
         used = np.flatnonzero(mixture.any(axis=1))
         parts = mixture[used] / np.float64(ONE) ** 2
+        room = np.empty((g, A)), np.empty(g, np.int64), np.empty(g, np.int64), np.empty(K)
         bad = ovr_dual.ascend(
-            *self.csr, self.target, active, self.given, self.z_b, kappa, used, parts, self.C, self.bias, *slots, last,
-            *self.grids, visits, order, np.array(places), 0, W, W_run, cuts, self.z, self.codes, keys, sums,
-            np.empty((g, A)), np.empty(g, np.int64), np.empty(g, np.int64), np.empty(K), np.empty(A),
-            np.empty(2 * A, np.int64), np.empty(2 * A), np.empty(2 * A),
-        )  # fmt: skip
+            records.Rows(*self.csr, self.target, self.given),
+            active,
+            records.Margins(self.z_b, self.z, self.codes, keys),
+            records.Start(W, kappa, records.Mixture(used, parts), self.C, self.bias),
+            records.Slots(*slots, *last),
+            self.grids,
+            records.Visits(order, np.array(places), 0, visits),
+            records.DualSums(W_run, cuts, sums),
+            records.PairScratch(*room, pair_room(A)),
+        )
         assert bad == -1
         return cuts, sums, W_run, keys
 
@@ -119,17 +126,16 @@ def test_going_on_from_the_last_sums_gives_the_bits_of_starting_from_nothing(see
 
 @settings(max_examples=15, deadline=None)
 @kinds
-def test_sweeps_over_cached_rows_climb_each_dual_and_take_their_shares_home(seed, bias, ones, weights):
+def test_sweeps_over_cached_rows_climb_each_dual_and_write_their_shares_back(seed, bias, ones, weights):
     rows = Rows(seed, bias=bias, ones=ones, weights=weights)
     n, d = rows.n, rows.dense.shape[1] - (bias != 0.0)
     active, dual, size = np.array([0, 2, 3]), np.array([1, 1, 4]), rows.csr[0][-1]
     rows.z[:, :3] = 1.0  # every pair may move
-    cached = np.zeros(n + 1, np.int64), np.empty(size, np.int32), None if ones else np.empty(size)
+    csr = np.zeros(n + 1, np.int64), np.empty(size, np.int32), None if ones else np.empty(size)
     number, key, weight, square = np.empty(n, np.int64), *(np.empty(n) for _ in range(3))
     share, goal, busy = np.empty((n, 3)), np.empty(n, np.int64), np.empty((n, 3), np.bool_)
-    at, m = cached_rows.offer(
-        0, *rows.csr, rows.target, rows.given, np.zeros(n), bias, 0, np.inf, 0, *cached, number, key, weight, square, goal
-    )
+    cached = records.CachedRows(*csr, number, key, weight, square, share, goal)
+    at, m = cached_rows.offer(0, records.Rows(*rows.csr, rows.target, rows.given), np.zeros(n), bias, 0, np.inf, 0, cached)
     ovr_cache.remember(number[:m], active, rows.z, rows.codes, dual, share, busy)
     some = np.flatnonzero((rows.dense**2).sum(axis=1) > 0)
     assert at == n
@@ -149,10 +155,7 @@ def test_sweeps_over_cached_rows_climb_each_dual_and_take_their_shares_home(seed
     work = np.array([0, 2])
     for _ in range(30):
         gain, largest, before = np.zeros(3), np.zeros(3), share[:m].copy()
-        left = ovr_cache.sweep(
-            order, *cached, weight[:m], square[:m], share[:m], goal[:m], busy[:m], active, work, rows.C, bias, slack, W,
-            gain, largest, np.empty(3), np.empty(3, np.int64), np.empty(3),
-        )  # fmt: skip
+        left = ovr_cache.sweep(order, cached, busy, active, work, rows.C, bias, slack, W, gain, largest, pair_room(3))
         order, slack = order[:left], largest
         np.testing.assert_allclose(gain, rows.C * (u @ (share[:m] - before)), atol=1e-9)
         values.append(objective())
@@ -161,10 +164,8 @@ def test_sweeps_over_cached_rows_climb_each_dual_and_take_their_shares_home(seed
     np.testing.assert_array_equal(share[:m, 1], before[:, 1])
     cuts, sums = np.zeros((d + (bias != 0.0), 6)), np.zeros(6)
     past = rows.codes.copy()
-    ovr_cache.settle(
-        *cached, number[:m], weight[:m], share[:m], goal[:m], active, dual, bias, *rows.grids, rows.codes, cuts, sums,
-        np.empty(3, np.int64), np.empty(3), np.empty(3),
-    )  # fmt: skip
+    part, sums_of = cached.part(slice(0, m)), records.CutSums(cuts, sums)
+    ovr_cache.write_back(part, 0, active, dual, bias, rows.grids, rows.codes, sums_of, pair_room(3))
     for a, k in enumerate(active):
         changed = (rows.codes[:, dual[a], k] / ONE) ** 2 - (past[:, dual[a], k] / ONE) ** 2
         np.testing.assert_allclose((past[some, dual[a], k] / ONE) ** 2 + changed[some], share[:m, a], atol=1e-4)

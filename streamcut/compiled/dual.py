@@ -13,7 +13,7 @@ scored, sums.w is the running w′ of the ascent; D = d, or d + 1 with the bias.
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.records import entry, target_of, weight_of
+from streamcut.compiled.records import entry, put, target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.jit import inlined, kernel
 
@@ -195,7 +195,7 @@ def offer(loss, first, rows, keys, codes, dual, bias, first_row, limit, n, cache
             cached.indices[at] = rows.indices[t]
             value = entry(rows.data, t)
             norm += value * value
-            _put(cached.data, at, value)
+            put(cached.data, at, value)
             at += np.uint64(1)
         own = weight_of(rows.u, i)
         if norm == 0.0 or own == 0.0:
@@ -203,17 +203,10 @@ def offer(loss, first, rows, keys, codes, dual, bias, first_row, limit, n, cache
         cached.number[n], cached.key[n], cached.square[n] = first_row + i, keys[i], norm
         cached.share[n] = loss.decode(codes[i, dual], rows.y[i])
         cached.weight[n] = own if loss.sign(rows.y[i]) > 0.0 else -own
-        _put(cached.target, np.uint64(n), rows.y[i])
+        put(cached.target, np.uint64(n), rows.y[i])
         n += 1
         cached.indptr[n] = at
     return len(rows.y), n
-
-
-@kernel
-def _put(array, at, value):
-    """array[at] = value, where there is an array."""
-    if array is not None:
-        array[at] = value
 
 
 @kernel

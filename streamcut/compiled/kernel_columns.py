@@ -8,6 +8,7 @@ block of rows at most. (The features that both rows have are added in the same o
 
 import numpy as np
 
+from streamcut.compiled.records import entry
 from streamcut.jit import inlined, kernel
 
 WIDTH = 16  # rows of a block: an entry of x_i then meets 16 consecutive numbers
@@ -108,12 +109,11 @@ def fill_table(indptr, indices, data, slots, table, first, count):
 
 
 @kernel
-def add_block(
-    rows, indptr, indices, data, squares, slots, table, others, coefficients, code, gamma, degree, coef0, out
-):  # fmt: skip
+def add_block(rows, csr, squares, slots, table, others, coefficients, code, gamma, degree, coef0, out):
     """out[p] += Σ_k coefficients[k] k(x_i, s_k), k in order, for i = rows[p] (None: i = p).
 
-    The rows s_k are the first columns of `table`, found through `slots` (see fill_table); `others` (WIDTH) are ‖s_k‖².
+    `csr` are records.Csr. The rows s_k are the first columns of `table`, found through `slots` (see fill_table); `others` (WIDTH)
+    are ‖s_k‖².
     """
     width = np.uint64(WIDTH)
     sums, bits = np.empty(WIDTH), np.empty(WIDTH, np.int64)
@@ -122,12 +122,12 @@ def add_block(
         i = p if rows is None else rows[p]
         for k in range(width):
             sums[k] = 0.0
-        for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            slot = slots[np.uint64(indices[t])]
+        for t in range(np.uint64(csr.indptr[i]), np.uint64(csr.indptr[i + 1])):
+            slot = slots[np.uint64(csr.indices[t])]
             if slot < 0:
                 continue
             at = np.uint64(slot) * width
-            value = 1.0 if data is None else np.float64(data[t])
+            value = entry(csr.data, t)
             for k in range(width):
                 sums[k] += value * flat[at + k]
         _values(sums, others, squares[i], code, gamma, degree, coef0, bits)

@@ -1,9 +1,9 @@
 """Dual coordinate ascent on the Crammer-Singer loss for rows in a cache, by the steps of streamcut.compiled.multiclass_dual.
 
-The `cached_` arrays, `number`, `goal`, `weight`, `square` are those of streamcut.compiled.cached_rows, `share` (rows, K) is p_i.
+`cached` are records.CachedRows with shares (rows, K), the p_i, and the number of each row's class as its target.
 """
 
-from streamcut.compiled.multiclass_dual import _add_change, _climb, _encode, _lead, _score
+from streamcut.compiled.multiclass_dual import add_change, coordinate_step, encode, lead, score
 from streamcut.compiled.shares import share_of
 from streamcut.jit import kernel
 
@@ -20,40 +20,33 @@ def remember(rows, target, codes, dual, share):
 
 
 @kernel
-def sweep(order, cached_indptr, cached_indices, cached_data, weight, square, share, goal, C, bias, slack, W, new, room, moved):
-    """A sweep of dual ascent over cached rows in `order` at W; `share` and W move in place.
+def sweep(order, cached, C, bias, slack, W, room):
+    """A sweep of dual ascent over cached rows in `order` at W; shares and W move in place.
 
     Rows whose class has all the share and leads by more than `slack` are shrunk away (Hsieh et al. 2008, 3.2): the others come
     first in `order`. Returns (C Σ u_i Δ(1 − p_t), how many they are, the largest violation: how far a class with share trails).
     """
     gain, largest, left = 0.0, 0.0, 0
     for i in order:
-        _score(cached_indptr, cached_indices, cached_data, W, bias, i, new)
-        lead = _lead(goal[i], new, share[i])
-        if lead > slack:
+        t, share = cached.target[i], cached.share[i]
+        score(cached, W, bias, i, room.new)
+        ahead = lead(t, room.new, share)
+        if ahead > slack:
             continue
         order[left] = i
         left += 1
-        if lead >= 0.0:
+        if ahead >= 0.0:
             continue
-        largest = max(largest, -lead)
-        gain += _climb(
-            cached_indptr, cached_indices, cached_data, goal[i], C * weight[i], square[i], bias, i, W, share[i], new, room, moved
-        )  # fmt: skip
+        largest = max(largest, -ahead)
+        gain += coordinate_step(cached, i, t, C * cached.weight[i], cached.square[i], bias, W, share, room)
     return gain, left, largest
 
 
 @kernel
-def settle(
-    cached_indptr, cached_indices, cached_data, number, weight, share, goal, dual, bias, vector, scalar, codes, cuts, sums,
-    past, before, after, moved,
-):  # fmt: skip
-    """Cached rows take their shares home: to slot `dual` of `codes`, and by their difference to the dual cut and its sum."""
-    for i in range(len(number)):
-        now = codes[number[i], dual]
+def write_back(cached, first_row, slot, bias, grids, codes, sums, past, room):
+    """The shares of cached rows go to `slot` of `codes`, of the rows from `first_row` on; cut 1 and its constant follow."""
+    for i in range(len(cached.number)):
+        t, now = cached.target[i], codes[cached.number[i] - first_row, slot]
         past[:] = now
-        _encode(goal[i], share[i], now)
-        _add_change(
-            cached_indptr, cached_indices, cached_data, goal[i], weight[i], bias, i, past, now, 1, vector, scalar, cuts, sums,
-            before, after, moved,
-        )  # fmt: skip
+        encode(t, cached.share[i], now)
+        add_change(cached, i, t, cached.weight[i], bias, past, now, 1, grids, sums, room)

@@ -1,18 +1,20 @@
-"""Dual coordinate ascent on the Crammer-Singer loss over streamed rows, with scores and the predicted cut in the same look.
+"""Dual coordinate ascent on the Crammer-Singer loss over streamed rows, with scores and the predicted cut in the same pass.
 
-The dual variable of row i is C u_i p_i with p_i in the simplex of K classes, p_i = e_t (t its target) when the row has no part
-in W = C Σ u_i (e_t − p_i) x_iᵀ. The dual along row i is a parabola in p_i with the same curvature in all directions, so its
-maximum is a projection on the simplex (Keerthi et al. 2008 solve the same subproblem in other variables). A row keeps p_i in
-every cut of the bundle: 16-bit codes q of all classes but the target, p = (q / 65535)², rounded down, the rest being the
-target's: exact at both ends, where most are, and fine near 0. Cuts are summed from these codes, on the grids of `vector` and
-`scalar` as in streamcut.compiled.dual: what a row added can be taken back exactly.
+The dual variable of row i is C u_i p_i with p_i in the simplex of K classes, p_i = e_t (t its target) when the row has no
+part in W = C Σ u_i (e_t − p_i) x_iᵀ. The dual along row i is a parabola in p_i with the same curvature in all directions, so
+its maximum is a projection on the simplex (Keerthi et al. 2008 solve the same subproblem in other variables). A row keeps p_i
+in every cut of the bundle: 16-bit codes q of all classes but the target, p = (q / 65535)², rounded down, the rest being the
+target's: exact at both ends, where most are, and fine near 0. Cuts are summed from these codes on `grids`, as in
+streamcut.compiled.dual: what a row added can be taken back exactly.
 
-Conventions as in streamcut.compiled.multiclass; `cuts` is float64 (2, D, K). The value of class k to a row is its score
-+ 1[k ≠ t]: ascent moves the row's share to classes of high value.
+Records are those of streamcut.compiled.records, with y the number of a row's class, w and the running w′ (D, K), cuts (2, D, K)
+and their constants b (2), Σ u (1 − p_t). The value of class k to a row is its score + 1[k ≠ t]: ascent moves the row's share to
+classes of high value.
 """
 
 import numpy as np
 
+from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import ONE, rounded, share_of, square_of
 from streamcut.jit import inlined, kernel
 
@@ -56,20 +58,20 @@ def _project(point):
 
 
 @kernel
-def _score(indptr, indices, data, W, bias, i, out):
+def score(rows, W, bias, i, out):
     """out = xᵢ W."""
     last = len(W) - 1
     for k in range(len(out)):
         out[k] = bias * W[last, k] if bias != 0.0 else 0.0
-    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-        j = np.uint64(indices[p])
-        value = 1.0 if data is None else np.float64(data[p])
+    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        j = np.uint64(rows.indices[p])
+        value = entry(rows.data, p)
         for k in range(len(out)):
             out[k] += value * W[j, k]
 
 
 @kernel
-def _lead(t, scores, share):
+def lead(t, scores, share):
     """How far the class with all the share leads the others in value: below 0 the row leaves it.
 
     Where share is divided: the lowest value of a class with some of it, less the highest of all.
@@ -97,29 +99,31 @@ def _undivided(share):
 
 
 @kernel
-def _step(indptr, indices, data, bias, i, room, moved, count, W):
-    """W += x_i · room, which is 0 but at the first `count` places `moved`."""
-    few = _FEW * count < len(room)
-    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-        j = np.uint64(indices[p])
-        value = 1.0 if data is None else np.float64(data[p])
+def _move(rows, bias, i, room, count, W):
+    """W += x_i · room.after, which is 0 but at the first `count` places room.moved."""
+    steps, moved = room.after, room.moved
+    few = _FEW * count < len(steps)
+    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        j = np.uint64(rows.indices[p])
+        value = entry(rows.data, p)
         if few:
             for m in range(count):
-                W[j, moved[m]] += room[moved[m]] * value
+                W[j, moved[m]] += steps[moved[m]] * value
         else:
-            for k in range(len(room)):
-                W[j, k] += room[k] * value
+            for k in range(len(steps)):
+                W[j, k] += steps[k] * value
     if bias != 0.0:
-        for k in range(len(room)):
-            W[len(W) - 1, k] += room[k] * bias
+        for k in range(len(steps)):
+            W[len(W) - 1, k] += steps[k] * bias
 
 
 @kernel
-def _climb(indptr, indices, data, t, scale, square, bias, i, W, share, new, room, moved):
-    """Row i, whose scores at W are `new`, goes to the maximum of the dual along it: `share` (K,) and W move, in place.
+def coordinate_step(rows, i, t, scale, square, bias, W, share, room):
+    """Row i, whose scores at W are room.new, goes to the maximum of the dual along it: `share` (K,) and W move, in place.
 
     `scale` is C u_i. A row without features gives all its share to a wrong class. Returns scale times the target's loss.
     """
+    new, steps, moved = room.new, room.after, room.moved
     if scale * square > _TINY:
         for k in range(len(new)):
             new[k] = share[k] + (new[k] + (0.0 if k == t else 1.0)) / (scale * square)
@@ -130,13 +134,13 @@ def _climb(indptr, indices, data, t, scale, square, bias, i, W, share, new, room
     gain = scale * (share[t] - new[t])
     count = 0
     for k in range(len(new)):
-        room[k] = scale * (share[k] - new[k])
+        steps[k] = scale * (share[k] - new[k])
         if new[k] != share[k]:
             moved[count] = k
             count += 1
         share[k] = new[k]
     if count > 0:
-        _step(indptr, indices, data, bias, i, room, moved, count, W)
+        _move(rows, bias, i, room, count, W)
     return gain
 
 
@@ -162,7 +166,7 @@ def _mix(codes, slots, parts, t, share):
 
 
 @kernel
-def _encode(t, share, codes):
+def encode(t, share, codes):
     """codes (K,) = those of `share`."""
     for k in range(len(share)):
         codes[k] = _code(share[k])
@@ -181,13 +185,12 @@ def _coefficients(t, weight, codes, out):
 
 
 @kernel
-def _add_change(
-    indptr, indices, data, t, weight, bias, i, past, now, which, vector, scalar, cuts, sums, before, after, moved
-):  # fmt: skip
-    """Adds row i with the codes `now` (K,) to cuts[which] and sums[which], and takes back what it added with the codes `past`.
+def add_change(rows, i, t, weight, bias, past, now, which, grids, sums, room):
+    """Adds row i with the codes `now` (K,) to cut `which` and its constant, and takes back what it added with codes `past`.
 
-    moved (K) gets the target, then the classes whose codes differ: the target's never do, they are 0.
+    room.moved (K) gets the target, then the classes whose codes differ: the target's never do, they are 0.
     """
+    before, after, moved, cuts = room.before, room.after, room.moved, sums.cuts
     moved[0], count = t, 1
     for k in range(len(now)):
         if now[k] != past[k]:
@@ -196,11 +199,11 @@ def _add_change(
     if count == 1:
         return
     taken, given = _coefficients(t, weight, past, before), _coefficients(t, weight, now, after)
-    sums[which] += rounded(given, scalar) - rounded(taken, scalar)
-    few, last = _FEW * count < len(now), cuts.shape[1] - 1
-    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-        j = np.uint64(indices[p])
-        value = 1.0 if data is None else np.float64(data[p])
+    sums.b[which] += rounded(given, grids.weight) - rounded(taken, grids.weight)
+    few, last, vector = _FEW * count < len(now), cuts.shape[1] - 1, grids.vector
+    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        j = np.uint64(rows.indices[p])
+        value = entry(rows.data, p)
         if few:
             for m in range(count):
                 k = moved[m]
@@ -214,71 +217,59 @@ def _add_change(
 
 
 @kernel
-def ascend(
-    indptr, indices, data, target, u, z_b, kappa, slots, parts, C, bias, cut, dual, last_cut, last_dual, vector, scalar,
-    visits, order, places, offset, W, W_run, cuts, z, codes, keys, sums, shares, waiting, nothing, new, before, after, moved,
-):  # fmt: skip
-    """One look at every row: its scores under W, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
+def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
+    """One visit of every row: its scores under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
 
-    Ascent starts from the shares Σ_s parts[s]·q² of the codes in slots slots[s]; a step goes to the maximum of the dual along the
-    row at W_run, and takes W_run along. A row is at rest when one class has all its share and under W leads the others: no step.
-    Fills z and keys (n); slots `cut` and `dual` of codes (n, T, K) get the shares of both cuts. Adds to cuts and sums
-    (Σ u (1 − p_t) of both) the difference to slots `last_cut` and `last_dual` (−1: to nothing). A row's key tells how much it may
-    still move: how far its class leads or trails, rows whose share is undivided after all others.
+    Ascent starts from the shares Σ_s parts[s]·q² of the codes in the mixture's slots (start.parts); a step goes to the maximum of
+    the dual along the row at w′, and takes w′ along. A row is at rest when one class has all its share and under w leads the
+    others: no step. Fills z and keys (n); slots `predicted` and `ascent` of codes (n, T, K) get the shares of both cuts. Adds to
+    the sums the difference to the last two slots (−1: to nothing). A row's key tells how little it may still move: how far its
+    class leads or trails, rows whose share is undivided after all others.
 
-    Groups of len(order) rows, batches of len(places) groups, `offset` and the order of work are those of
-    streamcut.compiled.dual.ascend; from the second of `visits` on only rows whose share is divided. shares (len(order), K),
-    waiting (len(order)), new, before, after, moved (K): room to work in; nothing (K): zeros.
-    Returns the index of a row with a score that is not finite, or −1.
+    Groups, batches and the order of work are those of streamcut.compiled.dual.ascend; from the second step on only rows whose
+    share is divided. Returns the index of a row with a score that is not finite, or −1.
     """
-    size, n, bad = len(order), len(target), -1
-    batch = size * len(places)
-    for first in range(-offset, n, batch):
-        for place in places:
+    size, n, bad = len(visits.order), len(rows.y), -1
+    shares, waiting, nothing, room = scratch.shares, scratch.waiting, scratch.nothing, scratch.room
+    codes, bias = margins.codes, start.bias
+    batch = size * len(visits.places)
+    for first in range(-visits.begins, n, batch):
+        for place in visits.places:
             group = first + size * place
             if group + size <= 0 or group >= n:
                 continue
-            found = _score_group(
-                group, indptr, indices, data, target, z_b, kappa, slots, parts, bias, cut, dual, W, z, codes, keys, shares
-            )  # fmt: skip
+            found = _score_group(group, rows, margins, start, slots, shares)
             bad = found if bad < 0 else bad
             count = 0
-            for at in order:
+            for at in visits.order:
                 waiting[count] = at
                 count += shares[at, 0] != _AT_REST
             moving = count
-            for _ in range(visits):
-                moving = _climb_group(
-                    group, waiting[:moving], indptr, indices, data, target, u, C, bias, W_run, keys, shares, new, after, moved
-                )  # fmt: skip
+            for _ in range(visits.steps):
+                moving = _coordinate_steps(group, waiting[:moving], rows, start.C, bias, sums.w, margins.keys, shares, room)
             for at in range(max(-group, 0), min(size, n - group)):
                 i = group + at
-                t, weight = target[i], 1.0 if u is None else u[i]
+                t, weight = rows.y[i], weight_of(rows.u, i)
                 if shares[at, 0] != _AT_REST:
-                    _encode(t, shares[at], codes[i, dual])
-                past = codes[i, last_cut] if last_cut >= 0 else nothing
-                _add_change(
-                    indptr, indices, data, t, weight, bias, i, past, codes[i, cut], 0, vector, scalar, cuts, sums,
-                    before, after, moved,
-                )  # fmt: skip
-                past = codes[i, last_dual] if last_dual >= 0 else nothing
-                _add_change(
-                    indptr, indices, data, t, weight, bias, i, past, codes[i, dual], 1, vector, scalar, cuts, sums,
-                    before, after, moved,
-                )  # fmt: skip
+                    encode(t, shares[at], codes[i, slots.ascent])
+                past = codes[i, slots.last_predicted] if slots.last_predicted >= 0 else nothing
+                add_change(rows, i, t, weight, bias, past, codes[i, slots.predicted], 0, grids, sums, room)
+                past = codes[i, slots.last_ascent] if slots.last_ascent >= 0 else nothing
+                add_change(rows, i, t, weight, bias, past, codes[i, slots.ascent], 1, grids, sums, room)
     return bad
 
 
 @kernel
-def _score_group(group, indptr, indices, data, target, z_b, kappa, slots, parts, bias, cut, dual, W, z, codes, keys, shares):
+def _score_group(group, rows, margins, start, slots, shares):
     """Scores and shares at the start of a group; _AT_REST for rows that stay where they are, and places that are no row."""
-    bad = -1
+    z_b, z, codes, kappa, bad = margins.z_b, margins.z, margins.codes, start.kappa, -1
     shares[:, 0] = _AT_REST
-    for place in range(max(-group, 0), min(len(shares), len(target) - group)):
+    for place in range(max(-group, 0), min(len(shares), len(rows.y) - group)):
         i = group + place
-        t, share = target[i], shares[place]
-        _mix(codes[i], slots, parts, t, share)  # before codes are written: a wide load right after a narrow store waits for it
-        _score(indptr, indices, data, W, bias, i, z[i])
+        t, share = rows.y[i], shares[place]
+        # before codes are written: a wide load right after a narrow store waits for it
+        _mix(codes[i], start.parts.slots, start.parts.parts, t, share)
+        score(rows, start.w, start.bias, i, z[i])
         total, best, rival = 0.0, z_b[i, t] + kappa * (z[i, t] - z_b[i, t]) - 1.0, t
         for k in range(len(share)):
             total += z[i, k]
@@ -287,20 +278,20 @@ def _score_group(group, indptr, indices, data, target, z_b, kappa, slots, parts,
                 best, rival = there, k
         if bad < 0 and not np.isfinite(total):
             bad = i
-        codes[i, cut, :] = 0
+        codes[i, slots.predicted, :] = 0
         if rival != t:
-            codes[i, cut, rival] = ONE
+            codes[i, slots.predicted, rival] = ONE
         if _undivided(share):
-            lead = _lead(t, z[i], share)
-            if lead > 0.0:
-                _encode(t, share, codes[i, dual])
-                keys[i] = lead + _NOT_FREE if lead < _FAR else np.inf
+            ahead = lead(t, z[i], share)
+            if ahead > 0.0:
+                encode(t, share, codes[i, slots.ascent])
+                margins.keys[i] = ahead + _NOT_FREE if ahead < _FAR else np.inf
                 share[0] = _AT_REST
     return bad
 
 
 @kernel
-def _climb_group(group, waiting, indptr, indices, data, target, u, C, bias, W_run, keys, shares, new, room, moved):
+def _coordinate_steps(group, waiting, rows, C, bias, W, keys, shares, room):
     """A step of dual ascent for the rows at `waiting` in a group, in that order; those with divided shares then come first there.
 
     Returns how many they are.
@@ -308,12 +299,12 @@ def _climb_group(group, waiting, indptr, indices, data, target, u, C, bias, W_ru
     divided = 0
     for place in waiting:
         i, share = group + place, shares[place]
-        t, scale = target[i], C if u is None else C * u[i]
-        _score(indptr, indices, data, W_run, bias, i, new)
-        lead = _lead(t, new, share)
-        _climb(indptr, indices, data, t, scale, square_of(indptr, data, bias, i), bias, i, W_run, share, new, room, moved)
+        t, scale = rows.y[i], C * weight_of(rows.u, i)
+        score(rows, W, bias, i, room.new)
+        ahead = lead(t, room.new, share)
+        coordinate_step(rows, i, t, scale, square_of(rows.indptr, rows.data, bias, i), bias, W, share, room)
         whole = _undivided(share)
-        keys[i] = abs(lead) + (_NOT_FREE if whole else 0.0)
+        keys[i] = abs(ahead) + (_NOT_FREE if whole else 0.0)
         waiting[divided] = place
         divided += not whole
     return divided

@@ -17,6 +17,7 @@ know in `counts` (int64) and `sums` (float64), so that where pieces end cannot b
 
 import numpy as np
 
+from streamcut.compiled.vectors import compensated
 from streamcut.jit import kernel
 
 HITS, ALARMS, BEST_HITS, BEST_ALARMS = range(4)  # `counts`
@@ -119,7 +120,4 @@ def flip(scores, codes, thresholds, ties, coefficient, out, sums):
 @kernel
 def _add(sums, at, term):
     """Neumaier's step: (sums[at], sums[at + 1]) stands for their sum."""
-    total = sums[at]
-    added = total + term
-    sums[at + 1] += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
-    sums[at] = added
+    sums[at], sums[at + 1] = compensated(sums[at], sums[at + 1], term)

@@ -7,39 +7,38 @@ summed over rows by the caller goes to `out` (A, n), one class after the other.
 
 import numpy as np
 
+from streamcut.compiled.records import entry, weight_of
 from streamcut.jit import kernel
 
 
 @kernel
-def cut(
-    indptr, indices, data, target, active, u, scores, z_b, kappa, bias, vector, scalar, z, out, sums, wrong, coefficient
-):  # fmt: skip
-    """Turns scores (n, A) into margins z, and adds each class's cut at z_b + κ_a (z − z_b) to column a of `out` (D, A).
+def cut(rows, active, scores, z_b, kappa, bias, grids, z, sums, wrong, coefficient):
+    """Turns scores (n, A) into margins z, and adds each class's cut at z_b + κ_a (z − z_b) to column a of sums.cuts (D, A).
 
-    Terms are rounded to the grids of `vector` and `scalar` (streamcut.compiled.linear.exact_rounder). Σ u 1[z_c < 1] is added to
-    sums (A). Room to work in: wrong (A) integers, coefficient (A). Returns the first row with a score that is not finite, or −1.
+    rows.y are the numbers of their classes. Terms are rounded to `grids` (streamcut.rounding). Σ u 1[z_c < 1] is added to sums.b
+    (A). Room to work in: wrong (A) integers, coefficient (A). Returns the first row with a score that is not finite, or −1.
     """
-    bad = -1
+    out, vector, scalar, bad = sums.cuts, grids.vector, grids.weight, -1
     last = len(out) - 1
-    for i in range(len(target)):
-        weight = 1.0 if u is None else u[i]
+    for i in range(len(rows.y)):
+        weight = weight_of(rows.u, i)
         total, count = 0.0, 0
         for a in range(len(active)):
             total += scores[i, a]
-            sign = 1.0 if target[i] == active[a] else -1.0
+            sign = 1.0 if rows.y[i] == active[a] else -1.0
             z[i, a] = sign * scores[i, a]
             before = z_b[i, active[a]]
             if before + kappa[a] * (z[i, a] - before) < 1.0:
                 wrong[count], coefficient[count] = a, -sign * weight
-                sums[a] += (weight + scalar) - scalar
+                sums.b[a] += (weight + scalar) - scalar
                 count += 1
         if bad < 0 and not np.isfinite(total):
             bad = i
         if count == 0:
             continue
-        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            j = np.uint64(indices[p])
-            value = 1.0 if data is None else np.float64(data[p])
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            j = np.uint64(rows.indices[p])
+            value = entry(rows.data, p)
             for c in range(count):
                 out[j, wrong[c]] += (coefficient[c] * value + vector) - vector
         if bias != 0.0:

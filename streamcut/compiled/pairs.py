@@ -13,19 +13,12 @@ the sort.
 
 import numpy as np
 
+from streamcut.compiled.vectors import compensated
 from streamcut.jit import kernel
 
 _FEW = 64  # rows: below it insertion is quicker than counting digits
 GUIDED = 4  # values in a bin of the guide to sorted ones, on average
 _SHORT = np.uint64(16)  # values: below it looking at all of them is quicker than bisection
-
-
-@kernel
-def _add(total, lost, term):
-    """Neumaier's step: (total, lost) stands for the sum total + lost."""
-    added = total + term
-    lost += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
-    return added, lost
 
 
 @kernel
@@ -165,11 +158,11 @@ def hinge_pairs(levels, starts, weights, scores, keys, order, spare_keys, spare_
             wins = _below(tree, level[t])
             active += wins
             out[row] -= wins
-            loss, lost = _add(loss, lost, out[row] * (s[t] - middle))
+            loss, lost = compensated(loss, lost, out[row] * (s[t] - middle))
             out[row] *= weights[g]
-        loss, lost = _add(loss, lost, np.float64(active))
-        sums[0, 0], sums[0, 1] = _add(sums[0, 0], sums[0, 1], weights[g] * (loss + lost))
-        sums[1, 0], sums[1, 1] = _add(sums[1, 0], sums[1, 1], weights[g] * active)
+        loss, lost = compensated(loss, lost, np.float64(active))
+        sums[0, 0], sums[0, 1] = compensated(sums[0, 0], sums[0, 1], weights[g] * (loss + lost))
+        sums[1, 0], sums[1, 1] = compensated(sums[1, 0], sums[1, 1], weights[g] * active)
 
 
 @kernel

@@ -9,8 +9,16 @@ import numpy as np
 from streamcut.jit import inlined
 
 
+class Csr(NamedTuple):
+    """CSR rows as in streamcut.chunk; `data` is None where every value is 1."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray | None
+
+
 class Rows(NamedTuple):
-    """CSR rows as in streamcut.chunk: `data` is None where every value is 1, `u`, their weights, where all are 1."""
+    """The same with what is known of each row: y, its label, number or class; u, its weight, None where all are 1."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -28,24 +36,37 @@ class Margins(NamedTuple):
     keys: np.ndarray
 
 
+class Mixture(NamedTuple):
+    """How dual variables of several classes are mixed: parts (S) of each row's, or (S, K) of each class's, in `slots` (S)."""
+
+    slots: np.ndarray
+    parts: np.ndarray
+
+
 class Start(NamedTuple):
-    """Where an ascent starts: the w that is scored, κ, how dual variables of the cuts are mixed (cuts,), C, the bias feature."""
+    """Where an ascent starts: the w that is scored, κ, how dual variables of the cuts are mixed, C, the bias feature.
+
+    With problems side by side, w is (D, A) and κ (A).
+    """
 
     w: np.ndarray
-    kappa: float
-    parts: np.ndarray
+    kappa: Any
+    parts: Any
     C: float
     bias: float
 
 
 class Slots(NamedTuple):
     """Columns of codes, which are slots of the bundle: of the predicted cut and of that of the ascent, and of the two from which
-    sums go on (−1: from 0)."""
+    sums go on (−1: from 0).
 
-    predicted: int
-    ascent: int
-    last_predicted: int
-    last_ascent: int
+    With problems side by side each is (A).
+    """
+
+    predicted: Any
+    ascent: Any
+    last_predicted: Any
+    last_ascent: Any
 
 
 class Visits(NamedTuple):
@@ -76,10 +97,86 @@ class Scratch(NamedTuple):
     waiting: np.ndarray
 
 
-class CachedRows(NamedTuple):
-    """Copies of rows: CSR, row numbers, priorities, u_i with the sign of the label, ‖x_i‖², dual variables.
+class CutSums(NamedTuple):
+    """What is added to cuts, and to their constants."""
 
-    target  of rows whose targets are numbers, otherwise None
+    cuts: np.ndarray
+    b: np.ndarray
+
+
+class ClassRoom(NamedTuple):
+    """Room for numbers of each class (K): float64, and int64 `moved`."""
+
+    new: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    moved: np.ndarray
+
+
+class ClassScratch(NamedTuple):
+    """Room for a group of rows: dual variables (rows, K), rows that wait for a step (rows); codes of nothing (K), all 0."""
+
+    shares: np.ndarray
+    waiting: np.ndarray
+    nothing: np.ndarray
+    room: ClassRoom
+
+
+class PairRoom(NamedTuple):
+    """Room for numbers of problems side by side: scores (A), and of changes in columns (2 A) which, before and after."""
+
+    running: np.ndarray
+    columns: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+
+
+class PairScratch(NamedTuple):
+    """Room for a group of rows: dual variables (rows, A), rows that wait for a step and how many of theirs do; (K) numbers."""
+
+    shares: np.ndarray
+    waiting: np.ndarray
+    pending: np.ndarray
+    mixed: np.ndarray
+    room: PairRoom
+
+
+class ChainWeights(NamedTuple):
+    """Of a linear chain: of features in classes (D, K), and of class k after class j (K, K)."""
+
+    features: np.ndarray
+    transitions: np.ndarray
+
+
+class Held(NamedTuple):
+    """The mixtures of labellings that sequences hold.
+
+    How often a row has a class, `shares` (n, K), and a class follows another, `edges` (S, K, K), less the same for the targets;
+    `losses` (S) are their mean numbers of wrong rows.
+    """
+
+    shares: np.ndarray
+    edges: np.ndarray
+    losses: np.ndarray
+
+
+class ChainRoom(NamedTuple):
+    """Room for steps of sequences: moves (D, K); seen int64 (D + 1), 0 at first; touched int32 (D); z (n, K), and back, path,
+    excess as in viterbi.best_paths."""
+
+    moves: np.ndarray
+    seen: np.ndarray
+    touched: np.ndarray
+    z: np.ndarray
+    back: np.ndarray
+    path: np.ndarray
+    excess: np.ndarray
+
+
+class CachedRows(NamedTuple):
+    """Copies of rows: CSR, row numbers, priorities, u_i (with the sign of the label), ‖x_i‖², dual variables.
+
+    target  of rows whose targets are numbers or classes, otherwise None
     """
 
     indptr: np.ndarray
@@ -102,6 +199,13 @@ class CachedRows(NamedTuple):
 def entry(data, t):
     """Value t of CSR rows."""
     return 1.0 if data is None else np.float64(data[t])
+
+
+@inlined
+def put(array, at, value):
+    """array[at] = value, where there is an array."""
+    if array is not None:
+        array[at] = value
 
 
 @inlined

@@ -6,6 +6,7 @@ counted in have a row for each splitter and one more, and a column for each clas
 
 import numpy as np
 
+from streamcut.compiled.vectors import compensated
 from streamcut.jit import kernel
 
 DIGIT = 11  # bits; the top digit has the 9 that are left
@@ -23,7 +24,7 @@ def slope(coefficients, z_b, z, sums):
     """sums (total, rounding lost) += Σ coefficients_i (z_i − z_b,i)."""
     total, lost = sums[0], sums[1]
     for i in range(len(z)):
-        total, lost = _add(total, lost, coefficients[i] * (z[i] - z_b[i]))
+        total, lost = compensated(total, lost, coefficients[i] * (z[i] - z_b[i]))
     sums[0], sums[1] = total, lost
 
 
@@ -33,16 +34,8 @@ def weigh(coefficients, factor, scores, middle, sums):
     total, lost = sums[0], sums[1]
     for i in range(len(scores)):
         coefficients[i] *= factor
-        total, lost = _add(total, lost, coefficients[i] * (scores[i] - middle))
+        total, lost = compensated(total, lost, coefficients[i] * (scores[i] - middle))
     sums[0], sums[1] = total, lost
-
-
-@kernel
-def _add(total, lost, term):
-    """Neumaier's step: (total, lost) stands for the sum total + lost."""
-    added = total + term
-    lost += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
-    return added, lost
 
 
 @kernel

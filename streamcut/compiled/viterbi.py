@@ -8,6 +8,7 @@ one is never below the targets' by rounding.
 
 import numpy as np
 
+from streamcut.compiled.records import entry
 from streamcut.jit import kernel
 
 
@@ -110,61 +111,57 @@ def count_transitions(starts, target, path, out):
 
 
 @kernel
-def ascend(
-    indptr, indices, data, bias, starts, order, target, scale, W, transitions, shares, edges, losses, out, out_edges,
-    moves, seen, touched, z, back, path, excess,
-):  # fmt: skip
+def ascend(rows, bias, starts, order, scale, weights, held, sums, room):
     """A Frank-Wolfe step for each sequence, in `order` (S), in place on what it holds and the weights; then its part of the cut.
 
-    A sequence holds a mixture of labellings: `shares` (n, K) and `edges` (S, K, K) tell how often a row has a class and a class
-    follows another in it, less the same for the targets; `losses` (S) its mean number of wrong rows. A step moves the mixture
-    towards the best path as long as the dual objective rises, and W (D, K) and `transitions` by −`scale` times what it changes.
-
-    `out` (D, K) and `out_edges` (K, K) get Σ x shares and Σ edges. Room: `moves` (D, K); `seen` int64 (D + 1), 0 at first;
-    `touched` int32 (D); z (n, K), back, path and excess as in `best_paths`.
+    A step moves the mixture of labellings that a sequence holds towards the best path as long as the dual objective rises, and
+    the `weights` by −`scale` times what it changes. `sums` get Σ x shares and Σ edges of what is held.
     """
+    W, transitions, target, moves, z, path = weights.features, weights.transitions, rows.y, room.moves, room.z, room.path
+    shares, edges, losses = held.shares, held.edges, held.losses
     move = np.empty_like(transitions)
     for s in order:
         first, stop = starts[s], starts[s + 1]
-        _scores(indptr, indices, data, bias, W, first, stop, z)
-        best_paths(starts[s : s + 2], target, z, z, 0.0, transitions, 1.0, back, path, excess[s : s + 1])
-        held, loss = losses[s] + np.sum(edges[s] * transitions), 0.0
+        _scores(rows, bias, W, first, stop, z)
+        best_paths(starts[s : s + 2], target, z, z, 0.0, transitions, 1.0, room.back, path, room.excess[s : s + 1])
+        own, loss = losses[s] + np.sum(edges[s] * transitions), 0.0
         for i in range(first, stop):
             loss += 1.0 if path[i] != target[i] else 0.0
             for k in range(z.shape[1]):
-                held += shares[i, k] * z[i, k]
-        gain = excess[s] - held
+                own += shares[i, k] * z[i, k]
+        gain = room.excess[s] - own
         if gain > 0.0:
             _direction(first, stop, target, path, shares, edges[s], z, move)
-            count = _moves(indptr, indices, data, bias, first, stop, z, moves, seen, touched)
+            count = _moves(rows, bias, first, stop, room)
             square = np.sum(move * move)
             for f in range(count):
-                j = np.uint64(touched[f])
+                j = np.uint64(room.touched[f])
                 for k in range(np.uint64(z.shape[1])):
                     square += moves[j, k] * moves[j, k]
             step = gain / (scale * square) if gain < scale * square else 1.0
             for f in range(count):
-                j = np.uint64(touched[f])
+                j = np.uint64(room.touched[f])
                 for k in range(np.uint64(z.shape[1])):
                     W[j, k] -= scale * step * moves[j, k]
             transitions -= scale * step * move
             edges[s] += step * move
             shares[first:stop] += step * z[first:stop]
             losses[s] += step * (loss - losses[s])
+        out_edges = sums.transitions
         out_edges += edges[s]
-        _add_held(indptr, indices, data, bias, first, stop, shares, out)
+        _add_held(rows, bias, first, stop, shares, sums.features)
 
 
 @kernel
-def _scores(indptr, indices, data, bias, W, first, stop, z):
+def _scores(rows, bias, W, first, stop, z):
     """z[i, k] = ⟨W[:, k], x_i⟩ for rows first:stop."""
     last, classes = np.uint64(len(W) - 1), np.uint64(W.shape[1])
     for i in range(np.uint64(first), np.uint64(stop)):
         for k in range(classes):
             z[i, k] = bias * W[last, k] if bias != 0.0 else 0.0
-        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])):
-            j = np.uint64(indices[p])
-            value = 1.0 if data is None else np.float64(data[p])
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + np.uint64(1)])):
+            j = np.uint64(rows.indices[p])
+            value = entry(rows.data, p)
             for k in range(classes):
                 z[i, k] += value * W[j, k]
 
@@ -183,8 +180,9 @@ def _direction(first, stop, target, path, shares, edges, z, move):
 
 
 @kernel
-def _moves(indptr, indices, data, bias, first, stop, z, moves, seen, touched):
+def _moves(rows, bias, first, stop, room):
     """moves[j] = Σ x_ij z[i] over rows first:stop, for the features j in `touched`; returns how many these are."""
+    z, moves, seen, touched, indptr = room.z, room.moves, room.seen, room.touched, rows.indptr
     last, classes, count = np.uint64(len(moves) - 1), np.uint64(z.shape[1]), 0
     seen[-1] += 1  # the number of this step: a feature that has another is new
     for i in range(first, stop):
@@ -193,8 +191,8 @@ def _moves(indptr, indices, data, bias, first, stop, z, moves, seen, touched):
         for p in range(indptr[i], indptr[i + 1] + (bias != 0.0)):
             j, value = last, bias
             if p < indptr[i + 1]:
-                j = np.uint64(indices[p])
-                value = 1.0 if data is None else np.float64(data[p])
+                j = np.uint64(rows.indices[p])
+                value = entry(rows.data, p)
             if seen[j] != seen[-1]:
                 seen[j] = seen[-1]
                 touched[count] = j
@@ -207,7 +205,7 @@ def _moves(indptr, indices, data, bias, first, stop, z, moves, seen, touched):
 
 
 @kernel
-def _add_held(indptr, indices, data, bias, first, stop, shares, out):
+def _add_held(rows, bias, first, stop, shares, out):
     """out[j] += Σ x_ij shares[i] over rows first:stop; most rows hold nothing but their target."""
     last, classes = np.uint64(len(out) - 1), np.uint64(out.shape[1])
     for i in range(first, stop):
@@ -217,8 +215,8 @@ def _add_held(indptr, indices, data, bias, first, stop, shares, out):
         if bias != 0.0:
             for k in range(classes):
                 out[last, k] += bias * shares[row, k]
-        for p in range(np.uint64(indptr[row]), np.uint64(indptr[row + np.uint64(1)])):
-            j = np.uint64(indices[p])
-            value = 1.0 if data is None else np.float64(data[p])
+        for p in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
+            j = np.uint64(rows.indices[p])
+            value = entry(rows.data, p)
             for k in range(classes):
                 out[j, k] += value * shares[row, k]

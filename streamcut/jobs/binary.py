@@ -35,7 +35,7 @@ from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.oracles.decomposable import Cut, LinearOracle, row_arrays
-from streamcut.oracles.dual.ascent import DualOracle, batch_bytes
+from streamcut.oracles.dual.ascent import ORDER, DualOracle
 from streamcut.oracles.dual.loss_cache import row_bytes
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers import warm_start
@@ -92,7 +92,7 @@ class BinaryJob:
             vectors=solver.vectors,
             row_bytes=8 * len(numbers) + share * self.max_cuts * solver.dual,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=row_bytes(loss)),
-            per_worker=(("rows put together", batch_bytes(manifest)),) if solver.dual else (),
+            per_worker=(("rows put together", ORDER.joined_bytes(manifest)),) if solver.dual else (),
         )
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import numpy as np
 from streamcut.chunk import Chunk, concatenate, copied
 from streamcut.compiled import kernel_columns
 from streamcut.compiled.kernel_columns import WIDTH
+from streamcut.compiled.records import Csr
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.passes import Pass
@@ -50,7 +51,7 @@ def add_scores(
         padded = np.zeros(WIDTH)
         padded[: block.n_rows] = other_squares[first : first + WIDTH]
         kernel_columns.add_block(
-            rows, chunk.indptr, chunk.indices, chunk.data, squares, slots, table, padded,
+            rows, Csr(chunk.indptr, chunk.indices, chunk.data), squares, slots, table, padded,
             coefficients[first : first + WIDTH], *kernel.compiled, out,
         )  # fmt: skip
         slots[block.indices[block.indptr[0] : block.indptr[-1]]] = -1

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamcut.bundle.line_searches import BINS
 from streamcut.chunk import Chunk
-from streamcut.compiled import multiclass, ovr, vectors
+from streamcut.compiled import multiclass, ovr, records, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
@@ -58,10 +58,9 @@ class RestPass(Pass):
             sums.totals.add(chunk, u, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)
         scores = np.empty((chunk.n_rows, A))
         multiclass.scores(*csr, self.W, self.bias, scores)
-        bad = ovr.cut(
-            *csr, rows["t"], self.active, u, scores, rows["z_b"], self.kappa, self.bias, self.grids.vector, self.grids.weight,
-            rows["z"], sums.a, sums.b, np.empty(A, np.int64), np.empty(A),
-        )  # fmt: skip
+        taken, added = records.Rows(*csr, rows["t"], u), records.CutSums(sums.a, sums.b)
+        room = np.empty(A, np.int64), np.empty(A)
+        bad = ovr.cut(taken, self.active, scores, rows["z_b"], self.kappa, self.bias, self.grids, rows["z"], added, *room)
         if bad >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
 

@@ -11,29 +11,18 @@ import numpy as np
 from streamcut.bundle.bundle import BundleSize, Merge
 from streamcut.compiled import vectors
 from streamcut.execution.cache_passes import SettlePass, SweepPass
-from streamcut.execution.joined_rows import joined_bytes
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.runner import PassRunner
-from streamcut.io.manifest import Manifest, Statistics
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.decomposable import Cut, DecomposableOracle, LinearOracle
 from streamcut.oracles.dual.loss_cache import LossCache
-from streamcut.oracles.dual.passes import Ascent, DualPass, MergePass
+from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass
+from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.rounding import Grids
 
-_GROUP_NNZ = 1 << 16  # rows of a group stay in the second cache level while they are visited in random order
-_BATCH = 32  # groups that are visited in random order; their rows are in memory at once
-
-
-def group_rows(statistics: Statistics) -> int:
-    """Rows that are visited in random order among themselves; it depends on the whole data, not on shards."""
-    return min(max(1, _GROUP_NNZ * statistics.n_rows // max(statistics.nnz, 1)), 8192)
-
-
-def batch_bytes(manifest: Manifest) -> int:
-    """Memory for the rows of a batch that lie in different shards."""
-    return joined_bytes(manifest, _BATCH * group_rows(manifest.statistics))
+# Rows of a group stay in the second cache level.
+ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)
 
 
 class DualAscent(DecomposableOracle):
@@ -44,17 +33,16 @@ class DualAscent(DecomposableOracle):
 
     def prepare(
         self, work: Callable[..., Pass], merging: Callable[[list[Merge]], Pass], caches: Mapping[int, RowCache], *,
-        cuts: int, group: int, batch: int, sweeps: int, seed: int,
+        cuts: int, order: RandomOrder, sweeps: int, seed: int,
     ) -> None:  # fmt: skip
         """`work(ascent, order, places, last, caches, limits, first)` and `merging(merges)` are the passes of the loss.
 
-        Rows remember their shares in `cuts` cuts at first. They are visited in random order in groups of `group`, and these in
-        batches of `batch`, drawn by `seed`. `caches`, by the first row of their lane, are swept at most `sweeps` times after each
-        pass.
+        Rows remember their shares in `cuts` cuts at first, and are visited in the `order` that `seed` draws. `caches`, by the
+        first row of their lane, are swept at most `sweeps` times after each pass.
         """
-        self._seed = seed
+        self._order, self._seed = order, seed
         self._work, self._merging, self._caches, self.cuts = work, merging, caches, cuts
-        self._group, self._batch, self._sweeps, self._goes_on = group, batch, sweeps, True
+        self._sweeps, self._goes_on = sweeps, True
         self._last: tuple[int, int] | None = None  # slots of the cuts whose sums are known, while rows remember their shares
         self._sums: Any = None  # of that pass
         self._limits = dict.fromkeys(caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
@@ -64,8 +52,7 @@ class DualAscent(DecomposableOracle):
 
         Each is summed from its shares alone, whose bounds the kernels keep: valid whatever rows remembered.
         """
-        rng = np.random.default_rng((self.passes, self._seed))
-        order, places = rng.permutation(self._group), rng.permutation(self._batch)
+        order, places = self._order.drawn(self._runner.feed.data.manifest.statistics, self.passes, self._seed)
         if self._last is not None and {ascent.cut, ascent.dual} & set(self._last):
             self._last = None
         sums = self._read(self._work(ascent, order, places, self._last or (-1, -1), self._caches, self._limits, first))
@@ -137,13 +124,12 @@ class DualOracle(DualAscent, LinearOracle):
         loss = risk.loss
         runner.row_state.add("codes", loss.code_type, (cuts.first,), most=cuts.most)
         caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
-        group = group_rows(runner.feed.data.manifest.statistics)
-        own: dict[str, Any] = {"cuts": cuts.first, "group": group, "batch": _BATCH, "sweeps": sweeps, "seed": seed}
-        self.prepare(self._pass, partial(MergePass, loss), caches, **own)
+        merging = partial(MergePass, loss)
+        self.prepare(self._pass, merging, caches, cuts=cuts.first, order=ORDER, sweeps=sweeps, seed=seed)
         self._goes_on = loss.incremental
 
-    def _pass(self, *now: Any) -> DualPass:
-        return DualPass(self._risk, self._grids, self.C, self._bias, *now)
+    def _pass(self, *now: Any) -> RowsDualPass:
+        return RowsDualPass(self._risk, self._grids, self.C, self._bias, *now)
 
 
 def settle(

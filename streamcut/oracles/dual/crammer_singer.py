@@ -7,15 +7,14 @@ cut's slot in the bundle (streamcut.compiled.multiclass_dual).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize, Merge
 from streamcut.chunk import Chunk
-from streamcut.compiled import multiclass_dual, shares, vectors
-from streamcut.errors import CorruptError
+from streamcut.compiled import multiclass_dual, records, shares
 from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.row_state import Rows
@@ -24,11 +23,10 @@ from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.oracles.crammer_singer import MulticlassOracle
 from streamcut.oracles.crammer_singer_passes import fill
 from streamcut.oracles.dual.ascent import DualAscent
-from streamcut.oracles.dual.crammer_singer_cache import ClassesCache
-from streamcut.oracles.dual.passes import Ascent
+from streamcut.oracles.dual.crammer_singer_cache import ClassesCache, class_room
+from streamcut.oracles.dual.dual_pass import DualPass, DualSums
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.row_passes import RowPass, Totals
-from streamcut.rounding import Grids
 
 _VISITS = 5  # steps for each row of a group while it is in cache, as long as its share is divided
 _VISITS_CACHED = 2  # where sweeps over cached rows follow
@@ -60,78 +58,44 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
         caches: dict[int, ClassesCache] = {}
         if size is not None and sweeps > 0:
             caches = {start: ClassesCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
-        group = ORDER.group_rows(runner.feed.data.manifest.statistics)
-        more = {"group": group, "batch": ORDER.batch, "sweeps": sweeps, "seed": seed}
-        self.prepare(self._pass, MergePass, caches, cuts=cuts.first, **more)
+        self.prepare(self._pass, MergePass, caches, cuts=cuts.first, order=ORDER, sweeps=sweeps, seed=seed)
 
-    def _pass(self, *now: Any) -> DualPass:
-        return DualPass(self._risk, self._grids, self.C, self._bias, *now)
-
-
-@dataclass(slots=True)
-class DualSums:
-    """The running W flat, None when it is of no more use; both cuts (2, D, K) and their Σ u (1 − p_t) (2, 1), less those of the
-    last pass, not divided by M; what the first pass learns. With A classes against the rest W (D, A), cuts (D, 2 A), Σ u f (2 A).
-    """
-
-    w: np.ndarray | None
-    cuts: np.ndarray
-    b: np.ndarray = field(default_factory=lambda: np.zeros((2, 1)))
-    totals: Totals | None = None
-    limits: dict[int, float] = field(default_factory=dict)
-    cache: RowCache | None = None
+    def _pass(self, *now: Any) -> ClassesDualPass:
+        return ClassesDualPass(self._risk, self._grids, self.C, self._bias, *now)
 
 
 @dataclass(frozen=True, slots=True)
-class DualPass(FillingPass):
-    """Scores, predicted cut and a sweep of dual ascent; rows are offered to the lane's cache. `first` fills `t`, `u`, and sums u.
-
-    Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
-    order; both count from row 0 of the data set. `last`: slots of the last pass's cuts, from which sums go on; −1: from nothing.
-    """
+class ClassesDualPass(DualPass):
+    """A DualPass of the Crammer-Singer loss. `first` also fills `t` and `u`."""
 
     risk: CrammerSinger
-    grids: Grids
-    C: float
-    bias: float
-    ascent: Ascent
-    order: np.ndarray
-    places: np.ndarray
-    last: tuple[int, int]
     caches: Mapping[int, ClassesCache]  # by the first row of the lane
-    limits: Mapping[int, float]
-    first: bool
-    interruptible: ClassVar[bool] = True
-
-    @property
-    def alignment(self) -> int:
-        """Blocks hold whole batches."""
-        return len(self.order) * len(self.places)
 
     def begin(self) -> DualSums:
         K = self.risk.classes
         D = len(self.ascent.w) // K
-        return DualSums(self.ascent.running.copy(), np.zeros((2, D, K)), totals=Totals.nothing(D) if self.first else None)
+        totals = Totals.nothing(D) if self.first else None
+        return DualSums(self.ascent.running.copy(), np.zeros((2, D, K)), np.zeros((2, 1)), totals)
 
-    def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
+    def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
+        totals.add(chunk, chunk.weight, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)
+
+    def climb(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
         assert sums.w is not None
-        now, codes, u, first_row, K = self.ascent, rows["codes"], chunk.weight, chunk.first_row, self.risk.classes
-        if sums.totals is not None:
-            sums.totals.add(chunk, u, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)
-        slots, visits = np.flatnonzero(now.mixture), _VISITS_CACHED if self.caches else _VISITS
-        parts = now.mixture[slots] / np.float64(shares.ONE) ** 2
-        csr, target, keys = (chunk.indptr, chunk.indices, chunk.data), rows["t"], np.empty(chunk.n_rows)
-        bad = multiclass_dual.ascend(
-            *csr, target, u, rows["z_b"], now.kappa, slots, parts, self.C, self.bias, now.cut, now.dual, *self.last,
-            self.grids.vector, self.grids.weight, visits, self.order, self.places, first_row % self.alignment,
-            now.w.reshape(-1, K), sums.w.reshape(-1, K), sums.cuts, rows["z"], codes, keys, sums.b.reshape(-1),
-            np.empty((len(self.order), K)), np.empty(len(self.order), np.int64),
-            np.zeros(K, np.uint16), np.empty(K), np.empty(K), np.empty(K), np.empty(K, np.int64),
-        )  # fmt: skip
-        if bad >= 0:
-            raise CorruptError(f"row {first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
-        if sums.cache is not None:
-            self.offer(sums.cache, rows, chunk, keys)
+        now, K, size = self.ascent, self.risk.classes, len(self.order)
+        slots = np.flatnonzero(now.mixture)
+        mixture = records.Mixture(slots, now.mixture[slots] / np.float64(shares.ONE) ** 2)
+        room = np.empty((size, K)), np.empty(size, np.int64), np.zeros(K, np.uint16)
+        return multiclass_dual.ascend(
+            records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], chunk.weight),
+            records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
+            records.Start(now.w.reshape(-1, K), now.kappa, mixture, self.C, self.bias),
+            records.Slots(now.cut, now.dual, *self.last),
+            self.grids,
+            self.visits(chunk, _VISITS_CACHED if self.caches else _VISITS),
+            records.DualSums(sums.w.reshape(-1, K), sums.cuts, sums.b.reshape(-1)),
+            records.ClassScratch(*room, class_room(K)),
+        )
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
         assert isinstance(cache, ClassesCache)
@@ -142,19 +106,6 @@ class DualPass(FillingPass):
         FillingPass.finish(self, sums, rows, first_row)
         if not self.caches:
             sums.w = None
-
-    def merge(self, total: DualSums, part: DualSums) -> DualSums:
-        vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
-        if total.w is not None:
-            assert part.w is not None
-            vectors.add(total.w.reshape(-1), part.w.reshape(-1))
-            total.w -= self.ascent.running  # now W′ and the steps of all lanes
-        total.b += part.b
-        if total.totals is not None:
-            assert part.totals is not None
-            total.totals.merge(part.totals)
-        total.limits |= part.limits
-        return total
 
 
 @dataclass(frozen=True, slots=True)

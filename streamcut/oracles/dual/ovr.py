@@ -14,18 +14,17 @@ import numpy as np
 
 from streamcut.bundle.bundle import BundleSize, Merge
 from streamcut.chunk import Chunk
-from streamcut.compiled import ovr_dual, shares
-from streamcut.errors import CorruptError
+from streamcut.compiled import ovr_dual, records, shares
 from streamcut.execution.cache_passes import FillingPass, Step, SweepPass
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.crammer_singer import CrammerSinger
-from streamcut.oracles.crammer_singer_passes import fill
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.ascent import settle
-from streamcut.oracles.dual.crammer_singer import DualPass, DualSums
-from streamcut.oracles.dual.ovr_cache import RestCache
+from streamcut.oracles.dual.crammer_singer import ClassesDualPass
+from streamcut.oracles.dual.dual_pass import DualSums
+from streamcut.oracles.dual.ovr_cache import RestCache, pair_room
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.ovr import RestOracle, side_by_side
 from streamcut.oracles.row_passes import RowPass, Totals
@@ -83,8 +82,7 @@ class RestDualOracle(RestOracle):
         if size is not None and sweeps > 0:
             self._caches = {start: RestCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
         self._limits = dict.fromkeys(self._caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
-        self._group, self._sweeps = ORDER.group_rows(runner.feed.data.manifest.statistics), sweeps
-        self._seed = seed
+        self._sweeps, self._seed = sweeps, seed
         self._last = np.full((2, risk.classes), -1)  # slots of the cuts of each class whose sums are known
         self._sums: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # of the last pass: classes, cuts, their Σ u f
 
@@ -103,8 +101,7 @@ class RestDualOracle(RestOracle):
         self._last[:, self.active[overwritten]] = -1
         last = self._last[:, self.active]
         ascent = RestAscent(self.active, side_by_side(w), mixture, slots[0], slots[1], kappa, enough)
-        rng = np.random.default_rng((self.passes, self._seed))
-        order, places = rng.permutation(self._group), rng.permutation(ORDER.batch)
+        order, places = ORDER.drawn(self._runner.feed.data.manifest.statistics, self.passes, self._seed)
         common = self._risk, self._grids, self.C, self._bias
         sums = self._read(RestDualPass(*common, ascent, order, places, last, self._caches, self._limits, first))
         if self._sums is not None:
@@ -179,11 +176,11 @@ class RestDualOracle(RestOracle):
 
 
 @dataclass(frozen=True, slots=True)
-class RestDualPass(DualPass):
+class RestDualPass(ClassesDualPass):
     """A DualPass of the classes at work; last (2, A)."""
 
-    ascent: RestAscent  # type: ignore[assignment]
-    last: np.ndarray  # type: ignore[assignment]
+    ascent: RestAscent
+    last: np.ndarray
     caches: Mapping[int, RestCache]
 
     def begin(self) -> DualSums:
@@ -191,26 +188,23 @@ class RestDualPass(DualPass):
         totals = Totals.nothing(D) if self.first else None
         return DualSums(self.ascent.w.copy(), np.zeros((D, 2 * A)), np.zeros(2 * A), totals)
 
-    def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
+    def climb(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
         assert sums.w is not None
-        now, codes, u, first_row, z = self.ascent, rows["codes"], chunk.weight, chunk.first_row, rows["z"]
-        A, K, group = len(now.active), self.risk.classes, len(self.order)
-        if sums.totals is not None:
-            sums.totals.add(chunk, u, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)
-        slots, keys = np.flatnonzero(now.mixture.any(axis=1)), np.empty(chunk.n_rows)
-        parts = now.mixture[slots] / np.float64(shares.ONE) ** 2
-        csr, target = (chunk.indptr, chunk.indices, chunk.data), rows["t"]
-        bad = ovr_dual.ascend(
-            *csr, target, now.active, u, rows["z_b"], now.kappa, slots, parts, self.C, self.bias, now.cut, now.dual, self.last,
-            self.grids.vector, self.grids.weight, _VISITS, self.order, self.places, first_row % self.alignment,
-            now.w, sums.w, sums.cuts, z, codes, keys, sums.b,
-            np.empty((group, A)), np.empty(group, np.int64), np.empty(group, np.int64), np.empty(K), np.empty(A),
-            np.empty(2 * A, np.int64), np.empty(2 * A), np.empty(2 * A),
-        )  # fmt: skip
-        if bad >= 0:
-            raise CorruptError(f"row {first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
-        if sums.cache is not None:
-            self.offer(sums.cache, rows, chunk, keys)
+        now, A, size = self.ascent, len(self.ascent.active), len(self.order)
+        slots = np.flatnonzero(now.mixture.any(axis=1))
+        mixture = records.Mixture(slots, now.mixture[slots] / np.float64(shares.ONE) ** 2)
+        waiting, pending, mixed = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(self.risk.classes)
+        return ovr_dual.ascend(
+            records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], chunk.weight),
+            now.active,
+            records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
+            records.Start(now.w, now.kappa, mixture, self.C, self.bias),
+            records.Slots(now.cut, now.dual, self.last[0], self.last[1]),
+            self.grids,
+            self.visits(chunk, _VISITS),
+            records.DualSums(sums.w, sums.cuts, sums.b),
+            records.PairScratch(np.empty((size, A)), waiting, pending, mixed, pair_room(A)),
+        )
 
     def enter(self, sums: Any, first_row: int) -> None:
         FillingPass.enter(self, sums, first_row)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.compiled import ovr_cache
+from streamcut.compiled.records import CutSums, PairRoom
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize
 from streamcut.oracles.dual.crammer_singer_cache import ClassesCache
 from streamcut.rounding import Grids
@@ -15,6 +16,12 @@ from streamcut.rounding import Grids
 def row_bytes(classes: int) -> int:
     """Of a cached row beside its entries: its class, its shares before and after a sweep, and which of them may still move."""
     return ROW_BYTES + 8 + 17 * classes
+
+
+def pair_room(problems: int) -> PairRoom:
+    """Room for kernels to work in."""
+    changes = np.empty(2 * problems, np.int64), np.empty(2 * problems), np.empty(2 * problems)
+    return PairRoom(np.empty(problems), *changes)
 
 
 class RestCache(ClassesCache):
@@ -50,20 +57,13 @@ class RestCache(ClassesCache):
         return *super()._by_row(), self._busy
 
     def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
-        n, A = self.n, len(self.active)
-        gain, largest = np.zeros(A), np.zeros(A)
+        A = len(self.active)
+        gain, largest, slack = np.zeros(A), np.zeros(A), np.full(A, self._slack)
         left = ovr_cache.sweep(
-            self._order, self._indptr, self._indices, self._data, self._weight[:n], self._square[:n], self._share[:n],
-            self._goal[:n], self._busy[:n], self.active, self.at_work, C, bias, np.full(A, self._slack), w, gain, largest,
-            np.empty(A), np.empty(A, np.int64), np.empty(A),
-        )  # fmt: skip
+            self._order, self._rows(), self._busy, self.active, self.at_work, C, bias, slack, w, gain, largest, pair_room(A)
+        )
         return gain, left, largest
 
     def _settle(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
-        A = len(self.active)
-        rows = self._number[part] - first_row
-        ovr_cache.settle(
-            self._indptr[part.start :], self._indices, self._data, rows, self._weight[part], self._share[part],
-            self._goal[part], self.active, slot, bias, grids.vector, grids.weight, codes, cuts, sums,
-            np.empty(A, np.int64), np.empty(A), np.empty(A),
-        )  # fmt: skip
+        rows, changed = self._rows().part(part), CutSums(cuts, sums)
+        ovr_cache.write_back(rows, first_row, self.active, slot, bias, grids, codes, changed, pair_room(len(self.active)))

@@ -6,24 +6,21 @@ row in each cut, by the cut's slot in the bundle, as a code of the loss's choosi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from streamcut.bundle.bundle import Merge
 from streamcut.chunk import Chunk
-from streamcut.compiled import dual, records, vectors
-from streamcut.errors import CorruptError
-from streamcut.execution.cache_passes import FillingPass
+from streamcut.compiled import dual, records
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.runner import Rows
 from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.oracles.dual.dual_pass import DualPass, DualSums
 from streamcut.oracles.row_passes import Totals, begin
-from streamcut.rounding import Grids
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,70 +47,36 @@ class Ascent:
         return self.w if self.start is None else self.start
 
 
-@dataclass(slots=True)
-class DualSums:
-    """The running w′; both cuts (2, folds, D) and their constants with what measures their rounding (2, 4), both less those of
-    the last pass and not divided by M; what the first pass learns."""
-
-    w: np.ndarray
-    cuts: np.ndarray
-    b: np.ndarray = field(default_factory=lambda: np.zeros((2, 4)))
-    totals: Totals | None = None
-    limits: dict[int, float] = field(default_factory=dict)
-    cache: RowCache | None = None
-
-
 @dataclass(frozen=True, slots=True)
-class DualPass(FillingPass):
-    """Margins, predicted cut and a sweep of dual ascent; rows are offered to the lane's cache. `first` also fills `u`, sums it.
-
-    Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
-    order; both count from row 0 of the data set. `last`: slots of the last pass's cuts, from which sums go on; −1: from nothing.
-    """
+class RowsDualPass(DualPass):
+    """A DualPass of a loss of single rows. `first` also fills `u` and `target`."""
 
     risk: PointwiseRisk
-    grids: Grids
-    C: float
-    bias: float
     ascent: Ascent
-    order: np.ndarray
-    places: np.ndarray
     last: tuple[int, int]
-    caches: Mapping[int, RowCache]  # by the first row of the lane
-    limits: Mapping[int, float]
-    first: bool
-    interruptible: ClassVar[bool] = True
-
-    @property
-    def alignment(self) -> int:
-        """Blocks hold whole batches."""
-        return len(self.order) * len(self.places)
 
     def begin(self) -> DualSums:
         D = len(self.ascent.w)
         totals = Totals.nothing(D) if self.first else None
-        return DualSums(self.ascent.running.copy(), np.zeros((2, self.grids.folds, D)), totals=totals)
+        return DualSums(self.ascent.running.copy(), np.zeros((2, self.grids.folds, D)), np.zeros((2, 4)), totals)
 
-    def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
-        now, loss, first_row = self.ascent, self.risk.loss, chunk.first_row
-        if sums.totals is not None:
-            begin(rows, chunk, self.risk, self.bias, self.grids, sums.totals)
-        keys = np.empty(chunk.n_rows)
-        bad = dual.ascend(
+    def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
+        begin(rows, chunk, self.risk, self.bias, self.grids, totals)
+
+    def climb(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
+        assert sums.w is not None
+        now, loss = self.ascent, self.risk.loss
+        return dual.ascend(
             loss,
             _records(rows, chunk),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
             records.Start(now.w, now.kappa, loss.parts(now.mixture), self.C, self.bias),
             records.Slots(now.cut, now.dual, *self.last),
             self.grids,
-            records.Visits(self.order, self.places, first_row % self.alignment, now.visits),
+            self.visits(chunk, now.visits),
             records.DualSums(sums.w, sums.cuts, sums.b),
             records.Scratch(np.empty(len(self.order)), np.empty(len(self.order), np.int64)),
         )
-        if bad >= 0:
-            raise CorruptError(f"row {first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
-        if sums.cache is not None:
-            self.offer(sums.cache, rows, chunk, keys)
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
         taken, codes, slot = _records(rows, chunk), rows["codes"], self.ascent.dual
@@ -122,17 +85,6 @@ class DualPass(FillingPass):
             return dual.offer(self.risk.loss, first, taken, keys, codes, slot, self.bias, chunk.first_row, *room)
 
         cache.fill(offered, chunk.n_rows)
-
-    def merge(self, total: DualSums, part: DualSums) -> DualSums:
-        vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
-        vectors.add(total.w, part.w)
-        total.w -= self.ascent.running  # now w′ and the steps of all lanes
-        total.b += part.b
-        if total.totals is not None:
-            assert part.totals is not None
-            total.totals.merge(part.totals)
-        total.limits |= part.limits
-        return total
 
 
 def _records(rows: Rows, chunk: Chunk) -> records.Rows:

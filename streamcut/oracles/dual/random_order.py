@@ -1,10 +1,12 @@
-"""The random order in which dual ascent over several classes visits rows: groups that fit a cache level, and batches of these."""
+"""The random order in which dual ascent visits rows: groups that fit a cache level, and batches of these."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamcut.execution.joined_rows import joined_bytes
+import numpy as np
+
+from streamcut.execution.row_buffer import joined_bytes
 from streamcut.io.manifest import Manifest, Statistics
 
 _MOST_ROWS = 8192
@@ -12,16 +14,29 @@ _MOST_ROWS = 8192
 
 @dataclass(frozen=True, slots=True)
 class RandomOrder:
-    """Groups of about `nnz` entries, and the `batch` of them whose rows are in memory at once."""
+    """Groups of about `nnz` entries, and the `batch` of them whose rows are in memory at once.
+
+    `within`: a group is no larger than the data.
+    """
 
     nnz: int
     batch: int
+    within: bool = True
 
     def group_rows(self, statistics: Statistics) -> int:
         """Rows that are visited in random order among themselves; it depends on the whole data, not on shards."""
-        return min(max(1, self.nnz * statistics.n_rows // max(statistics.nnz, 1)), _MOST_ROWS, statistics.n_rows)
+        most = min(_MOST_ROWS, statistics.n_rows) if self.within else _MOST_ROWS
+        return min(max(1, self.nnz * statistics.n_rows // max(statistics.nnz, 1)), most)
+
+    def drawn(self, statistics: Statistics, passes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """(order of the rows in a group, order of the groups in a batch) for the pass after so many."""
+        random = np.random.default_rng((passes, seed))
+        return random.permutation(self.group_rows(statistics)), random.permutation(self.batch)
+
+    def joined_bytes(self, manifest: Manifest) -> int:
+        """Memory that a worker needs for the rows of a batch that lie in different shards."""
+        return joined_bytes(manifest, self.batch * self.group_rows(manifest.statistics))
 
     def room_bytes(self, manifest: Manifest, classes: int) -> int:
-        """Memory that a worker needs for the group at work, and for the rows of a batch that lie in different shards."""
-        group = self.group_rows(manifest.statistics)
-        return 8 * group * (classes + 2) + joined_bytes(manifest, self.batch * group)
+        """The same, and for the group at work of so many classes."""
+        return 8 * self.group_rows(manifest.statistics) * (classes + 2) + self.joined_bytes(manifest)

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.chunk import Chunk, group_starts
-from streamcut.compiled import vectors, viterbi
+from streamcut.compiled import records, vectors, viterbi
 from streamcut.execution.feed import GROUP_ROWS, batch_numbers
-from streamcut.execution.joined_rows import joined_bytes
+from streamcut.execution.row_buffer import joined_bytes
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
@@ -143,19 +143,29 @@ class AscentPass(ScorePass):
         ScorePass.visit_chunk(self, sums, rows, chunk)
         assert sums.w is not None
         assert sums.dual is not None
+        assert sums.moves is not None
+        assert sums.seen is not None
+        assert sums.touched is not None
         starts, K = group_starts(chunk), self.risk.classes
         first = int(np.searchsorted(self.held.starts, chunk.first_row))
         here = slice(first, first + len(starts) - 1)
-        parts = [vector[part] for vector in (sums.w, sums.dual) for part in (slice(-K * K), slice(-K * K, None))]
-        W, transitions, out, out_edges = (part.reshape(-1, K) for part in parts)
+        weights, out = (
+            records.ChainWeights(each[: -K * K].reshape(-1, K), each[-K * K :].reshape(-1, K)) for each in (sums.w, sums.dual)
+        )
         n = chunk.n_rows
         order = np.lexsort((self.keys[here], batch_numbers(chunk.first_row + starts, self.batch)))
         room = np.empty((n, K)), np.empty((n, K), np.int16), np.empty(n, np.int32), np.empty(len(starts) - 1)
         viterbi.ascend(
-            chunk.indptr, chunk.indices, chunk.data, self.bias, starts, order, rows["t"], self.scale, W, transitions,
-            rows["shares"], self.held.edges[here], self.held.losses[here], out, out_edges,
-            sums.moves, sums.seen, sums.touched, *room,
-        )  # fmt: skip
+            records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], None),
+            self.bias,
+            starts,
+            order,
+            self.scale,
+            weights,
+            records.Held(rows["shares"], self.held.edges[here], self.held.losses[here]),
+            out,
+            records.ChainRoom(sums.moves, sums.seen, sums.touched, *room),
+        )
 
     def finish(self, sums: AscentSums, rows: Rows, first_row: int) -> None:  # type: ignore[override]
         sums.w = sums.moves = sums.seen = sums.touched = None

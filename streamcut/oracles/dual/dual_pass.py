@@ -1,0 +1,102 @@
+"""What every pass of `bundle-dca` over the data is: scores, a predicted cut, steps of dual ascent, and rows for the cache.
+
+A family of losses adds how rows are read first, and its kernel.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.compiled import vectors
+from streamcut.compiled.records import Visits
+from streamcut.errors import CorruptError
+from streamcut.execution.cache_passes import FillingPass
+from streamcut.execution.row_cache import RowCache
+from streamcut.execution.row_state import Rows
+from streamcut.oracles.row_passes import Totals
+from streamcut.rounding import Grids
+
+
+@dataclass(slots=True)
+class DualSums:
+    """The sum of a pass. w is flat, or (D, A) for A problems side by side.
+
+    w     the running w′, after the last lane with the steps of all; None when it is of no more use
+    cuts  both cuts, and b their constants, less those of the last pass and not divided by M: (2, folds, D) and (2, 4) with what
+          measures their rounding for losses of single rows; (2, D, K) and (2, 1) for K classes; (D, 2 A) and (2 A) side by side
+    """
+
+    w: np.ndarray | None
+    cuts: np.ndarray
+    b: np.ndarray
+    totals: Totals | None = None
+    limits: dict[int, float] = field(default_factory=dict)
+    cache: RowCache | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DualPass(FillingPass):
+    """Base: scores, predicted cut and a visit of dual ascent; rows are offered to the lane's cache. `first` learns of the rows.
+
+    Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
+    order; both count from row 0 of the data set. `last`: slots of the last pass's cuts, from which sums go on; −1: from nothing.
+    """
+
+    risk: Any
+    grids: Grids
+    C: float
+    bias: float
+    ascent: Any
+    order: np.ndarray
+    places: np.ndarray
+    last: Any
+    caches: Mapping[int, Any]  # by the first row of the lane
+    limits: Mapping[int, float]
+    first: bool
+    interruptible: ClassVar[bool] = True
+
+    @property
+    def alignment(self) -> int:
+        """Blocks hold whole batches."""
+        return len(self.order) * len(self.places)
+
+    @abstractmethod
+    def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
+        """What the first pass does: fill what is kept of rows, and add to `totals`."""
+
+    @abstractmethod
+    def climb(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
+        """Run the kernel, which fills `keys` (n); returns a row whose score is not finite, or −1."""
+
+    def visits(self, chunk: Chunk, steps: int) -> Visits:
+        """In which order the rows of a block are visited, free ones up to `steps` times."""
+        return Visits(self.order, self.places, chunk.first_row % self.alignment, steps)
+
+    def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
+        if sums.totals is not None:
+            self.learn(sums.totals, rows, chunk)
+        keys = np.empty(chunk.n_rows)
+        bad = self.climb(sums, rows, chunk, keys)
+        if bad >= 0:
+            raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
+        if sums.cache is not None:
+            self.offer(sums.cache, rows, chunk, keys)
+
+    def merge(self, total: DualSums, part: DualSums) -> DualSums:
+        vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
+        if total.w is not None:
+            assert part.w is not None
+            vectors.add(total.w.reshape(-1), part.w.reshape(-1))
+            total.w -= self.ascent.running  # now w′ and the steps of all lanes
+        total.b += part.b
+        if total.totals is not None:
+            assert part.totals is not None
+            total.totals.merge(part.totals)
+        total.limits |= part.limits
+        return total
