@@ -18,6 +18,7 @@ class ExitCode(IntEnum):
     NOT_CONVERGED = 9
     LOCKED = 10
     CLUSTER_LOST = 11
+    HUNG_UP = 129
     INTERRUPTED = 130
     TERMINATED = 143
 

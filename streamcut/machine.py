@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from streamcut.units import parse_size
+from streamcut.errors import MemoryBudgetError
+from streamcut.units import format_bytes, parse_size
 
 _AUTO_SHARE = 0.8
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -54,6 +56,24 @@ def _cgroup_limits(cgroups: Path, own: Path) -> Iterator[tuple[int, int]]:
                     yield int(limit), usage - int(statistics.get(names[2], 0))
             except OSError:  # a container often sees only a part of the tree
                 continue
+
+
+def expect_room() -> None:
+    """Raise MemoryBudgetError when `ulimit -d` or `-v` leaves less than the libraries need just to be loaded.
+
+    They would end the process, or spin, where they get no memory. Each processor is a thread of BLAS, with its stack.
+    """
+    threads = available_cpus()
+    for option, kind, least in (
+        ("d", resource.RLIMIT_DATA, 130_000_000 + threads * 25_000_000),
+        ("v", resource.RLIMIT_AS, 400_000_000 + threads * 50_000_000),
+    ):
+        limit, _ = resource.getrlimit(kind)
+        if limit != resource.RLIM_INFINITY and limit < least:
+            raise MemoryBudgetError(
+                f"`ulimit -{option}` allows this process {format_bytes(limit)}, and loading its libraries takes "
+                f"{format_bytes(least)}; raise it to that (in kB: {-(-least // 1024)}) or more"
+            )
 
 
 def resident_bytes(field: str = "VmRSS") -> int:

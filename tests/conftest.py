@@ -46,7 +46,7 @@ def data_dir() -> Path:
 @pytest.fixture
 def run(capfd):
     """`run(*arguments)` → (exit code, stdout, stderr), in this process."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
     def run(*arguments) -> tuple[int, str, str]:
         capfd.readouterr()

@@ -20,7 +20,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import streamcut.cli
 from streamcut.cli import COMMANDS, cli
-from streamcut.cli.signals import Terminated
+from streamcut.cli.signals import HungUp, Terminated
 from streamcut.errors import ExitCode
 from streamcut.models.files import load_model
 
@@ -334,6 +334,8 @@ def test_flags(run):
         (MemoryError("tried to allocate"), 7),
         (KeyboardInterrupt(), 130),
         (Terminated(), 143),
+        (HungUp(), 129),
+        (RuntimeError("can't start new thread"), 7),
         (BrokenPipeError(32, "Broken pipe"), 141),
     ],
 )
@@ -358,7 +360,7 @@ def test_a_bug_shows_its_traceback():
     assert "a bug" in done.stderr
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals_end_training_with_the_best_model_so_far(folder, tmp_path, number, code):
     options = ["--tol", "0", "--tol-relative", "0", "--max-time", "100s", "--json"]
     command = [*STREAMCUT, "train", str(folder / "rows.zarr"), "--model", str(tmp_path / "m.npz"), *options]

@@ -103,7 +103,7 @@ def _error_classes():
 def test_every_error_has_an_exit_code_of_its_own():
     codes = [cls.exit_code for cls in _error_classes()]
     assert len(set(codes)) == len(codes)
-    assert set(codes) == set(ExitCode) - {ExitCode.DONE, ExitCode.INTERRUPTED, ExitCode.TERMINATED}
+    assert set(codes) == set(ExitCode) - {ExitCode.DONE, ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED}
 
 
 @pytest.mark.parametrize("cls", _error_classes())

@@ -17,10 +17,11 @@ from typing import NoReturn
 import click
 
 from streamcut import __version__
-from streamcut.cli import signals
+from streamcut.cli import signals, streams
 from streamcut.compiling import NOTICE, compiler
 from streamcut.errors import ExitCode, StreamcutError
 from streamcut.files import UNREACHABLE, disk_full
+from streamcut.machine import expect_room
 
 COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stands here, so that none is imported to list them
     "convert": "Convert svmlight, SciPy, AnnData or Parquet files to a store.",
@@ -51,8 +52,9 @@ Exit codes:
   0 done              5 damaged file           9 not converged
   1 bug               6 unfinished store      10 locked
   2 usage             7 memory limit          11 cluster lost
-  3 bad input data    8 disk full            130 interrupted
-  4 not found                                143 terminated"""
+  3 bad input data    8 disk full            129 hung up
+  4 not found                                130 interrupted
+                                             143 terminated"""
 
 _EXITS = {
     **dict.fromkeys(UNREACHABLE, ExitCode.NOT_FOUND),
@@ -84,6 +86,7 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of ExitCode."""
+    streams.repair()
     signals.install()
     compiler.announce = lambda: click.echo(NOTICE, err=True)
     sys.exit(_run(arguments))
@@ -92,6 +95,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 def _run(arguments: list[str] | None) -> int:
     try:
         try:
+            expect_room()
             # not click's main(): it swallows broken pipes and forgets which signal came
             with cli.make_context("streamcut", sys.argv[1:] if arguments is None else arguments) as context:
                 cli.invoke(context)
@@ -114,8 +118,14 @@ def _run(arguments: list[str] | None) -> int:
         return _say(f"{where}{error.strerror}", _EXITS[error.errno])
     except MemoryError as error:
         return _say(f"out of memory ({error}); give a smaller --memory or free some", ExitCode.MEMORY)
+    except RuntimeError as error:
+        if "can't start new thread" not in str(error):
+            raise
+        return _say("the system allows no more threads or no memory for them; raise `ulimit -u`, -d or -v", ExitCode.MEMORY)
     except signals.Terminated:
         return _say("terminated", ExitCode.TERMINATED)
+    except signals.HungUp:
+        return _say("hung up", ExitCode.HUNG_UP)
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted", ExitCode.INTERRUPTED)
 

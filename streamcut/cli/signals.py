@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end work in the same orderly way, and neither gets lost.
+"""Ctrl-C, SIGTERM and SIGHUP end work in the same orderly way, and none gets lost.
 
 Usually a signal raises an exception where the main thread is. Python drops an exception that is raised in a destructor or in a
 callback from C, and compiling kernels is full of those: a signal then would end nothing. So what came is remembered, and long
@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from streamcut.outputs import release
@@ -26,10 +26,18 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM."""
 
 
+class HungUp(KeyboardInterrupt):
+    """SIGHUP: the terminal is gone."""
+
+
+_RAISED = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated, signal.SIGHUP: HungUp}
+
+
 def install() -> None:
-    """Raise KeyboardInterrupt or Terminated where the main thread is when the signal comes."""
-    signal.signal(signal.SIGINT, _receive)
-    signal.signal(signal.SIGTERM, _receive)
+    """Raise what is in _RAISED where the main thread is when the signal comes; SIGHUP may be ignored (nohup), and stays so."""
+    for number in _RAISED:
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _receive)
 
 
 def raise_received() -> None:
@@ -60,8 +68,9 @@ def _receive(number: int, frame: FrameType | None) -> None:
         if sys.stderr.isatty():
             os.write(2, _SHOW_CURSOR)
         release()
-        os.write(2, b"streamcut: ended at once\n")
+        with suppress(OSError):
+            os.write(2, b"streamcut: ended at once\n")
         os._exit(128 + number)
-    _received = Terminated if number == signal.SIGTERM else KeyboardInterrupt
+    _received = _RAISED[signal.Signals(number)]
     if not _deferred:
         raise _received

@@ -62,8 +62,8 @@ def command(
     The linear one for two classes minimises ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩) and ends, like all linear ones, with a
     certificate: the objective reached, and a bound that no weights can beat.
 
-    Ctrl-C or SIGTERM ends it in good order: the best model so far is written, and a checkpoint if --checkpoint was given, from
-    which the same command with --resume goes on. A second one ends it at once.
+    Ctrl-C, SIGTERM or SIGHUP ends it in good order: the best model so far is written, and a checkpoint if --checkpoint was given,
+    from which the same command with --resume goes on. A second one ends it at once.
 
     \b
     Examples:
