@@ -20,13 +20,13 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"bundle", "losses", "kernels"},
     {"execution", "models"},
     {"oracles"},
-    {"measures", "solvers"},
+    {"measures", "progress", "solvers"},
     {"jobs"},
     {"wiring"},
     {"exports", "reports"},
     {"cli", "estimators"},
 ]
-FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "jit", "machine", "outputs"}
+FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "interrupts", "jit", "machine", "outputs"}
 FOUNDATION |= {"fields", "opened", "rehearsal", "rounding", "solver_table", "units"}  # "" is streamcut itself
 WIRING = {"by_data", "calibration", "datasets", "evaluation", "flags", "inputs", "prediction", "selection", "structured"}
 WIRING |= {"training", "tuning", "verification", "warming"}
