@@ -28,6 +28,7 @@ class Columns:
     def __init__(self, width: int) -> None:
         self._width = width
         self._widths: dict[str, int] = {}
+        self._known: set[str] = set()
 
     def lines(self, shown: dict[str, str]) -> list[str]:
         """The line for `shown`, a head before it if there is none yet that suits."""
