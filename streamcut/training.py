@@ -35,6 +35,7 @@ from streamcut.models.nystroem import NystroemModel
 from streamcut.oracles.nystroem import NystroemDataset
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
+from streamcut.suggestions import expect_known
 from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
@@ -147,9 +148,7 @@ def train(
 
 def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:
     """`options` of `train` as TrainOptions, and the scheduler, which may be a distributed.Client. Raises UsageError."""
-    unknown = sorted(set(options) - set(TrainOptions.__dataclass_fields__))
-    if unknown:
-        raise UsageError(f"train has no option {', '.join(unknown)}")
+    expect_known("train", options, TrainOptions.__dataclass_fields__)
     scheduler: Any = options.get("scheduler", "threads")
     if hasattr(scheduler, "scheduler_info"):  # a distributed.Client
         options = {**options, "scheduler": scheduler.scheduler.address}

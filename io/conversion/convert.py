@@ -40,6 +40,7 @@ from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
 from streamcut.io.unchanged import ChangedInputError, FileStates
 from streamcut.machine import resident_bytes
+from streamcut.suggestions import expect_known
 
 _USUAL = {"files", "rows", "lines"}  # counters that say nothing unusual
 
@@ -89,6 +90,7 @@ def convert(
     4
     """
     began = time.monotonic()
+    expect_known("convert", options, ConvertOptions.__dataclass_fields__)
     settings = ConvertOptions(**options)
     names = _names(inputs)
     outputs = output_paths(os.fspath(output), settings)

@@ -14,6 +14,7 @@ from streamcut.io.recipe.files import recipe_from
 from streamcut.io.recipe.table import MISSING, MISSING_LABELS
 from streamcut.io.sources.row_source import FORMATS, LISTS, TABLES
 from streamcut.io.stores.spec import BACKENDS
+from streamcut.suggestions import unknown
 from streamcut.units import parse_size
 
 _TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "npy", "mtx", "10x"), ("anndata", LISTS)
@@ -178,7 +179,7 @@ def _flag(name: str) -> str:
 
 def _one_of(flag: str, value, allowed: tuple) -> None:
     if value not in allowed:
-        raise UsageError(f"{flag}: {value!r} is not one of {', '.join(str(choice) for choice in allowed if choice is not None)}")
+        raise UsageError(f"{flag}: {unknown(value, [str(choice) for choice in allowed if choice is not None])}")
 
 
 def _bytes(memory: int | str | None) -> int | None:

@@ -16,7 +16,7 @@ from streamcut.models.model import Model, certificate_from, certificate_result, 
 CRAMMER_SINGER = "crammer-singer"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MulticlassModel(Model):
     """scores(x) = weightsᵀ x + intercepts; the label of the highest, the first of equals.
 
