@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from streamcut.errors import UsageError
 from streamcut.solver_table import COMMON, SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
-from streamcut.suggestions import unknown
 
 TASKS = ("auto", "binary", "multiclass", "ranking", "roc-area", "sequence")
 LINEAR = solvers("linear")
@@ -39,11 +38,12 @@ ROW_LOSSES = {
     "squared-hinge": RowLoss("squared_hinge.SquaredHinge", "labels"),
     "logistic": RowLoss("logistic.Logistic", "labels", log_odds=True),
 }
+CLASSES_LOSSES = ("softmax",)  # of all classes at once, beside Crammer and Singer's, which is what the hinge becomes
 LABELLING_LOSSES = ("f1", "prbep", "prec@k", "rec@k", "error")
 CHOICES = {
     "task": TASKS,
     "solver": ("auto", *SOLVERS),
-    "loss": (*ROW_LOSSES, *LABELLING_LOSSES),
+    "loss": (*ROW_LOSSES, *CLASSES_LOSSES, *LABELLING_LOSSES),
     "strategy": ("crammer-singer", "one-vs-rest"),
     "normalisation": ("pairs", "queries"),
     "cut": ("predicted", "exact"),
@@ -55,7 +55,7 @@ _LARGEST = 1e100  # of C: (C · rows · ‖x‖)² has to be a float64
 _OF_TASKS = {  # options that only some tasks have; a name that is not here is for all
     "positive_weight": ("binary",),
     "positive_label": ("binary",),
-    "loss": ("binary",),
+    "loss": ("binary", "multiclass"),
     "k": ("binary",),
     "bias": ("binary", "multiclass", "sequence"),  # it cancels in every pair
     "cut": ("binary", "multiclass", "sequence"),
@@ -175,6 +175,8 @@ class TrainOptions:
             return "sequence"
         if self.task != "multiclass":
             return "ranking"
+        if self.loss in CLASSES_LOSSES:
+            return "softmax"
         if "strategy" in self.record.options:
             return "one-vs-rest" if self.strategy == "one-vs-rest" else "crammer-singer"
         return self.record.strategy
@@ -187,9 +189,9 @@ class TrainOptions:
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
-                raise UsageError(f"{name}: {unknown(getattr(self, name), allowed)}")
+                raise UsageError(f"{name}: {getattr(self, name)!r} is unknown; use one of {', '.join(allowed)}")
         if not isinstance(self.scheduler, str) or (self.scheduler not in SCHEDULERS and "://" not in self.scheduler):
-            raise UsageError(f"scheduler: {unknown(self.scheduler, SCHEDULERS)}, tcp://HOST:PORT")
+            raise UsageError(f"scheduler: {self.scheduler!r} is unknown; use one of {', '.join(SCHEDULERS)}, tcp://HOST:PORT")
         self._check_numbers()
         self._check_fit()
         least = self.record.least_cuts
@@ -256,6 +258,7 @@ class TrainOptions:
                 raise UsageError(f"{name}: {value!r} is an option of {', '.join(having)}; {solver} does not have it")
             if task not in tasks:
                 raise UsageError(f"{name}: {value!r} is an option of task {', '.join(tasks)}; task {self.task} does not have it")
+        self._check_classes(task)
         if self.cut == "exact" and self.problem in ("labelling", "one-vs-rest"):
             what = f"loss {self.loss} has none" if self.problem == "labelling" else "one-vs-rest has predicted cuts alone"
             raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows and Crammer-Singer; {what}")
@@ -265,7 +268,7 @@ class TrainOptions:
             raise UsageError("nu: it takes the place of C; give one of them")
         if (self.loss in ("prec@k", "rec@k")) != (self.k is not None):
             raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
-        if self.warm_start is not None and (self.loss not in ROW_LOSSES or self.nystroem is not None):
+        if self.warm_start is not None and (self.loss in LABELLING_LOSSES or self.nystroem is not None):
             raise UsageError("warm_start: only losses of single rows without nystroem can start from a model")
         if self.warm_start is not None and task == "multiclass" and self.record.family == "linear":
             raise UsageError(f"warm_start: {solver} starts from models of two classes only")
@@ -281,6 +284,17 @@ class TrainOptions:
                 f"kernel: {solver} trains linear models; for {self.kernel} take solver {others}, or nystroem to approximate the "
                 "kernel by a number of features"
             )
+
+    def _check_classes(self, task: str) -> None:
+        """Losses of several classes, and those of two in one-vs-rest."""
+        if task == "binary" and self.loss in CLASSES_LOSSES:
+            raise UsageError(f"loss: {self.loss} is one of task multiclass; for two classes it is logistic")
+        if task != "multiclass":
+            return
+        if self.loss in CLASSES_LOSSES and self.strategy != _default("strategy"):
+            raise UsageError(f"strategy: loss {self.loss} is of all classes at once; leave it out, or take loss logistic")
+        if self.loss not in ("hinge", *CLASSES_LOSSES):
+            raise UsageError(f"loss: {self.loss} is of two classes; several have hinge and softmax")
 
     def _check(self, name: str, what: str, good) -> None:
         value = getattr(self, name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
-Problem = Literal["binary", "labelling", "ranking", "crammer-singer", "one-vs-rest", "sequence"]
+Problem = Literal["binary", "labelling", "ranking", "crammer-singer", "softmax", "one-vs-rest", "sequence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,7 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
         trains={
             "binary": "bundle_dca",
             "crammer-singer": "bundle_dca",
+            "softmax": "bundle_dca",
             "one-vs-rest": "ovr_dca",
             "sequence": "sequence_dca",
         },
@@ -104,6 +105,7 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
             "labelling": "ocas",
             "ranking": "ocas",
             "crammer-singer": "ocas",
+            "softmax": "ocas",
             "one-vs-rest": "ovr_ocas",
             "sequence": "ocas",
         },
@@ -112,7 +114,7 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
     ),
     "cpa": SolverRecord(
         family="linear",
-        trains=dict.fromkeys(("binary", "labelling", "ranking", "crammer-singer", "sequence"), "cpa"),
+        trains=dict.fromkeys(("binary", "labelling", "ranking", "crammer-singer", "softmax", "sequence"), "cpa"),
         options=(*_LINEAR, *_LABELLINGS),
     ),
     "bsca": SolverRecord(

@@ -18,34 +18,31 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled.linear import scatter
 from streamcut.errors import BadInputError, UsageError
 from streamcut.inputs import open_store
 from streamcut.io.memory import MemoryDataset
-from streamcut.kernels.kernel import squared_norms
 from streamcut.losses.sequence import SequenceRisk
+from streamcut.measures.classes import loss_of
 from streamcut.measures.global_loss import GlobalLoss
+from streamcut.measures.kernel_dual import ClaimedPoint, kernel_squares, resolution_of
 from streamcut.measures.pointwise import risk_of
-from streamcut.models.certificate import SHORTER, Certificate, DualPoint, Witness
+from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
+from streamcut.models.multiclass import MulticlassModel
 from streamcut.models.nystroem import NystroemModel
 from streamcut.models.sequence import ChainModel, KernelSequenceModel, SequenceModel
 from streamcut.oracles.nystroem import NystroemDataset
 from streamcut.prediction import scored_chunks
-from streamcut.rounding import Grids, gamma
-from streamcut.solver_table import SOLVER_TABLE
+from streamcut.rounding import Grids
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
 PLAIN = Grids(0.0, 0.0)  # for ordinary sums: a bound needs no equal bits
@@ -118,7 +115,7 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
     if not isinstance(trained, LinearModel | MulticlassModel | KernelModel | SequenceModel | KernelSequenceModel):
         raise UsageError(f"task {trained.task} by {trained.solver} cannot be verified: only its own code knows its loss")
     sorts = isinstance(trained, LinearModel) and GlobalLoss.trained(trained)
-    if bound and (sorts or not isinstance(trained, LinearModel)):
+    if bound and (sorts or not isinstance(trained, LinearModel | MulticlassModel)):
         raise UsageError("bound: only linear models with a loss of single rows have a bound from the rows alone")
     same = data.manifest.fingerprint == trained.fingerprint
     if not same and not force:
@@ -128,7 +125,7 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
     if isinstance(trained, ChainModel):
         return _sequences(trained, data, same)
     if isinstance(trained, MulticlassModel) or trained.scores_per_row > 1:
-        return _several(trained, data, same)
+        return _several(trained, data, same, bound)
     return _kernel(trained, data, same)
 
 
@@ -178,7 +175,7 @@ def _value(witness: Witness | None, certificate: Certificate) -> float | None:
 def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
     """Two classes with a kernel: ½‖w‖² of the support vectors alone, the losses of the rows, and the dual where it is claimed."""
     rows, loss, total = 0, 0.0, 0.0
-    dual = None if model.certificate is None else _DualPoint(model)
+    dual = None if model.certificate is None else ClaimedPoint(model)
     risk = risk_of(model)
     for chunk, scores in scored_chunks(model, data):
         positive, u = model.is_positive(chunk.y, chunk.first_row), risk.weights_of(chunk.y, chunk.weight)
@@ -190,127 +187,56 @@ def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
     return Verification(
         rows=rows,
         same_data=same,
-        primal=0.5 * float(_kernel_squares(model, model.coefficients)[0]) + model.C * loss,
+        primal=0.5 * float(kernel_squares(model, model.coefficients)[0]) + model.C * loss,
         mean_loss=loss / total if total else 0.0,
         recorded=model.certificate,
         witness_bound=None if dual is None else dual.value(),
-        resolution=_resolution(model, data, total),
+        resolution=resolution_of(model, data, total),
     )
 
 
-def _resolution(model: KernelModel, data: Any, weight: float) -> float:
-    """How far rounding of kernel values may move an objective over rows of this total weight.
-
-    Σ|c| times that of a value is how far a score may be off, and a loss by twice that.
-    """
-    statistics, X = data.manifest.statistics, model.support
-    square = max(statistics.max_squared_norm, float(squared_norms(X).max(initial=0.0)))
-    constant = float(model.parameters["bias"]) ** 2 if SOLVER_TABLE[model.solver].constant else 0.0
-    one = model.kernel.rounding(square, statistics.max_row_nnz) + gamma(64) * constant
-    length = float(np.abs(model.coefficients).sum())
-    return length * one * (2.0 * model.C * weight + length)
-
-
-def _kernel_squares(model: KernelModel, coefficients: np.ndarray) -> np.ndarray:
-    """‖w_k‖² of every score with these coefficients of the support vectors, from them alone, float64 (K,).
-
-    The constant term of sampled cuts is a feature like others, the intercept of other solvers is free.
-    """
-    X = model.support
-    vectors = Chunk(X.indptr.astype(np.int64), X.indices, X.data, np.zeros(model.n_support))
-    shape = model.n_support, model.scores_per_row
-    other = replace(model, coefficients=coefficients, intercept=np.zeros(shape[1]) if coefficients.ndim == 2 else 0.0)
-    c = coefficients.reshape(shape)
-    squares = (c * other.score_chunk(vectors).reshape(shape)).sum(axis=0)
-    constant = float(model.parameters["bias"]) if SOLVER_TABLE[model.solver].constant else 0.0
-    return squares + (constant * c.sum(axis=0)) ** 2
-
-
-class _DualPoint:
-    """The point of the dual that a kernel model claims (DualPoint): feasible, if the rows say so.
-
-    That is when every support vector with its class is among the rows, whose C_i then have room for its Σ α, and, where the
-    intercept was free, Σ y_i α_i = 0 exactly. Equal rows of one class are as good as one.
-    """
-
-    def __init__(self, model: KernelModel) -> None:
-        self._model = model
-        point = model.point
-        own = model.coefficients if point is None else point.coefficients
-        if own.ndim == 2:  # what is claimed of wrong classes counts; the row's own then has their sum
-            wrong, classes = np.minimum(own, 0.0), np.argmax(own, axis=1)
-            rows = np.arange(len(own))
-            wrong[rows, classes] = 0.0
-            own, alpha = wrong.copy(), -wrong.sum(axis=1)
-            own[rows, classes] = alpha
-        else:
-            classes, alpha = (own > 0.0).astype(np.int64), np.abs(own)
-        self._point = DualPoint(own, np.zeros(0))
-        self._free_intercept = SOLVER_TABLE[model.solver].intercept and model.parameters["bias"] != 0.0
-        X, self._left = model.support, dict[tuple[int, bytes, bytes], float]()
-        entries = _entries(X.indptr, X.indices, X.data)
-        for (indices, values), number, each in zip(entries, classes.tolist(), alpha.tolist(), strict=True):
-            if each > 0.0:
-                key = number, indices, values
-                self._left[key] = self._left.get(key, 0.0) + SHORTER * each
-
-    def meet(self, chunk: Chunk, classes: np.ndarray, upper: np.ndarray) -> None:
-        """Take rows, their classes, and the C_i of each."""
-        entries = _entries(chunk.indptr, chunk.indices, chunk.data)
-        for (indices, values), number, room in zip(entries, classes.tolist(), upper.tolist(), strict=True):
-            key = number, indices, values
-            if key in self._left:
-                self._left[key] -= room
-
-    def value(self) -> float:
-        """The dual there, or 0, which is a bound too, when the point is not feasible."""
-        coefficients = self._point.coefficients
-        balanced = not self._free_intercept or math.fsum(coefficients) == 0.0
-        if not balanced or any(left > 0.0 for left in self._left.values()):
-            return 0.0
-        return self._point.value(float(_kernel_squares(self._model, coefficients).sum()))
-
-
-def _entries(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None) -> Iterator[tuple[bytes, bytes]]:
-    """Of each row what its features and values are, in a form that is equal for equal rows."""
-    columns = np.ascontiguousarray(indices, np.int64)
-    values = np.ones(len(indices)) if data is None else np.ascontiguousarray(data, np.float64)
-    for start, stop in pairwise(indptr.tolist()):
-        yield columns[start:stop].tobytes(), values[start:stop].tobytes()
-
-
-def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Verification:
-    """K classes: Crammer and Singer's loss, or K problems in the same pass."""
-    together = model.strategy == CRAMMER_SINGER
+def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound: bool) -> Verification:
+    """K classes: a loss of all together, or K problems in the same pass."""
+    loss_of_classes = loss_of(model)
+    problems, K = loss_of_classes.problems, model.scores_per_row
     certificates: tuple[Certificate, ...]
+    slopes = None  # (K, D): Σ α_ik x_i with α = −C u_i ∂ℓ
     if isinstance(model, KernelModel):
-        squares = _kernel_squares(model, model.coefficients)
+        squares = kernel_squares(model, model.coefficients)
         certificates = () if model.certificate is None else (model.certificate,)
-        dual = None if model.certificate is None or not together else _DualPoint(model)
+        dual = None if model.certificate is None or problems > 1 else ClaimedPoint(model)
     else:
         squares, certificates, dual = (model.augmented_weights**2).sum(axis=0), model.certificates, None
-    rows, total, losses = 0, 0.0, np.zeros(1 if together else model.scores_per_row)
+        slopes = np.zeros(model.augmented_weights.shape[::-1]) if bound else None
+    rows, total, losses, offsets = 0, 0.0, np.zeros(problems), np.zeros(problems)
     for chunk, scores in scored_chunks(model, data):
         classes = model.classes_of(chunk.y, chunk.first_row)
-        own = classes[:, None] == np.arange(model.scores_per_row)
         u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
-        if together:
-            losses += u @ (np.max(scores + ~own, axis=1) - scores[own])
-        else:
-            losses += u @ np.maximum(0.0, 1.0 - np.where(own, scores, -scores))
+        losses += u @ loss_of_classes.values(classes, scores)
         rows += chunk.n_rows
         total += float(u.sum())
         if dual is not None:
             dual.meet(chunk, classes, model.C * u)
-    squares = squares.sum(keepdims=True) if together else squares
+        if slopes is not None:
+            assert isinstance(model, MulticlassModel)
+            alpha, constants = loss_of_classes.duals(classes, scores)
+            offsets += model.C * (u @ constants)
+            for k in range(K):
+                own = model.C * u * alpha[:, k]
+                scatter(chunk.indptr, chunk.indices, chunk.data, own, model.bias, PLAIN, slopes[k : k + 1])
+    squares = squares.sum(keepdims=True) if problems == 1 else squares
     each = tuple(
         Verification(rows, same, 0.5 * float(square) + model.C * float(loss), float(loss) / total if total else 0.0, recorded)
-        for square, loss, recorded in zip(squares, losses, certificates or [None] * len(losses), strict=True)
+        for square, loss, recorded in zip(squares, losses, certificates or [None] * problems, strict=True)
     )
+    if slopes is not None:
+        vectors = slopes.reshape(problems, -1)
+        bounds = [_best_mixture(np.zeros_like(v), 0.0, v, float(b)) for v, b in zip(vectors, offsets, strict=True)]
+        each = tuple(replace(found, own_bound=own) for found, own in zip(each, bounds, strict=True))
     if isinstance(model, KernelModel):
-        resolution = _resolution(model, data, total)
+        resolution = resolution_of(model, data, total)
         each = tuple(replace(found, resolution=resolution) for found in each)
-    if together:
+    if problems == 1:
         return each[0] if dual is None else replace(each[0], witness_bound=dual.value())
     return Verification(
         rows=rows,
@@ -318,6 +244,7 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Ver
         primal=math.fsum(found.primal for found in each),
         mean_loss=math.fsum(found.mean_loss for found in each),
         recorded=_sum_of(certificates) if certificates else None,
+        own_bound=None if slopes is None else math.fsum(bounds),
         classes=each,
     )
 
@@ -333,11 +260,11 @@ def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool
     total, witness, resolution = float(loss.sum()), None, 0.0
     if isinstance(model, KernelSequenceModel):
         inner = model.emissions
-        C, certificate, square = inner.C, inner.certificate, float(_kernel_squares(inner, inner.coefficients).sum())
-        resolution = _resolution(inner, data, float(rows))
+        C, certificate, square = inner.C, inner.certificate, float(kernel_squares(inner, inner.coefficients).sum())
+        resolution = resolution_of(inner, data, float(rows))
         if inner.point is not None:
             dense = inner.point.dense
-            witness = inner.point.value(float(_kernel_squares(inner, inner.point.coefficients).sum()) + float(dense @ dense))
+            witness = inner.point.value(float(kernel_squares(inner, inner.point.coefficients).sum()) + float(dense @ dense))
     else:
         C, certificate, square = model.C, model.certificate, float((model.augmented_weights**2).sum())
     return Verification(

@@ -44,6 +44,7 @@ FEW = {"solver": "bundle-dca", "row_cache": "30%", "sweeps": 4, "max_passes": 4,
 TASKS = {
     "binary": {},
     "multiclass": {"task": "multiclass"},
+    "softmax": {"task": "multiclass", "loss": "softmax"},
     "rest": {"task": "multiclass", "strategy": "one-vs-rest"},
 }
 FEW_IN_WORDS = [f"--{name.replace('_', '-')}={value or 0}" for name, value in FEW.items()]
@@ -68,7 +69,7 @@ def stores(tmp_path_factory):
             writer.append(Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, labels, None, u), {})
             writer.finish({})
         found[task] = open_dataset(path)
-    return {**found, "rest": found["multiclass"]}
+    return {**found, "rest": found["multiclass"], "softmax": found["multiclass"]}
 
 
 @pytest.fixture(scope="module")

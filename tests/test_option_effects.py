@@ -24,6 +24,7 @@ PROBLEMS = {  # (options, data)
     "ranking": ({"task": "ranking"}, "queries"),
     "ROC area": ({"task": "roc-area"}, "clicks"),
     "crammer-singer": ({"task": "multiclass"}, "classes"),
+    "softmax": ({"task": "multiclass", "loss": "softmax", "C": 30.0, "tol": 1e-6, "tol_relative": None}, "classes"),
     "one-vs-rest": ({"task": "multiclass"}, "classes"),
     "sequence": ({"task": "sequence"}, "sequences"),
 }

@@ -8,6 +8,7 @@ from dataclasses import asdict
 import numpy as np
 
 from streamcut.exports.linear_form import linear_form
+from streamcut.models.link import Odds
 from streamcut.models.model import Model
 
 
@@ -18,7 +19,8 @@ def json_weights(model: Model) -> bytes:
     features      numbers of the features that have a weight, from 0
     names         theirs, where features have names; else left out
     weights       a list of K numbers for each of them
-    link          {"A", "B"}: P(positive) = 1 / (1 + exp(A·s + B)); {"scale", "offsets"}: softmax of scale·s + offsets; else null
+    link          {"A", "B"}: P(positive) = 1 / (1 + exp(A·s + B)); {"scale", "offsets"}: softmax of scale·s + offsets;
+                  {"odds": true}: P(k) is a part of Σ_k 1 / (1 + exp(−s_k)); else null
     recipe        how rows become features, as the model keeps it; null: they are numbers as given
 
     Raises UsageError for a model without a linear form.
@@ -37,7 +39,7 @@ def json_weights(model: Model) -> bytes:
         "features": used.tolist(),
         **({} if names is None else {"names": [names[j] for j in used.tolist()]}),
         "weights": form.weights[:, used].T.tolist(),
-        "link": None if link is None else asdict(link),
+        "link": None if link is None else {"odds": True} if isinstance(link, Odds) else asdict(link),
         "recipe": None if model.recipe is None else json.loads(model.recipe.to_json()),
     }
     return json.dumps(record, allow_nan=False).encode() + b"\n"

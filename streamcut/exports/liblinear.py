@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamcut.errors import UsageError
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
+from streamcut.models.multiclass import CRAMMER_SINGER, SOFTMAX, MulticlassModel
 
 
 def liblinear_text(model: Model) -> bytes:
@@ -17,6 +17,8 @@ def liblinear_text(model: Model) -> bytes:
     solver = "L2R_L1LOSS_SVC_DUAL"
     if isinstance(model, MulticlassModel):
         labels, weights = model.labels, model.augmented_weights
+        if model.strategy == SOFTMAX:
+            raise UsageError("LIBLINEAR has no softmax: its logistic models are one-vs-rest")
         if model.strategy == CRAMMER_SINGER:
             solver = "MCSVM_CS"
     elif isinstance(model, LinearModel) and model.labels is not None:

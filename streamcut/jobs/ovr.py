@@ -13,6 +13,8 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import ROW_BLOCK, PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.several_classes import ClassesJob, multiclass_model, several_labels
+from streamcut.losses.classes import ClassesLoss
+from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.oracles.dual.ovr import ORDER, RestDualOracle
@@ -36,6 +38,10 @@ class RestJob(ClassesJob):
         if len(several_labels(manifest.statistics)) == 2:
             raise UsageError("strategy: with two classes, one-vs-rest is task binary; use that")
         return super().planned(options, manifest)
+
+    @classmethod
+    def loss_of(cls, labels: tuple[float, ...]) -> ClassesLoss:
+        return CrammerSinger(labels)
 
     def rows_scored(self, manifest: Manifest) -> int:
         """OCAS has scores of a block, both have losses for the line search."""

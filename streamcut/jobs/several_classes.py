@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
-from streamcut.config import TrainOptions
+from streamcut.config import CLASSES_LOSSES, TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
@@ -18,7 +18,7 @@ from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import bundle_size, cache_wanted, most_cuts, on_few_rows, threads_wanted
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import ClassesLoss
 from streamcut.models.certificate import Certificate
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
@@ -38,7 +38,7 @@ class ClassesJob(ABC):
     """What is to be computed; see streamcut.jobs.job.Job. `order` is that of the rows of bundle-dca."""
 
     options: TrainOptions
-    risk: CrammerSinger
+    risk: ClassesLoss
     solver: SolverRecord
     max_cuts: int
     lanes: Lanes
@@ -57,7 +57,12 @@ class ClassesJob(ABC):
             max_cuts = options.max_cuts or (_FEW_CUTS if dimension > _LONG else max_cuts)
             lanes = lanes or min(_DCA_LANES, max(1, statistics.nnz * len(labels) // _DCA_LANE_WORK))
         chosen = plan_lanes(statistics, lanes)
-        return cls(options, CrammerSinger(labels), solver, max_cuts, chosen, min(threads_wanted(options), len(chosen)))
+        return cls(options, cls.loss_of(labels), solver, max_cuts, chosen, min(threads_wanted(options), len(chosen)))
+
+    @classmethod
+    @abstractmethod
+    def loss_of(cls, labels: tuple[float, ...]) -> ClassesLoss:
+        """The loss of rows whose classes have these labels."""
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: class and weight, two scores for each class, and the shares of each in the cuts of bundle-dca."""
@@ -141,7 +146,7 @@ def multiclass_model(
         bias=float(options.bias),
         labels=labels,
         C=float(options.C),
-        strategy=options.strategy,
+        strategy=options.strategy if options.loss not in CLASSES_LOSSES else options.loss,
         certificates=certificates,
         task="multiclass",
         solver=solver,

@@ -7,25 +7,25 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.compiled import multiclass
+from streamcut.measures.classes import loss_of
 from streamcut.measures.probability import ProbabilityMeasures
 from streamcut.measures.ratio import ratio
 from streamcut.models.kernel import KernelModel
-from streamcut.models.multiclass import CRAMMER_SINGER, MulticlassModel
+from streamcut.models.multiclass import MulticlassModel
 
 
 class MulticlassMeasures:
     """Measures over rows of weight u_i (1 unless given); None where one is undefined, such as the recall of an absent class.
 
     Balanced accuracy is the mean recall of the classes that occur; macro F1 the mean F1 of those that occur or are predicted;
-    micro F1 is the accuracy, since every row has one label. The mean loss is that of the model's strategy: Crammer-Singer's, or
-    the sum of the hinge losses of all classes. A model that has probabilities is measured by them, too.
+    micro F1 is the accuracy, since every row has one label. The mean loss is the one that was trained: Crammer-Singer's, the
+    softmax's, or the sum over all classes of that of each against the rest. A model that has probabilities is measured by them.
     """
 
     to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "balanced_accuracy", "macro_f1", "micro_f1")
 
     def __init__(self, model: MulticlassModel | KernelModel) -> None:
-        self._model = model
+        self._model, self._loss_of = model, loss_of(model)
         self._confusion = np.zeros((len(model.labels), len(model.labels)))
         self._rows, self._loss = 0, 0.0
         self._probability = ProbabilityMeasures() if model.has_probabilities else None
@@ -36,17 +36,9 @@ class MulticlassMeasures:
         u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
         np.add.at(self._confusion, (target, scores.argmax(axis=1)), u)
         self._rows += chunk.n_rows
-        self._loss += float(u @ self._losses(target, scores))
+        self._loss += float(u @ self._loss_of.values(target, scores).sum(axis=1))
         if self._probability is not None:
             self._probability.add_classes(target, self._model.probabilities_of(scores), chunk.weight)
-
-    def _losses(self, target: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        if self._model.strategy == CRAMMER_SINGER:
-            losses = np.empty(len(target))
-            multiclass.losses(target, scores, losses)
-            return losses
-        own = np.arange(scores.shape[1]) == target[:, None]
-        return np.maximum(0.0, 1.0 - np.where(own, scores, -scores)).sum(axis=1)
 
     def measures(self) -> dict[str, Any]:
         """Every measure by its name: figures of the whole first, then those of each class, and the confusion matrix.

@@ -38,7 +38,19 @@ class Softmax:
         return softmax(self.scale * scores + (np.array(self.offsets) if self.offsets else 0.0), axis=1)
 
 
-Link = Sigmoid | Softmax
+@dataclass(frozen=True, slots=True)
+class Odds:
+    """P(class k | scores s) ∝ 1 / (1 + exp(−s_k)): of models of each class by itself, whose scores are log-odds."""
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Probabilities of the classes, float64 (n, K), for scores (n, K); where no class has any, those of a softmax."""
+        from scipy.special import log_expit, softmax
+
+        return softmax(log_expit(scores), axis=1)
+
+
+Link = Sigmoid | Softmax  # what can be fitted
+OwnLink = Link | Odds  # what losses imply
 
 
 def link_from(meta: dict[str, Any]) -> Link:

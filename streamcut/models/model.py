@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
-from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,14 +13,13 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.few_rows import Row, few_rows
-from streamcut.models.link import Link, link_from
-from streamcut.shown import Shown
+from streamcut.models.link import Link, OwnLink, link_from
 
 COMMON = ("task", "solver", "history", "parameters", "fingerprint", "resources")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Model(Shown, ABC):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Model(ABC):
     """Scores rows; remembers its training.
 
     task         "binary", "multiclass", …; solver: what trained it
@@ -110,22 +108,6 @@ class Model(Shown, ABC):
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         """The model that `parts` described; KeyError, TypeError or ValueError when it is no well-formed one."""
 
-    def shown(self) -> dict[str, Any]:
-        """What a console or a notebook shows of it."""
-        result, several = self.result(), self.scores_per_row > 1
-        return {
-            "task": self.task,
-            "solver": self.solver,
-            "features": self.n_features,
-            "classes": self.scores_per_row if several else None,
-            **{name: result.get(name) for name in ("n_support", "primal", "lower_bound", "gap")},
-            "converged": self.converged,
-            "stop_reason": None if self.converged else self.stop_reason,
-        }
-
-    def _repr_html_(self) -> str:
-        return f"{super()._repr_html_()}<p>{escape(self.in_words())}</p>"
-
     def describe(self) -> dict[str, Any]:
         """What `streamcut info` shows, in JSON types."""
         meta, _ = self.parts()
@@ -161,7 +143,7 @@ class Model(Shown, ABC):
         return link(scores)
 
     @property
-    def own_link(self) -> Link | None:
+    def own_link(self) -> OwnLink | None:
         """The probabilities that the loss implies; None: it has none."""
         return None
 

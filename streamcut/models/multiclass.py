@@ -8,15 +8,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.config import ROW_LOSSES
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import class_numbers
+from streamcut.models.link import Odds, OwnLink, Softmax
 from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
 
 CRAMMER_SINGER = "crammer-singer"
+SOFTMAX = "softmax"
+ONE_VS_REST = "one-vs-rest"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class MulticlassModel(Model):
     """scores(x) = weightsᵀ x + intercepts; the label of the highest, the first of equals.
 
@@ -24,7 +28,7 @@ class MulticlassModel(Model):
     intercepts    float64 (K,): weights of the bias feature × `bias`
     bias          value of the constant feature that training added to every row, 0 = none; its weights are regularised
     labels        K of them, as the user wrote them, increasing
-    strategy      "crammer-singer": all classes are one problem; "one-vs-rest": each its own
+    strategy      "crammer-singer", "softmax": all classes are one problem; "one-vs-rest": each its own
     certificates  of the one problem, or of each class in the order of `labels`
     """
 
@@ -47,6 +51,13 @@ class MulticlassModel(Model):
         return len(self.labels)
 
     @property
+    def own_link(self) -> OwnLink | None:
+        if self.strategy == SOFTMAX:
+            return Softmax()
+        loss = ROW_LOSSES.get(self.parameters.get("loss", ""))
+        return Odds() if self.strategy == ONE_VS_REST and loss is not None and loss.log_odds else None
+
+    @property
     def augmented_weights(self) -> np.ndarray:
         """float64 (n_features + 1 with a bias feature, K): what training minimises over, the bias feature's weights last."""
         if not self.bias:
@@ -63,7 +74,7 @@ class MulticlassModel(Model):
         return next((c.stop_reason for c in self.certificates if not c.converged), StopReason.CONVERGED)
 
     def in_words(self) -> str:
-        if self.strategy == CRAMMER_SINGER:
+        if self.strategy != ONE_VS_REST:
             return self.certificates[0].in_words()
         done = sum(certificate.converged for certificate in self.certificates)
         worst = int(np.argmax([certificate.gap_per_c_bar for certificate in self.certificates]))
@@ -73,7 +84,7 @@ class MulticlassModel(Model):
         )
 
     def result(self) -> dict[str, Any]:
-        if self.strategy == CRAMMER_SINGER:
+        if self.strategy != ONE_VS_REST:
             return certificate_result(self.certificates[0])
         names = [f"{label:.17g}" for label in self.labels]
         by_label = {name: certificate_result(c) for name, c in zip(names, self.certificates, strict=True)}

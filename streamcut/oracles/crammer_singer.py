@@ -1,11 +1,13 @@
-"""What a solver sees of data with K classes under the Crammer-Singer loss."""
+"""What a solver sees of data with K classes under one loss of all of them: Crammer-Singer's, unless a subclass says another."""
 
 from __future__ import annotations
+
+from typing import Any, ClassVar
 
 import numpy as np
 
 from streamcut.execution.runner import PassRunner
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import ClassesLoss
 from streamcut.oracles import crammer_singer_passes
 from streamcut.oracles.decomposable import DecomposableOracle
 
@@ -14,12 +16,17 @@ class MulticlassOracle(DecomposableOracle):
     """F(W) = ½ Σ_k ‖w_k‖² + C Σ u_i max_y (1[y ≠ y_i] + ⟨w_y − w_{y_i}, x_i⟩); w is W (D, K) flat, D = d, or d + 1 with a bias.
 
     keep_margins  rows keep 16 K bytes: what a line search needs
+    kinds         the module with the passes of the loss
     """
 
-    def __init__(self, runner: PassRunner, risk: CrammerSinger, *, C: float, bias: float, keep_margins: bool) -> None:
+    kinds: ClassVar[Any] = crammer_singer_passes
+
+    def __init__(self, runner: PassRunner, risk: ClassesLoss, *, C: float, bias: float, keep_margins: bool) -> None:
         statistics = runner.feed.data.manifest.statistics
         dimension = (statistics.n_features + (bias != 0.0)) * risk.classes
-        super().__init__(runner, risk, crammer_singer_passes, dimension=dimension, C=C, bias=bias, width=risk.classes)
+        weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum
+        grids = risk.grids(weight, max(statistics.max_abs_value, abs(bias)))
+        super().__init__(runner, risk, self.kinds, dimension=dimension, C=C, bias=bias, grids=grids, width=risk.classes)
         if not keep_margins:
             return
         runner.row_state.add("t", np.int32)

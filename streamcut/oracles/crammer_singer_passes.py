@@ -16,7 +16,7 @@ from streamcut.compiled import multiclass, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import ClassesLoss
 from streamcut.oracles import row_passes
 from streamcut.oracles.row_passes import CutSums, Totals, weight_sum
 from streamcut.rounding import Grids
@@ -43,7 +43,7 @@ def targets(risk: Classes, chunk: Chunk, numbers: np.ndarray | None = None) -> n
     return target
 
 
-def fill(rows: Rows, chunk: Chunk, risk: CrammerSinger, grids: Grids) -> float:
+def fill(rows: Rows, chunk: Chunk, risk: ClassesLoss, grids: Grids) -> float:
     """Fill the classes and weights of `rows`, where they have such arrays; returns Σ u."""
     if "t" in rows:
         rows["t"][:] = targets(risk, chunk)
@@ -56,7 +56,7 @@ def fill(rows: Rows, chunk: Chunk, risk: CrammerSinger, grids: Grids) -> float:
 class _DataPass(Pass):
     """Base of passes that take cuts: rows of a chunk into the columns of their target and their rival."""
 
-    risk: CrammerSinger
+    risk: ClassesLoss
     grids: Grids
     interruptible: ClassVar[bool] = True
 

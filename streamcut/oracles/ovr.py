@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.execution.runner import PassRunner
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import ClassesLoss
 from streamcut.oracles import ovr_passes
 from streamcut.oracles.crammer_singer import MulticlassOracle
 from streamcut.oracles.decomposable import Cut, row_scale
@@ -24,7 +24,7 @@ class RestOracle(MulticlassOracle):
     `active` (A) are the classes at work; it is also their `LossesAlongLines`. `c_bar` is that of each class.
     """
 
-    def __init__(self, runner: PassRunner, risk: CrammerSinger, *, C: float, bias: float) -> None:
+    def __init__(self, runner: PassRunner, risk: ClassesLoss, *, C: float, bias: float) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
         self.features = self.dimension // risk.classes
         self.active = np.arange(risk.classes)

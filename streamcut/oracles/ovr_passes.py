@@ -17,7 +17,7 @@ from streamcut.compiled import multiclass, ovr, records, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import ClassesLoss
 from streamcut.oracles.crammer_singer_passes import fill
 from streamcut.oracles.row_passes import RowPass, Totals
 from streamcut.rounding import Grids
@@ -39,7 +39,7 @@ class RestPass(Pass):
     `first` also fills `t` and `u`, and sums u.
     """
 
-    risk: CrammerSinger
+    risk: ClassesLoss
     grids: Grids
     W: np.ndarray
     active: np.ndarray

@@ -19,7 +19,7 @@ from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import ClassesLoss
 from streamcut.oracles.crammer_singer import MulticlassOracle
 from streamcut.oracles.crammer_singer_passes import fill
 from streamcut.oracles.dual.ascent import DualAscent
@@ -44,7 +44,7 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
     def __init__(
         self,
         runner: PassRunner,
-        risk: CrammerSinger,
+        risk: ClassesLoss,
         *,
         C: float,
         bias: float,
@@ -68,7 +68,7 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
 class ClassesDualPass(DualPass):
     """A DualPass of the Crammer-Singer loss. `first` also fills `t` and `u`."""
 
-    risk: CrammerSinger
+    risk: ClassesLoss
     caches: Mapping[int, ClassesCache]  # by the first row of the lane
 
     def begin(self) -> DualSums:

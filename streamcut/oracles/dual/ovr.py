@@ -19,7 +19,7 @@ from streamcut.execution.cache_passes import FillingPass, Step, SweepPass
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import ClassesLoss
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.ascent import settle
 from streamcut.oracles.dual.crammer_singer import ClassesDualPass
@@ -66,7 +66,7 @@ class RestDualOracle(RestOracle):
     def __init__(
         self,
         runner: PassRunner,
-        risk: CrammerSinger,
+        risk: ClassesLoss,
         *,
         C: float,
         bias: float,

@@ -1,5 +1,0 @@
-"""`python -m streamcut`: the command line."""
-
-from streamcut.cli import main
-
-main()

@@ -1,0 +1,44 @@
+"""What losses of K classes have in common: which label is which class."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamcut.rounding import Grids, LossRounding
+
+
+@dataclass(frozen=True, slots=True)
+class ClassesLoss(ABC):
+    """Base. Class k has the label labels[k]; labels are increasing. Row weights u are None when all are 1."""
+
+    labels: tuple[float, ...]
+
+    @property
+    def classes(self) -> int:
+        return len(self.labels)
+
+    def targets(self, y: np.ndarray) -> np.ndarray:
+        """The class of each label, int32 (n,); −1 for a label that is not known."""
+        places = np.minimum(np.searchsorted(self.labels, y), self.classes - 1)
+        return np.where(np.asarray(self.labels)[places] == y, places, -1).astype(np.int32)
+
+    @property
+    @abstractmethod
+    def rounding(self) -> LossRounding:
+        """What streamcut.rounding asks of a loss."""
+
+    @property
+    def at_zero(self) -> float:
+        """The loss of a row whose scores are all 0: no constant of a cut is more in size."""
+        return 1.0
+
+    def grids(self, weight: float, largest: float) -> Grids:
+        """The grids of sums over rows of whole weight `weight`, values up to `largest` in size."""
+        return Grids.holding(vector=largest * weight, weight=max(1.0, self.at_zero) * weight)
+
+    @abstractmethod
+    def losses(self, target: np.ndarray, u: np.ndarray | None, z: np.ndarray, sums: np.ndarray) -> int:
+        """Add Σ u_i ℓ_i at scores z (n, K) to `sums`; returns the first row with a score that is not finite, or −1."""

@@ -1,0 +1,39 @@
+"""The loss of multinomial logistic regression for K classes: ℓ_i = log Σ_y exp(s_i,y) − s_i,y_i, −log P(y_i) of the softmax.
+
+Its dual variables are a point p of the simplex for each row, −ℓ*(p − e_t) = H(p) = −Σ p log p, so that at any scores
+
+    ℓ(s) ≥ ⟨p − e_t, s⟩ + H(p),    with equality for p = softmax(s).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamcut.compiled import softmax, vectors
+from streamcut.losses.classes import ClassesLoss
+from streamcut.rounding import LossRounding
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax(ClassesLoss):
+    """K vectors of weights, of which one is superfluous but for the regulariser, as in scikit-learn."""
+
+    @property
+    def rounding(self) -> LossRounding:
+        # A term exp(−d) is off by (d + 2)ε exp(−d) ≤ 2ε; the share that the target is left with by an ε for each other class,
+        # which moves its −p log p by 40 times that at most (where it is about ε itself).
+        K = self.classes
+        return LossRounding(value=8 + K, near_one=4 * K + 8, conjugate=8 + 40 * K)
+
+    @property
+    def at_zero(self) -> float:
+        return math.log(self.classes)
+
+    def losses(self, target: np.ndarray, u: np.ndarray | None, z: np.ndarray, sums: np.ndarray) -> int:
+        losses = np.empty(len(z))
+        bad = softmax.losses(target, z, losses)
+        vectors.accumulate(losses if u is None else u * losses, sums)
+        return bad

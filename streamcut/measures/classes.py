@@ -1,0 +1,79 @@
+"""The loss of K classes that a model was trained with: of all of them together, or of each against the others."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from streamcut.compiled import multiclass, softmax
+from streamcut.losses import row_loss
+from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.models.kernel import KernelModel
+from streamcut.models.multiclass import CRAMMER_SINGER, ONE_VS_REST, SOFTMAX, MulticlassModel
+
+
+class LossOfClasses(ABC):
+    """Arrays: target int (n,), the classes of rows; scores (n, K). `problems`: 1, or K of one class each."""
+
+    def __init__(self, classes: int) -> None:
+        self.problems = 1
+
+    @abstractmethod
+    def values(self, target: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """ℓ of each row in each problem, float64 (n, problems)."""
+
+    @abstractmethod
+    def duals(self, target: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(α (n, K), constants (n, problems)): at any scores s′ a loss is at least its constant − Σ α s′ over its classes."""
+
+
+class _CrammerSinger(LossOfClasses):
+    def values(self, target, scores):
+        losses = np.empty(len(target))
+        multiclass.losses(target, scores, losses)
+        return losses[:, None]
+
+    def duals(self, target, scores):
+        rival = np.empty_like(target)
+        multiclass.rivals(target, scores, scores, 1.0, rival)
+        alpha, rows = np.zeros(scores.shape), np.arange(len(target))
+        alpha[rows, target] = 1.0
+        alpha[rows, rival] -= 1.0
+        return alpha, (rival != target).astype(np.float64)[:, None]
+
+
+class _Softmax(LossOfClasses):
+    def values(self, target, scores):
+        losses = np.empty(len(target))
+        softmax.losses(target, scores, losses)
+        return losses[:, None]
+
+    def duals(self, target, scores):
+        alpha, constants = np.empty(scores.shape), np.empty((len(target), 1))
+        softmax.duals(target, scores, alpha, constants[:, 0])
+        return alpha, constants
+
+
+class _OneVsRest(LossOfClasses):
+    def __init__(self, classes: int, risk: PointwiseRisk) -> None:
+        self.problems, self._risk = classes, risk
+
+    def values(self, target, scores):
+        return np.stack([self._risk.values(self._labels(target, k), scores[:, k]) for k in range(self.problems)], axis=1)
+
+    def duals(self, target, scores):
+        found = [self._risk.duals(self._labels(target, k), scores[:, k]) for k in range(self.problems)]
+        alpha, constants = (np.stack(arrays, axis=1) for arrays in zip(*found, strict=True))
+        return alpha, constants
+
+    def _labels(self, target: np.ndarray, k: int) -> np.ndarray:
+        return np.where(target == k, 1.0, -1.0)
+
+
+def loss_of(model: MulticlassModel | KernelModel) -> LossOfClasses:
+    """What training minimised; in one-vs-rest the hinge unless it says another loss. UsageError for a loss that is unknown."""
+    if model.strategy == ONE_VS_REST:
+        risk = PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, 1.0))
+        return _OneVsRest(model.scores_per_row, risk)
+    return {CRAMMER_SINGER: _CrammerSinger, SOFTMAX: _Softmax}[model.strategy](model.scores_per_row)

@@ -1,0 +1,99 @@
+"""What the support vectors of a kernel model prove: the length of its weights, and the point of the dual that it claims."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.kernels.kernel import squared_norms
+from streamcut.models.certificate import SHORTER, DualPoint
+from streamcut.models.kernel import KernelModel
+from streamcut.rounding import gamma
+from streamcut.solver_table import SOLVER_TABLE
+
+
+def resolution_of(model: KernelModel, data: Any, weight: float) -> float:
+    """How far rounding of kernel values may move an objective over rows of this total weight.
+
+    Σ|c| times that of a value is how far a score may be off, and a loss by twice that.
+    """
+    statistics, X = data.manifest.statistics, model.support
+    square = max(statistics.max_squared_norm, float(squared_norms(X).max(initial=0.0)))
+    constant = float(model.parameters["bias"]) ** 2 if SOLVER_TABLE[model.solver].constant else 0.0
+    one = model.kernel.rounding(square, statistics.max_row_nnz) + gamma(64) * constant
+    length = float(np.abs(model.coefficients).sum())
+    return length * one * (2.0 * model.C * weight + length)
+
+
+def kernel_squares(model: KernelModel, coefficients: np.ndarray) -> np.ndarray:
+    """‖w_k‖² of every score with these coefficients of the support vectors, from them alone, float64 (K,).
+
+    The constant term of sampled cuts is a feature like others, the intercept of other solvers is free.
+    """
+    X = model.support
+    vectors = Chunk(X.indptr.astype(np.int64), X.indices, X.data, np.zeros(model.n_support))
+    shape = model.n_support, model.scores_per_row
+    other = replace(model, coefficients=coefficients, intercept=np.zeros(shape[1]) if coefficients.ndim == 2 else 0.0)
+    c = coefficients.reshape(shape)
+    squares = (c * other.score_chunk(vectors).reshape(shape)).sum(axis=0)
+    constant = float(model.parameters["bias"]) if SOLVER_TABLE[model.solver].constant else 0.0
+    return squares + (constant * c.sum(axis=0)) ** 2
+
+
+class ClaimedPoint:
+    """The point of the dual that a kernel model claims (DualPoint): feasible, if the rows say so.
+
+    That is when every support vector with its class is among the rows, whose C_i then have room for its Σ α, and, where the
+    intercept was free, Σ y_i α_i = 0 exactly. Equal rows of one class are as good as one.
+    """
+
+    def __init__(self, model: KernelModel) -> None:
+        self._model = model
+        point = model.point
+        own = model.coefficients if point is None else point.coefficients
+        if own.ndim == 2:  # what is claimed of wrong classes counts; the row's own then has their sum
+            wrong, classes = np.minimum(own, 0.0), np.argmax(own, axis=1)
+            rows = np.arange(len(own))
+            wrong[rows, classes] = 0.0
+            own, alpha = wrong.copy(), -wrong.sum(axis=1)
+            own[rows, classes] = alpha
+        else:
+            classes, alpha = (own > 0.0).astype(np.int64), np.abs(own)
+        self._point = DualPoint(own, np.zeros(0))
+        self._free_intercept = SOLVER_TABLE[model.solver].intercept and model.parameters["bias"] != 0.0
+        X, self._left = model.support, dict[tuple[int, bytes, bytes], float]()
+        entries = _entries(X.indptr, X.indices, X.data)
+        for (indices, values), number, each in zip(entries, classes.tolist(), alpha.tolist(), strict=True):
+            if each > 0.0:
+                key = number, indices, values
+                self._left[key] = self._left.get(key, 0.0) + SHORTER * each
+
+    def meet(self, chunk: Chunk, classes: np.ndarray, upper: np.ndarray) -> None:
+        """Take rows, their classes, and the C_i of each."""
+        entries = _entries(chunk.indptr, chunk.indices, chunk.data)
+        for (indices, values), number, room in zip(entries, classes.tolist(), upper.tolist(), strict=True):
+            key = number, indices, values
+            if key in self._left:
+                self._left[key] -= room
+
+    def value(self) -> float:
+        """The dual there, or 0, which is a bound too, when the point is not feasible."""
+        coefficients = self._point.coefficients
+        balanced = not self._free_intercept or math.fsum(coefficients) == 0.0
+        if not balanced or any(left > 0.0 for left in self._left.values()):
+            return 0.0
+        return self._point.value(float(kernel_squares(self._model, coefficients).sum()))
+
+
+def _entries(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None) -> Iterator[tuple[bytes, bytes]]:
+    """Of each row what its features and values are, in a form that is equal for equal rows."""
+    columns = np.ascontiguousarray(indices, np.int64)
+    values = np.ones(len(indices)) if data is None else np.ascontiguousarray(data, np.float64)
+    for start, stop in pairwise(indptr.tolist()):
+        yield columns[start:stop].tobytes(), values[start:stop].tobytes()

@@ -1,0 +1,50 @@
+"""What a solver sees of data with K classes under the softmax loss."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamcut.bundle.newton_search import minimise_by_newton
+from streamcut.oracles import softmax_passes
+from streamcut.oracles.crammer_singer import MulticlassOracle
+from streamcut.oracles.decomposable import Cut
+from streamcut.rounding import EPSILON, above, gamma
+
+_WHOLE = 1.0 + 2.0**-40  # Σ u of M, whatever grid that was summed on
+
+
+class SoftmaxOracle(MulticlassOracle):
+    """F(W) = ½ Σ_k ‖w_k‖² + C Σ u_i (log Σ_y exp⟨w_y, x_i⟩ − ⟨w_{y_i}, x_i⟩); else as a MulticlassOracle."""
+
+    kinds: ClassVar[Any] = softmax_passes
+
+    @property
+    def mean_loss_at_zero(self) -> float:
+        return self._risk.at_zero
+
+    @property
+    def loss_at_zero(self) -> float:
+        loss = self.mean_loss_at_zero * super().loss_at_zero
+        return above(loss, gamma(8.0) * loss)
+
+    def line_search(self, A0: float, B0: float) -> float:
+        return minimise_by_newton(A0, B0, self.C, self)
+
+    def slopes(self, k: float) -> tuple[float, float]:
+        """Slope and curvature of Σ u_i ℓ_i at w_b + k(w − w_b)."""
+        slope, curvature = self._look("SlopesPass", k)
+        return float(slope.sum()), float(curvature.sum())
+
+    def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
+        """As that of a DecomposableOracle; b says nothing of ‖a‖, but Σ u / M = 1 does.
+
+        A row's own coefficient is a sum over the other classes, with as many roundings; its constant has numbers about 1 in it.
+        """
+        M, risk = self.total_weight, self._risk
+        a[0] /= M
+        offset = float(b.sum()) / M
+        size = self._scale.length * _WHOLE * (1.0 + risk.classes * EPSILON)
+        error = self._scale.cut_error(self._grids, size, abs(offset) + _WHOLE, M, risk.rounding)
+        return Cut(a[0], offset, error._replace(slope=error.slope + gamma(risk.classes) * size))
