@@ -10,6 +10,8 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.shown import Shown
+from streamcut.units import format_bytes
 
 
 class Dataset(Protocol):
@@ -34,6 +36,26 @@ class Dataset(Protocol):
 
     def expect(self, shard: int) -> None:
         """Shard number `shard` will be read soon: whatever can be fetched of it meanwhile may be. Never fails."""
+
+
+class ShownDataset(Shown):
+    """Mix-in of data sets: rows, features, shards in a line or a table."""
+
+    manifest: Manifest
+    path: str | None
+
+    def shown(self) -> dict[str, Any]:
+        statistics, sizes = self.manifest.statistics, [shard_bytes(self.manifest, shard) for shard in self.manifest.shards]
+        return {
+            "path": self.path,
+            "rows": statistics.n_rows,
+            "features": statistics.n_features,
+            "nnz": statistics.nnz,
+            "labels": None if statistics.labels is None else len(statistics.labels),
+            "groups": statistics.groups,
+            "shards": len(sizes),
+            "decoded": format_bytes(sum(sizes)),
+        }
 
 
 def first_rows(manifest: Manifest) -> list[int]:

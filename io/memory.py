@@ -8,12 +8,13 @@ import numpy as np
 
 from streamcut.chunk import Chunk, csr_arrays
 from streamcut.errors import BadInputError
+from streamcut.io.dataset import ShownDataset
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.spec import SHARD_NNZ, shard_rows
 
 
-class MemoryDataset:
+class MemoryDataset(ShownDataset):
     """`X` (n × d, SciPy sparse or dense) and `y` (n), with optional row weights and query ids, cut into shards of `shard_nnz`.
 
     Values keep float32 and int8 when `X` has them; everything else becomes float64. Arrays are shared where possible, not copied.

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from streamcut.errors import UsageError
 from streamcut.solver_table import COMMON, SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
+from streamcut.suggestions import unknown
 
 TASKS = ("auto", "binary", "multiclass", "ranking", "roc-area", "sequence")
 LINEAR = solvers("linear")
@@ -189,9 +190,9 @@ class TrainOptions:
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
-                raise UsageError(f"{name}: {getattr(self, name)!r} is unknown; use one of {', '.join(allowed)}")
+                raise UsageError(f"{name}: {unknown(getattr(self, name), allowed)}")
         if not isinstance(self.scheduler, str) or (self.scheduler not in SCHEDULERS and "://" not in self.scheduler):
-            raise UsageError(f"scheduler: {self.scheduler!r} is unknown; use one of {', '.join(SCHEDULERS)}, tcp://HOST:PORT")
+            raise UsageError(f"scheduler: {unknown(self.scheduler, SCHEDULERS)}, tcp://HOST:PORT")
         self._check_numbers()
         self._check_fit()
         least = self.record.least_cuts

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamcut.errors import UsageError
+from streamcut.suggestions import unknown
 
 
 @dataclass
@@ -69,7 +70,7 @@ def translate(tool: str, text: str, **counts: int | None) -> Translation:
     Raises UsageError naming every option that is unknown here, or that asks for another problem.
     """
     if tool not in TOOLS:
-        raise UsageError(f"--from: {tool!r} is not known; use one of {', '.join(TOOLS)}")
+        raise UsageError(f"--from: {unknown(tool, TOOLS)}")
     return TOOLS[tool](text, Counts(**counts))
 
 

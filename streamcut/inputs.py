@@ -12,11 +12,15 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.row_state import scratch_folder
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import PLAIN, require_same
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.arrays import in_memory
 from streamcut.io.sources.row_source import TABLES, find_files, sniff
+from streamcut.io.unchanged import FileStates
+
+MATRICES = ("anndata", "10x")  # read on the way, too
 
 
 @dataclass
@@ -61,6 +65,9 @@ def rows_of(data: Any, recipe: Recipe | None, raw: Raw | None = None) -> Iterato
         if kind == "svmlight":
             yield from _text_rows(os.fspath(data), recipe or PLAIN, raw)
             return
+        if kind in MATRICES:
+            yield from _matrix_rows(os.fspath(data), kind, recipe or PLAIN, raw)
+            return
         if kind is not None:
             yield from _table_rows(os.fspath(data), kind, recipe or PLAIN, raw)
             return
@@ -100,11 +107,11 @@ def raw_format(path: str, wanted: str) -> str | None:
         return "svmlight"
     if os.path.isdir(path) or not os.path.exists(path):
         found = find_files([path], "auto")[0] if os.path.isdir(path) or _matches(path) else sniff(path) if "://" in path else None
-        return found if found in TABLES else None
+        return found if found in (*TABLES, *MATRICES) else None
     kind = sniff(path)
-    if kind in ("mtx", "anndata"):  # open_store says what an .npz is
+    if kind in ("mtx", "npy"):  # open_store says what an .npz is
         raise UsageError(f"{path}: {kind} is not read directly; make a store of it with `streamcut convert`")
-    return kind if kind == "svmlight" or kind in TABLES else None
+    return kind if kind in ("svmlight", *TABLES, *MATRICES) else None
 
 
 def _matches(path: str) -> bool:
@@ -139,7 +146,6 @@ def _other_numbers(recipe: Recipe | None, other: Recipe | None, where: str) -> C
 def _text_rows(path: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
     from streamcut.io.text.options import SvmlightOptions, by_recipe
     from streamcut.io.text.svmlight import SvmlightSource
-    from streamcut.io.unchanged import FileStates
 
     if raw.keep:
         raise UsageError(f"keep: {', '.join(raw.keep)}: svmlight text has no columns")
@@ -158,9 +164,25 @@ def _text_rows(path: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
         yield chunk
 
 
+def _matrix_rows(path: str, kind: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
+    """The rows of an AnnData file or a matrix of 10x: of the layer and with the labels that the recipe names."""
+    from streamcut.io.sources.reading import matrix_rows
+
+    if raw.keep:
+        raise UsageError(f"keep: {', '.join(raw.keep)}: {kind} has no columns to keep")
+    column = recipe.labels.column if raw.labelled else "none"
+    if column is None or (raw.labelled and kind == "10x"):
+        raise UsageError(f"{path}: nobody knows where the labels are; make a store of it with `streamcut convert --labels`")
+    words = {word: number for number, word in recipe.labels.names.items()} if raw.labelled else {}
+    rows = matrix_rows(path, kind, column, recipe.layer, words, raw.missing_labels, str(scratch_folder(None)))
+    require_same(recipe, rows.recipe(), path)
+    for chunk, _ in FileStates([path]).watch(rows.blocks()):
+        yield chunk
+    raw.counters.update(rows.counters)
+
+
 def _table_rows(data: Any, kind: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
     from streamcut.io.tables.scoring import rows_to_score
-    from streamcut.io.unchanged import FileStates
 
     paths = [] if kind == "frame" else find_files([data], kind)[1]
     name = "the frame" if kind == "frame" else data

@@ -17,6 +17,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.models.model import Model
+from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer
 from streamcut.training import Session, checked, opened
 
@@ -50,6 +51,7 @@ def train_path(
     on_plan: Callable[[MemoryPlan], None] | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
+    progress: bool | Display = False,
     **options: Any,
 ) -> tuple[Model, list[Tried]]:
     """Train for every C from the smallest on, each from where the last one ended; returns (the best model, all that was tried).
@@ -82,22 +84,25 @@ def train_path(
     if isinstance(checkpoint, str):
         checkpoint = CheckpointOptions(checkpoint)
     more = () if held_out is None else (("validation", _evaluation_bytes(held_out)),)
-    with Session(data, chosen, scheduler=scheduler, on_plan=on_plan, stop=stop, more=more) as run:
+    with (
+        shown_by(progress) as shown,
+        Session(data, chosen, scheduler=scheduler, on_plan=on_plan, stop=stop, display=shown, more=more) as run,
+    ):
         if not hasattr(run.job, "trainer"):
             raise UsageError(f"{chosen.chosen_solver} cannot go from one C to the next here; `streamcut tune` trains each anew")
         if held_out is not None:
             measure = measure_to_choose(run.job.task, measure)
         trainer = run.job.trainer(run.runner, run.plan)
         for C in values:
-            progress = run.progress(on_iteration)
+            record = run.progress(on_iteration)
             if checkpoint is not None:
                 Path(checkpoint.directory).mkdir(exist_ok=True)
                 folder = replace(checkpoint, directory=os.fspath(Path(checkpoint.directory) / f"C={C:.17g}"))
-                progress.checkpoints = run.checkpoints(folder, C=C, path=values)
-            model = run.finished(partial(trainer.train, C, progress, keep=checkpoint is not None))
+                record.checkpoints = run.checkpoints(folder, C=C, path=values)
+            model = run.finished(partial(trainer.train, C, record, keep=checkpoint is not None))
             measures = None if held_out is None else evaluate(model, held_out).measures()
             value = None if measures is None or measure is None else measured(measures, measure)
-            last = progress.history[-1]
+            last = record.history[-1]
             tried.append(Tried(C, last.passes, last.seconds, model.result(), measures, measure if measures else None, value))
             if on_model is not None:
                 on_model(model, tried[-1])

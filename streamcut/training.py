@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,6 +20,7 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
+from streamcut.interrupts import first_interrupt_asks
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
@@ -31,7 +33,9 @@ from streamcut.models.files import as_model
 from streamcut.models.model import Model
 from streamcut.models.nystroem import NystroemModel
 from streamcut.oracles.nystroem import NystroemDataset
-from streamcut.solvers.progress import Observer, Progress, StoppingRule
+from streamcut.progress.display import Display, shown_by
+from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
+from streamcut.suggestions import expect_known
 from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
@@ -64,6 +68,7 @@ def train(
     on_plan: Callable[[MemoryPlan], None] | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
+    progress: bool | Display = False,
     **options: Any,
 ) -> Model:
     """Train a linear or kernel model: for two classes, linear, min ½‖w‖² + C Σ u_i ℓ(y_i⟨w, x_i⟩), ℓ the hinge unless chosen.
@@ -113,34 +118,38 @@ def train(
     stop             asked after every block of rows (of sequences by bundle-dca: every pass); once it is true, the best model so
                      far is returned
     on_iteration     called with each solvers.progress.Iteration; on_plan: called with the memory plan before any work
+    progress         True: show lines and a bar on a terminal, lines in a notebook, a line now and then in a log; or a Display
 
     Raises UsageError for bad options or the checkpoint of another run, BadInputError for data without two classes,
     MemoryBudgetError when `memory` cannot be kept, CorruptError for damaged data, DiskFullError when `scratch` is too small,
     ClusterLostError when a Dask cluster is gone, KeyboardInterrupt when `stop` says so before there is a model.
-    Ctrl-C raises KeyboardInterrupt as ever, without a checkpoint.
+    Ctrl-C, unless there is `stop`, gives the best model so far with a warning, and a checkpoint if one was asked for; a second
+    one raises KeyboardInterrupt at once.
 
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
     >>> model.converged, model.certificate.lower_bound <= model.certificate.primal
     (True, True)
     """
     chosen, scheduler = checked(options)
-    with stored(data, label, convert, chosen.scratch, chosen.memory) as (place, temporary):
-        with Session(place, chosen, scheduler=scheduler, on_plan=on_plan, stop=stop) as run:
-            progress = run.progress(on_iteration)
-            if checkpoint is not None:
-                given = CheckpointOptions(checkpoint) if isinstance(checkpoint, str) else checkpoint
-                progress.checkpoints = run.checkpoints(given)
-            model = run.finished(lambda: run.job.solve(run.runner, progress, run.plan))
-        if temporary:  # nobody will find it there again
-            model = replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"})
-        return model
+    with ExitStack() as held:
+        place, temporary = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
+        asked = stop or held.enter_context(first_interrupt_asks())
+        shown = held.enter_context(shown_by(progress))
+        run = held.enter_context(Session(place, chosen, scheduler=scheduler, on_plan=on_plan, stop=asked, display=shown))
+        record = run.progress(on_iteration)
+        if checkpoint is not None:
+            record.checkpoints = run.checkpoints(CheckpointOptions(checkpoint) if isinstance(checkpoint, str) else checkpoint)
+        model = run.finished(lambda: run.job.solve(run.runner, record, run.plan))
+    if stop is None and asked():
+        warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
+    if temporary:  # nobody will find it there again
+        model = replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"})
+    return model
 
 
 def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:
     """`options` of `train` as TrainOptions, and the scheduler, which may be a distributed.Client. Raises UsageError."""
-    unknown = sorted(set(options) - set(TrainOptions.__dataclass_fields__))
-    if unknown:
-        raise UsageError(f"train has no option {', '.join(unknown)}")
+    expect_known("train", options, TrainOptions.__dataclass_fields__)
     scheduler: Any = options.get("scheduler", "threads")
     if hasattr(scheduler, "scheduler_info"):  # a distributed.Client
         options = {**options, "scheduler": scheduler.scheduler.address}
@@ -161,11 +170,13 @@ class Session:
         scheduler: Any,
         on_plan: Callable[[MemoryPlan], None] | None = None,
         stop: Callable[[], bool] | None = None,
+        display: Display | None = None,
         more: tuple[tuple[str, int], ...] = (),
     ) -> None:
         self.dataset = opened(data)
         self.options = options = for_data(options, self.dataset)
         self.stop = stop or (lambda: False)
+        self._display = display
         self._compare_recipes()
         if options.nystroem is not None:
             self.dataset = nystroem.with_features(self.dataset, options)
@@ -192,7 +203,15 @@ class Session:
         """A fresh record of a training, by the stopping rules of the options."""
         chosen = self.options
         rule = StoppingRule(chosen.tol, chosen.tol_relative, chosen.target, chosen.max_passes, chosen.max_time)
-        return Progress(rule, on_iteration, stop=self.stop)
+        display = self._display
+        if on_iteration is None or display is None:
+            return Progress(rule, on_iteration or display, stop=self.stop)
+
+        def observe(record: Record) -> None:
+            on_iteration(record)
+            display(record)
+
+        return Progress(rule, observe, stop=self.stop)
 
     def checkpoints(self, options: CheckpointOptions, **identity: Any) -> Checkpoints:
         """Those of this run, open until it ends; `identity` is what the run has beside its job's."""
@@ -263,6 +282,8 @@ class Session:
             feed = Feed(self.dataset, self.plan.pinned)
             self.runner = Runner(feed, job.lanes, job.workers, row_state=row_state, stop=self.stop)
         self._stack.enter_context(self.runner)
+        if self._display is not None:
+            self._display.watch(self.runner)
         if self._on_plan is not None:
             self._on_plan(self.plan)
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 from streamcut.errors import UsageError
 
@@ -44,3 +45,14 @@ def format_bytes(count: float) -> str:
         power, scaled = power + 1, scaled / 1000
     digits = max(0, 2 - int(math.log10(scaled)))
     return f"{scaled:.{digits}f} {'kMGTP'[power - 1]}B"
+
+
+def format_number(value: Any) -> str:
+    """`value` for people: whole numbers with thousands separators, others with six significant digits."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):
+        return f"{int(value):,}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -99,7 +99,7 @@ def test_what_cannot_be_said_is_refused(model, tmp_path):
             streamcut.export(calibrated, tmp_path / "m.joblib")
         streamcut.export(calibrated, tmp_path / "m.json")
         assert json.loads((tmp_path / "m.json").read_text())["link"] == {"A": -2.0, "B": 0.1, "rows": 50}
-    with pytest.raises(UsageError, match="'pmml' is not offered"):
+    with pytest.raises(UsageError, match="'pmml' is unknown"):
         streamcut.export(model, tmp_path / "m.pmml", to="pmml")
     assert not (tmp_path / "m.joblib").exists()
 

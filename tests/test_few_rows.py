@@ -24,8 +24,6 @@ def model(request):
     return streamcut.train(MemoryDataset(X, y), C=3.0)
 
 
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8])
 def test_a_row_alone_has_the_bits_it_has_among_others(model, dtype):
     rng = np.random.default_rng(0)

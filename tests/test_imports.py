@@ -20,14 +20,15 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"bundle", "losses", "kernels"},
     {"execution", "models"},
     {"oracles"},
-    {"measures", "solvers"},
+    {"measures", "progress", "solvers"},
     {"jobs"},
     {"wiring"},
     {"exports", "reports"},
     {"cli", "estimators"},
+    {"__main__"},
 ]
-FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "jit", "machine", "outputs"}
-FOUNDATION |= {"fields", "opened", "rehearsal", "rounding", "solver_table", "units"}  # "" is streamcut itself
+FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "interrupts", "jit", "machine"}  # "" is streamcut itself
+FOUNDATION |= {"fields", "opened", "outputs", "rehearsal", "rounding", "shown", "solver_table", "suggestions", "units"}
 WIRING = {"by_data", "calibration", "datasets", "evaluation", "flags", "inputs", "prediction", "selection", "structured"}
 WIRING |= {"training", "tuning", "verification", "warming"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,9 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamcut.cli import progress
-from streamcut.cli.eta import Eta
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.passes import Pass
+from streamcut.execution.runner import Going, Runner
 from streamcut.io.memory import MemoryDataset
+from streamcut.progress import columns, display
+from streamcut.progress.display import Display
+from streamcut.progress.eta import Eta
 from streamcut.solvers.progress import Iteration
 from streamcut.training import train
 
@@ -92,40 +100,41 @@ def test_nothing_is_left_at_the_tolerance():
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.2, "0 s"), (59.6, "1 min"), (61, "1 min 1 s"), (3600, "1 h"), (3725, "1 h 2 min"), (90000, "1 d 1 h"), (86405, "1 d")],
+    [(0.2, "0.2 s"), (9.96, "10 s"), (59.6, "1 min"), (61, "1 min 1 s"), (3600, "1 h"), (3725, "1 h 2 min"), (86405, "1 d")],
 )
 def test_durations(seconds, text):
-    assert progress.duration(seconds) == text
+    assert columns.duration(seconds) == text
 
 
 def test_each_style_prints_where_it_should(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setitem(display.EVERY, "lines", 0.0)
     for style, out, err in (("lines", 0, 1), ("json", 1, 0), ("quiet", 0, 0)):
-        with progress.Progress(style) as show:
+        with Display(style) as show:
             show(ITERATION)
         shown = capsys.readouterr()
         assert (shown.out.count("\n"), shown.err.count("\n")) == (out, err)
-    monkeypatch.setattr(progress, "EVERY", 30.0)
-    with progress.Progress("lines") as show:
+    monkeypatch.setitem(display.EVERY, "lines", 30.0)
+    with Display("lines") as show:
         show(ITERATION)
     assert capsys.readouterr().err == ""
 
 
 def test_a_line_tells_all_there_is(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY", 0.0)
-    with progress.Progress("lines") as show:
+    monkeypatch.setitem(display.EVERY, "lines", 0.0)
+    with Display("lines") as show:
         for k in range(6):
             show(replace(ITERATION, iteration=k, gap=0.5 * 2.0**-k + 0.1, seconds=2.0 + 60 * k))
     last = capsys.readouterr().err.splitlines()[-1]
-    for part in ("iteration 5", "passes 4", "primal 2.5", "bound 2", "gap 0.116 of 0.1", "from memory 25 %", "time 5 min 2 s"):
+    parts = ("iteration 5", "passes 4", "primal 2.5", "bound 2", "gap 0.12", "allowed 0.1", "from memory 25 %", "time 5 min 2 s")
+    for part in parts:
         assert part in last
-    assert "left about" in last
+    assert "left " in last
     shown = ITERATION.columns()
     assert (shown["read"], shown["computed"]) == ("2.00 MB/s", "3.00 MB/s")
 
 
 def test_json_has_the_estimate_and_only_what_json_can_say(capsys):
-    with progress.Progress("json") as show:
+    with Display("json") as show:
         for k in range(5):
             show(replace(ITERATION, gap=2.0**-k, seconds=10.0 * k, allowed_gap=2.0**-6))
         show(Epoch(1, 2.0))
@@ -137,22 +146,125 @@ def test_json_has_the_estimate_and_only_what_json_can_say(capsys):
 
 
 def test_records_of_other_solvers_are_shown(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY", 0.0)
-    with progress.Progress("lines") as show:
+    monkeypatch.setitem(display.EVERY, "lines", 0.0)
+    with Display("lines") as show:
         show(Epoch(2, 75.0))
     assert capsys.readouterr().err == "epoch 2  time 1 min 15 s\n"
 
 
-def test_a_table_on_a_terminal(capsys):
+def on_terminal(monkeypatch, capsys, width: int, records) -> list[str]:
+    """What stays on a terminal of `width` columns, line by line."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("LINES", "24")
+    monkeypatch.setitem(display.EVERY, "live", 0.0)
+    with Display("live") as show:
+        for record in records:
+            show(record)
+    return capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_lines_on_a_terminal_stay_and_fit(monkeypatch, capsys, width):
+    records = [
+        replace(ITERATION, passes=k, gap=0.5 * 2.0**-k + 0.1, seconds=2.0 + 60 * k, primal=12345.678 / k, lower_bound=-1.5e-7)
+        for k in range(1, 9)
+    ]
+    lines = [line for line in on_terminal(monkeypatch, capsys, width, records) if "passes" in line or " min " in line]
+    assert all(len(line) <= width for line in lines)
+    assert sum(line.split()[0].isdigit() for line in lines) == len(records)
+    assert "1.235e+04" in "\n".join(lines)
+    head = lines[0].split()
+    assert head[0] == "passes"
+    assert "time" in head
+    if width == 80:
+        assert head[:6] == ["passes", "primal", "bound", "gap", "allowed", "cuts"]
+
+
+def test_the_bar_says_how_far_the_pass_is(capsys):
     from rich.console import Console
 
-    with progress.Progress("live") as show:
+    from streamcut.progress.bar import PassBar
+
+    bar = PassBar()
+    bar.watch(lambda: Going(450, 1000, 9.0, 18_000_000_000))
+    bar.say("until tol 0.001, about 2 min left")
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(*bar.get_renderables())
+    text = console.export_text().rstrip()
+    assert len(text) <= 80
+    for part in ("pass", "45%", "2.00 GB/s, 11 s", "until tol 0.001"):
+        assert part in text
+
+
+def test_a_runner_knows_how_far_its_pass_is():
+    data = MemoryDataset(np.ones((1000, 3)), np.ones(1000), shard_nnz=300)
+    lanes = plan_lanes(data.manifest.statistics, 4)
+    seen = []
+
+    class Looks(Pass):
+        def visit_chunk(self, partial, rows, chunk):
+            seen.append(runner.going)
+
+    with Runner(Feed(data), lanes, 1) as runner:
+        assert runner.going is None
+        runner.run(Looks())
+        assert runner.going is None
+    assert [each.of for each in seen] == [1000] * len(seen)
+    assert [each.rows for each in seen] == sorted({each.rows for each in seen})
+    assert seen[-1].rows == 1000
+    assert seen[-1].bytes_computed > seen[0].bytes_computed > 0
+
+
+def test_a_notebook_gets_plain_lines(capsys, monkeypatch):
+    monkeypatch.setitem(display.EVERY, "notebook", 0.0)
+    with Display("notebook") as show:
         show(ITERATION)
-    console = Console(width=120, record=True)
-    console.print(progress.table(progress.columns(ITERATION, 3725.0)))
-    names, texts = console.export_text().splitlines()
-    assert " ".join(names.split()) == "iteration passes primal bound gap cuts read computed from memory time left"
-    assert texts.rstrip().endswith("about 1 h 2 min")
+        show(replace(ITERATION, passes=5))
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert [line.split()[0] for line in shown.out.splitlines()] == ["passes", "4", "5"]
+    assert "\x1b" not in shown.out
+
+
+def test_the_last_line_is_shown_however_soon_it_came(capsys):
+    with Display("notebook") as show:
+        for passes in range(1, 9):
+            show(replace(ITERATION, passes=passes))
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["passes", "1", "8"]
+
+
+def test_training_in_python_shows_itself_where_it_is_asked(capsys):
+    rng = np.random.default_rng(0)
+    data = MemoryDataset(rng.standard_normal((60, 3)), np.where(rng.random(60) < 0.5, 1.0, -1.0))
+    train(data, max_passes=2)
+    assert capsys.readouterr() == ("", "")
+    with Display("notebook") as show:
+        train(data, max_passes=2, progress=show)
+    assert "primal" in capsys.readouterr().out
+
+
+INTERRUPTED = """
+import os, signal, sys, warnings
+import numpy as np
+import streamcut
+from streamcut.io.memory import MemoryDataset
+rng = np.random.default_rng(0)
+data = MemoryDataset(rng.standard_normal((300, 8)), np.where(rng.random(300) < 0.5, 1.0, -1.0))
+def interrupt(record):
+    if record.iteration == 3:
+        os.kill(os.getpid(), signal.SIGINT)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    model = streamcut.train(data, C=1e4, tol=1e-12, tol_relative=None, on_iteration=interrupt)
+print(model.stop_reason, len(model.history) < 20, [str(each.message) for each in caught])
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+"""
+
+
+def test_ctrl_c_in_python_gives_the_best_model_with_a_warning():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout == "interrupted True ['training was interrupted; the model is the best so far']\n"
 
 
 def test_rows_are_computed_in_every_pass_and_read_once():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, StreamcutError, UsageError
-from streamcut.io.sources.canonical import RawRows, RowRules, canonical
+from streamcut.io.sources.canonical import LabelWords, RawRows, RowRules, canonical
 from streamcut.io.sources.columns import ColumnFile
 from streamcut.io.sources.row_source import BlockSize, TableSource, find_files, sniff
 from streamcut.io.sources.scipy_files import MatrixMarketReader, NpzReader, SideFiles
@@ -146,8 +146,12 @@ def test_categories_become_labels_through_a_map(tmp_path, table):
 
     (_, labels, _, _, _), _ = collected(source({"ham": -1.0, "spam": 1.0}))
     np.testing.assert_array_equal(labels, np.where(y > 0, 1, -1))
-    with pytest.raises(BadInputError, match=r"label 'ham' is not a number.*--label-map"):
-        collected(source(None))
+    with pytest.raises(BadInputError, match=r"label 'spam' is not in --label-map"):
+        collected(source({"ham": -1.0}))
+    learned = source(None)
+    (_, labels, _, _, _), _ = collected(learned)
+    names = learned.recipe().labels.names
+    assert [names[label] for label in labels] == np.where(y > 0, "spam", "ham").tolist()
     with pytest.raises(UsageError, match=r"no column 'nope'.*label"):
         AnnDataReader(path, "nope")
 
@@ -276,9 +280,9 @@ def test_files_that_are_something_else(tmp_path, table):
     np.savez(tmp_path / "dense.npz", a=np.ones(3))
     with pytest.raises(BadInputError, match=r"not a sparse matrix of scipy\.sparse\.save_npz"):
         NpzReader(str(tmp_path / "dense.npz"), None, 0)
-    sp.save_npz(tmp_path / "csc.npz", table[0].tocsc())
-    with pytest.raises(BadInputError, match="saved as csc; save it by rows"):
-        NpzReader(str(tmp_path / "csc.npz"), None, 0)
+    sp.save_npz(tmp_path / "dia.npz", table[0].todia())
+    with pytest.raises(BadInputError, match="saved as dia; save it by rows"):
+        NpzReader(str(tmp_path / "dia.npz"), None, 0)
 
 
 def test_a_truncated_npz_is_refused_at_every_length(tmp_path, table):
@@ -308,3 +312,16 @@ def test_a_qid_that_comes_back_is_refused_unless_it_will_be_grouped(tmp_path, ta
         collected(source)
     source.grouped = False
     assert collected(source)[0][2].tolist() == qid.tolist()
+
+
+@pytest.mark.parametrize("labels", [["1", "2", "x1"], ["1", "2", None, "x1"]])
+def test_a_word_among_numbers_is_a_mistake(labels):
+    words = LabelWords({}, learn=True)
+    rules = RowRules(missing_labels="skip")
+    canonical(_rows_of(np.array(["3", "4"], dtype=object)), rules, Counter(), "x", 0, 0, words)
+    with pytest.raises(BadInputError, match="'x1' is not a number"):
+        canonical(_rows_of(np.array(labels, dtype=object)), rules, Counter(), "x", 0, 0, words)
+
+
+def _rows_of(labels):
+    return RawRows(np.zeros(len(labels) + 1, np.int64), np.empty(0, np.int32), np.empty(0), labels)

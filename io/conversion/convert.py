@@ -40,6 +40,7 @@ from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
 from streamcut.io.unchanged import ChangedInputError, FileStates
 from streamcut.machine import resident_bytes
+from streamcut.suggestions import expect_known
 
 _USUAL = {"files", "rows", "lines"}  # counters that say nothing unusual
 
@@ -89,6 +90,7 @@ def convert(
     4
     """
     began = time.monotonic()
+    expect_known("convert", options, ConvertOptions.__dataclass_fields__)
     settings = ConvertOptions(**options)
     names = _names(inputs)
     outputs = output_paths(os.fspath(output), settings)
@@ -103,7 +105,7 @@ def convert(
     _refuse_overlap(outputs, [*(names or ()), *paths])
     side_files = settings.side_files(kind)
     states = FileStates([] if kind == "streamcut" else [*paths, *side_files])  # stores have checksums
-    readers = open_readers(kind, [inputs] if kind == FRAME else paths, settings)
+    readers = open_readers(kind, [inputs] if kind == FRAME else paths, settings, _scratch_folder(settings, outputs[0]))
     compiler.run(rehearse, settings.dtype, settings.backend)
     begun = _begun_with(outputs, settings)
     widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
@@ -155,6 +157,11 @@ def convert(
         rejects=str(rejects.final) if work.rejected else None,
         complete_before=[target.path for target in targets if target.complete],
     )
+
+
+def _scratch_folder(settings: ConvertOptions, output: str) -> str:
+    """Where scratch files without a name go: where sorted runs go, or beside the output."""
+    return os.path.dirname(os.path.abspath(output)) if settings.scratch is None else os.fspath(settings.scratch)
 
 
 def _names(inputs: Any) -> list[str] | None:

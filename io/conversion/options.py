@@ -14,9 +14,10 @@ from streamcut.io.recipe.files import recipe_from
 from streamcut.io.recipe.table import MISSING, MISSING_LABELS
 from streamcut.io.sources.row_source import FORMATS, LISTS, TABLES
 from streamcut.io.stores.spec import BACKENDS
+from streamcut.suggestions import unknown
 from streamcut.units import parse_size
 
-_TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "mtx"), ("anndata", LISTS)
+_TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "npy", "mtx", "10x"), ("anndata", LISTS)
 _APPLIES = {  # options that mean something for some formats only
     "labels": (*_FILES, *_COLUMNS, *TABLES),
     "qid": (*_FILES, *_COLUMNS, *TABLES),
@@ -30,7 +31,8 @@ _APPLIES = {  # options that mean something for some formats only
     "id": TABLES,
     "ngrams": TABLES,
     "missing": TABLES,
-    "missing_labels": TABLES,
+    "missing_labels": (*TABLES, "anndata"),
+    "layer": ("anndata",),
     "max_categories": TABLES,
     "recipe": (*TABLES, *_TEXT),
     "n_features": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
@@ -70,6 +72,7 @@ class ConvertOptions:
     ngrams: str | None = None
     missing: str = "own"
     missing_labels: str = "error"
+    layer: str | None = None
     max_categories: int = 250_000
     recipe: Any = None  # a Recipe, or where one is: a model, a store, a file of JSON; after checking a Recipe or None
     index_column: str = "indices"
@@ -146,7 +149,12 @@ class ConvertOptions:
 
     def side_files(self, kind: str) -> list[str]:
         """Files with labels, query ids and weights beside inputs of format `kind`, which cannot hold them."""
-        return [path for path in (self.labels, self.qid, self.weights) if path is not None] if kind in _FILES else []
+        labels = self.labels if self.labels_in_file(kind) else None
+        return [path for path in (labels, self.qid, self.weights) if path is not None] if kind in _FILES else []
+
+    def labels_in_file(self, kind: str) -> bool:
+        """Whether --labels names a file beside inputs of format `kind`; "none" says that there are none."""
+        return kind in _FILES and self.labels is not None and (self.labels != "none" or os.path.exists("none"))
 
     def require_meaning(self, kind: str) -> None:
         """Raise UsageError for an option that inputs of format `kind` cannot have, or that they need and is missing."""
@@ -158,7 +166,7 @@ class ConvertOptions:
             raise UsageError("--index-base auto is for svmlight input; say whether the lists count from 0 or from 1")
         if kind in (*_FILES, *_COLUMNS) and self.labels is None:
             what = "a file with one label a row" if kind in _FILES else "the name of the column with the labels"
-            raise UsageError(f"--labels is needed for {kind} input: {what}")
+            raise UsageError(f"--labels is needed for {kind} input: {what}, or none for rows that are to be scored only")
 
 
 def _default(name: str) -> Any:
@@ -171,7 +179,7 @@ def _flag(name: str) -> str:
 
 def _one_of(flag: str, value, allowed: tuple) -> None:
     if value not in allowed:
-        raise UsageError(f"{flag}: {value!r} is not one of {', '.join(str(choice) for choice in allowed if choice is not None)}")
+        raise UsageError(f"{flag}: {unknown(value, [str(choice) for choice in allowed if choice is not None])}")
 
 
 def _bytes(memory: int | str | None) -> int | None:

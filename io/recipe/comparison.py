@@ -27,6 +27,8 @@ def difference(there: Recipe, here: Recipe) -> str | None:
                 "the categories were numbered anew; prepare these data with the recipe of the others (--recipe MODEL or STORE)"
             )
         return found
+    if there.layer != here.layer:
+        return "{} there, {} here".format(*("X" if one.layer is None else f"layer {one.layer!r}" for one in (there, here)))
     if there.names is not None and here.names is not None:
         for number, (theirs, ours) in enumerate(zip(there.names, here.names, strict=False)):
             if theirs != ours:

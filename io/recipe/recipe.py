@@ -58,6 +58,7 @@ class Recipe:
     dtype       values were read as, None: as the input had them
     duplicates  a feature twice in one row: "error", "sum" or "last"
     names       of the features, None when they have none
+    layer       of an AnnData file that was read instead of X
     """
 
     form: str = "numbers"
@@ -68,6 +69,7 @@ class Recipe:
     labels: LabelRule = LabelRule()
     names: tuple[str, ...] | None = None
     table: Table | None = None
+    layer: str | None = None
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:

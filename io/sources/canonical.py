@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
+from streamcut.io.manifest import MAX_DISTINCT_LABELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +31,32 @@ class RawRows:
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """How rows are to be read; the fields are options of `convert`. `dtype` None keeps what the file holds."""
+    """How rows are to be read; the fields are options of `convert`. `dtype` None keeps what the file holds.
+
+    With missing_labels "skip" the label of a row that has none becomes nan.
+    """
 
     dtype: str | None = None
     duplicates: str = "error"
     keep_zeros: bool = False
     label_map: dict[str, float] | None = None
     n_features: int | None = None
+    missing_labels: str = "error"
 
 
-def canonical(raw: RawRows, rules: RowRules, counters: Counter, where: str, first_row: int, row_in_file: int) -> Chunk:
+def canonical(
+    raw: RawRows,
+    rules: RowRules,
+    counters: Counter,
+    where: str,
+    first_row: int,
+    row_in_file: int,
+    words: LabelWords | None = None,
+) -> Chunk:
     """`raw` as a Chunk. Adds to `counters` what was put right: unsorted rows, duplicates, dropped zeros, underflows.
 
-    `where` and `row_in_file` name the place in messages. Raises BadInputError with the first offending row.
+    `words` gives labels that are words their numbers. `where` and `row_in_file` name the place in messages. Raises BadInputError
+    with the first offending row.
     """
     place = _Place(where, row_in_file)
     n = len(raw.indptr) - 1
@@ -75,7 +90,7 @@ def canonical(raw: RawRows, rules: RowRules, counters: Counter, where: str, firs
         indptr,
         indices,
         values,
-        _labels(np.asarray(raw.labels), rules.label_map, place),
+        _labels(np.asarray(raw.labels), rules, words, place),
         None if raw.qid is None else _qid(np.asarray(raw.qid), place),
         None if raw.weight is None else _weight(np.asarray(raw.weight), place),
         first_row,
@@ -145,26 +160,78 @@ def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, 
     return row_of[last], indices[last], values[last]
 
 
-def _labels(labels: np.ndarray, label_map: dict[str, float] | None, place: _Place) -> np.ndarray:
-    """float64 labels; words go through `label_map`."""
-    if labels.dtype.kind in "biuf" and label_map is None:
+class LabelWords:
+    """Words that labels are, and their numbers; those that are new get the next one, if that is allowed.
+
+    numbers   labels so far were numbers: then words are mistakes
+    """
+
+    def __init__(self, known: Mapping[str, float], *, learn: bool) -> None:
+        self.known, self._learn = dict(known), learn
+        self.numbers = False
+
+    def number(self, word: str) -> float | None:
+        """None: the word is none of these."""
+        if self._learn and not self.numbers and len(self.known) <= MAX_DISTINCT_LABELS:
+            return self.known.setdefault(word, float(len(self.known)))
+        return self.known.get(word)
+
+
+def _labels(labels: np.ndarray, rules: RowRules, words: LabelWords | None, place: _Place) -> np.ndarray:
+    """float64 labels, nan for what is missing and may be; words go through the label map, or become numbers by `words`."""
+    if labels.dtype.kind in "biuf" and rules.label_map is None and (words is None or not words.known):
         y = labels.astype(np.float64)
-    else:
-        distinct, codes = np.unique([_word(label) for label in labels.tolist()], return_inverse=True)
-        translated = []
-        for code, word in enumerate(distinct.tolist()):
-            try:
-                translated.append(float(word) if label_map is None else label_map[word])
-            except (ValueError, KeyError):
-                row = int(np.flatnonzero(codes == code)[0])
-                known = "is not a number; use" if label_map is None else "is not in"
-                raise BadInputError(
-                    f"{place(row)}: label {word!r} {known} --label-map (for example --label-map ham=-1,spam=1)"
-                ) from None
-        y = np.asarray(translated, np.float64)[codes] if len(translated) else np.empty(0)
-    if not np.isfinite(y).all():
-        raise BadInputError(f"{place(np.flatnonzero(~np.isfinite(y))[0])}: the label is missing or not finite")
+        bad = np.isinf(y) if rules.missing_labels == "skip" else ~np.isfinite(y)
+        if bad.any():
+            raise BadInputError(f"{place(np.flatnonzero(bad)[0])}: the label is missing or not finite{_SKIP}")
+        if words is not None:
+            words.numbers = words.numbers or len(y) > 0
+        return y
+    missing = np.array([label is None or label != label for label in labels.tolist()], bool)
+    if missing.any() and rules.missing_labels != "skip":
+        raise BadInputError(f"{place(int(np.argmax(missing)))}: the label is missing{_SKIP}")
+    y = np.full(len(labels), np.nan)
+    distinct, first, codes = np.unique(
+        [_word(label) for label in labels[~missing].tolist()], return_index=True, return_inverse=True
+    )
+    rows = np.flatnonzero(~missing)
+    if len(rows) == 0:
+        return y
+    numeric = rules.label_map is None and (words is None or not words.known) and _is_number(str(labels[rows[0]]))
+    if words is not None:
+        words.numbers = words.numbers or numeric
+    numbers = np.empty(len(distinct))
+    for code in np.argsort(first).tolist():
+        word = str(distinct[code])
+        if numeric:
+            number: float | None = float(word) if _is_number(word) else None
+        elif rules.label_map is not None:
+            number = rules.label_map.get(word)
+        else:
+            number = None if words is None else words.number(word)
+        if number is None:
+            raise BadInputError(f"{place(rows[first[code]])}: label {word!r} {_unknown(rules, words)}")
+        numbers[code] = number
+    y[rows] = numbers[codes]
     return y
+
+
+_SKIP = "; --missing-labels skip leaves such rows out"
+
+
+def _unknown(rules: RowRules, words: LabelWords | None) -> str:
+    if rules.label_map is not None:
+        return "is not in --label-map (for example --label-map ham=-1,spam=1)"
+    if words is not None and words.known and not words.numbers:
+        return f"is none of {', '.join(map(repr, list(words.known)[:10]))}"
+    return "is not a number; use --label-map (for example --label-map ham=-1,spam=1)"
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return bool(np.isfinite(float(word)))
+    except ValueError:
+        return False
 
 
 def _word(label) -> str:

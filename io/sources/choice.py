@@ -19,10 +19,10 @@ LINE_BYTES = 16  # of one long line, whose entries take four bytes of text at th
 TABLE_BLOCKS = 4  # a block of a table in units of a block of text
 
 
-def open_readers(kind: str, paths: Sequence[Any], options: ConvertOptions) -> Sequence[Any]:
+def open_readers(kind: str, paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Sequence[Any]:
     """Readers of the files of every kind but text, which stream by themselves; [] for those. Tables have one for all files.
 
-    Frames stand in the place of their paths.
+    Frames stand in the place of their paths. `scratch`: folder for scratch files.
     """
     if kind == "svmlight":
         return []
@@ -39,13 +39,14 @@ def open_readers(kind: str, paths: Sequence[Any], options: ConvertOptions) -> Se
     if kind == "anndata":
         from streamcut.io.sources.anndata_files import AnnDataReader
 
-        return [AnnDataReader(path, str(options.labels), options.qid, options.weights) for path in paths]
+        columns = str(options.labels), options.qid, options.weights
+        return [AnnDataReader(path, *columns, layer=options.layer, scratch=scratch) for path in paths]
     if kind == LISTS:
         from streamcut.io.sources.parquet_files import ParquetReader
 
         labels, values, base = str(options.labels), options.value_column or None, int(options.index_base or 0)
         return [ParquetReader(path, labels, options.index_column, values, base, options.qid, options.weights) for path in paths]
-    return _matrix_readers(kind, paths, options)
+    return _matrix_readers(kind, paths, options, scratch)
 
 
 def holds_lists(paths: Sequence[str], options: ConvertOptions) -> bool:
@@ -55,17 +56,27 @@ def holds_lists(paths: Sequence[str], options: ConvertOptions) -> bool:
     return of_file(paths[0], options.index_column)
 
 
-def _matrix_readers(kind: str, paths: Sequence[str], options: ConvertOptions) -> Sequence[TableReader]:
+def _matrix_readers(kind: str, paths: Sequence[str], options: ConvertOptions, scratch: str) -> Sequence[TableReader]:
     """Readers of matrices whose labels lie in files of their own, over the rows of all matrices."""
-    from streamcut.io.sources.scipy_files import MatrixMarketReader, NpzReader, SideFiles
+    from streamcut.io.sources.scipy_files import MatrixMarketReader, NpyReader, NpzReader, SideFiles
+
+    def reader(path: str, rows: int) -> Any:
+        if kind == "10x":
+            from streamcut.io.sources.tenx_files import TenXReader
+
+            return TenXReader(path, side, rows)
+        if kind == "npz":
+            return NpzReader(path, side, rows, scratch)
+        return (NpyReader if kind == "npy" else MatrixMarketReader)(path, side, rows)
 
     qid = None if options.qid is None else ColumnFile(options.qid, "--qid")
     weight = None if options.weights is None else ColumnFile(options.weights, "--weights")
-    side = SideFiles(ColumnFile(str(options.labels), "--labels"), qid, weight)
+    labels = ColumnFile(str(options.labels), "--labels") if options.labels_in_file(kind) else None
+    side = SideFiles(labels, qid, weight)
     readers: list[TableReader] = []
     rows = 0
     for path in paths:
-        readers.append((NpzReader if kind == "npz" else MatrixMarketReader)(path, side, rows))
+        readers.append(reader(path, rows))
         rows += readers[-1].n_rows
     side.expect_end(rows)
     return readers
@@ -102,7 +113,8 @@ def open_source(
         )
     if kind in TABLES:
         return readers[0].rows(plan.block_bytes, plan.row_bytes // 8, plan.threads, grouped=not options.group_by_qid)
-    rules = RowRules(options.dtype, options.duplicates, options.keep_zeros, options.label_map, options.n_features)
+    kept = options.dtype, options.duplicates, options.keep_zeros, options.label_map, options.n_features
+    rules = RowRules(*kept, options.missing_labels)
     usual = TABLE_BLOCKS * plan.block_bytes // ENTRY_BYTES
     size = BlockSize(usual, usual + plan.row_bytes // ENTRY_BYTES)
     return TableSource(list(paths), readers, rules, size, grouped=not options.group_by_qid)

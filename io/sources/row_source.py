@@ -15,9 +15,10 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
+from streamcut.io.conversion.shuffle import take_rows
 from streamcut.io.recipe.comparison import difference
-from streamcut.io.recipe.recipe import LabelRule, Recipe
-from streamcut.io.sources.canonical import RawRows, RowRules, canonical
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.canonical import LabelWords, RawRows, RowRules, canonical
 from streamcut.io.sources.self_contained import readable
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.groups import GroupCheck
@@ -27,7 +28,7 @@ from streamcut.units import format_bytes
 ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
 FRAME = "frame"  # a table in memory, which is no format to ask for
 TABLES = ("csv", "tsv", "jsonl", "parquet", "arrow", FRAME)
-FORMATS = ("svmlight", *TABLES[:-1], "npz", "mtx", "anndata", "streamcut")
+FORMATS = ("svmlight", *TABLES[:-1], "npz", "npy", "mtx", "anndata", "10x", "streamcut")
 LISTS = "lists"  # Parquet with a list of feature numbers in each row, which is no format to ask for
 _SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 _SUFFIXES |= {".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".feather": "arrow", ".ipc": "arrow"}
@@ -84,10 +85,19 @@ class TableReader(Protocol):
 
 
 class TableSource:
-    """RowSource over TableReaders, one after the other. `paths` name them in messages; `grouped`: a qid may not come back."""
+    """RowSource over TableReaders, one after the other. `paths` name them in messages; `grouped`: a qid may not come back.
+
+    words   {word: number} that labels have to be of, if they are words; None: words get numbers as they come
+    """
 
     def __init__(
-        self, paths: list[str], readers: Sequence[TableReader], rules: RowRules, size: BlockSize, grouped: bool = True
+        self,
+        paths: list[str],
+        readers: Sequence[TableReader],
+        rules: RowRules,
+        size: BlockSize,
+        grouped: bool = True,
+        words: Mapping[str, float] | None = None,
     ) -> None:
         widths = {reader.n_features for reader in readers if reader.n_features is not None}
         if len(widths) > 1 and rules.n_features is None:
@@ -99,16 +109,20 @@ class TableSource:
         self.counters: Counter[str] = Counter()
         self.total_rows = sum(reader.n_rows for reader in readers)
         self._recipe = self._common_recipe()
+        self._words = LabelWords(words or {}, learn=words is None)
 
     def recipe(self) -> Recipe:
         """That of the inputs, and the labels that the rules gave to words."""
-        if self.rules.label_map is None:
+        learned = self.rules.label_map is None
+        words = tuple((self._words.known if self.rules.label_map is None else self.rules.label_map).items())
+        if not words:
             return self._recipe
-        return replace(self._recipe, labels=LabelRule(tuple(self.rules.label_map.items())))
+        return replace(self._recipe, labels=replace(self._recipe.labels, words=words, learned=learned))
 
     def _common_recipe(self) -> Recipe:
         """Raises BadInputError for inputs of different recipes."""
-        found = [getattr(reader, "recipe", None) or Recipe(dtype=self.rules.dtype) for reader in self.readers]
+        found = [getattr(reader, "recipe", None) or Recipe() for reader in self.readers]
+        found = [replace(recipe, dtype=self.rules.dtype or recipe.dtype) for recipe in found]
         for path, other in zip(self.paths, found, strict=True):
             differs = difference(found[0], other)
             if differs is None and other.labels != found[0].labels and self.rules.label_map is None:
@@ -119,25 +133,40 @@ class TableSource:
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """As RowSource says. Whether a qid comes back is known only of the rows from `start` on."""
-        begin = start or {"file": 0, "row": 0, "counters": {}}
+        begin = start or {"file": 0, "row": 0, "given": 0, "counters": {}, "words": []}
         self.counters = Counter(begin["counters"])
-        first_row = sum(reader.n_rows for reader in self.readers[: begin["file"]]) + begin["row"]
+        self._words.known.update(begin["words"])
+        given = begin["given"]
+        self._words.numbers = given > 0 and not begin["words"]
         has_qid, groups = None, GroupCheck()
         for number in range(begin["file"], len(self.readers)):
             row = begin["row"] if number == begin["file"] else 0
             for raw in self.readers[number].rows(row, self.size):
-                position = {"file": number, "row": row, "counters": dict(self.counters)}
-                chunk = canonical(raw, self.rules, self.counters, self.paths[number], first_row, row)
+                counters, words = dict(self.counters), list(self._words.known.items())
+                position = {"file": number, "row": row, "given": given, "counters": counters, "words": words}
+                chunk = canonical(raw, self.rules, self.counters, self.paths[number], given, row, self._words)
+                row += chunk.n_rows
+                if self.rules.missing_labels == "skip":
+                    chunk = self._labelled(chunk)
+                if chunk.n_rows == 0:
+                    continue
                 if has_qid not in (None, chunk.qid is not None):
                     raise BadInputError(
                         f"{self.paths[number]}: some inputs have a qid and others none; give all of them one, or none"
                     )
                 has_qid = chunk.qid is not None
                 if chunk.qid is not None and self.grouped:
-                    check_groups(groups, chunk.qid, self.paths[number], row)
+                    check_groups(groups, chunk.qid, self.paths[number], position["row"])
                 yield chunk, position
-                row += chunk.n_rows
-                first_row += chunk.n_rows
+                given += chunk.n_rows
+
+    def _labelled(self, chunk: Chunk) -> Chunk:
+        """The rows that have a label."""
+        rows = np.flatnonzero(~np.isnan(chunk.y))
+        if len(rows) == chunk.n_rows:
+            return chunk
+        self.counters["rows without label left out"] += chunk.n_rows - len(rows)
+        return take_rows(chunk, rows)
 
 
 def check_groups(groups: GroupCheck, qid: np.ndarray, path: str, row: int) -> None:
@@ -215,7 +244,11 @@ def _sniff_head(path: str, head: bytes) -> str:
         import h5py
 
         with readable(path), h5py.File(path, "r") as file:
+            if any("barcodes" in group for group in file.values() if isinstance(group, h5py.Group)):
+                return "10x"
             return _sniff_groups(path, set(file))
+    if head.startswith(b"\x93NUMPY"):
+        return "npy"
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
@@ -254,7 +287,8 @@ def _sniff_groups(path: str, members: set[str]) -> str:
     if "shards" in members:
         return "streamcut"  # damaged or unfinished: opening it will say
     raise NotFoundError(
-        f"{path}: neither a streamcut store nor an AnnData file (it holds {', '.join(sorted(members)) or 'nothing'})"
+        f"{path}: neither a streamcut store nor an AnnData file nor a matrix of 10x "
+        f"(it holds {', '.join(sorted(members)) or 'nothing'})"
     )
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.errors import BadInputError
+from streamcut.io.sources import scattered
+from streamcut.io.sources.arrays import dense_entries
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.columns import ColumnFile
 from streamcut.io.sources.row_source import BlockSize, row_ranges
@@ -21,14 +23,15 @@ COORDINATE_BYTES = 48  # (row, column, value) twice while they are read, and the
 class SideFiles:
     """Column files that go with matrices, over all rows of all inputs together."""
 
-    labels: ColumnFile
+    labels: ColumnFile | None  # None: there are none
     qid: ColumnFile | None = None
     weight: ColumnFile | None = None
 
     def rows(self, indptr, indices, values, first: int) -> RawRows:
         count = len(indptr) - 1
         qid, weight = (None if file is None else file.read(first, count) for file in (self.qid, self.weight))
-        return RawRows(indptr, indices, values, self.labels.read(first, count), qid, weight)
+        labels = np.zeros(count) if self.labels is None else self.labels.read(first, count)
+        return RawRows(indptr, indices, values, labels, qid, weight)
 
     def expect_end(self, rows: int) -> None:
         for file in (self.labels, self.qid, self.weight):
@@ -37,28 +40,67 @@ class SideFiles:
 
 
 class NpzReader:
-    """A CSR matrix saved by scipy.sparse.save_npz, compressed or not, streamed in constant memory."""
+    """A matrix saved by scipy.sparse.save_npz (CSR, CSC or COO), compressed or not, streamed in bounded memory.
+
+    scratch   folder for a scratch file, which CSC and COO matrices take
+    """
 
     held_bytes = 0
 
-    def __init__(self, path: str, side: SideFiles, offset: int) -> None:
-        self.path, self.side, self.offset = path, side, offset
+    def __init__(self, path: str, side: SideFiles, offset: int, scratch: str = ".") -> None:
+        self.path, self.side, self.offset, self._scratch = path, side, offset, scratch
         with self._archive() as archive:
             members = {name.removesuffix(".npy") for name in archive.namelist()}
-            if not {"indices", "indptr", "data", "shape", "format"} <= members:
+            if not {"data", "shape", "format"} <= members:
                 raise BadInputError(
                     f"{path}: not a sparse matrix of scipy.sparse.save_npz (it holds {', '.join(sorted(members))})"
                 )
             layout = self._small(archive, "format").item()
             layout = layout.decode() if isinstance(layout, bytes) else layout
-            if layout != "csr":
+            if layout not in _MEMBERS or not _MEMBERS[layout] <= members:
                 raise BadInputError(f"{path}: the matrix is saved as {layout}; save it by rows: save_npz(path, X.tocsr())")
+            self._layout = layout
             self.n_rows, self.n_features = (int(size) for size in self._small(archive, "shape"))
-            with _Member(archive, path, "indptr") as indptr:
-                if indptr.length != self.n_rows + 1:
-                    raise BadInputError(f"{path}: {indptr.length} row pointers for {self.n_rows} rows; the file is damaged")
+            if layout != "csr":
+                self.held_bytes = scattered.held_bytes(self.n_rows) + 8 * self.n_features * (layout == "csc")
+            if layout != "coo":
+                lines = self.n_rows if layout == "csr" else self.n_features
+                with _Member(archive, path, "indptr") as indptr:
+                    if indptr.length != lines + 1:
+                        raise BadInputError(f"{path}: {indptr.length} pointers, and not {lines + 1}; the file is damaged")
 
     def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
+        if self._layout == "csr":
+            yield from self._csr_rows(start, size)
+            return
+        for part in scattered.by_rows(self._scattered, self.n_rows, self._scratch, size, self.path, start):
+            yield self.side.rows(part.indptr, part.indices, part.values, self.offset + part.first)
+
+    def _scattered(self) -> Iterator[scattered.Scattered]:
+        """The entries of a CSC or COO matrix."""
+        names = ("row", "col") if self._layout == "coo" else ("indices", "indptr")
+        with (
+            self._archive() as archive,
+            _Member(archive, self.path, names[0]) as rows,
+            _Member(archive, self.path, names[1]) as columns,
+            _Member(archive, self.path, "data") as data,
+        ):
+            if self._layout == "csc":
+                indptr = columns.read(columns.length).astype(np.int64)
+
+                def read(cut: slice) -> tuple[np.ndarray, np.ndarray]:
+                    count = cut.stop - cut.start
+                    return rows.read(count), data.read(count)
+
+                yield from scattered.column_entries(indptr, read, self.path)
+                return
+            if not rows.length == columns.length == data.length:
+                raise BadInputError(f"{self.path}: rows, columns and values differ in number; the file is damaged")
+            for begin in range(0, data.length, scattered.AT_ONCE):
+                count = min(scattered.AT_ONCE, data.length - begin)
+                yield scattered.Scattered(rows.read(count), columns.read(count), data.read(count))
+
+    def _csr_rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
         with (
             self._archive() as archive,
             _Member(archive, self.path, "indptr") as indptr,
@@ -91,6 +133,47 @@ class NpzReader:
                 return np.lib.format.read_array(file, allow_pickle=False)
             except (ValueError, zipfile.BadZipFile) as error:
                 raise BadInputError(f"{self.path}: {name} cannot be read ({error})") from None
+
+
+_MEMBERS = {"csr": {"indices", "indptr"}, "csc": {"indices", "indptr"}, "coo": {"row", "col"}}  # beside data
+
+
+class NpyReader:
+    """A dense matrix in a `.npy` file, a few rows at a time."""
+
+    held_bytes = 0
+
+    def __init__(self, path: str, side: SideFiles, offset: int) -> None:
+        self.path, self.side, self.offset = path, side, offset
+        with open(path, "rb") as file:
+            try:
+                version = np.lib.format.read_magic(file)
+                header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, by_columns, self._dtype = header(file)
+            except ValueError as error:
+                raise BadInputError(f"{path}: not a .npy file ({error})") from None
+            self._begin = file.tell()
+        if len(shape) != 2 or self._dtype.kind not in "biuf":
+            raise BadInputError(f"{path}: {self._dtype} of shape {shape}, not a matrix of real numbers")
+        if by_columns and min(shape) > 1:
+            raise BadInputError(f"{path}: the array lies by columns; save it by rows: np.save(path, np.ascontiguousarray(X))")
+        self.n_rows, self.n_features = shape
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_rows, self.n_features
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        """A run of rows."""
+        count, line = rows.stop - rows.start, self.n_features * self._dtype.itemsize
+        found = np.fromfile(self.path, self._dtype, count * self.n_features, offset=self._begin + rows.start * line)
+        if len(found) != count * self.n_features:
+            raise BadInputError(f"{self.path} ends early; the file is damaged")
+        return found.reshape(count, self.n_features)
+
+    def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
+        for part in dense_entries(self, size, start):
+            yield self.side.rows(part.indptr, part.indices, part.values, self.offset + part.first)
 
 
 class _Member:

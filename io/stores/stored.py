@@ -11,7 +11,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError, NotFoundError
-from streamcut.io.dataset import first_rows
+from streamcut.io.dataset import ShownDataset, first_rows
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.recipe.recipe import LabelRule, NewerRecipeError, Recipe
 from streamcut.io.stores.buffers import Buffers
@@ -22,7 +22,7 @@ from streamcut.io.stores.spec import RECIPE, SHARDS, shard_name
 _ROUNDING = 1e-6  # of sums in another order, with much to spare
 
 
-class StoredDataset(ABC):
+class StoredDataset(ShownDataset, ABC):
     """A Dataset (`io/dataset.py`) whose subclass says in `fill` where bytes come from.
 
     Safe to read from several threads, each with buffers of its own.

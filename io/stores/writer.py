@@ -48,6 +48,7 @@ from streamcut.io.stores.spec import (
     shard_rows,
 )
 from streamcut.io.stores.structure import first_problem
+from streamcut.suggestions import unknown
 
 _FEATURES_AT_ONCE = 1 << 19  # of a resumed store: 16 MiB
 
@@ -112,7 +113,7 @@ class StoreWriter:
         threads: int = 2,
     ) -> None:
         if backend not in BACKENDS:
-            raise UsageError(f"backend {backend!r} is unknown; choose one of {', '.join(BACKENDS)}")
+            raise UsageError(f"backend: {unknown(backend, BACKENDS)}")
         if shard_nnz < 1 or threads < 1:
             raise UsageError("shard_nnz and threads must be at least 1")
         self.path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)  # a link stays one

@@ -27,9 +27,11 @@ _HELP = """Convert INPUTS to the store OUTPUT, which the other commands read.
 \b
 INPUTS are files, directories, globs, or - for standard input:
   svmlight   text, also compressed with gzip, bzip2, xz or zstd
-  npz        CSR matrices of scipy.sparse.save_npz, with --labels FILE
+  npz        CSR, CSC or COO matrices of scipy.sparse.save_npz, with --labels FILE
+  npy        dense matrices of numpy.save, with --labels FILE
   mtx        MatrixMarket, one row an example, with --labels FILE
-  anndata    .h5ad or Zarr, with --labels COLUMN of obs
+  anndata    .h5ad or Zarr (csr, csc, dense), with --labels COLUMN of obs; the names of var become those of the features
+  10x        matrices of CellRanger (.h5), a barcode a row, with --labels FILE or none
   csv, tsv, jsonl, parquet, arrow
              tables: columns of numbers, categories, texts and times, with --labels COLUMN (their roles are guessed
              from their types, shown, and changed with --categorical, --numeric, --text, --time, --drop);
@@ -42,7 +44,7 @@ Examples:
   streamcut convert day*.svm days.zarr --shuffle 1 --memory 2GB
   streamcut convert all.svm data.zarr --split 0.9        # and data-test.zarr
   zcat big.gz | streamcut convert - big.zarr
-  streamcut convert cells.h5ad cells.zarr --labels cell_type --label-map T=1,B=2
+  streamcut convert cells.h5ad cells.zarr --labels cell_type --missing-labels skip
   streamcut convert X.npz X.zarr --labels y.txt
   streamcut convert clicks.parquet clicks.zarr --labels click --cross site*ad --id user --hash-bits 22
   streamcut convert new.csv new.zarr --recipe m.npz      # the features that the model knows
@@ -59,7 +61,9 @@ rows of one qid stay together.
 @click.argument("output")
 @click.option(
     "--format",
-    type=click.Choice(["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "npz", "mtx", "anndata", "streamcut"]),
+    type=click.Choice(
+        ["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "npz", "npy", "mtx", "anndata", "10x", "streamcut"]
+    ),
     default="auto",
     show_default=True,
     help="What INPUTS are; auto looks into them.",
@@ -67,11 +71,12 @@ rows of one qid stay together.
 @click.option(
     "--labels",
     metavar="FILE|COLUMN",
-    help="Labels: a file with one a line or a .npy file (npz, mtx), a column, a comparison ('delay>15'), or none (tables).",
+    help="Labels: a file with one a line or a .npy file (npz, mtx), a column, a comparison ('delay>15'), or none.",
 )
 @click.option("--qid", metavar="FILE|COLUMN", help="Query ids, given like --labels; svmlight has them in the rows.")
 @click.option("--weights", metavar="FILE|COLUMN", help="Row weights, given like --labels.")
 @table_options
+@click.option("--layer", metavar="NAME", help="AnnData: this layer instead of X.")
 @click.option("--index-column", metavar="COLUMN", default="indices", show_default=True, help="Parquet: lists of feature numbers.")
 @click.option(
     "--value-column", metavar="COLUMN", default="values", show_default=True, help="Parquet: lists of values; '' if all are 1."

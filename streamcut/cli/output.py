@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from streamcut.units import format_number as number
+
 
 def note(message: str) -> None:
     """A line for people, on stderr."""
@@ -36,17 +38,6 @@ def print_rows(rows: Sequence[Mapping[str, Any]], *, err: bool = False) -> None:
     widths = [max(map(len, column)) for column in columns]
     for line in zip(*columns, strict=True):
         click.echo("  ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=True)), err=err)
-
-
-def number(value: Any) -> str:
-    """`value` for people: whole numbers with thousands separators, others with six significant digits."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):
-        return f"{int(value):,}"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def counted(count: int, thing: str) -> str:

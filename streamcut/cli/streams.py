@@ -23,7 +23,7 @@ def repair() -> None:
         sys.stdin = open(0, closefd=False)  # noqa: SIM115
     if sys.stdout is None:
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-    if sys.stderr is None or sys.stderr.fileno() == 2:
+    if sys.stderr is None or sys.stderr is sys.__stderr__:  # not what a test or a notebook put there
         sys.stderr = io.TextIOWrapper(_Lossy(2, "w", closefd=False), errors="backslashreplace", line_buffering=True)  # type: ignore
 
 

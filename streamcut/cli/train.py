@@ -14,10 +14,10 @@ from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.output import note, number, print_json, print_table
 from streamcut.cli.parameters import force_option, json_option, quiet_option
-from streamcut.cli.progress import Progress
 from streamcut.cli.train_options import GroupedCommand, train_options
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
+from streamcut.progress.display import Display
 from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def command(
                 raise click.exceptions.Exit(0)
 
         try:
-            with Progress.chosen(json=as_json, quiet=quiet) as progress:
-                common: dict[str, Any] = {"on_iteration": progress, "on_plan": show_plan, "checkpoint": checkpoint, "stop": stop}
+            with Display.chosen(json=as_json, quiet=quiet) as display:
+                common: dict[str, Any] = {"progress": display, "on_plan": show_plan, "checkpoint": checkpoint, "stop": stop}
                 if by_C:
                     from streamcut.selection import train_path
 

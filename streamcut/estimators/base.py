@@ -23,6 +23,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.model import Model
 from streamcut.prediction import predict
+from streamcut.suggestions import unknown
 from streamcut.training import opened
 
 _DTYPES = (np.float64, np.float32)
@@ -53,9 +54,7 @@ class StreamedEstimator(BaseEstimator):
         given = {name: value for name, value in self.get_params(deep=False).items() if name not in self._own}
         chosen = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}  # of a grid
         if chosen["solver"] not in self._solvers:
-            raise UsageError(
-                f"solver: {chosen['solver']!r} is none of {type(self).__name__}, which has {', '.join(self._solvers)}"
-            )
+            raise UsageError(f"solver of {type(self).__name__}: {unknown(chosen['solver'], self._solvers)}")
         if "random_state" in chosen:
             seed = chosen.pop("random_state")
             known = {name: chosen[name] for name in ("solver", "cut", "kernel") if name in chosen}

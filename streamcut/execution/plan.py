@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.row_state import SPILLED_BYTES
@@ -13,6 +14,7 @@ from streamcut.execution.runner import ROW_BLOCK
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.shown import Shown, html_table
 from streamcut.units import format_bytes
 
 _GROWTH = 0.1  # of the budget: what bundles may take beyond the cuts that they begin with
@@ -80,8 +82,8 @@ class Machine:
     lower: tuple[str, ...] = ("--max-cuts", "--workers")
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class MemoryPlan(Shown):
     """`lines` are (what, bytes) of the necessities; `pinned` are the shards kept decoded with what is left of `budget`.
 
     spilled    the row state does not fit and lives in scratch files
@@ -107,10 +109,18 @@ class MemoryPlan:
         """Bytes that the run will take: never more than `budget`."""
         return self.needed + self.pinned_bytes
 
-    def describe(self, shards: int) -> list[tuple[str, str]]:
-        """The plan as (what, size) rows for people."""
+    def shown(self) -> dict[str, Any]:
+        sizes = {"total": self.total, "budget": self.budget, "row_cache": self.row_cache, "pinned": self.pinned_bytes}
+        return {name: format_bytes(size) for name, size in sizes.items()} | {"spilled": self.spilled}
+
+    def _repr_html_(self) -> str:
+        return html_table("MemoryPlan", self.describe())
+
+    def describe(self, shards: int | None = None) -> list[tuple[str, str]]:
+        """The plan as (what, size) rows for people; `shards`: how many the data have."""
         rows = [(what, format_bytes(size)) for what, size in self.lines]
-        rows.append((f"pinned shards ({len(self.pinned)} of {shards})", format_bytes(self.pinned_bytes)))
+        of = "" if shards is None else f" of {shards}"
+        rows.append((f"pinned shards ({len(self.pinned)}{of})", format_bytes(self.pinned_bytes)))
         rows.append(("total", format_bytes(self.total)))
         rows.append(("budget", format_bytes(self.budget)))
         return rows

@@ -33,6 +33,22 @@ class PassReport:
     traffic: Traffic
 
 
+@dataclass(frozen=True, slots=True)
+class Going:
+    """How far a pass is: `rows` of `of`, after `seconds`; bytes_computed of rows, as Traffic has them."""
+
+    rows: int
+    of: int
+    seconds: float
+    bytes_computed: int
+
+    @classmethod
+    def by(cls, traffics: list[Traffic], of: int, started: float) -> Going:
+        """As the workers' `traffics` say, of a pass that `started` (time.perf_counter) and has `of` rows."""
+        done, computed = sum(each.rows for each in traffics), sum(each.bytes_computed for each in traffics)
+        return cls(done, of, time.perf_counter() - started, computed)
+
+
 class RowKeeper(Protocol):
     """Where the row state lives (streamcut.execution.row_state.RowState, or files that processes share)."""
 
@@ -62,6 +78,10 @@ class PassRunner(Protocol):
     def rows(self) -> Rows:
         """The row state as whole arrays."""
 
+    @property
+    def going(self) -> Going | None:
+        """The pass through the data that goes on, None between two of them; any thread may ask."""
+
     def run(self, work: Pass) -> tuple[Any, PassReport]:
         """The merged partial of all lanes. The first error of any lane is raised."""
 
@@ -70,7 +90,20 @@ class Interrupted(Exception):  # noqa: N818 - nothing is wrong
     """A pass, or work on the row state, was given up because a stop was requested."""
 
 
-class Runner:
+class Watchable:
+    """A runner that can be asked how far it is: while a pass reads data, `_going` is (its workers' traffic, when it began)."""
+
+    lanes: Lanes
+    _going: tuple[list[Traffic], float] | None = None
+
+    @property
+    def going(self) -> Going | None:
+        """The pass through the data that goes on, None between two of them; any thread may ask."""
+        going = self._going
+        return None if going is None else Going.by(going[0], self.lanes.bounds[-1] - self.lanes.bounds[0], going[1])
+
+
+class Runner(Watchable):
     """`rows` holds the row state: named arrays with one number for each row of the data set.
 
     row_state  where those arrays live; default: in memory
@@ -107,6 +140,17 @@ class Runner:
         started = time.perf_counter()
         turn = _Turn(work, len(self.lanes))
         traffics = [Traffic() for _ in range(self.workers)]
+        self._going = (traffics, started) if work.needs_data else None
+        try:
+            self._run(turn, work, traffics)
+        finally:
+            self._going = None
+        traffic = Traffic()
+        for part in traffics:
+            traffic += part
+        return turn.total, PassReport(time.perf_counter() - started, traffic)
+
+    def _run(self, turn: _Turn, work: Pass, traffics: list[Traffic]) -> None:
         if self._pool is None:
             self._work(turn, work, 0, traffics[0])
         else:
@@ -119,10 +163,6 @@ class Runner:
                 for future in futures:
                     future.exception()
                 raise
-        traffic = Traffic()
-        for part in traffics:
-            traffic += part
-        return turn.total, PassReport(time.perf_counter() - started, traffic)
 
     def _work(self, turn: _Turn, work: Pass, worker: int, traffic: Traffic) -> None:
         try:

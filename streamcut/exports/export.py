@@ -9,6 +9,7 @@ from streamcut.errors import UsageError
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 from streamcut.outputs import output
+from streamcut.suggestions import unknown
 
 TARGETS = {  # program: (module, the function that makes the bytes, endings of file names that mean it)
     "liblinear": ("streamcut.exports.liblinear", "liblinear_text", ()),  # and for every other ending
@@ -27,7 +28,7 @@ def export(model: Model | str | os.PathLike, path: str | os.PathLike, *, to: str
     if to is None:
         to = next((target for target, (*_, endings) in TARGETS.items() if os.fspath(path).endswith(endings)), "liblinear")
     if to not in TARGETS:
-        raise UsageError(f"to: {to!r} is not offered; use {', '.join(TARGETS)}")
+        raise UsageError(f"to: {unknown(to, TARGETS)}")
     module, function, _ = TARGETS[to]
     content = getattr(import_module(module), function)(as_model(model))
     with output(path, prefix="model", size=len(content), replace=replace) as file:

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.rounding import gamma
+from streamcut.suggestions import unknown
 
 LINEAR, RBF, POLY = 0, 1, 2  # the codes that compiled code takes
 _OTHERS = 64  # roundings of a kernel value beside those of its inner product: of exp, and of sums of such values
@@ -31,7 +32,7 @@ class Kernel:
 
     def __post_init__(self) -> None:
         if self.name not in _CODES:
-            raise UsageError(f"kernel: {self.name!r} is unknown; use one of {', '.join(_CODES)}")
+            raise UsageError(f"kernel: {unknown(self.name, _CODES)}")
         if not 0.0 < self.gamma < math.inf:
             raise UsageError(f"gamma: {self.gamma!r} is not a number above 0")
         if self.degree < 1 or self.degree != int(self.degree):

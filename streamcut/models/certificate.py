@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
 from streamcut.rounding import CutError, dual_value
+from streamcut.shown import Shown
 
 
 class StopReason(StrEnum):
@@ -68,8 +70,8 @@ class Tolerance:
         return min(asked, key=lambda tolerance: tolerance.gap, default=cls(0.0, ""))
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Certificate(Shown):
     """primal is F(w) of the model, lower_bound ≤ min F; both in units of F(w) = ½‖w‖² + C Σ u_i ℓ_i(w).
 
     c_bar is C·Σu_i, which turns a gap into units of mean loss. `tol` (of gap / c_bar) and `tol_relative` (of gap / primal, or of
@@ -98,6 +100,10 @@ class Certificate:
     def tolerance(self) -> Tolerance:
         """The gap that was asked for."""
         return Tolerance.strictest(self.tol, self.tol_relative, self.primal, self.c_bar)
+
+    def shown(self) -> dict[str, Any]:
+        names = ("primal", "lower_bound", "gap", "gap_per_c_bar", "converged", "stop_reason")
+        return {name: getattr(self, name) for name in names}
 
     def in_words(self) -> str:
         """The certificate in two sentences."""

@@ -24,7 +24,7 @@ _TILE = 8 << 20  # numbers: support vectors are scored with as many at once as f
 _VALUES = 1 << 18  # kernel values held at once (2 MiB)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class KernelModel(Model):
     """score(x) = Σ_j coefficients[j] k(x, support_j) + intercept.
 

@@ -18,7 +18,7 @@ from streamcut.models.model import CertifiedModel, certificate_from, checked, co
 from streamcut.rounding import CutError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearModel(CertifiedModel):
     """score(x) = ⟨weights, x⟩ + intercept; the positive label when it is above 0.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,12 +15,13 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.few_rows import Row, few_rows
 from streamcut.models.link import Link, OwnLink, link_from
+from streamcut.shown import Shown
 
 COMMON = ("task", "solver", "history", "parameters", "fingerprint", "resources")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Model(ABC):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Model(Shown, ABC):
     """Scores rows; remembers its training.
 
     task         "binary", "multiclass", …; solver: what trained it
@@ -107,6 +109,22 @@ class Model(ABC):
     @abstractmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         """The model that `parts` described; KeyError, TypeError or ValueError when it is no well-formed one."""
+
+    def shown(self) -> dict[str, Any]:
+        """What a console or a notebook shows of it."""
+        result, several = self.result(), self.scores_per_row > 1
+        return {
+            "task": self.task,
+            "solver": self.solver,
+            "features": self.n_features,
+            "classes": self.scores_per_row if several else None,
+            **{name: result.get(name) for name in ("n_support", "primal", "lower_bound", "gap")},
+            "converged": self.converged,
+            "stop_reason": None if self.converged else self.stop_reason,
+        }
+
+    def _repr_html_(self) -> str:
+        return f"{super()._repr_html_()}<p>{escape(self.in_words())}</p>"
 
     def describe(self) -> dict[str, Any]:
         """What `streamcut info` shows, in JSON types."""

@@ -20,7 +20,7 @@ SOFTMAX = "softmax"
 ONE_VS_REST = "one-vs-rest"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MulticlassModel(Model):
     """scores(x) = weightsᵀ x + intercepts; the label of the highest, the first of equals.
 

@@ -15,7 +15,7 @@ from streamcut.models.certificate import StopReason
 from streamcut.models.model import Model, checked, common_from, common_parts
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NystroemModel(Model):
     """Rows get the features of `map`, `inner` does the rest; its certificate is about the problem in these features."""
 

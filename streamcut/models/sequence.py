@@ -71,7 +71,7 @@ def _classes(labels: tuple[float, ...]) -> int:
     return len(labels)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SequenceModel(ChainModel, CertifiedModel):
     """A labelling scores Σ_t ⟨weights[:, y_t], x_t⟩ + intercepts[y_t] + Σ_t transitions[y_t−1, y_t]; the best one is predicted.
 
@@ -141,7 +141,7 @@ class SequenceModel(ChainModel, CertifiedModel):
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class KernelSequenceModel(ChainModel):
     """As SequenceModel, with the scores of rows from a kernel model: one for each label.
 

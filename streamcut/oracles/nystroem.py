@@ -11,7 +11,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.execution.feed import Feed, Traffic
-from streamcut.io.dataset import Dataset
+from streamcut.io.dataset import Dataset, ShownDataset
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo
 from streamcut.io.stores.spec import SHARD_NNZ
 from streamcut.kernels.kernel import Kernel
@@ -30,7 +30,7 @@ class _Buffers:
     rows: Chunk | None = None
 
 
-class NystroemDataset:
+class NystroemDataset(ShownDataset):
     """`data` with the features of `map`. Its shards are parts of those of `data`, so that dense rows don't make them huge."""
 
     def __init__(self, data: Dataset, feature_map: FeatureMap, identity: dict[str, Any]) -> None:

@@ -69,10 +69,10 @@ class Epoch:
             "epoch": f"{self.epoch:g}",
             "rows": f"{self.rows:,}",
             "accuracy": f"{100 * self.accuracy_met:.2f} %",
-            "primal": f"{self.primal_met:.6g}",
+            "primal": f"{self.primal_met:.4g}",
         }
         if self.dual is not None:
-            shown["dual"] = f"{self.dual:.6g}"
+            shown["dual"] = f"{self.dual:.4g}"
         if self.validation is not None:
             shown["validation"] = f"{100 * self.validation:.2f} %"
         return {**shown, "vectors": f"{self.support_vectors:,}", "maintained": f"{100 * self.maintained:.1f} %"}

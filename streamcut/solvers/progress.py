@@ -44,24 +44,21 @@ class Iteration:
     def columns(self) -> dict[str, str]:
         """Short texts for people, by what they tell."""
         seconds = max(self.seconds, 1e-9)
+        waits = {"allowed": f"{self.allowed_gap:.2g}"} if self.allowed_gap > 0.0 else {}
+        rule = {"until": self.waits_for} if self.waits_for else {}
         return {
-            "iteration": f"{self.iteration:,}",
             "passes": f"{self.passes:,}",
-            "primal": f"{self.primal:.6g}",
-            "bound": f"{self.lower_bound:.6g}",
-            "gap": gap_column(self.gap, self.allowed_gap, self.waits_for),
+            "primal": f"{self.primal:.4g}",
+            "bound": f"{self.lower_bound:.4g}",
+            "gap": f"{self.gap:.2g}",
+            **waits,
             "cuts": f"{self.cuts:,}",
             "read": f"{format_bytes(self.bytes_read / seconds)}/s",
             "computed": f"{format_bytes(self.bytes_computed / seconds)}/s",
             "from memory": f"{100 * self.cached_share:.0f} %",
+            "iteration": f"{self.iteration:,}",
+            **rule,
         }
-
-
-def gap_column(gap: float, allowed: float, rule: str) -> str:
-    """The gap next to the one that is waited for, and the rule that asks for that."""
-    if allowed <= 0.0:
-        return f"{gap:.3g}"
-    return f"{gap:.3g} of {allowed:.3g}" + f" ({rule})" * (rule != "")
 
 
 class Record(Protocol):

@@ -39,9 +39,9 @@ class SampledIteration:
         return {
             "iteration": f"{self.iteration:,}",
             "passes": f"{self.passes:,}",
-            "primal (estimate)": f"{self.primal_estimate:.6g}",
-            "bound (estimate)": f"{self.bound_estimate:.6g}",
-            "violation": f"{self.violation:.3g}",
+            "primal (estimate)": f"{self.primal_estimate:.4g}",
+            "bound (estimate)": f"{self.bound_estimate:.4g}",
+            "violation": f"{self.violation:.2g}",
             "cuts": f"{self.cuts:,}",
             "kernel values": f"{self.evaluations:.3g}",
         }

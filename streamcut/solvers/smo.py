@@ -265,8 +265,8 @@ class Stage:
     def columns(self) -> dict[str, str]:
         """Short texts for people, by what they tell."""
         counts = {"steps": self.steps, "kernel evaluations": self.evaluations, "support": self.support}
-        values = {"primal": f"{self.primal:.6g}", "bound": f"{self.lower_bound:.6g}"}
-        gap = f"{self.gap:.3g}" + (f" of {self.allowed_gap:.3g}" if self.allowed_gap > 0.0 else "")
+        values = {"primal": f"{self.primal:.4g}", "bound": f"{self.lower_bound:.4g}"}
+        gap = f"{self.gap:.2g}" + (f" of {self.allowed_gap:.2g}" if self.allowed_gap > 0.0 else "")
         return {**{name: f"{count:,}" for name, count in counts.items()}, **values, "gap": gap}
 
 

@@ -40,7 +40,7 @@ from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass, row_caches
 from streamcut.execution.plan import MemoryPlan
-from streamcut.execution.runner import Interrupted, PassReport
+from streamcut.execution.runner import Interrupted, PassReport, Watchable
 from streamcut.files import disk_full, locked
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
@@ -245,7 +245,7 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
         yield Cluster(client, local=scheduler == LOCAL, deadline=deadline)
 
 
-class DaskRunner:
+class DaskRunner(Watchable):
     """A Runner (streamcut.execution.runner) whose passes run on a cluster that is prepared and planned."""
 
     def __init__(
@@ -306,6 +306,8 @@ class DaskRunner:
         except BaseException:
             self._forget()
             raise
+        finally:
+            self._going = None
         if not cached:
             self._forget()
         for name, lane in changes:
@@ -328,6 +330,7 @@ class DaskRunner:
         total: Any = None
         changes: list[tuple[str, int]] = []
         traffic = Traffic()
+        self._going = ([traffic], time.perf_counter()) if work.needs_data else None
         merged = 0
         while merged < len(self.lanes):
             while tasks and len(flying) < ahead:

@@ -1,0 +1,5 @@
+"""`python -m streamcut`: the command line."""
+
+from streamcut.cli import main
+
+main()

@@ -1,0 +1,146 @@
+"""Shows how training goes: lines that stay above a bar for the pass on a terminal, lines in notebooks and logs, or JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from streamcut.compiling import NOTICE, compiler
+from streamcut.progress.columns import Columns, columns, duration, line
+from streamcut.progress.eta import Eta
+
+EVERY = {"live": 0.2, "notebook": 1.0, "lines": 30.0}  # seconds between lines at least; the first and the last come anyway
+_NOTEBOOK_WIDTH = 100
+
+
+class Pass(Protocol):
+    """How far a pass is."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def of(self) -> int: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def bytes_computed(self) -> int: ...
+
+
+class Watched(Protocol):
+    """What runs passes: `going` is the pass through the data that goes on, None between two of them."""
+
+    @property
+    def going(self) -> Pass | None: ...
+
+
+class Display:
+    """Call it with every record of a solver, inside `with`. `style`: "live", "lines", "notebook", "json" or "quiet"."""
+
+    def __init__(self, style: str) -> None:
+        self.style = style
+        self._bar: Any = None
+        self._announced: Callable[[], None] = compiler.announce
+        self._last = -float("inf") if style in ("live", "notebook") else time.monotonic()
+        self._waiting: list[str] = []  # lines that came too soon after the last
+        self._eta = Eta()
+        self._columns = Columns(_NOTEBOOK_WIDTH)
+
+    @classmethod
+    def chosen(cls, *, json: bool = False, quiet: bool = False) -> Display:
+        """What suits the options, and where it is shown."""
+        if json:
+            return cls("json")
+        if quiet:
+            return cls("quiet")
+        if _in_notebook():
+            return cls("notebook")
+        return cls("live" if sys.stderr.isatty() else "lines")
+
+    def __enter__(self) -> Display:
+        if self.style == "live":
+            from streamcut.progress.bar import PassBar
+
+            self._bar = PassBar()
+            self._bar.start()
+            self._columns = Columns(min(shutil.get_terminal_size().columns, self._bar.console.width))
+            compiler.announce = lambda: self._bar.say(NOTICE)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._flush()
+        if self._bar is not None:
+            self._bar.stop()
+            compiler.announce = self._announced
+
+    def watch(self, runner: Watched) -> None:
+        """Show how far the passes of `runner` are, where there is a bar."""
+        if self._bar is not None:
+            self._bar.watch(lambda: runner.going)
+
+    def __call__(self, record: Any) -> None:
+        """Show a streamcut.solvers.progress.Record. One with `gap` and `allowed_gap` also tells what time is left."""
+        if self.style == "quiet":
+            return
+        left = self._eta.after(record.seconds, record.gap, record.allowed_gap) if hasattr(record, "allowed_gap") else None
+        if self.style == "json":
+            from streamcut.models.files import plain
+
+            shown = plain({"event": "iteration", **asdict(record), "eta_seconds": left})
+            print(json.dumps(shown, allow_nan=False), flush=True)
+            return
+        texts = columns(record, left)
+        self._waiting = [line(texts)] if self.style == "lines" else self._columns.lines(texts)
+        if self._bar is not None:
+            self._bar.say(_outlook(record, left))
+        if time.monotonic() - self._last >= EVERY[self.style]:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting and self.style != "lines":
+            self._print("\n".join(self._waiting))
+        elif self._waiting and time.monotonic() - self._last >= EVERY["lines"]:
+            self._print(self._waiting[0])
+        self._waiting = []
+
+    def _print(self, text: str) -> None:
+        self._last = time.monotonic()
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(text, file=sys.stdout if self.style == "notebook" else sys.stderr, flush=True)
+
+
+@contextmanager
+def shown_by(progress: bool | Display) -> Iterator[Display | None]:
+    """The display of a training, which ends with it; one that the caller made goes on."""
+    if isinstance(progress, Display):
+        yield progress
+    elif progress:
+        with Display.chosen() as display:
+            yield display
+    else:
+        yield None
+
+
+def _outlook(record: Any, left: float | None) -> str:
+    """What a bar says beside the pass: what training waits for, and how long that may take."""
+    rule = getattr(record, "waits_for", "")
+    parts = [f"until {rule}"] if rule else []
+    if left is not None:
+        parts.append(f"about {duration(left)} left")
+    return ", ".join(parts)
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    found = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
+    return type(found).__name__ == "ZMQInteractiveShell"

@@ -1,0 +1,144 @@
+"""What a Python user sees of streamcut beside its numbers: short representations, suggestions, types."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import streamcut
+from streamcut.errors import UsageError
+from streamcut.estimators import LinearSVM
+from streamcut.io.memory import MemoryDataset
+from streamcut.kernels.kernel import Kernel
+from streamcut.models.model import Model
+from streamcut.suggestions import meant
+
+FOLDER = Path(streamcut.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[sp.csr_matrix, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 20), density=0.4, rng=rng, format="csr", data_sampler=rng.normal)
+    return sp.csr_matrix(X), np.where(X @ rng.normal(size=20) > 0, 1.0, -1.0)
+
+
+# --- representations ------------------------------------------------------------------------------------------------------------
+
+
+def kinds(base: type) -> set[type]:
+    return {base, *(kind for child in base.__subclasses__() for kind in kinds(child))}
+
+
+@pytest.mark.parametrize("module", ["kernel", "linear", "multiclass", "nystroem", "sequence"])
+def test_no_model_shows_its_arrays(module):
+    import_module(f"streamcut.models.{module}")
+    assert {kind.__repr__ for kind in kinds(Model)} == {Model.__repr__}
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"task": "multiclass"}, {"task": "multiclass", "strategy": "one-vs-rest"}, {"kernel": "rbf", "nystroem": 5}]
+)
+def test_a_model_and_its_certificate_fit_in_a_line(rows, options):
+    X, y = rows
+    plans: list = []
+    y = np.arange(len(y)) % 3.0 if "task" in options else y
+    model = streamcut.train((X, y), on_plan=plans.append, max_passes=5, **options)
+    assert len(repr(model)) < 250
+    assert f"solver=bundle-dca, features={X.shape[1]}, " in repr(model)
+    assert f"converged={model.converged}" in repr(model)
+    html = model._repr_html_()
+    assert html.startswith(f"<table><caption>{type(model).__name__}</caption>")
+    assert "<td style='text-align:right'>bundle-dca</td>" in html
+    (plan,) = plans
+    assert repr(plan).startswith("MemoryPlan(total=")
+    assert f"<th style='text-align:left'>{plan.lines[0][0]}</th>" in plan._repr_html_()
+    if hasattr(model, "certificate"):
+        text = repr(model.certificate)
+        assert text.startswith(f"Certificate(primal={model.certificate.primal:.6g}, ")
+        assert len(text) < 160
+
+
+def test_a_store_says_what_it_is(rows, tmp_path):
+    with streamcut.create(tmp_path / "rows.zarr") as new:
+        new.append(*rows)
+    for data, name, place in (
+        (streamcut.open(tmp_path / "rows.zarr"), "ZarrStore", f"path={tmp_path / 'rows.zarr'}, "),
+        (MemoryDataset(*rows), "MemoryDataset", ""),
+    ):
+        assert repr(data).startswith(f"{name}({place}rows=300, features=20, nnz={rows[0].nnz:,}, labels=2, shards=1, decoded=")
+        assert "<th style='text-align:left'>nnz</th>" in data._repr_html_()
+
+
+def test_a_name_in_a_table_is_no_markup(rows):
+    data = MemoryDataset(*rows)
+    data.path = "<b>"
+    assert "&lt;b&gt;" in data._repr_html_()
+
+
+# --- suggestions ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda rows: streamcut.train(rows, tolerance_relative=1e-3),
+            "no option tolerance_relative; did you mean tol_rel",
+        ),
+        (lambda rows: streamcut.train(rows, maxcuts=3), r"no option maxcuts; did you mean max_cuts\?"),
+        (lambda rows: streamcut.train(rows, quux=3), r"train has no option quux; help\(streamcut.train\) lists them"),
+        (
+            lambda rows: streamcut.train(rows, loss="squared_hinge"),
+            r"loss: 'squared_hinge' is unknown; did you mean squared-hinge",
+        ),
+        (lambda rows: streamcut.train(rows, task="Multiclass"), r"task: .*; did you mean multiclass\? use one of auto, binary"),
+        (lambda rows: streamcut.train(rows, solver="xyz"), "solver: 'xyz' is unknown; use one of auto, "),
+        (lambda rows: streamcut.train(rows, scheduler="local_cluster"), r"scheduler: .*; did you mean local-cluster\?"),
+        (
+            lambda rows: streamcut.convert("x.svm", "x.zarr", shard_nzz=3),
+            r"convert has no option shard_nzz; did you mean shard_nnz\?",
+        ),
+        (lambda rows: streamcut.convert("x.svm", "x.zarr", backend="zar"), r"--backend: 'zar' is unknown; did you mean zarr\?"),
+        (lambda rows: LinearSVM(solver="bundle_dca").fit(*rows), r"LinearSVM: 'bundle_dca' .* did you mean bundle-dca\?"),
+        (lambda rows: Kernel("rfb"), r"kernel: 'rfb' is unknown; did you mean rbf\?"),
+    ],
+)
+def test_what_was_meant_is_suggested(rows, call, message):
+    with pytest.raises(UsageError, match=message):
+        call(rows)
+
+
+def test_only_what_is_close_is_suggested():
+    assert meant("memry", ["memory", "model"]) == "did you mean memory?"
+    assert meant("zzz", ["memory", "model"]) == ""
+
+
+# --- types ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_type_checkers_see_every_public_name():
+    seen = {}
+    for node in ast.parse((FOLDER / "__init__.pyi").read_text("utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            seen |= {alias.asname: (node.module, alias.name) for alias in node.names}
+    assert seen == streamcut._HOMES
+    assert (FOLDER / "py.typed").exists()
+    project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text("utf-8"))
+    assert set(project["tool"]["setuptools"]["package-data"]["streamcut"]) == {"py.typed", "__init__.pyi"}
+
+
+def test_streamcut_runs_as_a_module(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["streamcut", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("streamcut", run_name="__main__")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"streamcut, version {streamcut.__version__}\n"
