@@ -18,6 +18,7 @@ _HOMES = {  # the module, and the name there
     "calibrate": ("streamcut.calibration", "calibrate"),
     "verify": ("streamcut.verification", "verify"),
     "export": ("streamcut.exports.export", "export"),
+    "weights": ("streamcut.named_weights", "weights"),
     "save_model": ("streamcut.models.files", "save_model"),
     "load_model": ("streamcut.models.files", "load_model"),
 }

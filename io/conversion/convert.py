@@ -254,8 +254,10 @@ def _refuse_overlap(outputs: list[str], paths: list[str]) -> None:
 def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:
     """The options that decide what the store holds: a conversion resumes only with the same."""
     passing = {"memory", "threads", "scratch", "resume", "force", "split_output", "backend"}
-    given = replace(settings, recipe=None)
+    given = replace(settings, recipe=None, feature_names=None)
     kept = {name: value for name, value in asdict(given).items() if name not in passing and value not in (None, (), [])}
+    if settings.feature_names is not None:
+        kept["feature_names"] = hashlib.sha256("\n".join(settings.feature_names).encode()).hexdigest()
     if settings.recipe is not None:
         kept["recipe"] = hashlib.sha256(settings.recipe.to_json()).hexdigest()
     return {**kept, "format": kind, "shard_nnz": plan.shard_nnz, "features": plan.features}

@@ -33,6 +33,7 @@ _APPLIES = {  # options that mean something for some formats only
     "missing": TABLES,
     "missing_labels": (*TABLES, "anndata"),
     "layer": ("anndata",),
+    "feature_names": (*_TEXT, *_FILES, LISTS),
     "max_categories": TABLES,
     "recipe": (*TABLES, *_TEXT),
     "n_features": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
@@ -73,6 +74,7 @@ class ConvertOptions:
     missing: str = "own"
     missing_labels: str = "error"
     layer: str | None = None
+    feature_names: Any = None  # a file with one name a line, or the names; after checking a tuple or None
     max_categories: int = 250_000
     recipe: Any = None  # a Recipe, or where one is: a model, a store, a file of JSON; after checking a Recipe or None
     index_column: str = "indices"
@@ -142,6 +144,13 @@ class ConvertOptions:
             if self.recipe is not None and getattr(self, name) != _default(name):
                 raise UsageError(f"{_flag(name)}: the recipe says it already; leave it out")
         object.__setattr__(self, "memory", _bytes(self.memory))
+        object.__setattr__(self, "feature_names", _feature_names(self.feature_names))
+        if self.feature_names is not None:
+            if self.hash_bits is not None or self.recipe is not None:
+                raise UsageError("--feature-names: features that are hashed, or made by a recipe, have no names of their own")
+            if self.n_features not in (None, len(self.feature_names)):
+                raise UsageError(f"--feature-names: {len(self.feature_names):,} names for {self.n_features:,} features")
+            object.__setattr__(self, "n_features", len(self.feature_names))
 
     @property
     def sorting(self) -> bool:
@@ -188,6 +197,24 @@ def _bytes(memory: int | str | None) -> int | None:
     if isinstance(memory, int):
         return memory
     return parse_size(memory, option="--memory", total=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def _feature_names(given: Any) -> tuple[str, ...] | None:
+    """Names from a file with one a line, or from a sequence of them."""
+    if given is None:
+        return None
+    if not isinstance(given, str | os.PathLike):
+        return tuple(str(name) for name in given)
+    try:
+        names = Path(given).read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise NotFoundError(f"--feature-names: {os.fspath(given)}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--feature-names: {os.fspath(given)}: not UTF-8 ({error})") from None
+    if not names or not all(name.strip() for name in names):
+        line = next((number for number, name in enumerate(names, start=1) if not name.strip()), 1)
+        raise UsageError(f"--feature-names: {os.fspath(given)}:{line}: no name on this line; write one a line, for every feature")
+    return tuple(name.strip() for name in names)
 
 
 def _label_map(given: Mapping[str, float] | str | None) -> dict[str, float] | None:

@@ -14,6 +14,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from streamcut.io.conversion.rejects import RejectsFile
 from streamcut.io.conversion.shuffle import ExternalSort, random_keys
 from streamcut.io.conversion.split import Splitter
 from streamcut.io.conversion.target import Target
+from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.leftovers import SCRATCH_FOLDER
 from streamcut.io.stores.spec import PARTIAL
@@ -78,7 +80,12 @@ class Work:
             for target, (part,) in zip(self.targets, self.splitter.parts(chunk), strict=True):
                 target.give(part, position)
         for target in self.targets:
-            target.finish(self.record, dict(self.source.counters), self.source.recipe())
+            target.finish(self.record, dict(self.source.counters), self._recipe())
+
+    def _recipe(self) -> Recipe | None:
+        """That of the source, with the names that the options give features."""
+        found, names = self.source.recipe(), self.settings.feature_names
+        return found if names is None else replace(found or Recipe(), names=names)
 
     def _start(self) -> dict | None:
         """The earliest position from which an output still lacks rows; None: the beginning."""
@@ -110,7 +117,7 @@ class Work:
                     target.give(chunk, {})
                     self.report.writing(target.seen, sort.rows)
                 sort.close()
-                target.finish(self.record, dict(self.source.counters), self.source.recipe())
+                target.finish(self.record, dict(self.source.counters), self._recipe())
 
     def _keys(self, chunk: Chunk) -> np.ndarray:
         """What the rows are sorted by: a random number of their own or of their group, or the qid itself."""

@@ -32,6 +32,7 @@ COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stan
     "predict": "Print labels or scores for rows.",
     "evaluate": "Measure a model on labelled rows.",
     "calibrate": "Give a model probabilities, from a validation store.",
+    "weights": "Print the weights of a linear model by the names of features and classes.",
     "report": "Write a page (HTML) or plots about a model.",
     "verify": "Recompute a model's certificate from its training data.",
     "export": "Write a model as another program reads it.",

@@ -87,6 +87,7 @@ rows of one qid stay together.
     help="The first feature's number: svmlight 1, parquet 0. auto reads the data twice and needs --n-features.",
 )
 @click.option("--n-features", type=int, metavar="N", help="Refuse features beyond N; the store has N, seen or not.")
+@click.option("--feature-names", metavar="FILE", help="Names of the features, one a line (svmlight, npz, npy, mtx, 10x).")
 @click.option("--hash-bits", type=int, metavar="B", help="Hash feature names, numbers or categories into 2^B features.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), help="Values are read as: text float32, tables as they are.")
 @click.option(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamcut.cli.output import number, print_json
 from streamcut.cli.parameters import json_option
 from streamcut.units import format_bytes
+
+if TYPE_CHECKING:
+    from streamcut.io.recipe.recipe import Recipe
 
 
 @click.command()
@@ -25,13 +28,14 @@ def command(path: str, as_json: bool) -> None:
       streamcut info m.npz --json
     """
     from streamcut.io.opening import open_dataset
-    from streamcut.models.files import describe_model, is_model
+    from streamcut.models.files import describe_model, is_model, load_model
 
     if is_model(path):
-        record = describe_model(path)
+        record = {**describe_model(path), **_of_recipe(load_model(path).recipe)}
         shown = _model_for_people(record)
     else:
-        record = describe(open_dataset(path).manifest, path)
+        store = open_dataset(path)
+        record = {**describe(store.manifest, path), **_of_recipe(store.recipe)}
         shown = _for_people(record)
     if as_json:
         print_json(record)
@@ -76,13 +80,29 @@ def describe(manifest: Any, path: str) -> dict[str, Any]:
     }
 
 
+def _of_recipe(recipe: Recipe | None) -> dict[str, Any]:
+    """How rows became features and labels, in JSON types."""
+    if recipe is None:
+        return {}
+    words = [[number, word] for number, word in sorted(recipe.labels.names.items())]
+    found = {"prepared": recipe.in_words(), "label_words": words or None}
+    return {**found, "feature_names": None if recipe.names is None else list(recipe.names)}
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - 5
+    return ", ".join(names[:5]) + (f", … and {more:,} more" if more > 0 else "")
+
+
 def _model_for_people(record: dict[str, Any]) -> dict[str, Any]:
     nested = ("certificate", "parameters", "resources", "facts")  # facts: among the others too
     shown = {name: value for name, value in record.items() if name not in nested} | (record["certificate"] or {})
     if record["labels"] is None:  # a ranking
         del shown["labels"]
     else:
-        shown["labels"] = ", ".join(number(label) for label in record["labels"])
+        words = dict(record.get("label_words") or [])
+        shown["labels"] = ", ".join(str(words.get(label, number(label))) for label in record["labels"])
+    _name(shown)
     if isinstance(shown.get("kernel"), dict):
         kernel = dict(shown["kernel"])
         shown["kernel"] = ", ".join([kernel.pop("name"), *(f"{name} {number(value)}" for name, value in kernel.items())])
@@ -94,14 +114,24 @@ def _model_for_people(record: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
+def _name(shown: dict[str, Any]) -> None:
+    """A few of the names instead of all (in place)."""
+    shown.pop("label_words", None)
+    names = shown.pop("feature_names", None)
+    if names is not None:
+        shown["feature_names"] = _some(names)
+
+
 def _for_people(record: dict[str, Any]) -> dict[str, Any]:
     shown = {name: value for name, value in record.items() if name not in ("source", "label_min", "label_max")}
     if record["labels"] is None:
         shown["labels"] = f"more than can be listed, from {number(record['label_min'])} to {number(record['label_max'])}"
     else:
-        listed = [f"{number(label)}: {rows:,}" for label, rows in record["labels"][:20]]
+        words = dict(record.get("label_words") or [])
+        listed = [f"{words.get(label, number(label))}: {rows:,}" for label, rows in record["labels"][:20]]
         more = len(record["labels"]) - len(listed)
         shown["labels"] = ", ".join(listed) + (f", and {more:,} more" if more else "")
+    _name(shown)
     shown["density"] = f"{100 * record['density']:.3g} %"
     shown["value_types"] = ", ".join(f"{kind} ({shards:,})" for kind, shards in record["value_types"].items())
     for name in ("bytes_on_disk", "bytes_decoded"):

@@ -16,7 +16,7 @@ from streamcut.cli.parameters import force_option, quiet_option
 @click.option("--output", "-o", "path", metavar="FILE", help="The page (.html).")
 @click.option("--plots", metavar="DIR", help="Folder for the plots, each as SVG and PNG; made if need be.")
 @click.option("--data", metavar="DATA", help="Store that the model is measured on.")
-@click.option("--vocabulary", metavar="FILE", help="Names of the features, one a line.")
+@click.option("--vocabulary", metavar="FILE", help="Names of the features, one a line, instead of those of the data.")
 @force_option
 @quiet_option
 def command(

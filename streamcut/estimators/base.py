@@ -94,6 +94,9 @@ class StreamedEstimator(BaseEstimator):
         n_features = data.manifest.statistics.n_features
         if reset:
             self.n_features_in_ = n_features
+            names = None if data.recipe is None else data.recipe.names
+            if names is not None and len(names) == n_features:
+                self.feature_names_in_ = np.array(names, dtype=object)
         elif n_features != self.n_features_in_:
             raise self._other_width(n_features)
         return data

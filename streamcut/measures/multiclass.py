@@ -48,9 +48,9 @@ class MulticlassMeasures:
         confusion = self._confusion
         total, hits = float(confusion.sum()), np.diag(confusion)
         truths, claims = confusion.sum(axis=1), confusion.sum(axis=0)
-        classes = [
+        classes: list[dict[str, Any]] = [
             {
-                "label": label,
+                "label": self._model.label_word(label),
                 "precision": ratio(float(hit), float(claim)),
                 "recall": ratio(float(hit), float(truth)),
                 "f1": ratio(2 * float(hit), float(truth + claim)),
@@ -68,7 +68,7 @@ class MulticlassMeasures:
             "mean_loss": ratio(self._loss, total),
             "rows": self._rows,
             "weight": total,
-            "labels": list(self._model.labels),
+            "labels": [self._model.label_word(label) for label in self._model.labels],
             "classes": classes,
             "confusion_matrix": confusion.tolist(),
         }

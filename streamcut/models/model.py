@@ -85,6 +85,15 @@ class Model(Shown, ABC):
         """{label: word} where labels are words, else empty."""
         return {} if self.recipe is None or self.task in ("ranking", "roc-area") else self.recipe.labels.names
 
+    def label_word(self, label: float) -> str | float:
+        """The word of a label, or itself where it has none."""
+        return self.label_names.get(label, label)
+
+    def feature_name(self, feature: int) -> str:
+        """The name of a feature (0-based), "" where it has none."""
+        names = () if self.recipe is None else self.recipe.names or ()
+        return names[feature] if feature < len(names) else ""
+
     def in_label_words(self, labels: np.ndarray) -> np.ndarray:
         """Labels, float64 (n,), as words (object, n) where they are words; a label without a word is spelled."""
         names = self.label_names

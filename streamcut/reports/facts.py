@@ -56,12 +56,28 @@ def top_features(model: Model, names: list[str] | None, count: int = 20) -> dict
     Two classes: towards the positive and the negative label. Several: the first MOST_CLASSES. Kernel models have no weights.
     """
     if isinstance(model, LinearModel):
-        ends = ("higher scores", "lower scores") if model.labels is None else tuple(f"{label:g}" for label in model.labels[::-1])
+        ends = (
+            ("higher scores", "lower scores")
+            if model.labels is None
+            else tuple(_spelled(model, label) for label in model.labels[::-1])
+        )
         return {ends[0]: _greatest(model.weights, names, count), ends[1]: _greatest(-model.weights, names, count, sign=-1.0)}
     if isinstance(model, MulticlassModel):
         columns = list(zip(model.labels, model.weights.T, strict=True))[:MOST_CLASSES]
-        return {f"{label:g}": _greatest(np.ascontiguousarray(w), names, min(count, 10)) for label, w in columns}
+        return {_spelled(model, label): _greatest(np.ascontiguousarray(w), names, min(count, 10)) for label, w in columns}
     return {}
+
+
+def _spelled(model: Model, label: float) -> str:
+    word = model.label_word(label)
+    return word if isinstance(word, str) else f"{word:g}"
+
+
+def names(model: Model) -> list[str] | None:
+    """Names of all features, None when the recipe has none."""
+    if model.recipe is None or model.recipe.names is None:
+        return None
+    return [model.feature_name(j) or f"{j + 1}" for j in range(model.n_features)]
 
 
 def vocabulary(path: str | os.PathLike, n_features: int) -> list[str]:

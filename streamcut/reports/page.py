@@ -74,7 +74,7 @@ class Report:
         self.model, self.title = model, f"{model.task} model by {model.solver}"
         self.command = facts.command(model, path)
         self.traffic = facts.traffic(model)
-        names = None if vocabulary is None else facts.vocabulary(vocabulary, model.n_features)
+        names = facts.names(model) if vocabulary is None else facts.vocabulary(vocabulary, model.n_features)
         self.features = facts.top_features(model, names)
         self.named = names is not None
         self.training_plots = convergence_plots(model.history)

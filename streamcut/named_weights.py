@@ -1,0 +1,94 @@
+"""The weights of linear models by the names of features and classes."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamcut.errors import UsageError
+from streamcut.models.files import as_model
+from streamcut.models.model import Model
+
+SORTS = ("magnitude", "weight", "feature")
+
+
+class Weight(NamedTuple):
+    """What one feature adds to the score of a class for each unit of its value.
+
+    label    the class: a word, or a number; of two classes the positive one; None: a ranking
+    feature  number of the feature, 0-based, None for the intercept
+    name     its name, "" if it has none (numbered features, and hashed ones)
+    """
+
+    label: str | float | None
+    feature: int | None
+    name: str
+    weight: float
+
+
+def weights(
+    model: Model | str | os.PathLike, *, top: int | None = None, sort: str = "magnitude", label: Any = None
+) -> list[Weight]:
+    """The weights of `model` that are not 0, class after class, the intercept of each first.
+
+    top    so many of each class, those of the largest magnitude; None: all
+    sort   "magnitude": the largest first; "weight": from the most positive to the most negative; "feature": by number
+    label  of this class only: its word or number
+
+    Raises UsageError for a model without weights of features, and for a label that it does not have.
+
+    >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
+    >>> [weight.feature for weight in streamcut.weights(model, top=1)]
+    [None, 0]
+    """
+    if sort not in SORTS:
+        raise UsageError(f"sort: {sort!r} is not one of {', '.join(SORTS)}")
+    if top is not None and top < 0:
+        raise UsageError(f"top: {top} is less than 0")
+    model = as_model(model)
+    matrix = np.asarray(getattr(model, "weights", np.empty(0)))
+    if matrix.ndim not in (1, 2) or len(matrix) != model.n_features or model.n_features == 0:
+        raise UsageError(f"a {model.kind} model has no weights of features; linear ones have")
+    intercepts = np.atleast_1d(getattr(model, "intercepts" if matrix.ndim == 2 else "intercept", np.zeros(0)))
+    found: list[Weight] = []
+    for column, of in _columns(model, matrix, label):
+        if intercepts[column]:
+            found.append(Weight(of, None, "(intercept)", float(intercepts[column])))
+        w = matrix if matrix.ndim == 1 else matrix[:, column]
+        for j in _order(w, top, sort).tolist():
+            found.append(Weight(of, j, model.feature_name(j), float(w[j])))
+    return found
+
+
+def _columns(model: Model, matrix: np.ndarray, label: Any) -> list[tuple[int, Any]]:
+    """(column of the matrix, what its class is called) of each class wanted."""
+    labels: Any = getattr(model, "labels", None)
+    if matrix.ndim == 1:
+        columns = [(0, None if labels is None else model.label_word(labels[1]))]
+    else:
+        columns = [(k, model.label_word(number)) for k, number in enumerate(labels)]
+    if label is None:
+        return columns
+    wanted = [(k, word) for k, word in columns if word is not None and label in (word, f"{word:g}" if _numeric(word) else word)]
+    if not wanted:
+        known = ", ".join(str(word) for _, word in columns[:10])
+        raise UsageError(f"label: {label!r} has no weights; there are those of {known}")
+    return wanted
+
+
+def _numeric(word: Any) -> bool:
+    return not isinstance(word, str)
+
+
+def _order(w: np.ndarray, top: int | None, sort: str) -> np.ndarray:
+    """The features in the order wanted; the first of equals first."""
+    chosen = np.flatnonzero(w)
+    chosen = chosen[np.argsort(-np.abs(w[chosen]), kind="stable")][:top]
+    if sort == "feature":
+        return np.sort(chosen)
+    if sort == "weight":
+        chosen = np.sort(chosen)
+        return chosen[np.argsort(-w[chosen], kind="stable")]
+    return chosen
