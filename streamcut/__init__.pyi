@@ -7,6 +7,7 @@ from streamcut.io.conversion.create import NewStore as create  # noqa: F401, N81
 from streamcut.io.opening import open_dataset as open  # noqa: A004, F401
 from streamcut.models.files import load_model as load_model
 from streamcut.models.files import save_model as save_model
+from streamcut.named_weights import weights as weights
 from streamcut.prediction import predict as predict
 from streamcut.training import train as train
 from streamcut.tuning import tune as tune
