@@ -56,6 +56,7 @@ _LARGEST = 1e100  # of C: (C · rows · ‖x‖)² has to be a float64
 _OF_TASKS = {  # options that only some tasks have; a name that is not here is for all
     "positive_weight": ("binary",),
     "positive_label": ("binary",),
+    "l1": ("binary",),
     "loss": ("binary", "multiclass"),
     "k": ("binary",),
     "bias": ("binary", "multiclass", "sequence"),  # it cancels in every pair
@@ -103,6 +104,7 @@ class TrainOptions:
 
     task: str = "auto"
     C: float = 1.0
+    l1: float = 0.0
     solver: str = "auto"
     loss: str = "hinge"
     k: str | None = None
@@ -211,6 +213,7 @@ class TrainOptions:
             self._check(name, "a number above 0", lambda value: 0.0 < value < math.inf)
         if self.gamma != "auto":
             self._check("gamma", "a number above 0, or 'auto'", lambda value: 0.0 < value < math.inf)
+        self._check("l1", f"a number from 0 to {_LARGEST:g}", lambda value: 0.0 <= value < _LARGEST)
         for name in ("bias", "coef0"):
             self._check(name, "a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
         for name in ("tol", "tol_relative"):
@@ -273,6 +276,8 @@ class TrainOptions:
             raise UsageError("warm_start: only losses of single rows without nystroem can start from a model")
         if self.warm_start is not None and task == "multiclass" and self.record.family == "linear":
             raise UsageError(f"warm_start: {solver} starts from models of two classes only")
+        if self.l1 and self.loss not in ROW_LOSSES:
+            raise UsageError(f"l1: only losses of single rows have it ({', '.join(ROW_LOSSES)}), not loss {self.loss}")
         if self.kernel == "linear":
             for name in ("gamma", "degree", "coef0", "nystroem"):
                 if getattr(self, name) != _default(name):

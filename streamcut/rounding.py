@@ -194,10 +194,25 @@ def plane_doubt(square: float, w_square: float, b: float, error: CutError, dimen
     return _LOOSE * ((own + gamma(_SPARE)) * (length * size + abs(b)) + error.slope * size + error.offset) + _TINY
 
 
-def objective(square: float, dimension: int, C: float, loss: float) -> float:
-    """At least ½‖w‖² + C·loss, where `square` is ‖w‖² as `vectors.dot` gives it, and `loss` at least Σ u_i ℓ_i."""
+def objective(square: float, dimension: int, C: float, loss: float, more: float = 0.0) -> float:
+    """At least ½‖w‖² + more + C·loss, where `square` is ‖w‖² as `vectors.dot` gives it, and `loss` at least Σ u_i ℓ_i."""
     half = 0.5 * square
-    return above(half + C * loss, dot_gamma(dimension) * half + gamma(_SPARE) * (half + C * loss))
+    return above(half + more + C * loss, dot_gamma(dimension) * half + gamma(_SPARE) * (half + more + C * loss))
+
+
+def absolute_above(l1: float, total: float, dimension: int) -> float:
+    """At least l1·‖w‖₁, where `total` is ‖w‖₁ as `thresholds.absolute_sum` gives it, a compensated sum."""
+    value = l1 * total
+    return above(value, (gamma(_SPARE) + (dimension * EPSILON) ** 2 * 4.0) * value)
+
+
+def threshold_below(l1: float, c_bar: float) -> float:
+    """At most l1 / c_bar: ‖S(a, ·)‖ with it is at least what it is with the quotient itself.
+
+    That S(a, ·) subtracts it from numbers that are known exactly is one rounding more of each, of which `dot_gamma` has some to
+    spare.
+    """
+    return max(0.0, l1 / c_bar * (1.0 - 4.0 * EPSILON))
 
 
 @dataclass(slots=True)

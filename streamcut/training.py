@@ -81,6 +81,8 @@ def train(
     task             "binary", "multiclass", "ranking" (within qid), "roc-area", "sequence" (rows of one qid); "auto": rows with
                      qid are ranked, more than two labels are classes, else there are two
     C                loss of a row, as in LIBLINEAR and scikit-learn
+    l1               λ ≥ 0 of the elastic net: F(w) = ½‖w‖² + λ‖w‖₁ + C Σ u_i ℓ_i, for losses of single rows; most weights are 0
+                     when it is large
     loss, k          binary: "hinge", "squared-hinge", "logistic", or a bound on a measure of all rows: "f1", "prbep", "prec@k",
                      "rec@k", "error"; k is "100" or "10%"; multiclass: "hinge", "softmax", one-vs-rest those of two classes
     strategy         multiclass: "crammer-singer", or "one-vs-rest", which has the losses of two classes; "softmax" needs none

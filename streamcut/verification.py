@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.bundle.penalty import L2, SQUARES, penalty_of
 from streamcut.compiled.linear import scatter
 from streamcut.errors import BadInputError, UsageError
 from streamcut.inputs import open_store
@@ -141,6 +142,7 @@ def _features(model: NystroemModel, data: Any) -> NystroemDataset:
 
 def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verification:
     """A loss of each row."""
+    penalty = penalty_of(model.l1)
     w = np.ascontiguousarray(model.augmented_weights)
     slope = np.zeros(len(w)) if bound else None  # Σ α_i σ_i x_i with α_i = −C u_i ℓ′(z_i)
     risk = risk_of(model)
@@ -159,10 +161,10 @@ def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verificat
     return Verification(
         rows=rows,
         same_data=same,
-        primal=0.5 * float(w @ w) + model.C * loss,
+        primal=penalty.value(w) + model.C * loss,
         mean_loss=loss / total if total else 0.0,
         recorded=model.certificate,
-        witness_bound=_value(model.witness, model.certificate),
+        witness_bound=None if model.witness is None else model.witness.bound(model.certificate.c_bar, model.l1),
         own_bound=own,
         combined_bound=combined,
     )
@@ -305,19 +307,19 @@ def _verified_by_sorting(model: LinearModel, data: Any, same: bool) -> Verificat
 def _bounds(model: LinearModel, slope: np.ndarray, offset: float) -> tuple[float, float | None]:
     """(own bound, combined bound) of the dual point with Σ α = offset and Σ α_i y_i x_i = slope.
 
-    Scaling α by t ∈ [0, 1] keeps it in its box, and so does mixing it with another feasible point: both are a parabola in t.
+    Scaling α by t ∈ [0, 1] keeps it in its box, and so does mixing it with another feasible point: both are a parabola in t, or
+    with l1 pieces of some.
     """
-    own = _best_mixture(np.zeros_like(slope), 0.0, slope, offset)
+    penalty = penalty_of(model.l1)
+    own = _best_mixture(np.zeros_like(slope), 0.0, slope, offset, penalty)
     if model.witness is None:
         return own, None
     c_bar = model.certificate.c_bar
-    return own, max(own, _best_mixture(-c_bar * model.witness.a, c_bar * model.witness.b, slope, offset))
+    return own, max(own, _best_mixture(-c_bar * model.witness.a, c_bar * model.witness.b, slope, offset, penalty))
 
 
-def _best_mixture(g: np.ndarray, e: float, slope: np.ndarray, offset: float) -> float:
-    """max over t ∈ [0, 1] of the dual value D(t) = e + t(offset − e) − ½‖g + t(slope − g)‖²."""
-    step = slope - g
-    length = float(step @ step)
-    rise = offset - e - float(g @ step)
-    t = min(1.0, max(0.0, rise / length)) if length else float(rise > 0)
-    return e - 0.5 * float(g @ g) + t * rise - 0.5 * t * t * length
+def _best_mixture(g: np.ndarray, e: float, slope: np.ndarray, offset: float, penalty: L2 = SQUARES) -> float:
+    """max over t ∈ [0, 1] of the dual value D(t) = e + t(offset − e) − R*(g + t(slope − g))."""
+    before, after = (penalty.weights(v) for v in (g, slope))
+    at_one = offset - 0.5 * float(after @ after)  # a slope of 0 has no step
+    return max(at_one, e - 0.5 * float(before @ before) + penalty.step(g, slope - g, offset - e)[1])

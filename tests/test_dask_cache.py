@@ -108,6 +108,13 @@ def test_bits_are_those_of_threads(client, stores, on_threads, tmp_path, task):
     assert model.parameters["row_cache"] == load_model(on_threads(task, 4)).parameters["row_cache"] != "0B"
 
 
+def test_an_elastic_net_has_the_bits_of_threads(client, stores, tmp_path):
+    model = on_cluster(client, stores["binary"], tmp_path, lanes=4, l1=20.0)
+    here = streamcut.train(stores["binary"], lanes=4, workers=2, l1=20.0, **FEW)
+    assert model.weights.tobytes() == here.weights.tobytes()
+    assert model.certificate == here.certificate
+
+
 def test_by_default_rows_are_cached_as_on_threads(client, stores, tmp_path):
     asked = {"solver": "bundle-dca", "lanes": 2, "max_passes": 1}
     model = streamcut.train(stores["binary"], scheduler=client, scratch=str(tmp_path), **asked)

@@ -39,6 +39,7 @@ POLY = {"kernel": "poly", "gamma": 0.7, "maintenance": "remove"}
 CHANGES = {  # option: [(what else is asked for, another value)]; FAMILIES are asked for, too
     "task": [({}, "roc-area"), ({}, "sequence")],
     "C": [({}, 0.05)],
+    "l1": [({}, 2.0)],
     "solver": [({}, "ocas"), ({}, "cpa")],
     "loss": [({}, "f1"), ({}, "error"), ({}, "logistic")],
     "k": [({}, "40%")],

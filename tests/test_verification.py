@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.svm import LinearSVC
 
+from streamcut.bundle.penalty import penalty_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.training import train
@@ -102,12 +103,15 @@ def test_unknown_labels_are_refused(trained):
         verify(model, (X, np.where(np.arange(len(y)) == 3, 9.0, y)), force=True)
 
 
-def test_the_best_mixture_is_the_best_of_a_fine_grid():
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("l1", [0.0, 0.4])
+def test_the_best_mixture_is_the_best_of_a_fine_grid(l1):
+    rng, penalty = np.random.default_rng(0), penalty_of(l1)
     for _ in range(50):
         g, slope = rng.normal(size=(2, 4)) * rng.exponential(size=(2, 1))
         e, offset = rng.exponential(size=2)
-        grid = [e + t * (offset - e) - 0.5 * np.sum((g + t * (slope - g)) ** 2) for t in np.linspace(0, 1, 2001)]
-        assert max(grid) - 1e-12 <= _best_mixture(g, e, slope, offset) <= max(grid) + 1e-4
+        parts = np.linspace(0, 1, 2001)
+        weights = [np.maximum(np.abs(g + t * (slope - g)) - l1, 0.0) for t in parts]
+        grid = [e + t * (offset - e) - 0.5 * np.sum(w**2) for t, w in zip(parts, weights, strict=True)]
+        assert max(grid) - 1e-12 <= _best_mixture(g, e, slope, offset, penalty) <= max(grid) + 1e-4
     same = np.ones(4)
-    assert _best_mixture(same, 1.0, same, 2.0) == 0.0
+    assert _best_mixture(same, 1.0, same, 2.0, penalty_of(0.0)) == 0.0

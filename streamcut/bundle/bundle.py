@@ -5,6 +5,7 @@ A cut (a, b) says R(w) ≥ ⟨a, w⟩ + b for all w. Given cuts 1..T and C̄ the
     max_β  Σ β_t b_t − ½ ‖Σ β_t a_t‖²    over β ≥ 0, Σ β_t ≤ C̄,
 
 and w = −Σ β_t a_t. Its value at any feasible β is a lower bound on min F: an inexact solution makes it loose, never wrong.
+Of other penalties than ½‖w‖² it is the same with their R* and w = ∇R* (streamcut.bundle.penalty).
 The zero cut (R ≥ 0) takes the slack C̄ − Σ β_t; it is kept as cut 0.
 """
 
@@ -15,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamcut.bundle.master import solve_master
+from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import vectors
-from streamcut.rounding import UNSEEN, CutError, dot_gamma, dual_value, gamma, mixed
+from streamcut.rounding import UNSEEN, CutError, dot_gamma, gamma, mixed
 
 _UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped
 
@@ -26,9 +27,11 @@ _UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped
 class MasterSolution:
     """w (D,), the aggregated cut Σ β_t (a_t, b_t) / C̄ and its error; the true bound that it gives; the gap left in the QP.
 
+    v      −Σ β_t a_t, of which w is made; without thresholds the same array
     taken  what the bound is below the value as it was computed
     """
 
+    v: np.ndarray
     w: np.ndarray
     a: np.ndarray
     b: float
@@ -65,10 +68,11 @@ class Bundle:
     as long as it lives (cut 0, the zero cut, has −1).
     """
 
-    def __init__(self, dimension: int, c_bar: float, max_cuts: int, most: int | None = None) -> None:
+    def __init__(self, dimension: int, c_bar: float, max_cuts: int, most: int | None = None, penalty: L2 = SQUARES) -> None:
         if max_cuts < 2:
             raise ValueError("a bundle needs room for two cuts")
         self.c_bar = c_bar
+        self.penalty = penalty
         self.max_cuts = max_cuts
         self.most = max_cuts if most is None else most
         self._vectors = np.zeros((self.most + 1, dimension))  # row 0 is the zero cut; untouched rows cost no memory
@@ -125,16 +129,14 @@ class Bundle:
         self._gram = np.pad(self._gram, ((0, 1), (0, 1)))
         self._refresh_gram(t)
 
-    def solved_for(self, c_bar: float, tolerance: float) -> MasterSolution:
-        """The solution for another C̄, whose bound is one for that; the bundle stays as it is."""
-        beta = self._beta * (c_bar / self.c_bar)
-        gap = solve_master(self._gram, self._b, c_bar, beta, tolerance)
-        return self._solution(beta, c_bar, gap)
+    def solved_for(self, c_bar: float, penalty: L2, tolerance: float) -> MasterSolution:
+        """The solution for another C̄ and penalty, whose bound is one for these; the bundle stays as it is."""
+        return self._solved(self._beta * (c_bar / self.c_bar), c_bar, penalty, tolerance)
 
-    def scale(self, c_bar: float) -> None:
-        """The same cuts for another C̄: they bound the mean risk, which knows nothing of it. β keeps its proportions."""
+    def scale(self, c_bar: float, penalty: L2) -> None:
+        """The same cuts for another C̄ and penalty: they bound the mean risk, which knows of neither. β keeps its proportions."""
         self._beta *= c_bar / self.c_bar
-        self.c_bar = c_bar
+        self.c_bar, self.penalty = c_bar, penalty
 
     def saved(self) -> dict[str, np.ndarray]:
         """All that the bundle knows, by name, as views: what a checkpoint keeps, and where it is read into."""
@@ -158,25 +160,24 @@ class Bundle:
 
     def solve(self, tolerance: float) -> MasterSolution:
         """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`."""
-        gap = solve_master(self._gram, self._b, self.c_bar, self._beta, tolerance)
-        solution = self._solution(self._beta, self.c_bar, gap)
+        solution = self._solved(self._beta, self.c_bar, self.penalty, tolerance)
         self.merging, self._merged = self._merged, False
         self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
         self._drop((self._unused >= _UNUSED_ITERATIONS).nonzero()[0])
         return solution
 
-    def _solution(self, beta: np.ndarray, c_bar: float, gap: float) -> MasterSolution:
-        """What `beta` gives; made feasible in place, if rounding has left it otherwise."""
+    def _solved(self, beta: np.ndarray, c_bar: float, penalty: L2, tolerance: float) -> MasterSolution:
+        """What `beta` gives, improved in place; made feasible, if rounding has left it otherwise."""
+        gap = penalty.solve_master(self._vectors[: len(self._b)], self._gram, self._b, c_bar, beta, tolerance)
         used = float(beta[1:].sum())
         if used > c_bar:  # rounding only; the bound must come from a feasible point
             beta[1:] *= c_bar / used
-        w = np.empty(self._vectors.shape[1])
-        vectors.combine(self._vectors[: len(self._b)], -beta, w)
-        a, b = w / -c_bar, float(beta @ self._b) / c_bar
+        v = np.empty(self._vectors.shape[1])
+        vectors.combine(self._vectors[: len(self._b)], -beta, v)
+        a, b = v / -c_bar, float(beta @ self._b) / c_bar
         error = self._error_of_mixture(beta / c_bar)
-        square = vectors.dot(a, a)
-        bound = dual_value(c_bar, square, b, error, len(a))
-        return MasterSolution(w, a, b, error, bound, gap, c_bar * b - 0.5 * c_bar * c_bar * square - bound)
+        bound, computed = penalty.bound(c_bar, a, b, error)
+        return MasterSolution(v, penalty.weights(v), a, b, error, bound, gap, computed - bound)
 
     def _lengths(self) -> np.ndarray:
         return np.sqrt(np.diagonal(self._gram)) * (1.0 + dot_gamma(self._vectors.shape[1])) + UNSEEN

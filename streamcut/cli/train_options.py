@@ -40,6 +40,13 @@ GROUPS: dict[str, list[Callable]] = {
             default="1",
             metavar="NUMBER[,NUMBER…]",
         ),
+        _option(
+            "--l1",
+            "Elastic net: λ of ½‖w‖² + λ‖w‖₁ + C·losses, for losses of single rows. The larger, the fewer weights are not 0.",
+            type=float,
+            default=0.0,
+            metavar="NUMBER",
+        ),
         _option("--bias", "Value of the constant feature of every row; 0 for none.", type=float, default=1.0),
         _option("--positive-weight", "Factor on C for rows of the positive label.", type=float, default=1.0),
         _option(

@@ -7,7 +7,8 @@ have a code, so a new cut and the shares that rows remember for it agree.
 Cuts are Σ −u_i σ_i f_i x_i with constants Σ u_i (f_i t_i − ℓ*(−f_i)), where z_i = σ_i⟨w, x_i⟩ − t_i is what the loss is of: the
 margin y_i⟨w, x_i⟩, or a residual. They are sums on `grids` (streamcut.rounding.Grids), exact in any order. So what a row adds can
 be taken back exactly: a pass only adds what changed since the last one, and has the same bits as one that starts from 0. w is
-scored, sums.w is the running w′ of the ascent; D = d, or d + 1 with the bias.
+scored, sums.w is the running w′ of the ascent; D = d, or d + 1 with the bias. Under an elastic net sums.w is the running v′, and
+w′ = S(v′, λ) is made of it where it is read: S bends no more than the identity, so a step that is right without it is safe.
 """
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
 from streamcut.compiled.records import entry, put, target_of, weight_of
 from streamcut.compiled.shares import left, rounded
+from streamcut.compiled.thresholds import shrunk
 from streamcut.jit import inlined, kernel
 
 _AT_REST = np.inf
@@ -103,10 +105,10 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w
         first, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
         running, square = 0.0, 0.0
         if bias != 0.0:
-            running, square = bias * w[last], bias * bias
+            running, square = bias * shrunk(w[last], start.l1), bias * bias
         for t in range(first, stop):
             value = entry(rows.data, t)
-            running += value * w[np.uint64(rows.indices[t])]
+            running += value * shrunk(w[np.uint64(rows.indices[t])], start.l1)
             square += value * value
         y, u = rows.y[i], weight_of(rows.u, i)
         sign, scale = loss.sign(y), start.C * u
@@ -210,8 +212,8 @@ def offer(loss, first, rows, keys, codes, dual, bias, first_row, limit, n, cache
 
 
 @kernel
-def sweep(loss, order, cached, C, bias, slack, w):
-    """A sweep of dual ascent over the cached rows in `order` at w; shares and w move in place.
+def sweep(loss, order, cached, C, bias, l1, slack, w):
+    """A sweep of dual ascent over the cached rows in `order` at w (v, where there is an `l1`); shares and w move in place.
 
     Rows at a bound whose z is more than `slack` from where they would leave it are shrunk away (Hsieh et al. 2008, 3.2): the
     others come first in `order`. Returns (what the rows' terms of the dual gained, how many they are, the largest violation).
@@ -221,9 +223,9 @@ def sweep(loss, order, cached, C, bias, slack, w):
     for i in order:
         sign, y = 1.0 if weight[i] > 0.0 else -1.0, target_of(cached.target, i)
         start, stop = np.uint64(cached.indptr[i]), np.uint64(cached.indptr[i + 1])
-        running = bias * w[-1] if bias != 0.0 else 0.0
+        running = bias * shrunk(w[-1], l1) if bias != 0.0 else 0.0
         for t in range(start, stop):
-            running += entry(cached.data, t) * w[np.uint64(cached.indices[t])]
+            running += entry(cached.data, t) * shrunk(w[np.uint64(cached.indices[t])], l1)
         z = sign * running - loss.offset(y)
         if loss.stays(share[i], z, slack, y):
             continue

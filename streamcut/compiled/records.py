@@ -47,6 +47,7 @@ class Start(NamedTuple):
     """Where an ascent starts: the w that is scored, κ, how dual variables of the cuts are mixed, C, the bias feature.
 
     With problems side by side, w is (D, A) and κ (A).
+    l1 is the threshold of the penalty, or None; w is what it leaves of the running v′.
     """
 
     w: np.ndarray
@@ -54,6 +55,7 @@ class Start(NamedTuple):
     parts: Any
     C: float
     bias: float
+    l1: float | None = None
 
 
 class Slots(NamedTuple):

@@ -91,6 +91,7 @@ class Step:
 class SweepPass(CachingPass):
     """Every lane sweeps its cached rows once, all from the same w; the data is not read. `number` counts from 0 after a pass.
 
+    l1     the threshold of the penalty, or None
     seed   number of the pass, and that of the run
     theta  the part of the sweep before that was taken, (A) for several problems
     """
@@ -98,6 +99,7 @@ class SweepPass(CachingPass):
     caches: Mapping[int, RowCache]
     w: np.ndarray
     C: float
+    l1: float | None
     bias: float
     seed: tuple[int, int]
     number: int
@@ -115,7 +117,7 @@ class SweepPass(CachingPass):
         cache = self.caches[first_row]
         cache.step_back(self.theta)
         rng = np.random.default_rng((self.seed[0], self.number, first_row, self.seed[1]))
-        step.gain = cache.sweep(rng, self.C, self.bias, step.delta, first=self.number == 0)
+        step.gain = cache.sweep(rng, self.C, self.l1, self.bias, step.delta, first=self.number == 0)
         step.delta -= self.w
 
     def merge(self, total: Step, part: Step) -> Step:

@@ -85,14 +85,14 @@ class RowCache(ABC):
             if first < rows:
                 self._shrink()
 
-    def sweep(self, rng: np.random.Generator, C: float, bias: float, w: np.ndarray, *, first: bool) -> float:
+    def sweep(self, rng: np.random.Generator, C: float, l1: float | None, bias: float, w: np.ndarray, *, first: bool) -> float:
         """One sweep in place on w, which can be taken back; returns C Σ u Δf. `first`: of a pass, over all rows."""
         n = self.n
         if first:
             self._order, self._slack = np.arange(n), np.inf
         self._shuffle(rng)
         self._before[:n] = self._share[:n]
-        gain, left, largest = self._climb(C, bias, w)
+        gain, left, largest = self._climb(C, l1, bias, w)
         self._order, self._slack = self._order[:left], largest
         return gain
 
@@ -146,7 +146,7 @@ class RowCache(ABC):
             cached_rows.move_up(kept, array.reshape(len(array), -1))
 
     @abstractmethod
-    def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
+    def _climb(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
         """A sweep over the rows `_order`; returns (what the dual gained in their terms, how many of them are left, violation)."""
 
     @abstractmethod

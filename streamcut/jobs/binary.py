@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
+from streamcut.bundle.penalty import VECTORS, penalty_of
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
@@ -91,6 +92,7 @@ class BinaryJob:
             cut_bytes=share,
             vectors=solver.vectors,
             row_bytes=8 * len(numbers) + share * self.max_cuts * solver.dual,
+            more=(("elastic net", VECTORS * 8 * dimension),) if self.options.l1 else (),
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=row_bytes(loss)),
             per_worker=(("rows put together", ORDER.joined_bytes(manifest)),) if solver.dual else (),
         )
@@ -113,7 +115,7 @@ class BinaryJob:
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         """For one C after another."""
         chosen, manifest = self.options, runner.feed.data.manifest
-        common: dict[str, Any] = {"C": chosen.C, "bias": chosen.bias}
+        common: dict[str, Any] = {"C": chosen.C, "bias": chosen.bias, "penalty": penalty_of(chosen.l1)}
         oracle: LinearOracle
         if self.solver.dual:
             size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), row_bytes(self.risk.loss))
@@ -146,13 +148,14 @@ class BinaryJob:
             bias=float(options.bias),
             labels=self.labels,
             C=float(C),
+            l1=oracle.penalty.l1,
             certificate=certificate(solution, oracle.c_bar, options),
             positive_weight=float(options.positive_weight),
             rest=self.rest,
             witness=solution.witness,
             solver=options.chosen_solver,
             history=[asdict(iteration) for iteration in solution.history],
-            parameters={**options.as_dict(), "C": float(C), **fixed},
+            parameters={**options.as_dict(), "C": float(C), "l1": oracle.penalty.l1, **fixed},
             fingerprint=manifest.fingerprint,
         )
 

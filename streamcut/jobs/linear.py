@@ -139,7 +139,7 @@ class Trainer:
         oracle = self._oracle
         if self._last is not None:
             oracle.passes, oracle.traffic = 0, Traffic()
-            self._last.state.move_to(C, oracle, progress.rule)
+            self._last.state.move_to(C, oracle.penalty, oracle, progress.rule)
             progress.start = self._last.state
         elif self._begin is not None and (progress.checkpoints is None or progress.checkpoints.found is None):
             progress.start = self._begin(progress.rule)

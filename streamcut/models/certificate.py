@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.rounding import CutError, dual_value
+from streamcut.rounding import CutError
 from streamcut.shown import Shown
 
 
@@ -72,7 +72,8 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Certificate(Shown):
-    """primal is F(w) of the model, lower_bound ≤ min F; both in units of F(w) = ½‖w‖² + C Σ u_i ℓ_i(w).
+    """primal is F(w) of the model, lower_bound ≤ min F; both in units of F(w) = ½‖w‖² + λ‖w‖₁ + C Σ u_i ℓ_i(w), λ being 0 as a
+    rule.
 
     c_bar is C·Σu_i, which turns a gap into units of mean loss. `tol` (of gap / c_bar) and `tol_relative` (of gap / primal, or of
     gap / (c_bar / 1000) where that is more) are the stopping rules that were asked for, None when switched off.
@@ -131,7 +132,7 @@ class Witness:
     """The cutting plane whose dual value is the lower bound: the β-weighted average of the bundle's cuts.
 
     a  float64 (d, or d + 1 with a bias feature), b float: R(w) ≥ ⟨a, w⟩ + b for every w, hence
-       F(w) ≥ C̄·b − ½‖C̄·a‖² for every w.
+       F(w) ≥ C̄·b − ½‖S(C̄·a, λ)‖² for every w, S the soft threshold, which changes nothing where λ is 0.
     error  how far rounding may have moved a and b from a plane for which this is true
     """
 
@@ -144,11 +145,12 @@ class Witness:
         """Of the bound 0, as losses are not negative."""
         return cls(np.zeros(dimension), 0.0, CutError(0.0, 0.0))
 
-    def bound(self, c_bar: float) -> float:
-        """At most min over w of ½‖w‖² + c_bar·(⟨a, w⟩ + b), and below it by what rounding may have done; 0 is a bound, too."""
-        from streamcut.compiled import vectors  # Numba, which most uses of a model do without
+    def bound(self, c_bar: float, l1: float = 0.0) -> float:
+        """At most min over w of ½‖w‖² + l1·‖w‖₁ + c_bar·(⟨a, w⟩ + b), and below it by what rounding may have done; 0 is a bound,
+        too."""
+        from streamcut.bundle.penalty import penalty_of  # Numba, which most uses of a model do without
 
-        return max(0.0, dual_value(c_bar, vectors.dot(self.a, self.a), self.b, self.error, len(self.a)))
+        return max(0.0, penalty_of(l1).bound(c_bar, self.a, self.b, self.error)[0])
 
 
 _ROUNDING = 1e-12  # part of each term that is taken off a dual value: far more than sums of kernel values are off as a rule

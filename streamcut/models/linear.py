@@ -26,6 +26,7 @@ class LinearModel(CertifiedModel):
     intercept    weight of the bias feature × `bias`
     bias         value of the constant feature that training added to every row, 0 = none; its weight is regularised
     labels       (negative, positive) as the user wrote them; None for a ranking, whose scores are compared only
+    l1           λ of the penalty ½‖w‖² + λ‖w‖₁ that it was trained with
     rest         the negative label stands for every label that is not the positive one
     witness      proof of the certificate's lower bound, None when it was not kept
     """
@@ -39,6 +40,7 @@ class LinearModel(CertifiedModel):
     positive_weight: float = 1.0
     rest: bool = False
     witness: Witness | None = None
+    l1: float = 0.0
 
     kind: ClassVar[str] = "linear"
 
@@ -52,6 +54,12 @@ class LinearModel(CertifiedModel):
         if not self.bias:
             return self.weights
         return np.append(self.weights, self.intercept / self.bias)
+
+    def in_words(self) -> str:
+        words = super().in_words()
+        if self.l1:
+            words += f" With l1 = {self.l1:g} {np.count_nonzero(self.weights):,} of {self.n_features:,} weights are not 0."
+        return words
 
     @property
     def own_link(self) -> Link | None:
@@ -94,6 +102,7 @@ class LinearModel(CertifiedModel):
             "C": self.C,
             "positive_weight": self.positive_weight,
             "rest": self.rest,
+            "l1": self.l1,
             "certificate": asdict(self.certificate),
             "witness_b": None if self.witness is None else self.witness.b,
             "witness_error": None if self.witness is None else list(self.witness.error),
@@ -123,6 +132,7 @@ class LinearModel(CertifiedModel):
             positive_weight=float(meta["positive_weight"]),
             rest=bool(meta["rest"]),
             witness=witness,
+            l1=float(meta.get("l1", 0.0)),  # files of version 2 know of none
             **common_from(meta),
         )
 
@@ -135,6 +145,7 @@ class LinearModel(CertifiedModel):
             "bias": self.bias,
             "labels": None if self.labels is None else list(self.labels),
             "C": self.C,
+            "l1": self.l1,
             "positive_weight": self.positive_weight,
             "rest": self.rest,
             "certificate": self.result(),

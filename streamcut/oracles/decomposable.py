@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from streamcut.bundle.kinks import KinkedLoss, Kinks, minimise_with_kinks
 from streamcut.bundle.line_search import minimise_along_line
 from streamcut.bundle.newton_search import minimise_by_newton
+from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import vectors
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
@@ -34,7 +36,7 @@ class Cut:
 
 
 class DecomposableOracle:
-    """F(w) = ½‖w‖² + C Σ u_i ℓ_i(w) over the rows of a runner, w flat and as long as `dimension` says.
+    """F(w) = R(w) + C Σ u_i ℓ_i(w) over the rows of a runner, R the `penalty`, w flat and as long as `dimension` says.
 
     It is also the `LossAlongLine` of streamcut.bundle.line_search, from w_b to the w that was scored last.
     `total_weight` is M = Σ u_i, known after `start`. `passes`, `traffic` count the looks at the data; row-state work is none.
@@ -54,6 +56,7 @@ class DecomposableOracle:
     ) -> None:  # fmt: skip
         self.dimension = dimension
         self.C = C
+        self.penalty: L2 = SQUARES
         self.total_weight = 0.0
         self.passes = 0
         self.raised = 0.0  # by so much the last Σ u_i ℓ_i was raised for its rounding
@@ -230,12 +233,15 @@ class LinearOracle(DecomposableOracle):
 
     can_refine: ClassVar[bool] = True
 
-    def __init__(self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool) -> None:
+    def __init__(
+        self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool, penalty: L2 = SQUARES
+    ) -> None:
         statistics = runner.feed.data.manifest.statistics
         dimension, largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))
         self._targets = statistics.label_min, statistics.label_max
         grids = risk.grids(statistics.n_rows, statistics.weight_sum, self._targets, largest)
         super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids)
+        self.penalty = penalty
         self._loss = risk.loss
         self._reach = Drift()  # as `_drift`, of a single row
         self._near, self._steepest = 0.0, 0.0  # of the scores in question: how far they are off, the largest share there
@@ -259,8 +265,17 @@ class LinearOracle(DecomposableOracle):
         total, value = super().loss_at_zero, self.mean_loss_at_zero
         return total if value == 1.0 else above(value * total, gamma(8.0) * value * total)
 
-    def line_search(self, A0: float, B0: float) -> float:
-        return (minimise_by_newton if self._loss.smooth else minimise_along_line)(A0, B0, self.C, self)
+    def line_search(self, A0: float, B0: float, kinks: Kinks | None = None) -> float:
+        """As that of DecomposableOracle; `kinks` are those of the penalty along the line."""
+        if kinks is None:
+            return (minimise_by_newton if self._loss.smooth else minimise_along_line)(A0, B0, self.C, self)
+        if self._loss.smooth:
+            return minimise_with_kinks(A0, B0, self.C, self.slopes, kinks)
+        return minimise_along_line(A0, B0, self.C, KinkedLoss(self, kinks, self.C))
+
+    def loss_scored(self, w: np.ndarray) -> float:
+        """At least Σ u_i ℓ_i at w, which is what was scored last. The data is not read."""
+        return self._loss_at(w, self._look("LossPass"))
 
     def slopes(self, k: float) -> tuple[float, float]:
         """Slope and curvature of Σ u_i ℓ_i at w_b + k(w − w_b), for smooth losses."""

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.line_search import minimise_by_tangents
+from streamcut.bundle.penalty import SQUARES
 from streamcut.compiled import score_ranges, vectors
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
@@ -65,6 +66,7 @@ class GlobalOracle:
         statistics = runner.feed.data.manifest.statistics
         self.dimension = statistics.n_features + (bias != 0.0)
         self.C = C
+        self.penalty = SQUARES
         self.passes = 0
         self.raised = 0.0  # by so much the last m·R was raised for its rounding
         self.traffic = Traffic()

@@ -220,6 +220,19 @@ class StepPass(RowPass):
 
 
 @dataclass(frozen=True, slots=True)
+class LossPass(RowPass):
+    """The loss at z."""
+
+    loss: Loss
+
+    def begin(self) -> np.ndarray:
+        return np.zeros(3)
+
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
+        row_losses.step(self.loss, rows["z"].copy(), rows["z"], 0.0, rows.get("target"), rows.get("u"), sums)
+
+
+@dataclass(frozen=True, slots=True)
 class Histogram(RowPass):
     """Base of passes that find jumps and numbers of the breakpoints between `edges`."""
 

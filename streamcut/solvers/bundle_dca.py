@@ -28,7 +28,6 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
-from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.dual.ascent import DualOracle
@@ -62,10 +61,9 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
             oracle.follow(merges)
             kappa = s.k + mu * (1.0 - s.k)
             enough, visits = ENOUGH * (s.F_b - s.bound), VISITS[way.late]
-            planes = oracle.ascend(Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, visits=visits))
-            A0, B0 = vectors.line(s.w_b, s.w)
+            planes = oracle.ascend(Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, start=s.v, visits=visits))
             before = s.F_b
-            s.move(oracle.line_search(A0, B0), oracle)
+            s.move(s.search(oracle), oracle)
             s.bundle.add(planes[0].a, planes[0].b, planes[0].error)
             s.improve(planes[1], rule)
             way.advance(before - s.F_b, oracle, rule)
@@ -73,8 +71,9 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:
         progress.save(way, oracle)
-    oracle.C = way.C
-    return Solution(way.w, way.F, way.bound, way.witness, reason, progress.history, way)
+    w, F = way.answer(oracle, rule) if reason is StopReason.CONVERGED else (way.w, way.F)
+    oracle.C, oracle.penalty = way.C, way.penalty
+    return Solution(w, F, way.bound, way.witness, reason, progress.history, way)
 
 
 def _at_zero(oracle: DualOracle, cuts: BundleSize, rule: StoppingRule) -> BundleState:

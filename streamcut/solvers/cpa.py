@@ -15,11 +15,9 @@ Stops     when F(w_b) − bound is small enough. The paper stops on R(w) ≤ ξ 
 
 from __future__ import annotations
 
-from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.decomposable import DecomposableOracle
-from streamcut.rounding import objective
 from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.state import BundleState
 
@@ -33,7 +31,7 @@ def solve(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int) -> S
         while (reason := progress.note(s.F_b, s.bound, 1.0, len(s.bundle), oracle, s.standing)) is None:
             progress.keep(s, oracle)
             cut, loss = oracle.cut_at(s.w)
-            F = objective(vectors.dot(s.w, s.w), len(s.w), oracle.C, loss)
+            F = oracle.penalty.objective(s.w, oracle.C, loss)
             if s.F_b > F:
                 s.w_b, s.loss, s.F_b = s.w, loss, F
             s.improve(cut, rule)
@@ -41,4 +39,4 @@ def solve(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int) -> S
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:
         progress.save(s, oracle)
-    return s.solution(reason, progress.history)
+    return s.solution(reason, progress.history, oracle, rule)

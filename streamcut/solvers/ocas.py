@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.solvers.progress import Progress, Solution
@@ -55,8 +54,7 @@ def solve(
                     plane = oracle.score_and_cut(s.w, s.k + place * (1.0 - s.k))
                 else:
                     oracle.score(s.w)
-                A0, B0 = vectors.line(s.w_b, s.w)
-                s.move(oracle.line_search(A0, B0), oracle)
+                s.move(s.search(oracle), oracle)
                 s.stepped = True
             if cut == "exact":
                 if rule.reason(s.F_b, s.bound, oracle.c_bar, 0, 0.0) is not None:
@@ -67,4 +65,4 @@ def solve(
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:
         progress.save(s, oracle)
-    return s.solution(reason, progress.history)
+    return s.solution(reason, progress.history, oracle, rule)

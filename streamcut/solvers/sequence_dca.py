@@ -27,7 +27,6 @@ broken off: a checkpoint would have the mixtures of its middle, and a run that g
 
 from __future__ import annotations
 
-from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.dual.sequence import SequenceDualOracle
@@ -46,12 +45,11 @@ def solve(oracle: SequenceDualOracle, progress: Progress, *, max_cuts: int) -> S
             progress.keep(s, oracle)
             place = 1.0 if progress.still else MU
             plane, held = oracle.score_and_ascend(s.w, s.k + place * (1.0 - s.k))
-            A0, B0 = vectors.line(s.w_b, s.w)
-            s.move(oracle.line_search(A0, B0), oracle)
+            s.move(s.search(oracle), oracle)
             s.bundle.add(plane.a, plane.b, plane.error)
             s.improve(held, rule)
     except Interrupted:
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:
         progress.save(s, oracle)
-    return s.solution(reason, progress.history)
+    return s.solution(reason, progress.history, oracle, rule)

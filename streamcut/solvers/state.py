@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.bundle import Bundle, BundleSize
+from streamcut.bundle.penalty import L2, penalty_of
 from streamcut.compiled import vectors
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
-from streamcut.rounding import CutError, objective
+from streamcut.rounding import CutError
 from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 from streamcut.solvers.standstill import Standing
 
@@ -26,19 +27,21 @@ def qp_tolerance(rule: StoppingRule, primal: float, c_bar: float) -> float:
 
 @dataclass(slots=True)
 class BundleState:
-    """`w_b` the best point, `loss` Σ u_i ℓ_i there and `F_b` F, both at least; `w` the last solution of the master problem;
-    `bound` and its witness.
+    """`w_b` the best point, `loss` Σ u_i ℓ_i there and `F_b` F, both at least; `w` the last solution of the master problem, and
+    `v`, the dual point that it is made of; `bound` and its witness.
 
     value    of the master problem; the bound may be a better one, from elsewhere. qp_gap: what is left of it
     taken    off that value for its rounding; raised: what was put onto F_b for that of its loss
     k        the last step of a line search
     stepped  the line search from w_b towards `w` is done, and its cut still to be taken
+    scored   the w that line searches last went to, where the penalty has thresholds: it has fewer weights than w_b
     """
 
     bundle: Bundle
     w_b: np.ndarray
     loss: float
     F_b: float
+    v: np.ndarray
     w: np.ndarray
     bound: float
     witness: Witness
@@ -48,14 +51,20 @@ class BundleState:
     qp_gap: float = 0.0
     taken: float = 0.0
     raised: float = 0.0
+    scored: np.ndarray | None = None
+
+    @property
+    def penalty(self) -> L2:
+        """What weights cost by themselves."""
+        return self.bundle.penalty
 
     @classmethod
     def at(cls, w_b: np.ndarray, loss: float, oracle: Any, cuts: BundleSize) -> BundleState:
         """Nothing is known but the loss at w_b."""
         D = len(w_b)
-        bundle = Bundle(D, oracle.c_bar, *cuts)
-        F = objective(vectors.dot(w_b, w_b), D, oracle.C, loss)
-        return cls(bundle, w_b, loss, F, np.zeros(D), 0.0, Witness.none(D))
+        bundle = Bundle(D, oracle.c_bar, *cuts, penalty=oracle.penalty)
+        F, zero = oracle.penalty.objective(w_b, oracle.C, loss), np.zeros(D)
+        return cls(bundle, w_b, loss, F, zero, zero, 0.0, Witness.none(D))
 
     @classmethod
     def at_zero(cls, oracle: DecomposableOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
@@ -65,13 +74,21 @@ class BundleState:
         state.improve(cut, rule)
         return state
 
+    def search(self, oracle: Any) -> float:
+        """The k ≥ 0 that minimises F at w_b + k(w − w_b), w being what the oracle scored last. The data is not read."""
+        A0, B0 = vectors.line(self.w_b, self.w)
+        kinks = self.penalty.kinks(self.w_b, self.w)
+        return oracle.line_search(A0, B0) if kinks is None else oracle.line_search(A0, B0, kinks)
+
     def move(self, k: float, oracle: Any) -> None:
         """w_b ← w_b + k(w − w_b), w being what the oracle scored last. The data is not read."""
+        if self.penalty.threshold is not None:
+            self.scored = self.w
         self.k = k
         square = vectors.move(self.w_b, self.w, k)
         self.loss = oracle.step(k, self.w_b)
         self.raised = oracle.C * oracle.raised
-        self.F_b = objective(square, len(self.w_b), oracle.C, self.loss)
+        self.F_b = self.penalty.objective(self.w_b, oracle.C, self.loss, square)
 
     def improve(self, cut: Cut, rule: StoppingRule) -> None:
         """Add a cut and solve the master problem."""
@@ -82,7 +99,8 @@ class BundleState:
         """The value of the master problem is a bound, its solution the next w."""
         c_bar = self.bundle.c_bar
         master = self.bundle.solve(qp_tolerance(rule, self.F_b, c_bar))
-        self.w, self.value, self.qp_gap, self.taken = master.w, master.lower_bound, master.qp_gap, master.taken
+        self.v, self.w = master.v, master.w
+        self.value, self.qp_gap, self.taken = master.lower_bound, master.qp_gap, master.taken
         self.stepped = False
         if master.lower_bound > self.bound:
             self.bound, self.witness = master.lower_bound, Witness(master.a, master.b, master.error)
@@ -93,22 +111,30 @@ class BundleState:
         c_bar = self.bundle.c_bar
         return Standing(self.F_b, self.value, self.qp_gap, self.taken + self.raised, self.bundle.merging, stage=c_bar)
 
-    def objective(self, C: float) -> float:
-        """F(w_b) for another C."""
-        return objective(vectors.dot(self.w_b, self.w_b), len(self.w_b), C, self.loss)
-
-    def move_to(self, C: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
-        """Go on with another C: the best point and the cuts stay, F and the bound are computed anew. No pass."""
+    def move_to(self, C: float, penalty: L2, oracle: DecomposableOracle, rule: StoppingRule) -> None:
+        """Go on with another C and penalty: the best point and the cuts stay, F and the bound are computed anew. No pass."""
         self.raised *= C / oracle.C
-        oracle.C = C
-        self.F_b = self.objective(C)
-        self.bundle.scale(oracle.c_bar)
+        oracle.C, oracle.penalty = C, penalty
+        self.F_b = penalty.objective(self.w_b, C, self.loss)
+        self.bundle.scale(oracle.c_bar, penalty)
         self.bound = 0.0
         self.witness = Witness.none(len(self.w_b))
         self.solve_master(rule)
 
-    def solution(self, reason: StopReason, history: list[Iteration]) -> Solution:
-        return Solution(self.w_b, self.F_b, self.bound, self.witness, reason, history, self)
+    def fewest_weights(self, oracle: Any, rule: StoppingRule) -> tuple[np.ndarray, float]:
+        """(w, F there) of a method that has converged: the w that was scored last, if that is good enough, or else w_b.
+
+        w_b is a mean over all w so far and has the weights of many of them. The data is not read.
+        """
+        if self.scored is not None:
+            F = self.penalty.objective(self.scored, oracle.C, oracle.loss_scored(self.scored))
+            if F - self.bound <= rule.allowed_gap(F, oracle.c_bar):
+                return self.scored, F
+        return self.w_b, self.F_b
+
+    def solution(self, reason: StopReason, history: list[Iteration], oracle: Any, rule: StoppingRule) -> Solution:
+        w, F = self.fewest_weights(oracle, rule) if reason is StopReason.CONVERGED else (self.w_b, self.F_b)
+        return Solution(w, F, self.bound, self.witness, reason, history, self)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""
@@ -128,8 +154,13 @@ class BundleState:
             "most": self.bundle.most,
             "merging": self.bundle.merging,
             "c_bar": self.bundle.c_bar,
+            "l1": self.penalty.l1,
         }
         own = {"w_b": self.w_b, "w": self.w, "witness_a": self.witness.a}
+        if self.v is not self.w:
+            own["v"] = self.v
+        if self.scored is not None:
+            own["scored"] = self.scored
         return numbers, {**own, **{f"bundle.{name}": array for name, array in self.bundle.saved().items()}}
 
     @classmethod
@@ -138,16 +169,19 @@ class BundleState:
         if isinstance(checkpoint, BundleState):
             return checkpoint
         numbers = checkpoint.record["state"]["solver"]
-        bundle = Bundle(checkpoint.arrays["w"][1][0], numbers["c_bar"], numbers["max_cuts"], numbers["most"])
+        D, penalty = checkpoint.arrays["w"][1][0], penalty_of(numbers["l1"])
+        bundle = Bundle(D, numbers["c_bar"], numbers["max_cuts"], numbers["most"], penalty)
         bundle.merging = numbers["merging"]
         for name, place in bundle.make_places(checkpoint.arrays["bundle.b"][1][0] - 1).items():
             checkpoint.read_into(f"bundle.{name}", place)
+        w = checkpoint.read("w")
         return cls(
             bundle,
             checkpoint.read("w_b"),
             numbers["loss"],
             numbers["F_b"],
-            checkpoint.read("w"),
+            checkpoint.read("v") if "v" in checkpoint.arrays else w,
+            w,
             numbers["bound"],
             Witness(checkpoint.read("witness_a"), numbers["witness_b"], CutError(*numbers["witness_error"])),
             numbers["k"],
@@ -156,4 +190,5 @@ class BundleState:
             numbers["qp_gap"],
             numbers["taken"],
             numbers["raised"],
+            checkpoint.read("scored") if "scored" in checkpoint.arrays else None,
         )

@@ -77,7 +77,7 @@ def _at(origin: Origin, oracle: LinearOracle, cuts: BundleSize, loss: float) -> 
         if vectors.dot(a, w) + b - plane_doubt(*squares, b, error, len(w)) > loss / oracle.total_weight:
             raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
         witness = Witness(a, b, error)
-        state.bound = witness.bound(oracle.c_bar)
+        state.bound = witness.bound(oracle.c_bar, oracle.penalty.l1)
         if state.bound > 0.0:
             state.witness = witness
     return state

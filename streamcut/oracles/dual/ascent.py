@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize, Merge
+from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import vectors
 from streamcut.execution.cache_passes import SettlePass, SweepPass
 from streamcut.execution.passes import Pass
@@ -105,7 +107,8 @@ class DualAscent(DecomposableOracle):
 
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
         common = self._runner, self._caches
-        theta = sweep_caches(*common, sums.w, self.C, self._bias, (self.passes, self._seed), self._sweeps, ascent.enough)
+        seed = self.passes, self._seed
+        theta = sweep_caches(*common, sums.w, self.C, self.penalty, self._bias, seed, self._sweeps, ascent.enough)
         settle(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)
 
 
@@ -118,9 +121,9 @@ class DualOracle(DualAscent, LinearOracle):
 
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
-        C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0,
+        C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0, penalty: L2 = SQUARES,
     ) -> None:  # fmt: skip
-        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty)
         loss = risk.loss
         runner.row_state.add("codes", loss.code_type, (cuts.first,), most=cuts.most)
         caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
@@ -129,7 +132,7 @@ class DualOracle(DualAscent, LinearOracle):
         self._goes_on = loss.incremental
 
     def _pass(self, *now: Any) -> RowsDualPass:
-        return RowsDualPass(self._risk, self._grids, self.C, self._bias, *now)
+        return replace(RowsDualPass(self._risk, self._grids, self.C, self._bias, *now), l1=self.penalty.threshold)
 
 
 def settle(
@@ -147,6 +150,7 @@ def sweep_caches(
     caches: Mapping[int, RowCache],
     w: np.ndarray,
     C: float,
+    penalty: L2,
     bias: float,
     seed: tuple[int, int],
     sweeps: int,
@@ -154,15 +158,15 @@ def sweep_caches(
 ) -> float:
     """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step between before and after.
 
-    w moves in place. Lanes that sweep without seeing each other go too far together; along the sum of their steps the dual is a
-    parabola. Ends when a sweep brings no more than `enough`. Returns the part of the last step that was taken.
+    w (v, where the penalty has a threshold) moves in place. Lanes that sweep without seeing each other go too far together; along
+    the sum of their steps the dual is a parabola, or pieces of some. Ends when a sweep brings no more than `enough`. Returns the
+    part of the last step that was taken.
     """
     theta = 1.0
     for number in range(sweeps):
-        step, _ = runner.run(SweepPass(caches, w, C, bias, seed, number, theta))
-        slope, curvature = step.gain - vectors.dot(w, step.delta), vectors.dot(step.delta, step.delta)
-        theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
+        step, _ = runner.run(SweepPass(caches, w, C, penalty.threshold, bias, seed, number, theta))
+        theta, rise = penalty.step(w, step.delta, step.gain)
         vectors.move(w, w + step.delta, theta)
-        if theta * (slope - 0.5 * theta * curvature) <= enough:
+        if rise <= enough:
             break
     return theta

@@ -58,7 +58,7 @@ class ClassesCache(RowCache):
     def _by_row(self) -> tuple[np.ndarray, ...]:
         return *super()._by_row(), self._goal
 
-    def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[float, int, float]:
+    def _climb(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[float, int, float]:
         K = self._classes
         return multiclass_cache.sweep(self._order, self._rows(), C, bias, self._slack, w.reshape(-1, K), class_room(K))
 

@@ -161,7 +161,8 @@ class RestDualOracle(RestOracle):
         A = len(ascent.active)
         products, at_work, theta = np.empty((2, A)), np.arange(A), np.ones(A)
         for number in range(self._sweeps):
-            work = RestSweepPass(self._caches, sums.w, self.C, self._bias, (self.passes, self._seed), number, theta, at_work)
+            seed = self.passes, self._seed
+            work = RestSweepPass(self._caches, sums.w, self.C, None, self._bias, seed, number, theta, at_work)
             step, _ = self._runner.run(work)
             ovr_dual.line_products(sums.w, step.delta, products)
             slope, curvature = step.gain - products[0], products[1]

@@ -56,7 +56,7 @@ class RestCache(ClassesCache):
     def _by_row(self) -> tuple[np.ndarray, ...]:
         return *super()._by_row(), self._busy
 
-    def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
+    def _climb(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
         A = len(self.active)
         gain, largest, slack = np.zeros(A), np.zeros(A), np.full(A, self._slack)
         left = ovr_cache.sweep(

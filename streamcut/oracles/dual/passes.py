@@ -28,7 +28,7 @@ class Ascent:
     """Where a pass starts: `w`, and the mixture (cuts,) of the rows' shares that it is made of; both cuts' slots; κ.
 
     enough  sweeps over cached rows end when one brings no more than this (units of F)
-    start   where the running w′ starts if not at w: what the mixture of shares amounts to
+    start   where the running w′ (v′, where the penalty has a threshold) starts if not at w: what the mixture of shares amounts to
     visits  steps for each row of a group while it is in cache, after the first as long as it is at no bound
     """
 
@@ -54,6 +54,7 @@ class RowsDualPass(DualPass):
     risk: PointwiseRisk
     ascent: Ascent
     last: tuple[int, int]
+    l1: float | None = None  # the threshold of the penalty
 
     def begin(self) -> DualSums:
         D = len(self.ascent.w)
@@ -70,7 +71,7 @@ class RowsDualPass(DualPass):
             loss,
             _records(rows, chunk),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
-            records.Start(now.w, now.kappa, loss.parts(now.mixture), self.C, self.bias),
+            records.Start(now.w, now.kappa, loss.parts(now.mixture), self.C, self.bias, self.l1),
             records.Slots(now.cut, now.dual, *self.last),
             self.grids,
             self.visits(chunk, now.visits),

@@ -83,7 +83,7 @@ class SoftmaxDualPass(ClassesDualPass):
 class SoftmaxCache(ClassesCache):
     """Rows with a share for each class, which sweeps move by the softmax loss."""
 
-    def _climb(self, C: float, bias: float, w: np.ndarray) -> tuple[float, int, float]:
+    def _climb(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[float, int, float]:
         K = self._classes
         gain = softmax_dual.sweep(self._order, self._rows(), C, bias, w.reshape(-1, K), class_room(K))
         return gain, len(self._order), 0.0

@@ -1,0 +1,109 @@
+"""Line searches where weights have a price of their own: λ‖w‖₁ has a kink wherever a weight becomes 0 on the way.
+
+F′(k) = k A₀ + B₀ + λ-part(k) + C·(slope of the rows), where the λ-part is a constant that jumps up at the kinks. They are known
+without looking at a row. For piecewise linear losses they are breakpoints like those of rows (`KinkedLoss`); smooth ones get
+Newton's method on the rows' part alone, the rest is solved exactly (`minimise_with_kinks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from streamcut.bundle.line_search import LossAlongLine
+from streamcut.compiled import thresholds
+
+_SMALL = 1e-13
+_ROUNDING = 1e-15  # of the parts of F′, which nearly cancel at the minimum
+_MOST_LOOKS = 60
+
+
+class Kinks:
+    """Those of λ‖w_b + kΔ‖₁ for k > 0, and its slope between them."""
+
+    def __init__(self, w_b: np.ndarray, delta: np.ndarray, l1: float) -> None:
+        self._of = w_b, delta, l1
+        self.slope_at_zero: float = thresholds.kinks(w_b, delta, l1, 0.0, None, None)[1]
+
+    def up_to(self, high: float) -> tuple[np.ndarray, np.ndarray]:
+        """(k, jump) of the kinks at 0 < k ≤ high, k increasing."""
+        count, _ = thresholds.kinks(*self._of, high, None, None)
+        places, jumps = np.empty(count), np.empty(count)
+        thresholds.kinks(*self._of, high, places, jumps)
+        order = np.argsort(places, kind="stable")
+        return places[order], jumps[order]
+
+
+class KinkedLoss:
+    """A piecewise linear loss along a line with the kinks of weights among its breakpoints: a LossAlongLine, divided by C."""
+
+    def __init__(self, rows: LossAlongLine, kinks: Kinks, C: float) -> None:
+        self._rows, self._kinks, self._C = rows, kinks, C
+
+    @cached_property
+    def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
+        places, jumps = self._kinks.up_to(np.inf)
+        return places, jumps / self._C
+
+    def slope_at_zero(self) -> float:
+        return self._rows.slope_at_zero() + self._kinks.slope_at_zero / self._C
+
+    def histogram(self, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        jumps, counts = self._rows.histogram(edges)
+        places, own = self._sorted
+        first, last = np.searchsorted(places, edges[[0, -1]])
+        which = np.searchsorted(edges, places[first:last], side="right") - 1
+        jumps = jumps + np.bincount(which, own[first:last], len(jumps))
+        return jumps, counts + np.bincount(which, minlength=len(counts))
+
+    def breakpoints(self, low: float, high: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+        places, own = self._sorted
+        first, last = np.searchsorted(places, (low, high))
+        k, jump = self._rows.breakpoints(low, high, count - int(last - first))
+        return np.concatenate([k, places[first:last]]), np.concatenate([jump, own[first:last]])
+
+
+def minimise_with_kinks(A0: float, B0: float, C: float, slopes: Callable[[float], tuple[float, float]], kinks: Kinks) -> float:
+    """The k ≥ 0 that minimises F along the line; 0 when F does not decrease from w_b.
+
+    A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩, C the factor of the rows' losses; `slopes(k)` are (slope, curvature) of these at k.
+
+        repeat
+            where the rows' slope, straightened at k, the kinks and the parabola give F′ = 0: the next k
+            where it leaves the bracket, or is more than half as far as the last one: the middle
+        until it stays, which at a kink is exact
+    """
+    slope, curvature = slopes(0.0)
+    rise = B0 + kinks.slope_at_zero + C * slope
+    if rise >= 0.0 or A0 <= 0.0:
+        return 0.0
+    low, high = 0.0, np.nextafter(-rise / A0, np.inf)
+    places, jumps = kinks.up_to(high)
+    after = kinks.slope_at_zero + np.concatenate([[0.0], np.cumsum(jumps)])  # the λ-part between kinks
+    k, last = 0.0, np.inf
+    for _ in range(_MOST_LOOKS):
+        target = _root(A0 + C * curvature, B0 + C * (slope - curvature * k), places, after, high)
+        if abs(target - k) <= _SMALL * k:
+            break
+        move = target - k
+        if not low < target <= high or abs(move) > 0.5 * last:
+            move = 0.5 * (low + high) - k
+        k, last = k + move, abs(move)
+        slope, curvature = slopes(k)
+        smooth = k * A0 + B0 + C * slope
+        before, behind = (float(after[np.searchsorted(places, k, side=side)]) for side in ("left", "right"))
+        rounding = _ROUNDING * max(abs(B0), abs(C * slope), k * A0, abs(before), abs(behind))
+        if smooth + before <= rounding and smooth + behind >= -rounding:
+            break
+        low, high = (k, high) if smooth + behind < 0.0 else (low, k)
+    return k
+
+
+def _root(bend: float, rise: float, places: np.ndarray, after: np.ndarray, high: float) -> float:
+    """Where k·bend + rise + (the λ-part at k) changes its sign, bend > 0; `high` at most."""
+    below = np.searchsorted(places * bend + rise + after[1:] >= 0.0, True)  # increasing: kinks left of the root
+    if below < len(places) and places[below] * bend + rise + after[below] <= 0.0:
+        return float(places[below])
+    return min(max(-(rise + float(after[below])) / bend, 0.0), high)

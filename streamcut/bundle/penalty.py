@@ -1,0 +1,139 @@
+"""What weights cost by themselves: R(w) = ½‖w‖² (`L2`), or with λ‖w‖₁ beside it (`ElasticNet`; Zou & Hastie 2005).
+
+A bundle of cuts a_t, mixed by β, is a point v = −Σ β_t a_t of the dual. All that a penalty has to say of it:
+
+    w = ∇R*(v)                                        the weights that minimise R(w) − ⟨v, w⟩
+    F ≥ C̄ b − R*(−C̄ a)                                the bound of a cut (a, b) of the mean loss
+    max_β  ⟨b, β⟩ − R*(−Σ β_t a_t)                    the master problem
+
+L2: w = v and R*(v) = ½‖v‖². Elastic net: w = S(v, λ), v moved towards 0 by λ, and R*(v) = ½‖S(v, λ)‖². The bias feature is
+penalised as all others are. λ = 0 is L2, to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from streamcut.bundle.kinks import Kinks
+from streamcut.bundle.master import solve_master
+from streamcut.bundle.penalised_master import solve_penalised
+from streamcut.bundle.thresholded_step import longest_step
+from streamcut.compiled import thresholds, vectors
+from streamcut.rounding import CutError, absolute_above, dual_value, objective, threshold_below
+
+VECTORS = 8  # as long as w, that the elastic net takes beside those of L2: v, the w of the last pass; in searches six more
+
+
+@dataclass(frozen=True, slots=True)
+class L2:
+    """½‖w‖²."""
+
+    l1: ClassVar[float] = 0.0
+    threshold: ClassVar[float | None] = None  # λ, as kernels take it
+
+    def scaled(self, factor: float) -> L2:
+        """With `factor` times the λ."""
+        return self
+
+    def weights(self, v: np.ndarray) -> np.ndarray:
+        """w = ∇R*(v), which may be `v` itself."""
+        return v
+
+    def value(self, w: np.ndarray, t: float = 1.0) -> float:
+        """R(tw), t ≥ 0, nearly."""
+        return 0.5 * t * t * vectors.dot(w, w)
+
+    def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
+        """At least F(w) where Σ u_i ℓ_i is at most `loss`; `square` is ‖w‖² as vectors.dot gives it, where that is known."""
+        return objective(vectors.dot(w, w) if square is None else square, len(w), C, loss)
+
+    def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:
+        """(a true lower bound on F by the cut, the same as if nothing was ever rounded)."""
+        square = vectors.dot(a, a)
+        return dual_value(c_bar, square, b, error, len(a)), c_bar * b - 0.5 * c_bar * c_bar * square
+
+    def solve_master(
+        self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float
+    ) -> float:
+        """Improve the feasible `beta` (T,) in place until the master problem's gap is at most `tolerance`; returns the gap.
+
+        The cuts are `rows` (T, D) and b (T,), and `gram` (T, T) has their products.
+        """
+        return solve_master(gram, b, total, beta, tolerance)
+
+    def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks | None:
+        """Where R has kinks along w_b + k(w − w_b); None: it has none anywhere."""
+        return None
+
+    def step(self, v: np.ndarray, delta: np.ndarray, gain: float) -> tuple[float, float]:
+        """(θ, what it brings): θ ∈ [0, 1] maximises θ·gain − R*(v + θδ)."""
+        slope, curvature = gain - vectors.dot(v, delta), vectors.dot(delta, delta)
+        theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
+        return theta, theta * (slope - 0.5 * theta * curvature)
+
+    def largest_share(self, w: np.ndarray, fall: float) -> float:
+        """The t ∈ [0, 1] that minimises R(tw) − t·fall."""
+        square = vectors.dot(w, w)
+        return min(1.0, fall / square) if square > 0.0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticNet(L2):
+    """½‖w‖² + λ‖w‖₁ with λ = `l1` > 0."""
+
+    l1: float  # type: ignore[misc]
+
+    @property
+    def threshold(self) -> float:  # type: ignore[override]
+        return self.l1
+
+    def scaled(self, factor: float) -> ElasticNet:
+        return ElasticNet(self.l1 * factor)
+
+    def weights(self, v: np.ndarray) -> np.ndarray:
+        w = np.empty_like(v)
+        thresholds.shrink(v, self.l1, w)
+        return w
+
+    def value(self, w: np.ndarray, t: float = 1.0) -> float:
+        return L2.value(self, w, t) + t * self.l1 * thresholds.absolute_sum(w)
+
+    def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
+        more = absolute_above(self.l1, thresholds.absolute_sum(w), len(w))
+        return objective(vectors.dot(w, w) if square is None else square, len(w), C, loss, more)
+
+    def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:
+        # S(C̄a, λ) = C̄ S(a, λ/C̄), and S moves no further than what it is of: an error of a is at most that of S(a)
+        least = np.empty_like(a)
+        thresholds.shrink(a, threshold_below(self.l1, c_bar), least)
+        square = vectors.dot(least, least)
+        return dual_value(c_bar, square, b, error, len(a)), c_bar * b - 0.5 * c_bar * c_bar * square
+
+    def solve_master(
+        self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float
+    ) -> float:
+        return solve_penalised(rows, gram, b, total, beta, tolerance, self.l1)
+
+    def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks:
+        return Kinks(w_b, w - w_b, self.l1)
+
+    def step(self, v: np.ndarray, delta: np.ndarray, gain: float) -> tuple[float, float]:
+        theta, _ = L2.step(self, self.weights(v), delta, gain)
+        if theta < 1.0:  # S bends less than the identity: the step of L2 is too short at most
+            theta = longest_step(v, delta, gain, self.l1, theta)
+        before, after = (vectors.dot(w, w) for w in (self.weights(v), self.weights(v + theta * delta)))
+        return theta, theta * gain - 0.5 * (after - before)
+
+    def largest_share(self, w: np.ndarray, fall: float) -> float:
+        return max(0.0, L2.largest_share(self, w, fall - self.l1 * thresholds.absolute_sum(w)))
+
+
+SQUARES = L2()
+
+
+def penalty_of(l1: float) -> L2:
+    """That of this λ."""
+    return ElasticNet(float(l1)) if l1 > 0.0 else SQUARES
