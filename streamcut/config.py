@@ -124,6 +124,9 @@ class TrainOptions:
     degree: int = 3
     coef0: float = 0.0
     nystroem: int | None = None
+    landmarks: Literal["uniform", "leverage"] = "uniform"
+    fourier: int | None = None
+    frequencies: Literal["independent", "orthogonal"] = "independent"
     budget: int | None = None
     maintenance: str = "merge"
     damping: float = 0.5
@@ -147,6 +150,11 @@ class TrainOptions:
     deadline: float = 120.0
 
     @property
+    def maps(self) -> bool:
+        """Whether rows get features that approximate the kernel, which draws."""
+        return self.nystroem is not None or self.fourier is not None
+
+    @property
     def distributed(self) -> bool:
         """Whether passes run on a Dask cluster."""
         return self.scheduler not in ("threads", "sync")
@@ -156,7 +164,7 @@ class TrainOptions:
         """`solver`, or what "auto" stands for."""
         if self.solver != "auto":
             return self.solver
-        if self.kernel != "linear" and self.nystroem is None:
+        if self.kernel != "linear" and not self.maps:
             return "bsca"
         if self.task == "multiclass":
             return "bundle-dca"
@@ -228,6 +236,7 @@ class TrainOptions:
             self._check(name, "a whole number, 2 or above", lambda value: value >= 2 and value == int(value))
         for name in ("max_passes", "lanes", "workers", "degree", "batch", "nystroem"):
             self._check(name, "a whole number, 1 or above", lambda value: value >= 1 and value == int(value))
+        self._check("fourier", "an even number, 2 or above", lambda value: value >= 2 and value % 2 == 0)
         for name in ("sweeps", "seed"):
             self._check(name, "a whole number, 0 or above", lambda value: value >= 0 and value == int(value))
 
@@ -237,7 +246,7 @@ class TrainOptions:
         return self._solver_has(name) and task in _OF_TASKS.get(name, TASKS)
 
     def _solver_has(self, name: str) -> bool:
-        drawn = name == "seed" and self.nystroem is not None  # the rows that features are made of
+        drawn = name == "seed" and self.maps
         return name in COMMON or name in self.record.options or drawn
 
     def _check_fit(self) -> None:
@@ -272,23 +281,28 @@ class TrainOptions:
             raise UsageError("nu: it takes the place of C; give one of them")
         if (self.loss in ("prec@k", "rec@k")) != (self.k is not None):
             raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
-        if self.warm_start is not None and (self.loss in LABELLING_LOSSES or self.nystroem is not None):
-            raise UsageError("warm_start: only losses of single rows without nystroem can start from a model")
+        if self.warm_start is not None and (self.loss in LABELLING_LOSSES or self.maps):
+            raise UsageError("warm_start: only losses of single rows without nystroem and fourier can start from a model")
         if self.warm_start is not None and task == "multiclass" and self.record.family == "linear":
             raise UsageError(f"warm_start: {solver} starts from models of two classes only")
         if self.l1 and self.loss not in ROW_LOSSES:
             raise UsageError(f"l1: only losses of single rows have it ({', '.join(ROW_LOSSES)}), not loss {self.loss}")
+        if self.nystroem is not None and self.fourier is not None:
+            raise UsageError("fourier: nystroem is given too; the kernel is approximated in one way")
+        for name, of in (("landmarks", "nystroem"), ("frequencies", "fourier")):
+            if getattr(self, name) != _default(name) and getattr(self, of) is None:
+                raise UsageError(f"{name}: {getattr(self, name)!r} says how {of} draws; give {of} too")
         if self.kernel == "linear":
-            for name in ("gamma", "degree", "coef0", "nystroem"):
+            for name in ("gamma", "degree", "coef0", "nystroem", "fourier"):
                 if getattr(self, name) != _default(name):
                     raise UsageError(f"{name}: the linear kernel has none; choose kernel rbf or poly")
         if self.kernel != "poly" and (self.degree, self.coef0) != (3, 0.0):
             raise UsageError("degree and coef0 are parameters of kernel poly")
-        if self.kernel != "linear" and self.record.family == "linear" and self.nystroem is None:
+        if self.kernel != "linear" and self.record.family == "linear" and not self.maps:
             others = ", ".join(solvers("budgeted", "exact-kernel", "sampled"))
             raise UsageError(
-                f"kernel: {solver} trains linear models; for {self.kernel} take solver {others}, or nystroem to approximate the "
-                "kernel by a number of features"
+                f"kernel: {solver} trains linear models; for {self.kernel} take solver {others}, or nystroem or fourier to "
+                "approximate the kernel by a number of features"
             )
 
     def _check_classes(self, task: str) -> None:

@@ -24,15 +24,15 @@ from streamcut.interrupts import first_interrupt_asks
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
-from streamcut.jobs import nystroem
+from streamcut.jobs import features
 from streamcut.jobs.job import Job
 from streamcut.jobs.weights import check_weights
 from streamcut.machine import memory_limit, resident_bytes
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
+from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
-from streamcut.models.nystroem import NystroemModel
-from streamcut.oracles.nystroem import NystroemDataset
+from streamcut.oracles.mapped import MappedDataset
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
 from streamcut.suggestions import expect_known
@@ -56,7 +56,7 @@ _JOBS = {  # of linear solvers by the problem, of others by the family
     "sampled": ("streamcut.jobs.sampled", "SampledJob"),
 }
 _SIZES = ("max_cuts", "budget", "samples")  # options that memory grows with
-_SIZES_GIVEN = ("batch", "nystroem", "row_cache", "kernel_cache")  # and those whose default is the least
+_SIZES_GIVEN = ("batch", "nystroem", "fourier", "row_cache", "kernel_cache")  # and those whose default is the least
 
 
 def train(
@@ -91,11 +91,12 @@ def train(
                      "sdca", "pegasos", "perceptron", "sampled-constant", "sampled-linear"; "auto": TrainOptions.chosen_solver
     kernel, gamma, degree, coef0   "linear", "rbf" exp(−γ‖x−x′‖²), "poly" (γ⟨x,x′⟩ + coef0)^degree; γ "auto":
                      1 / (features · variance)
-    nystroem         linear solvers: the kernel by features from so many rows
+    nystroem, landmarks   linear solvers: the kernel by features from so many rows, drawn "uniform" or by "leverage"
+    fourier, frequencies  linear solvers: the rbf kernel by so many random waves, "independent" ones or "orthogonal"
     budget, maintenance, epochs   bsca, bsgd: most support vectors, how they are kept to that, looks at every row
     nu, batch, max_evaluations    sbp: mean slack instead of C; rows drawn at once; a limit on kernel evaluations
     kernel_cache, samples         smo: memory for kernel columns; sampled cuts: rows of a cut
-    seed             random seed, of solvers that draw: bundle-dca, kernel solvers but smo, and nystroem
+    seed             random seed, of solvers that draw: bundle-dca, kernel solvers but smo, nystroem and fourier
     validation       kernel solvers: a store that the model is measured on while they run
     bias             value of a constant, regularised feature; 0 = none (smo and sbp: any other is an unregularised intercept)
     tol              stop when gap ≤ tol·C·Σu_i (units of mean loss); 0 or None = off
@@ -180,8 +181,8 @@ class Session:
         self.stop = stop or (lambda: False)
         self._display = display
         self._compare_recipes()
-        if options.nystroem is not None:
-            self.dataset = nystroem.with_features(self.dataset, options)
+        if options.maps:
+            self.dataset = features.with_features(self.dataset, options)
         self.job = job_class(options).planned(options, self.dataset.manifest)
         check_weights(self.dataset.manifest.statistics, options)
         self._scheduler = scheduler
@@ -226,8 +227,8 @@ class Session:
             model = solve()
         except Interrupted:
             raise KeyboardInterrupt("training was stopped before it had a model") from None
-        if isinstance(self.dataset, NystroemDataset):
-            model = NystroemModel.around(model, self.dataset.map)
+        if isinstance(self.dataset, MappedDataset):
+            model = MappedModel.around(model, self.dataset.map)
         own, workers = resident_bytes("VmHWM"), 0 if self._cluster is None else self._cluster.peak()
         peak = own + workers
         counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
@@ -253,8 +254,8 @@ class Session:
         self._peak_before = resident_bytes("VmHWM")  # not ours to answer for
         compiler.run(job.warm_up, manifest)
         needs, more = job.needs(manifest), self._more
-        if isinstance(self.dataset, NystroemDataset):
-            more += nystroem.memory(self.dataset, job.workers)
+        if isinstance(self.dataset, MappedDataset):
+            more += features.memory(self.dataset, job.workers)
         needs = replace(needs, more=(*needs.more, *more))
         budget, scratch = memory_limit(chosen.memory), scratch_folder(chosen.scratch)
         self.runner: Runner | DaskRunner

@@ -37,11 +37,11 @@ from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
 from streamcut.models.linear import LinearModel
+from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
-from streamcut.models.nystroem import NystroemModel
 from streamcut.models.sequence import ChainModel, KernelSequenceModel, SequenceModel
-from streamcut.oracles.nystroem import NystroemDataset
+from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import scored_chunks
 from streamcut.rounding import Grids
 
@@ -111,7 +111,7 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
         data = MemoryDataset(data[0], data[1], weight=data[2] if len(data) > 2 else None)
     elif isinstance(data, str | os.PathLike):
         data = open_store(data)
-    if isinstance(trained, NystroemModel):
+    if isinstance(trained, MappedModel):
         trained, data = trained.inner, _features(trained, data)
     if not isinstance(trained, LinearModel | MulticlassModel | KernelModel | SequenceModel | KernelSequenceModel):
         raise UsageError(f"task {trained.task} by {trained.solver} cannot be verified: only its own code knows its loss")
@@ -130,14 +130,12 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
     return _kernel(trained, data, same)
 
 
-def _features(model: NystroemModel, data: Any) -> NystroemDataset:
+def _features(model: MappedModel, data: Any) -> MappedDataset:
     """`data` as the linear model inside saw it. Raises BadInputError for features that the model does not know."""
     found = data.manifest.statistics.n_features
     if found > model.n_features:
         raise BadInputError(f"the data has {found:,} features, the model only {model.n_features:,}")
-    parameters = model.parameters
-    identity = {"kernel": model.map.kernel.as_dict(), "landmarks": parameters["nystroem"], "seed": parameters["seed"]}
-    return NystroemDataset(data, model.map, identity)
+    return MappedDataset(data, model.map)
 
 
 def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verification:

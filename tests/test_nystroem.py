@@ -10,7 +10,8 @@ from streamcut.evaluation import evaluate
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.files import load_model, save_model
-from streamcut.oracles.nystroem import NystroemDataset
+from streamcut.oracles.landmarks import nystroem_map
+from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import predict
 from streamcut.training import train
 from streamcut.verification import verify
@@ -20,6 +21,11 @@ def rings(n=200, seed=0):
     rng = np.random.default_rng(seed)
     X = np.where(rng.random((n, 3)) > 0.2, rng.standard_normal((n, 3)), 0.0)
     return X, np.where(X[:, 0] ** 2 + np.sin(2 * X[:, 1]) + 0.2 * rng.standard_normal(n) > 0.8, 2.0, 1.0)
+
+
+def drawn(X, y, kernel, landmarks, choice="uniform", seed=0) -> MappedDataset:
+    data = MemoryDataset(X, y)
+    return MappedDataset(data, nystroem_map(data, kernel, landmarks, choice, seed))
 
 
 def test_cholesky_with_pivots():
@@ -39,7 +45,7 @@ def test_cholesky_with_pivots():
 @pytest.mark.parametrize("kernel", [Kernel("rbf", 0.5), Kernel("poly", 0.5, 2, 1.0)])
 def test_with_all_rows_as_landmarks_features_give_the_kernel(kernel):
     X, y = rings(60)
-    data = NystroemDataset.drawn(MemoryDataset(X, y), kernel, 60, 0)
+    data = drawn(X, y, kernel, 60)
     features = data.map.features(data.inner.read(0))
     K = kernel.matrix(X, X)
     assert np.allclose(features @ features.T, K, atol=1e-4 * K.max())
@@ -50,7 +56,7 @@ def test_with_all_rows_as_landmarks_features_give_the_kernel(kernel):
 def test_few_landmarks_project():
     X, y = rings(80)
     kernel = Kernel("rbf", 0.5)
-    data = NystroemDataset.drawn(MemoryDataset(X, y), kernel, 20, 3)
+    data = drawn(X, y, kernel, 20, seed=3)
     features = data.map.features(data.inner.read(0)).astype(np.float64)
     rows = data.map.landmarks
     S = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.n_rows, 3)).toarray()
@@ -88,8 +94,31 @@ def test_shards_and_workers_change_no_bit(monkeypatch):
     X, y = rings(300)
     bits = lambda model: (model.inner.weights.tobytes(), model.inner.certificate.primal)  # noqa: E731
     want = bits(train(MemoryDataset(X, y), **OPTIONS, lanes=4, workers=1))
-    monkeypatch.setattr("streamcut.oracles.nystroem.SHARD_NNZ", 1600)
+    monkeypatch.setattr("streamcut.oracles.mapped.SHARD_NNZ", 1600)
     assert bits(train(MemoryDataset(X, y, shard_nnz=300), **OPTIONS, lanes=4, workers=2)) == want
+
+
+def test_leverage_finds_the_rows_that_others_leave_out():
+    rng = np.random.default_rng(0)
+    X = np.vstack([0.01 * rng.standard_normal((970, 4)), 3.0 * rng.standard_normal((30, 4))])  # nearly all alike
+    kernel, y = Kernel("rbf", 0.5), np.where(rng.random(1000) < 0.5, 1.0, -1.0)
+    K = kernel.matrix(X, X)
+
+    def error(choice: str, seed: int) -> float:
+        features = drawn(X, y, kernel, 100, choice, seed)
+        Z = features.map.features(features.inner.read(0)).astype(np.float64)
+        return np.linalg.norm(K - Z @ Z.T)
+
+    found = {choice: np.median([error(choice, seed) for seed in range(5)]) for choice in ("uniform", "leverage")}
+    assert found["leverage"] < 0.7 * found["uniform"]
+
+
+def test_leverage_trains_and_is_another_model():
+    X, y = rings(400)
+    models = [train(MemoryDataset(X, y), **OPTIONS, landmarks=choice) for choice in ("uniform", "leverage", "leverage")]
+    assert all(model.converged for model in models)
+    assert models[1].inner.weights.tobytes() == models[2].inner.weights.tobytes() != models[0].inner.weights.tobytes()
+    assert verify(models[1], MemoryDataset(X, y)).consistent
 
 
 def test_other_tasks_take_features():

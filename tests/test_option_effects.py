@@ -35,6 +35,7 @@ FAMILIES = {
     "sampled": {"kernel": "rbf", "gamma": 0.7, "samples": 8},
 }
 FEATURES = {"kernel": "rbf", "gamma": 0.7, "nystroem": 12}
+WAVES = {"kernel": "rbf", "gamma": 0.7, "fourier": 12}
 POLY = {"kernel": "poly", "gamma": 0.7, "maintenance": "remove"}
 CHANGES = {  # option: [(what else is asked for, another value)]; FAMILIES are asked for, too
     "task": [({}, "roc-area"), ({}, "sequence")],
@@ -59,11 +60,14 @@ CHANGES = {  # option: [(what else is asked for, another value)]; FAMILIES are a
     "degree": [({}, 2), (POLY, 2)],
     "coef0": [({}, 1.0), (POLY, 1.0)],
     "nystroem": [({"kernel": "rbf"}, 12)],
+    "landmarks": [(FEATURES, "leverage")],
+    "fourier": [({"kernel": "rbf"}, 12)],
+    "frequencies": [(WAVES, "orthogonal")],
     "budget": [({}, 5)],
     "maintenance": [({}, "remove"), ({}, "project")],
     "damping": [({}, 0.0)],
     "epochs": [({}, 3.0)],
-    "seed": [({}, 1), (FEATURES, 1)],
+    "seed": [({}, 1), (FEATURES, 1), (WAVES, 1)],
     "nu": [({}, 0.4)],
     "batch": [({}, 4)],
     "max_evaluations": [({}, 200.0)],

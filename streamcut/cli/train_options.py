@@ -84,7 +84,7 @@ GROUPS: dict[str, list[Callable]] = {
         _option("--sweeps", "bundle-dca: sweeps over cached rows after a pass, at most.", type=int, default=50),
         _option(
             "--seed",
-            "Random seed, of solvers that draw: bundle-dca, kernel solvers but smo, and --nystroem.",
+            "Random seed, of solvers that draw: bundle-dca, kernel solvers but smo, --nystroem and --fourier.",
             type=int,
             default=0,
         ),
@@ -99,6 +99,9 @@ GROUPS: dict[str, list[Callable]] = {
         _option(
             "--nystroem", "Linear solvers: approximate the kernel by features from so many random rows.", type=int, metavar="ROWS"
         ),
+        _option("--landmarks", "nystroem: which rows; leverage prefers those that others leave out.", default="uniform"),
+        _option("--fourier", "Linear solvers: approximate the rbf kernel by so many random waves.", type=int, metavar="FEATURES"),
+        _option("--frequencies", "fourier: orthogonal ones are closer to the kernel.", default="independent"),
         _option("--budget", "bsca, bsgd: support vectors at most (500 unless given).", type=int, metavar="VECTORS"),
         _option("--maintenance", "bsca, bsgd: what is done to keep the budget.", default="merge"),
         _option(

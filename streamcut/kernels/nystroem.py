@@ -7,14 +7,15 @@ Landmarks that depend on others, to 1e-8 of the largest k(s, s), add nothing and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from streamcut.chunk import Chunk, concatenate
 from streamcut.compiled import nystroem
 from streamcut.errors import BadInputError
+from streamcut.kernels.feature_map import FeatureMap
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 
@@ -23,19 +24,22 @@ _AT_ONCE = 1024  # rows whose kernel values are held
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureMap:
+class NystroemMap(FeatureMap):
     """`landmarks` are r rows of `dimension` features, `projection` (r, r) float64 is L⁻ᵀ, an upper triangle."""
 
     kernel: Kernel
     landmarks: Chunk
     dimension: int
     projection: np.ndarray
+    identity: dict[str, Any] = field(default_factory=dict)
+
+    kind: ClassVar[str] = "nystroem"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_vectors", Vectors(self.landmarks, self.dimension))
 
     @classmethod
-    def of(cls, kernel: Kernel, rows: list[Chunk], dimension: int) -> Self:
+    def of(cls, kernel: Kernel, rows: list[Chunk], dimension: int, identity: dict[str, Any] | None = None) -> Self:
         """The map of these rows, each a chunk. Raises BadInputError when all of them are 0 to the kernel."""
         everything = concatenate(rows)
         n = len(rows)
@@ -48,15 +52,18 @@ class FeatureMap:
             raise BadInputError("nystroem: the kernel is 0 between all rows that were drawn; take another seed or kernel")
         projection = np.zeros((rank, rank))
         nystroem.inverse_transposed(np.ascontiguousarray(L[:rank, :rank]), projection)
-        return cls(kernel, concatenate([rows[i] for i in pivots[:rank].tolist()]), dimension, projection)
+        return cls(kernel, concatenate([rows[i] for i in pivots[:rank].tolist()]), dimension, projection, identity or {})
 
     @property
     def n_features(self) -> int:
-        """Of the rows that come out."""
         return len(self.projection)
 
+    @property
+    def memory(self) -> tuple[str, int, int]:
+        r = self.n_features
+        return f"{r:,} landmarks", 8 * r * (2 * r + self.dimension), 8 * _AT_ONCE * r
+
     def features(self, chunk: Chunk) -> np.ndarray:
-        """float32 (n, n_features) of the rows of a chunk."""
         r = self.n_features
         out, scratch = np.empty((chunk.n_rows, r), np.float32), np.empty(r)
         values = np.empty((min(chunk.n_rows, _AT_ONCE), r))
@@ -67,15 +74,26 @@ class FeatureMap:
             nystroem.times_triangle(values[: some.n_rows], self.projection, scratch, out[first : first + some.n_rows])
         return out
 
-    def mapped(self, chunk: Chunk) -> Chunk:
-        """The same rows with these features in place of their own."""
-        n, r = chunk.n_rows, self.n_features
-        return Chunk(
-            np.arange(n + 1, dtype=np.int64) * r,
-            np.tile(np.arange(r, dtype=np.int32), n),
-            self.features(chunk).ravel(),
-            chunk.y,
-            chunk.qid,
-            chunk.weight,
-            chunk.first_row,
-        )
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        rows = self.landmarks
+        arrays = {
+            "landmarks_indptr": rows.indptr.astype(np.int64),
+            "landmarks_indices": rows.indices.astype(np.int64),
+            "landmarks_data": np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64),
+            "projection": self.projection,
+        }
+        return dict(self.identity), arrays
+
+    @classmethod
+    def from_parts(cls, kernel: Kernel, dimension: int, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        indptr, indices, data = (arrays[f"landmarks_{name}"] for name in ("indptr", "indices", "data"))
+        projection, r = arrays["projection"], len(indptr) - 1
+        if indptr.dtype != np.int64 or r < 1 or indptr[0] != 0 or indptr[-1] != len(indices) or np.any(np.diff(indptr) < 0):
+            raise ValueError("landmarks_indptr does not fit the landmarks")
+        if indices.dtype != np.int64 or (len(indices) and not 0 <= indices.min() <= indices.max() < dimension):
+            raise ValueError("landmarks_indices do not fit the landmarks")
+        for name, array, shape in (("landmarks_data", data, (len(indices),)), ("projection", projection, (r, r))):
+            if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"{name} is {array.dtype} {array.shape}, expected finite float64 {shape}")
+        identity = {"landmarks": int(meta["landmarks"]), "choice": str(meta["choice"]), "seed": int(meta["seed"])}
+        return cls(kernel, Chunk(indptr, indices, data, np.zeros(r)), dimension, projection, identity)

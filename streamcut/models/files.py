@@ -41,7 +41,7 @@ _KINDS = {  # what a file calls a class, and where that is
     "multiclass": ("streamcut.models.multiclass", "MulticlassModel"),
     "kernel": ("streamcut.models.kernel", "KernelModel"),
     "sequence": ("streamcut.models.sequence", "SequenceModel"),
-    "nystroem": ("streamcut.models.nystroem", "NystroemModel"),
+    "mapped": ("streamcut.models.mapped", "MappedModel"),
     "kernel-sequence": ("streamcut.models.sequence", "KernelSequenceModel"),
 }
 

@@ -1,4 +1,4 @@
-"""A data set whose rows are mapped to Nyström features when they are read."""
+"""A data set whose rows are mapped to features of a kernel when they are read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.execution.feed import Feed, Traffic
 from streamcut.io.dataset import Dataset, ShownDataset
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo
 from streamcut.io.stores.spec import SHARD_NNZ
-from streamcut.kernels.kernel import Kernel
-from streamcut.kernels.nystroem import FeatureMap
-from streamcut.oracles.kernel_columns import fetch
+from streamcut.kernels.feature_map import FeatureMap
 
 _ABOVE = 1.01  # rounding in the projection, generously
 
@@ -30,10 +27,10 @@ class _Buffers:
     rows: Chunk | None = None
 
 
-class NystroemDataset(ShownDataset):
+class MappedDataset(ShownDataset):
     """`data` with the features of `map`. Its shards are parts of those of `data`, so that dense rows don't make them huge."""
 
-    def __init__(self, data: Dataset, feature_map: FeatureMap, identity: dict[str, Any]) -> None:
+    def __init__(self, data: Dataset, feature_map: FeatureMap) -> None:
         self.map = feature_map
         self.path = data.path
         self.recipe = data.recipe
@@ -46,6 +43,7 @@ class NystroemDataset(ShownDataset):
             for start in range(0, shard.rows, at_once)
         ]
         squared = _ABOVE * float(feature_map.kernel.diagonal(np.array([manifest.statistics.max_squared_norm]))[0])
+        identity = {"map": feature_map.kind, "kernel": feature_map.kernel.as_dict(), **feature_map.identity}
         digest = hashlib.sha256(json.dumps([manifest.fingerprint, identity], sort_keys=True).encode())
         self.manifest = Manifest(
             statistics=replace(
@@ -58,19 +56,8 @@ class NystroemDataset(ShownDataset):
             ),
             shards=tuple(_shard(stop - start, r, manifest) for _, start, stop in self._parts),
             fingerprint=digest.hexdigest(),
-            backend="nystroem",
+            backend=feature_map.kind,
         )
-
-    @classmethod
-    def drawn(cls, data: Dataset, kernel: Kernel, landmarks: int, seed: int) -> NystroemDataset:
-        """The map of so many rows of `data`, drawn uniformly."""
-        statistics = data.manifest.statistics
-        rng = np.random.default_rng(seed)
-        count = min(landmarks, statistics.n_rows)
-        rows = np.sort(rng.choice(statistics.n_rows, count, replace=False, shuffle=False))
-        feed = Feed(data)
-        feature_map = FeatureMap.of(kernel, fetch(feed, rows, feed.buffers(), Traffic()), statistics.n_features)
-        return cls(data, feature_map, {"kernel": kernel.as_dict(), "landmarks": landmarks, "seed": seed})
 
     def buffers(self) -> _Buffers:
         return _Buffers(self.inner.buffers())

@@ -1,4 +1,4 @@
-"""A linear model of Nyström features: any model that rows reach through a feature map."""
+"""A linear model of features that approximate a kernel: any model that rows reach through a feature map."""
 
 from __future__ import annotations
 
@@ -9,20 +9,24 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.kernels.feature_map import FeatureMap
+from streamcut.kernels.fourier import FourierMap
 from streamcut.kernels.kernel import Kernel
-from streamcut.kernels.nystroem import FeatureMap
+from streamcut.kernels.nystroem import NystroemMap
 from streamcut.models.certificate import StopReason
-from streamcut.models.model import Model, checked, common_from, common_parts
+from streamcut.models.model import Model, common_from, common_parts
+
+_MAPS: dict[str, type[FeatureMap]] = {each.kind: each for each in (NystroemMap, FourierMap)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NystroemModel(Model):
+class MappedModel(Model):
     """Rows get the features of `map`, `inner` does the rest; its certificate is about the problem in these features."""
 
     inner: Any
     map: FeatureMap
 
-    kind: ClassVar[str] = "nystroem"
+    kind: ClassVar[str] = "mapped"
 
     @classmethod
     def around(cls, inner: Model, feature_map: FeatureMap) -> Self:
@@ -54,7 +58,7 @@ class NystroemModel(Model):
         return self.inner.in_words()
 
     def result(self) -> dict[str, Any]:
-        return {**self.inner.result(), "landmarks": self.map.n_features}
+        return {**self.inner.result(), "map": self.map.kind, "map_features": self.map.n_features}
 
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
         return self.inner.score_chunk(self.map.mapped(chunk))
@@ -64,14 +68,9 @@ class NystroemModel(Model):
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         inner, arrays = self.inner.parts()
-        rows = self.map.landmarks
-        own = {
-            "landmarks_indptr": rows.indptr.astype(np.int64),
-            "landmarks_indices": rows.indices.astype(np.int64),
-            "landmarks_data": np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64),
-            "projection": self.map.projection,
-        }
+        drawn, own = self.map.parts()
         meta = {"inner_kind": self.inner.kind, "inner": inner, "kernel": self.map.kernel.as_dict(), "n_features": self.n_features}
+        meta["map"] = {"kind": self.map.kind, **drawn}
         return meta, {**own, **{f"inner.{name}": array for name, array in arrays.items()}}
 
     @classmethod
@@ -79,22 +78,16 @@ class NystroemModel(Model):
         from streamcut.models.files import _KINDS
 
         module, name = _KINDS[meta["inner_kind"]]
-        common = common_from(meta)
         inner = getattr(import_module(module), name).from_parts(
             {**meta, **meta["inner"]},
             {key.removeprefix("inner."): array for key, array in arrays.items() if key.startswith("inner.")},
         )
-        indptr, indices, d = arrays["landmarks_indptr"], arrays["landmarks_indices"], int(meta["n_features"])
-        r = len(indptr) - 1
-        if indptr.dtype != np.int64 or indptr[0] != 0 or indptr[-1] != len(indices) or np.any(np.diff(indptr) < 0):
-            raise ValueError("landmarks_indptr does not fit the landmarks")
-        if indices.dtype != np.int64 or (len(indices) and not 0 <= indices.min() <= indices.max() < d):
-            raise ValueError("landmarks_indices do not fit the landmarks")
-        if inner.n_features != r:
-            raise ValueError(f"a model of {inner.n_features} features does not fit {r} landmarks")
-        rows = Chunk(indptr, indices, checked(arrays, "landmarks_data", len(indices)), np.zeros(r))
-        return cls(inner=inner, map=FeatureMap(Kernel(**meta["kernel"]), rows, d, checked(arrays, "projection", r, r)), **common)
+        drawn = meta["map"]
+        feature_map = _MAPS[drawn["kind"]].from_parts(Kernel(**meta["kernel"]), int(meta["n_features"]), drawn, arrays)
+        if inner.n_features != feature_map.n_features:
+            raise ValueError(f"a model of {inner.n_features} features does not fit a map to {feature_map.n_features}")
+        return cls(inner=inner, map=feature_map, **common_from(meta))
 
     def describe(self) -> dict[str, Any]:
-        own = {"n_features": self.n_features, "kernel": self.map.kernel.as_dict(), "landmarks": self.map.n_features}
-        return {**self.inner.describe(), **own}
+        own = {"n_features": self.n_features, "kernel": self.map.kernel.as_dict()}
+        return {**self.inner.describe(), **own, "map": self.map.kind, "map_features": self.map.n_features, **self.map.identity}

@@ -1,0 +1,37 @@
+"""Features of a kernel for any job that trains linear models."""
+
+from __future__ import annotations
+
+from streamcut.config import TrainOptions
+from streamcut.errors import UsageError
+from streamcut.execution.feed import Feed
+from streamcut.io.dataset import Dataset
+from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.jobs.kernel_choice import chosen_kernel
+from streamcut.kernels.fourier import FourierMap
+from streamcut.oracles.landmarks import nystroem_map
+from streamcut.oracles.mapped import MappedDataset
+
+
+def with_features(data: Dataset, options: TrainOptions) -> MappedDataset:
+    """`data` as the options' kernel sees it, approximately. Raises UsageError where that is not offered."""
+    name = "nystroem" if options.fourier is None else "fourier"
+    if options.task == "sequence":
+        raise UsageError(f"{name}: task sequence takes kernels by --solver sampled-linear or sampled-constant")
+    if options.distributed:
+        raise UsageError(f"{name}: features are made on threads only, not on Dask")
+    kernel, seed = chosen_kernel(options, Feed(data)), options.seed
+    if options.fourier is not None:
+        dimension = data.manifest.statistics.n_features
+        return MappedDataset(data, FourierMap.drawn(kernel, dimension, options.fourier, seed, options.frequencies))
+    assert options.nystroem is not None
+    return MappedDataset(data, nystroem_map(data, kernel, options.nystroem, options.landmarks, seed))
+
+
+def memory(data: MappedDataset, workers: int) -> tuple[tuple[str, int], ...]:
+    """What features take beside the buffers of rows that have them: (what, bytes)."""
+    kept, size, each = data.map.memory
+    behind = 0 if data.inner.manifest.backend == "memory" else buffer_bytes(data.inner.manifest)
+    work = f"features of a kernel: {kept}, and what {workers} workers read and compute"
+    made = 2 * buffer_bytes(data.manifest)  # a shard is new memory while the last one is there, and the allocator keeps as much
+    return ((work, size + workers * (2 * behind + made + each + (1 << 20))),)

@@ -1,0 +1,60 @@
+"""What every approximation of a kernel by features has in common: rows go in, dense rows of float32 come out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.kernels.kernel import Kernel
+
+
+class FeatureMap(ABC):
+    """Features whose inner products are about those of `kernel`, of rows with `dimension` features.
+
+    kind      what a model file calls it
+    identity  what the map was drawn by, in JSON types: the same data and identity give the same map
+    """
+
+    kind: ClassVar[str]
+    kernel: Kernel
+    dimension: int
+    identity: dict[str, Any]
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """Of the rows that come out."""
+
+    @abstractmethod
+    def features(self, chunk: Chunk) -> np.ndarray:
+        """float32 (n, n_features) of the rows of a chunk."""
+
+    @property
+    @abstractmethod
+    def memory(self) -> tuple[str, int, int]:
+        """(what it keeps, its bytes, bytes that each worker needs beside them)."""
+
+    @abstractmethod
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(what JSON holds, arrays) beside kernel and dimension: what `from_parts` needs."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(cls, kernel: Kernel, dimension: int, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """The map that `parts` described; KeyError, TypeError or ValueError when it is no well-formed one."""
+
+    def mapped(self, chunk: Chunk) -> Chunk:
+        """The same rows with these features in place of their own."""
+        n, r = chunk.n_rows, self.n_features
+        return Chunk(
+            np.arange(n + 1, dtype=np.int64) * r,
+            np.tile(np.arange(r, dtype=np.int32), n),
+            self.features(chunk).ravel(),
+            chunk.y,
+            chunk.qid,
+            chunk.weight,
+            chunk.first_row,
+        )

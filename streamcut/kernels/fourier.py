@@ -1,0 +1,91 @@
+"""The Gaussian kernel approximated by waves (Rahimi & Recht 2007), which ask nothing of the data.
+
+exp(−γ‖x − x′‖²) is the mean of cos ⟨ω, x − x′⟩ over frequencies ω ~ N(0, 2γ I). With h of them the features of x are
+(cos ⟨ω_k, x⟩, sin ⟨ω_k, x⟩) / √h: their inner products have that mean, and a row has length 1. Frequencies that are orthogonal in
+blocks of d, with lengths as before, have the same mean and less variance (Yu, Suresh, Choromanski, Holtmann-Rice & Kumar 2016).
+Cotter, Shalev-Shwartz & Srebro (2012, appendix) compare the stochastic batch perceptron with such features.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.compiled import fourier
+from streamcut.errors import UsageError
+from streamcut.kernels.feature_map import FeatureMap
+from streamcut.kernels.kernel import Kernel
+
+MOST_ORTHOGONAL = 2048  # features of rows: making so many frequencies orthogonal takes d³ steps
+
+
+@dataclass(frozen=True, eq=False)
+class FourierMap(FeatureMap):
+    """`frequencies`, float32 (dimension, h), a column each."""
+
+    kernel: Kernel
+    dimension: int
+    frequencies: np.ndarray
+    identity: dict[str, Any] = field(default_factory=dict)
+
+    kind: ClassVar[str] = "fourier"
+
+    @classmethod
+    def drawn(cls, kernel: Kernel, dimension: int, features: int, seed: int, frequencies: str) -> Self:
+        """A map to so many features, an even number; raises UsageError for what it is not made for."""
+        if kernel.name != "rbf":
+            raise UsageError(f"fourier: only the rbf kernel is a mean of waves, {kernel.name} is not; take nystroem")
+        if frequencies == "orthogonal" and dimension > MOST_ORTHOGONAL:
+            what = f"orthogonal ones are for rows of {MOST_ORTHOGONAL:,} features at most, these have {dimension:,}"
+            raise UsageError(f"frequencies: {what}; take independent ones")
+        rng = np.random.default_rng(seed)
+        half, scale = features // 2, math.sqrt(2.0 * kernel.gamma)
+        if frequencies == "orthogonal":
+            drawn = _orthogonal(rng, dimension, half, scale)
+        else:
+            drawn = np.empty((dimension, half), np.float32)
+            for j in range(dimension):  # a row at a time: nothing of float64 is large
+                drawn[j] = scale * rng.standard_normal(half)
+        return cls(kernel, dimension, drawn, {"features": features, "seed": seed, "frequencies": frequencies})
+
+    @property
+    def n_features(self) -> int:
+        return 2 * self.frequencies.shape[1]
+
+    @property
+    def memory(self) -> tuple[str, int, int]:
+        return f"{self.n_features:,} waves of {self.dimension:,} features", self.frequencies.nbytes, 8 * self.n_features
+
+    def features(self, chunk: Chunk) -> np.ndarray:
+        half = self.frequencies.shape[1]
+        out = np.empty((chunk.n_rows, 2 * half), np.float32)
+        fourier.waves(chunk.indptr, chunk.indices, chunk.data, self.frequencies, 1.0 / math.sqrt(half), np.empty(half), out)
+        return out
+
+    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return dict(self.identity), {"frequencies": self.frequencies}
+
+    @classmethod
+    def from_parts(cls, kernel: Kernel, dimension: int, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        frequencies = arrays["frequencies"]
+        if frequencies.dtype != np.float32 or frequencies.ndim != 2 or len(frequencies) != dimension:
+            raise ValueError(f"frequencies are {frequencies.dtype} {frequencies.shape}, expected float32 ({dimension}, …)")
+        if not frequencies.size or not np.isfinite(frequencies).all():
+            raise ValueError("frequencies are missing or not finite")
+        identity = {"features": int(meta["features"]), "seed": int(meta["seed"]), "frequencies": str(meta["frequencies"])}
+        return cls(kernel, dimension, frequencies, identity)
+
+
+def _orthogonal(rng: np.random.Generator, dimension: int, count: int, scale: float) -> np.ndarray:
+    """float32 (dimension, count): blocks of orthogonal columns, as long as those of a Gaussian matrix."""
+    columns = np.empty((dimension, count), np.float32)
+    for first in range(0, count, dimension):
+        block = rng.standard_normal((min(dimension, count - first), dimension))
+        lengths = np.sqrt(rng.chisquare(dimension, len(block)))
+        fourier.orthogonalise(block)
+        columns[:, first : first + len(block)] = scale * (block * lengths[:, None]).T
+    return columns
