@@ -21,7 +21,7 @@ from streamcut.compiling import compile_all
 from streamcut.config import CHOICES, LINEAR, SOLVERS, TrainOptions
 from streamcut.errors import StreamcutError, UsageError
 from streamcut.evaluation import evaluate
-from streamcut.io.conversion.convert import rehearse
+from streamcut.io.conversion.prepared import rehearse
 from streamcut.io.memory import MemoryDataset
 from streamcut.jit import TARGET
 from streamcut.rehearsal import Rehearsal

@@ -335,3 +335,20 @@ def test_a_conversion_that_was_interrupted_ends_with_the_same_bytes(frame, tmp_p
     assert report.resumed_rows > 0
     assert (report.rows == N) == (bits is None)  # a dictionary is built again from the first row on
     assert store_bytes(tmp_path / "a") == store_bytes(tmp_path / "whole")
+
+
+def test_a_dry_run_shows_the_first_rows_and_writes_nothing(tmp_path, run):
+    (tmp_path / "a.csv").write_text("late,site,miles\nyes,LAS,10\nno,JFK,2.5\nno,LAS,\n" + "no,LAS,1\n" * 9)
+    given = ["convert", tmp_path / "a.csv", tmp_path / "a.zarr", "--labels", "late", "--dry-run"]
+    code, out, _ = run(*given)
+    assert code == 0
+    lines = out.splitlines()
+    assert "  site   categorical" in lines
+    assert lines[-5:-2] == ["yes | miles: 10 | site=LAS", "no | miles: 2.5 | site=JFK", "no | site=LAS | miles is missing"]
+    found = json.loads(run(*given, "--json")[1])
+    assert found["rows"][1] == {"label": "no", "features": {"miles": 2.5, "site=JFK": 1.0}}
+    assert found["recipe"]["labels"]["column"] == "late"
+    (tmp_path / "r.svm").write_text("+1 1:0.5 3:2\n-1 2:1\n")
+    code, out, _ = run("convert", tmp_path / "r.svm", tmp_path / "r.zarr", "--dry-run")
+    assert (code, out) == (0, "1 | 0: 0.5 | 2: 2\n-1 | 1\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "r.svm"]

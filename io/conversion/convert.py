@@ -5,42 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from streamcut.chunk import Chunk
-from streamcut.compiling import compiler
-from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
+from streamcut.errors import BadInputError, MemoryBudgetError
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.conversion.plan import ConvertPlan, make_plan
+from streamcut.io.conversion.plan import ConvertPlan
+from streamcut.io.conversion.prepared import prepared
 from streamcut.io.conversion.progress import Progress, Reporter
-from streamcut.io.conversion.rejects import RejectsFile
-from streamcut.io.conversion.shuffle import take_rows
 from streamcut.io.conversion.target import Target
 from streamcut.io.conversion.work import Work
-from streamcut.io.features import FeatureTally
-from streamcut.io.manifest import Statistics, StatisticsBuilder
-from streamcut.io.opening import open_dataset
+from streamcut.io.manifest import Statistics
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.choice import holds_lists, open_readers, open_source, source_bytes
-from streamcut.io.sources.row_source import FRAME, LISTS, describe, find_files, tree_bytes
-from streamcut.io.stores.journal import read_journal
-from streamcut.io.stores.leftovers import expect_partial, expect_replaceable
-from streamcut.io.stores.narrow import smallest
-from streamcut.io.stores.spec import JOURNAL, PARTIAL
-from streamcut.io.stores.structure import first_problem
-from streamcut.io.stores.writer import writer_bytes
-from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
-from streamcut.io.unchanged import ChangedInputError, FileStates
-from streamcut.machine import resident_bytes
-from streamcut.suggestions import expect_known
+from streamcut.io.sources.row_source import describe, tree_bytes
+from streamcut.io.unchanged import ChangedInputError
 
 _USUAL = {"files", "rows", "lines"}  # counters that say nothing unusual
 
@@ -90,41 +70,10 @@ def convert(
     4
     """
     began = time.monotonic()
-    expect_known("convert", options, ConvertOptions.__dataclass_fields__)
-    settings = ConvertOptions(**options)
-    names = _names(inputs)
-    outputs = output_paths(os.fspath(output), settings)
-    kind, paths = (FRAME, []) if names is None else find_files(names, settings.format)
-    if kind == "parquet" and holds_lists(paths, settings):
-        kind = LISTS
-    settings.require_meaning(kind)
-    if settings.resume and "-" in paths:
-        raise UsageError("--resume: standard input cannot be read again; save it to a file, or start over with --force")
-    if settings.resume and kind == FRAME:
-        raise UsageError("resume: nobody can tell whether a frame is the one that was begun with; begin anew with force")
-    _refuse_overlap(outputs, [*(names or ()), *paths])
-    side_files = settings.side_files(kind)
-    states = FileStates([] if kind == "streamcut" else [*paths, *side_files])  # stores have checksums
-    readers = open_readers(kind, [inputs] if kind == FRAME else paths, settings, _scratch_folder(settings, outputs[0]))
-    compiler.run(rehearse, settings.dtype, settings.backend)
-    begun = _begun_with(outputs, settings)
-    widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
-    plan = make_plan(
-        settings.memory,
-        resident_bytes(),
-        threads=settings.threads,
-        shard_nnz=settings.shard_nnz or begun.get("shard_nnz"),
-        sorting=settings.sorting,
-        writers=len(outputs),
-        source_bytes=lambda block, threads: source_bytes(kind, readers, block, threads),
-        writer_bytes=writer_bytes,
-        n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
-        features=begun.get("features"),
-    )
-    rejects = RejectsFile(outputs[0], wanted=settings.on_error == "skip", replace=settings.force or settings.resume)
-    source = open_source(kind, paths, readers, settings, plan, rejects.add)
-    described = [*source.identity["inputs"], *(describe(path) for path in side_files)]
-    record = {**_lasting_options(settings, plan, kind), "inputs": [list(found) for found in described]}
+    given = prepared(inputs, output, options)
+    settings, outputs, plan, source, rejects = given.settings, given.outputs, given.plan, given.source, given.rejects
+    described = [*source.identity["inputs"], *(describe(path) for path in given.side_files)]
+    record = {**_lasting_options(settings, plan, given.kind), "inputs": [list(found) for found in described]}
     if on_recipe is not None and (recipe := source.recipe()) is not None:
         on_recipe(recipe)
     n_features = 1 << settings.hash_bits if settings.hash_bits else getattr(source, "n_features", settings.n_features)
@@ -133,7 +82,7 @@ def convert(
         for path in outputs:
             targets.append(Target(path, record, plan, n_features, settings))
             stack.callback(targets[-1].close)
-        work = Work(source, states, targets, settings, plan, record, rejects, Reporter(progress, source, began))
+        work = Work(source, given.states, targets, settings, plan, record, rejects, Reporter(progress, source, began))
         stack.callback(rejects.close)
         try:
             work.run()
@@ -157,98 +106,6 @@ def convert(
         rejects=str(rejects.final) if work.rejected else None,
         complete_before=[target.path for target in targets if target.complete],
     )
-
-
-def _scratch_folder(settings: ConvertOptions, output: str) -> str:
-    """Where scratch files without a name go: where sorted runs go, or beside the output."""
-    return os.path.dirname(os.path.abspath(output)) if settings.scratch is None else os.fspath(settings.scratch)
-
-
-def _names(inputs: Any) -> list[str] | None:
-    """The paths that `inputs` are; None: a frame. Raises UsageError for other objects."""
-    if hasattr(inputs, "__arrow_c_stream__"):
-        return None
-    if isinstance(inputs, str | os.PathLike):
-        return [os.fspath(inputs)]
-    if (
-        hasattr(inputs, "shape")
-        or not isinstance(inputs, Iterable)
-        or not all(isinstance(name, str | os.PathLike) for name in inputs)
-    ):
-        raise UsageError(
-            f"inputs: {type(inputs).__name__} is neither paths nor a frame (an object with __arrow_c_stream__, as pandas >= 2.2, "
-            "polars, pyarrow and DuckDB have them); arrays and sparse matrices are written by streamcut.create"
-        )
-    return [os.fspath(name) for name in inputs]
-
-
-@cache
-def rehearse(dtype: str | None, backend: str) -> None:
-    """Take two rows through every kernel, so that what these and their compiler occupy is there before memory is measured."""
-    if backend == "hdf5":
-        import_module("streamcut.io.stores.hdf5_writer")
-    value = dtype or "float32"
-    chunk = Chunk(np.array([0, 2, 3]), np.array([0, 1, 0], np.int32), np.ones(3, value), np.array([1.0, -1.0]), np.arange(2))
-    take_rows(chunk, np.array([1, 0]))
-    values = np.ones(chunk.nnz)
-    for counted in (StatisticsBuilder(), FeatureTally(2)):
-        counted.add(replace(chunk, data=values))
-    smallest(values)
-    first_problem(chunk.indptr, chunk.indices, values, {"y": chunk.y}, 2)
-    with open(os.memfd_create("rehearsal"), "wb", buffering=0) as text:  # in memory: the disk may be full
-        text.write(b"1 qid:1 1:1 2:0.5\n-1 qid:2 1:1\n")
-        name = f"/proc/self/fd/{text.fileno()}"
-        list(SvmlightSource([name], SvmlightOptions(dtype=value), threads=1, block_bytes=1 << 10).blocks())
-
-
-def _begun_with(outputs: list[str], settings: ConvertOptions) -> dict:
-    """The options of what is to be resumed: it goes on with the same sizes, whatever the memory is now."""
-    if not settings.resume:
-        return {}
-    for path in outputs:
-        records = read_journal(Path(path + PARTIAL) / JOURNAL)
-        if records:
-            return records[0][0]["options"]
-        if os.path.exists(path):
-            return open_dataset(path).manifest.source.get("made_from", {})
-    return {}
-
-
-def output_paths(output: str, settings: ConvertOptions) -> list[str]:
-    """[OUTPUT] or, with a split, [OUTPUT, the rest]: `data.zarr` and `data-test.zarr` unless --split-output says otherwise.
-
-    Raises UsageError and NotFoundError before anything is read.
-    """
-    outputs = [_followed(output.rstrip("/") or output)]
-    if settings.split is not None:
-        stem, suffix = os.path.splitext(output.rstrip("/"))
-        given = f"{stem}-test{suffix}" if settings.split_output is None else os.fspath(settings.split_output).rstrip("/")
-        rest = _followed(given)
-        if os.path.realpath(rest) == os.path.realpath(outputs[0]):
-            raise UsageError(f"--split-output: {rest} is the output itself")
-        outputs.append(rest)
-    for path in outputs:
-        if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-            raise NotFoundError(f"{path}: its directory does not exist; create it first")
-        expect_partial(Path(path + PARTIAL))
-        if not settings.resume:
-            expect_replaceable(Path(path), settings.force)
-    return outputs
-
-
-def _followed(path: str) -> str:
-    """Where a symbolic link leads: the store there is made or replaced, and the link stays."""
-    return os.path.realpath(path) if os.path.islink(path) else path
-
-
-def _refuse_overlap(outputs: list[str], paths: list[str]) -> None:
-    """An output inside an input would be read as input; an input inside an output would be replaced by it."""
-    local = [path for path in paths if path != "-" and "://" not in path]
-    for output in outputs:
-        for path in local:
-            first, second = os.path.realpath(output), os.path.realpath(path)
-            if os.path.commonpath([first, second]) in (first, second):
-                raise UsageError(f"{output}: lies inside the input {path}, or holds it; choose another place")
 
 
 def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:

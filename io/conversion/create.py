@@ -13,9 +13,9 @@ import numpy as np
 from streamcut.compiling import compiler
 from streamcut.errors import BadInputError, UsageError
 from streamcut.files import locked
-from streamcut.io.conversion.convert import rehearse
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
+from streamcut.io.conversion.prepared import rehearse
 from streamcut.io.manifest import Statistics
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.arrays import LabelNumbers, column_names, entries_of, label_rule, matrix_of

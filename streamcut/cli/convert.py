@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -48,6 +49,8 @@ Examples:
   streamcut convert X.npz X.zarr --labels y.txt
   streamcut convert clicks.parquet clicks.zarr --labels click --cross site*ad --id user --hash-bits 22
   streamcut convert new.csv new.zarr --recipe m.npz      # the features that the model knows
+
+--dry-run prints the recipe and the first rows: label | feature | feature: value | …
 
 Nothing appears at OUTPUT until it is complete. A conversion that was interrupted leaves OUTPUT.partial, and the same
 command with --resume goes on from there to the same bytes (with --shuffle or --group-by-qid the input is read again).
@@ -119,6 +122,7 @@ rows of one qid stay together.
 @click.option("--memory", metavar="SIZE", help="Most memory the process may take: 2GB, 500MiB, 50%.  [default: 1GB]")
 @click.option("--threads", type=int, metavar="N", help="Threads that parse and write.  [default: processors, at most 8]")
 @click.option("--scratch", metavar="DIR", help="Where sorted runs go.  [default: OUTPUT.partial]")
+@click.option("--dry-run", is_flag=True, help="Print how features are made and the first rows as they would be; write nothing.")
 @click.option("--resume", is_flag=True, help="Continue OUTPUT.partial.")
 @click.option("--force", is_flag=True, help="Replace OUTPUT, once the new store is complete.")
 @json_option
@@ -129,6 +133,7 @@ def command(
     memory: str | None,
     index_base: str | None,
     threads: int | None,
+    dry_run: bool,
     as_json: bool,
     quiet: bool,
     **options: Any,
@@ -136,6 +141,10 @@ def command(
     base = index_base if index_base in (None, "auto") else int(index_base)
     if threads is None:
         threads = min(8, len(os.sched_getaffinity(0)))
+    settings: dict[str, Any] = {"memory": memory, "index_base": base, "threads": threads, **joined(options)}
+    if dry_run:
+        _dry_run(list(inputs), output, settings, as_json)
+        return
     from streamcut.io.conversion.convert import convert
 
     listener = None if quiet or as_json else _Line()
@@ -145,10 +154,7 @@ def command(
             output,
             progress=listener,
             on_recipe=None if listener is None else _show,
-            memory=memory,
-            index_base=base,
-            threads=threads,
-            **joined(options),
+            **settings,
         )
     finally:
         if listener is not None:
@@ -157,6 +163,22 @@ def command(
         print_json(_record(report))
     elif not quiet:
         _summary(report)
+
+
+def _dry_run(inputs: list[str], output: str, settings: dict[str, Any], as_json: bool) -> None:
+    """Print on stdout what would be made of the first rows."""
+    from streamcut.io.conversion.preview import preview
+
+    found = preview(inputs, output, **settings)
+    if as_json:
+        rows = [{"label": row.label, "features": row.features} for row in found.rows]
+        print_json({"recipe": json.loads(found.recipe.to_json()), "rows": rows})
+        return
+    for line in recipe_lines(found.recipe):
+        click.echo(line)
+    for row in found.rows:
+        listed = (f"{name}" if value == 1 else f"{name}: {value:.6g}" for name, value in row.features.items())
+        click.echo(f"{'no label' if row.label is None else number(row.label)} | {' | '.join(listed)}")
 
 
 def _show(recipe: Recipe) -> None:
