@@ -10,8 +10,8 @@ from streamcut.errors import UsageError
 
 def meant(name: object, known: Iterable[str]) -> str:
     """ "did you mean ‹name›?" with the known names that are closest, "" when none is close. Case and _ or - don't matter."""
-    plain = {_plain(each): each for each in known}
-    close = [plain[each] for each in get_close_matches(_plain(str(name)), plain, n=3, cutoff=0.65)]
+    names = {plain(each): each for each in known}
+    close = [names[each] for each in get_close_matches(plain(str(name)), names, n=2, cutoff=0.65)]
     return f"did you mean {' or '.join(close)}?" if close else ""
 
 
@@ -30,5 +30,6 @@ def expect_known(function: str, options: Iterable[str], known: Iterable[str]) ->
             raise UsageError(f"{function} has no option {name}; {meant(name, there) or f'help(streamcut.{function}) lists them'}")
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """`name` as it is compared."""
     return name.lower().replace("_", "-")

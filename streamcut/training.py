@@ -33,6 +33,7 @@ from streamcut.models.files import as_model
 from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
 from streamcut.oracles.mapped import MappedDataset
+from streamcut.progress.columns import columns, line
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
 from streamcut.suggestions import expect_known
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from streamcut.execution.dask.runner import DaskRunner
 
 log = logging.getLogger(__name__)
+run_log = logging.getLogger("streamcut.run")  # the course of a training, which the command line shows in its own way
 
 _JOBS = {  # of linear solvers by the problem, of others by the family
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
@@ -206,13 +208,13 @@ class Session:
         """A fresh record of a training, by the stopping rules of the options."""
         chosen = self.options
         rule = StoppingRule(chosen.tol, chosen.tol_relative, chosen.target, chosen.max_passes, chosen.max_time)
-        display = self._display
-        if on_iteration is None or display is None:
-            return Progress(rule, on_iteration or display, stop=self.stop)
+        observers = [each for each in (on_iteration, self._display) if each is not None]
 
         def observe(record: Record) -> None:
-            on_iteration(record)
-            display(record)
+            if run_log.isEnabledFor(logging.INFO):
+                run_log.info("%s", line(columns(record, None)))
+            for each in observers:
+                each(record)
 
         return Progress(rule, observe, stop=self.stop)
 
@@ -227,6 +229,7 @@ class Session:
             model = solve()
         except Interrupted:
             raise KeyboardInterrupt("training was stopped before it had a model") from None
+        run_log.info("%s", model.in_words())
         if isinstance(self.dataset, MappedDataset):
             model = MappedModel.around(model, self.dataset.map)
         own, workers = resident_bytes("VmHWM"), 0 if self._cluster is None else self._cluster.peak()
@@ -285,6 +288,9 @@ class Session:
             feed = Feed(self.dataset, self.plan.pinned)
             self.runner = Runner(feed, job.lanes, job.workers, row_state=row_state, stop=self.stop)
         self._stack.enter_context(self.runner)
+        rows, features = manifest.statistics.n_rows, manifest.statistics.n_features
+        run_log.info("training by %s on %s rows with %s features", chosen.chosen_solver, f"{rows:,}", f"{features:,}")
+        run_log.info("memory planned: %s of %s", format_bytes(self.plan.total), format_bytes(self.plan.budget))
         if self._display is not None:
             self._display.watch(self.runner)
         if self._on_plan is not None:

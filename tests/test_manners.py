@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import runpy
 import sys
 import tomllib
@@ -31,7 +32,7 @@ def rows() -> tuple[sp.csr_matrix, np.ndarray]:
     return sp.csr_matrix(X), np.where(X @ rng.normal(size=20) > 0, 1.0, -1.0)
 
 
-# --- representations ------------------------------------------------------------------------------------------------------------
+# --- representations ----------------------------------------------------------------------------------------------------------
 
 
 def kinds(base: type) -> set[type]:
@@ -84,7 +85,7 @@ def test_a_name_in_a_table_is_no_markup(rows):
     assert "&lt;b&gt;" in data._repr_html_()
 
 
-# --- suggestions ----------------------------------------------------------------------------------------------------------------
+# --- suggestions --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_only_what_is_close_is_suggested():
     assert meant("zzz", ["memory", "model"]) == ""
 
 
-# --- types ----------------------------------------------------------------------------------------------------------------------
+# --- types --------------------------------------------------------------------------------------------------------------------
 
 
 def test_type_checkers_see_every_public_name():
@@ -142,3 +143,31 @@ def test_streamcut_runs_as_a_module(monkeypatch, capsys):
         runpy.run_module("streamcut", run_name="__main__")
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"streamcut, version {streamcut.__version__}\n"
+
+
+# --- logging --------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_course_of_a_training_is_logged(rows, caplog):
+    with caplog.at_level("INFO", logger="streamcut"):
+        seen: list = []
+        model = streamcut.train(rows, on_iteration=seen.append)
+    told = [record.getMessage() for record in caplog.records if record.name == "streamcut.run"]
+    assert told[0] == "training by bundle-dca on 300 rows with 20 features"
+    assert told[1].startswith("memory planned: ")
+    assert told[-1] == model.in_words()
+    assert len(told) == 3 + len(seen)
+    assert all(text.startswith("passes ") for text in told[2:-1])
+
+
+def test_nothing_is_logged_unless_asked(rows, caplog, capfd):
+    streamcut.train(rows)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_conversion_is_logged(tmp_path, caplog):
+    (tmp_path / "rows.svm").write_text("+1 1:0.5 3:2\n-1 2:1\n", encoding="utf-8")
+    with caplog.at_level("INFO", logger="streamcut"):
+        streamcut.convert(tmp_path / "rows.svm", tmp_path / "rows.zarr")
+    assert f"{tmp_path / 'rows.zarr'}: 2 rows, 3 features, 3 entries" in caplog.messages

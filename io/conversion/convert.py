@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from streamcut.io.manifest import Statistics
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.row_source import describe, tree_bytes
 from streamcut.io.unchanged import ChangedInputError
+
+log = logging.getLogger(__name__)
 
 _USUAL = {"files", "rows", "lines"}  # counters that say nothing unusual
 
@@ -94,7 +97,7 @@ def convert(
             raise
     rejects.discard()
     sizes = [size for _, size, _ in source.identity["inputs"]]
-    return ConvertReport(
+    report = ConvertReport(
         outputs={target.path: target.statistics for target in targets if target.statistics is not None},
         counters={name: count for name, count in targets[0].counters.items() if count and name not in _USUAL},
         rows=work.read,
@@ -106,6 +109,9 @@ def convert(
         rejects=str(rejects.final) if work.rejected else None,
         complete_before=[target.path for target in targets if target.complete],
     )
+    for path, found in report.outputs.items():
+        log.info("%s: %s rows, %s features, %s entries", path, f"{found.n_rows:,}", f"{found.n_features:,}", f"{found.nnz:,}")
+    return report
 
 
 def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:

@@ -12,16 +12,19 @@ import os
 import signal
 import sys
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
+from click.shell_completion import shell_complete
 
 from streamcut import __version__
 from streamcut.cli import signals, streams
+from streamcut.cli.settings import configurable, with_source
 from streamcut.compiling import NOTICE, compiler
 from streamcut.errors import ExitCode, StreamcutError
 from streamcut.files import UNREACHABLE, disk_full
 from streamcut.machine import expect_room
+from streamcut.suggestions import meant
 
 COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stands here, so that none is imported to list them
     "convert": "Convert svmlight, SciPy, AnnData or Parquet files to a store.",
@@ -64,6 +67,7 @@ _EXITS = {
     errno.EDQUOT: ExitCode.DISK_FULL,
     errno.EFBIG: ExitCode.DISK_FULL,
 }
+_COMPLETE = "_STREAMCUT_COMPLETE"  # _STREAMCUT_COMPLETE=bash_source streamcut: what bash sources to complete our commands
 _SIGPIPE = 128 + signal.SIGPIPE  # what a shell reports for a program that ends as this one does when nobody reads on
 
 
@@ -72,7 +76,21 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return import_module(f"streamcut.cli.{cmd_name.replace('-', '_')}").command if cmd_name in COMMANDS else None
+        if cmd_name not in COMMANDS:
+            return None
+        return configurable(import_module(f"streamcut.cli.{cmd_name.replace('-', '_')}").command, cmd_name)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(f"No such command {args[0]!r}; {meant(args[0], COMMANDS) or 'see streamcut --help'}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.UsageError, StreamcutError) as error:
+            with_source(error, ctx)
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -88,6 +106,8 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of ExitCode."""
     streams.repair()
+    if instruction := os.environ.get(_COMPLETE):  # a shell asks what could come next
+        sys.exit(shell_complete(cli, {}, "streamcut", _COMPLETE, instruction))
     signals.install()
     compiler.announce = lambda: click.echo(NOTICE, err=True)
     sys.exit(_run(arguments))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli.output import note, number, print_json
-from streamcut.cli.parameters import json_option, quiet_option
+from streamcut.cli.parameters import Choice, json_option, quiet_option
 from streamcut.cli.table_options import joined, recipe_lines, table_options
 from streamcut.units import format_bytes
 
@@ -64,7 +64,7 @@ rows of one qid stay together.
 @click.argument("output")
 @click.option(
     "--format",
-    type=click.Choice(
+    type=Choice(
         ["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "npz", "npy", "mtx", "anndata", "10x", "streamcut"]
     ),
     default="auto",
@@ -86,16 +86,16 @@ rows of one qid stay together.
 )
 @click.option(
     "--index-base",
-    type=click.Choice(["0", "1", "auto"]),
+    type=Choice(["0", "1", "auto"]),
     help="The first feature's number: svmlight 1, parquet 0. auto reads the data twice and needs --n-features.",
 )
 @click.option("--n-features", type=int, metavar="N", help="Refuse features beyond N; the store has N, seen or not.")
 @click.option("--feature-names", metavar="FILE", help="Names of the features, one a line (svmlight, npz, npy, mtx, 10x).")
 @click.option("--hash-bits", type=int, metavar="B", help="Hash feature names, numbers or categories into 2^B features.")
-@click.option("--dtype", type=click.Choice(["float32", "float64"]), help="Values are read as: text float32, tables as they are.")
+@click.option("--dtype", type=Choice(["float32", "float64"]), help="Values are read as: text float32, tables as they are.")
 @click.option(
     "--duplicates",
-    type=click.Choice(["error", "sum", "last"]),
+    type=Choice(["error", "sum", "last"]),
     default="error",
     show_default=True,
     help="A feature twice in one row.",
@@ -106,13 +106,13 @@ rows of one qid stay together.
 @click.option("--keep-zeros", is_flag=True, help="Store entries whose value is 0.")
 @click.option(
     "--on-error",
-    type=click.Choice(["raise", "skip"]),
+    type=Choice(["raise", "skip"]),
     default="raise",
     show_default=True,
     help="A line that is no row: stop, or leave it out and write it to OUTPUT.rejects.",
 )
 @click.option("--max-errors", type=int, metavar="N", help="With --on-error skip, stop after N lines.  [default: 1000]")
-@click.option("--backend", type=click.Choice(["zarr", "hdf5"]), default="zarr", show_default=True, help="How shards are stored.")
+@click.option("--backend", type=Choice(["zarr", "hdf5"]), default="zarr", show_default=True, help="How shards are stored.")
 @click.option("--shard-nnz", type=int, metavar="N", help="Entries of a shard.  [default: 4194304, less below --memory 800MB]")
 @click.option("--shuffle", type=int, metavar="SEED", help="Put the rows (or the groups of a qid) in random order.")
 @click.option("--split", type=float, metavar="SHARE", help="Put about this share of the rows into OUTPUT, the others aside.")

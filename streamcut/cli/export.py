@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from streamcut.cli.destinations import refuse_existing
-from streamcut.cli.parameters import force_option
+from streamcut.cli.parameters import Choice, force_option
 
 TARGETS = ("liblinear", "sklearn", "onnx", "json")
 
@@ -13,7 +13,7 @@ TARGETS = ("liblinear", "sklearn", "onnx", "json")
 @click.command()
 @click.argument("model")
 @click.argument("output", metavar="FILE")
-@click.option("--to", "target", type=click.Choice(TARGETS), help="Which program.  [default: what the ending of FILE says]")
+@click.option("--to", "target", type=Choice(TARGETS), help="Which program.  [default: what the ending of FILE says]")
 @force_option
 def command(model: str, output: str, target: str | None, force: bool) -> None:
     """Write MODEL to FILE for another program, which then gives the same labels and scores.

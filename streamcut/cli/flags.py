@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from streamcut.cli.output import note, print_json
-from streamcut.cli.parameters import json_option
+from streamcut.cli.parameters import Choice, json_option
 from streamcut.flags import TOOLS, translate
 
 
@@ -13,7 +13,7 @@ from streamcut.flags import TOOLS, translate
 @click.command(
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )
-@click.option("--from", "tool", type=click.Choice(list(TOOLS)), required=True, help="Whose options they are.")
+@click.option("--from", "tool", type=Choice(list(TOOLS)), required=True, help="Whose options they are.")
 @click.option("--rows", type=int, help="Rows in the data, for programs whose C depends on it (svm_*, vw, SGDClassifier).")
 @click.option("--positives", type=int, help="Positive rows, for svm_perf -l 4 and -l 5.")
 @click.option("--queries", type=int, help="Queries or sequences, for svm_rank and svm_hmm.")

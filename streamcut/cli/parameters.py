@@ -8,9 +8,21 @@ import re
 import click
 
 from streamcut.compiling import compiler
+from streamcut.suggestions import meant
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([smhd])")
+
+
+class Choice(click.Choice):
+    """click's, with what was probably meant."""
+
+    def convert(self, value, param, ctx):
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            close = meant(value, [str(choice) for choice in self.choices])
+            self.fail(f"{error.message} {close[:1].upper()}{close[1:]}".rstrip(), param, ctx)
 
 
 class Duration(click.ParamType):
@@ -66,14 +78,14 @@ index_base_option = click.option(
 raw_format_option = click.option(
     "--format",
     "raw_format",
-    type=click.Choice(["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"]),
+    type=Choice(["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"]),
     default="auto",
     show_default=True,
     help="What DATA is, if it is no store; auto looks at its name and into it.",
 )
 missing_labels_option = click.option(
     "--missing-labels",
-    type=click.Choice(["error", "skip"]),
+    type=Choice(["error", "skip"]),
     default="error",
     show_default=True,
     help="Tables: rows without a label are an error, or left out.",

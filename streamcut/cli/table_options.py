@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamcut.cli.parameters import Choice
+
 if TYPE_CHECKING:
     from streamcut.io.recipe.recipe import Recipe
 
@@ -24,14 +26,14 @@ _OPTIONS = [
     click.option("--id", multiple=True, metavar="A", help="Columns that name a row: no features."),
     click.option(
         "--missing",
-        type=click.Choice(["own", "zero", "error"]),
+        type=Choice(["own", "zero", "error"]),
         default="own",
         show_default=True,
         help="A missing value has a feature of its own, has none, or is an error.",
     ),
     click.option(
         "--missing-labels",
-        type=click.Choice(["error", "skip"]),
+        type=Choice(["error", "skip"]),
         default="error",
         show_default=True,
         help="Rows without a label: stop, or leave them out.",

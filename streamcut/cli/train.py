@@ -95,7 +95,9 @@ def command(
     if not by_C and (len(C) > 1 or choose_by is not None):
         raise click.UsageError("Several --C and --choose-by are for linear solvers with --validation; see `streamcut tune`.")
     if verbose:
-        logging.basicConfig(format="%(message)s", level=logging.INFO)
+        behind = logging.StreamHandler()
+        behind.addFilter(lambda record: record.name != "streamcut.run")  # it is shown below
+        logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[behind])
 
     with ExitStack() as held, signals.deferred() as stop:
         if model_path is not None and not dry_run:

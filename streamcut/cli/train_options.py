@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from streamcut.cli.parameters import Duration, Numbers
+from streamcut.cli.parameters import Choice, Duration, Numbers
 from streamcut.config import CHOICES
 
 
@@ -15,7 +15,7 @@ def _option(name: str, help: str, **more: Any):  # noqa: A002 - click's word
     """`name` as an option; a default that is given is shown, and the choices are those of the configuration."""
     field = name.lstrip("-").replace("-", "_")
     if field in CHOICES and "type" not in more:
-        more["type"] = click.Choice(CHOICES[field])
+        more["type"] = Choice(CHOICES[field])
     if more.get("default") is not None:
         more.setdefault("show_default", True)
     return click.option(name, field, help=help, **more)

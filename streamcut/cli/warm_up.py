@@ -7,17 +7,17 @@ import sys
 import click
 
 from streamcut.cli.output import note
-from streamcut.cli.parameters import quiet_option
+from streamcut.cli.parameters import Choice, quiet_option
 from streamcut.config import SOLVERS, TASKS
 
 
 @click.command("warm-up")
-@click.option("--task", "tasks", multiple=True, type=click.Choice(TASKS[1:]), help="Only for this task; may be repeated.")
-@click.option("--solver", "solvers", multiple=True, type=click.Choice(SOLVERS), help="For this solver; may be repeated.")
+@click.option("--task", "tasks", multiple=True, type=Choice(TASKS[1:]), help="Only for this task; may be repeated.")
+@click.option("--solver", "solvers", multiple=True, type=Choice(SOLVERS), help="For this solver; may be repeated.")
 @click.option(
     "--values",
     multiple=True,
-    type=click.Choice(("ones", "int8", "float32", "float64")),
+    type=Choice(("ones", "int8", "float32", "float64")),
     help="Type of the values in the data, `info` shows it; may be repeated.  [default: ones, float32]",
 )
 @click.option("--all", "everything", is_flag=True, help="All solvers, losses and types of values, and rows with weights.")

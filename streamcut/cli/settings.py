@@ -1,0 +1,160 @@
+"""Options from elsewhere than the command line: --config FILE, and STREAMCUT_<COMMAND>_<OPTION> variables.
+
+Every command has them, for each of its options. The command line comes first, then the variable, then the table [command] of the
+file, then what stands above all tables of the file, which is for every command that has such an option.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import click
+
+from streamcut.cli.output import note
+from streamcut.errors import NotFoundError, StreamcutError, UsageError
+from streamcut.suggestions import meant, plain
+
+_RUNNING = "streamcut.cli.settings"  # in a context's meta: the context of the command that runs
+_PREFIX = "STREAMCUT_"
+
+
+def configurable(command: click.Command, name: str) -> click.Command:
+    """`command`, once it takes options from variables and --config, too."""
+    options = _options(command)
+    if "config" not in options:
+        options["config"] = click.Option(
+            ["--config"],
+            metavar="FILE",
+            is_eager=True,
+            expose_value=False,
+            callback=_read,
+            help=f"Options from a TOML file; {_variable(name, '<option>')} variables come before it.",
+        )
+        command.params.append(options["config"])
+        for key, option in options.items():
+            option.envvar = _variable(name, key)
+    return command
+
+
+def with_source(error: click.UsageError | StreamcutError, running: click.Context) -> None:
+    """Let the message say where the option comes from, if not from the command line."""
+    context: click.Context | None = running.meta.get(_RUNNING)
+    text = error.message if isinstance(error, click.ClickException) else str(error)
+    for key, option in _options(context.command).items() if context is not None else ():
+        if isinstance(error, click.BadParameter) and error.param is not None:
+            named = error.param is option
+        else:
+            name = key.replace("-", "_")
+            named = re.match(rf"{re.escape(name)}: ", text) is not None or re.search(rf"--{re.escape(key)}\b", text) is not None
+        source = _source(context, key, option) if named and context is not None else ""
+        if source:
+            text += f" (--{key} comes from {source})"
+    if isinstance(error, click.ClickException):
+        error.message = text  # type: ignore[misc]  # final for those who read it
+    elif error.args:
+        error.args = (text, *error.args[1:])
+
+
+def _options(command: click.Command) -> dict[str, click.Option]:
+    """The options of a command by their long names, without the dashes in front."""
+    found = {}
+    for option in command.params:
+        if isinstance(option, click.Option):
+            found[next(name for name in option.opts if name.startswith("--"))[2:]] = option
+    return found
+
+
+def _variable(command: str, key: str) -> str:
+    return f"{_PREFIX}{command}_{key}".replace("-", "_").upper()
+
+
+def _source(context: click.Context, key: str, option: click.Option) -> str:
+    """Where the value of `option` comes from; "" for the command line and its default."""
+    assert option.name is not None
+    source = context.meta.get(f"{_RUNNING}.{key}", "")
+    variable = _variable(str(context.info_name), key)
+    if os.environ.get(variable):
+        source = variable
+    given = context.get_parameter_source(option.name)
+    return "" if given is click.core.ParameterSource.COMMANDLINE else source
+
+
+def _read(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
+    """Take what the file at `path` says as defaults of the command that runs."""
+    context.meta[_RUNNING] = context
+    options, command = _options(context.command), str(context.info_name)
+    start = _variable(command, "")
+    for variable in os.environ:  # not all are ours: a cluster names services in variables
+        name = plain(variable.removeprefix(start))
+        if variable.startswith(start) and name not in map(plain, options) and (close := meant(name, options)):
+            note(f"streamcut: the variable {variable} is not read; {close}")
+    if path is None:
+        return
+    content = _content(path)
+    commands = context.find_root().command
+    assert isinstance(commands, click.Group)
+    names = commands.list_commands(context)
+    tables = {name: table for name, table in content.items() if isinstance(table, dict)}
+    for name in tables:
+        if name not in names:
+            raise UsageError(f"{path}: [{name}] is no command; {meant(name, names) or 'use ' + ', '.join(names)}")
+    shared = {name: value for name, value in content.items() if name not in tables}
+    own = tables.get(command, {})
+    by_name = {plain(key): key for key in options if key != "config"}
+    for name in own:
+        if plain(name) not in by_name:
+            close = meant(name, by_name.values()) or f"see `streamcut {command} --help`"
+            raise UsageError(f"{path}: {command} has no option {name}; {close}")
+    for name in shared:
+        if plain(name) not in by_name:
+            _expect_of_any(path, name, commands, names, context)
+    context.default_map = defaults = {}
+    for where, table in (("", shared), (f" [{command}]", own)):
+        for name, value in table.items():
+            if (key := by_name.get(plain(name))) is not None:
+                option = options[key]
+                defaults[option.name] = _value(f"{path}:{where} {name}", value, option)
+                context.meta[f"{_RUNNING}.{key}"] = f"{path}{where}"
+
+
+def _content(path: str) -> dict[str, Any]:
+    import tomllib  # only for those who have a file
+
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise NotFoundError(f"--config: {path}: {error.strerror}") from None
+    except ValueError as error:  # no UTF-8, or no TOML: then with line and column
+        raise UsageError(f"--config: {path}: {error}") from None
+
+
+def _expect_of_any(path: str, name: str, commands: click.Group, names: list[str], context: click.Context) -> None:
+    """Raise UsageError unless some command has the option `name`."""
+    known: set[str] = set()
+    for each in names:
+        command = commands.get_command(context, each)
+        assert command is not None
+        known |= set(_options(command))
+    if plain(name) not in {plain(key) for key in known}:
+        raise UsageError(f"{path}: no command has an option {name}; {meant(name, known) or 'see `streamcut --help`'}")
+
+
+def _value(where: str, value: Any, option: click.Option) -> Any:
+    """`value` of a file as the command line would hold it."""
+    if option.is_flag:
+        if not isinstance(value, bool):
+            raise UsageError(f"{where}: {value!r} is neither true nor false")
+        return value if option.is_bool_flag else option.flag_value if value else None
+    if isinstance(value, list) and value and all(map(_plain_value, value)):
+        texts = [str(part) for part in value]
+        return texts if option.multiple else ",".join(texts)
+    if not _plain_value(value):
+        raise UsageError(f"{where}: {value!r} is no text, number or list of them")
+    return [str(value)] if option.multiple else str(value)
+
+
+def _plain_value(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)

@@ -1,0 +1,173 @@
+"""Options from variables and files: every command's, in their order, and errors that say where a value comes from."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import click
+import numpy as np
+import pytest
+
+import streamcut
+from streamcut.cli import COMMANDS, cli
+from streamcut.cli.settings import _options
+from streamcut.errors import ExitCode
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A store of 200 rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    place = tmp_path_factory.mktemp("settings") / "rows.zarr"
+    with streamcut.create(place) as new:
+        new.append(X, np.where(X[:, 0] > 0, 1.0, -1.0))
+    return place
+
+
+@pytest.fixture
+def budget(run, store, tmp_path):
+    """The memory limit of a dry run with these arguments and, unless None, this text as its file."""
+
+    def found(*arguments, file: str | None = None) -> int:
+        if file is not None:
+            (tmp_path / "run.toml").write_text(file, encoding="utf-8")
+            arguments += ("--config", tmp_path / "run.toml")
+        code, out, err = run("train", store, "--dry-run", "--json", *arguments)
+        assert code == 0, err
+        return json.loads(out)["budget"]
+
+    return found
+
+
+def test_the_command_line_comes_before_variables_and_these_before_the_file(budget, monkeypatch):
+    file = 'memory = "1GB"\n[tune]\nmemory = "5GB"\n'
+    assert budget(file=file) == 1e9
+    file += '[train]\nmemory = "2GB"\n'
+    assert budget(file=file) == 2e9
+    monkeypatch.setenv("STREAMCUT_TRAIN_MEMORY", "3GB")
+    assert budget(file=file) == 3e9
+    assert budget("--memory", "4GB", file=file) == 4e9
+
+
+def test_the_file_may_be_named_by_a_variable(budget, monkeypatch, tmp_path):
+    (tmp_path / "other.toml").write_text('memory = "2GB"', encoding="utf-8")
+    monkeypatch.setenv("STREAMCUT_TRAIN_CONFIG", str(tmp_path / "other.toml"))
+    assert budget() == 2e9
+
+
+def test_a_training_from_a_file_is_that_of_the_command_line(run, store, tmp_path, monkeypatch):
+    (tmp_path / "run.toml").write_text(
+        'model = "a.npz"\nquiet = true\n'
+        '[train]\nC = 0.5\nsolver = "ocas"\nmax_cuts = 30\ncheckpoint-every = "5m"\ncheckpoint = "run"\n',
+        encoding="utf-8",
+    )
+    monkeypatch.chdir(tmp_path)
+    assert run("train", store, "--config", "run.toml") == (0, "", "")
+    assert run("train", store, "--model", "b.npz", "--C", 0.5, "--solver", "ocas", "--max-cuts", 30, "--quiet") == (0, "", "")
+    a, b = streamcut.load_model("a.npz"), streamcut.load_model("b.npz")
+    assert (a.parameters, a.solver) == (b.parameters, "ocas")
+    np.testing.assert_array_equal(a.weights, b.weights)
+
+
+def test_lists_and_flags_of_one_choice(run, store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.toml").write_text(
+        f'quiet = true\n[train]\nmodel = "m.npz"\nC = [0.1, 1]\nvalidation = "{store}"\n[predict]\nscores = true\n',
+        encoding="utf-8",
+    )
+    assert run("train", store, "--config", "run.toml")[0] == 0
+    assert streamcut.load_model("m.npz").C in (0.1, 1.0)
+    from_file = run("predict", "m.npz", store, "--config", "run.toml")
+    assert from_file == run("predict", "m.npz", store, "--scores")
+    assert from_file != run("predict", "m.npz", store)
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("memry = '1GB'", "no command has an option memry; did you mean memory?"),
+        ("[train]\nmax_pases = 3", "train has no option max_pases; did you mean max-passes?"),
+        ("[train]\nthreads = 3", "train has no option threads; "),  # one of convert
+        ("[trian]\nC = 1", "[trian] is no command; did you mean train?"),
+        ("[train]\nresume = 1", "[train] resume: 1 is neither true nor false"),
+        ("[train]\nC = 1979-05-27", "[train] C: datetime.date(1979, 5, 27) is no text, number or list of them"),
+        ("[train]\nbias = true", "[train] bias: True is no text, number"),
+        ("[train]\nC 1", "at line 2, column 3"),
+        ("memory = 'lots'", "'lots' is not a size"),
+        ("memory = 'lots'", "run.toml)"),
+        ("[train]\nloss = 'hnge'", "Did you mean hinge? (--loss comes from run.toml [train])"),
+        ("[train]\nsolver = 'ocas'\nsweeps = 3", "ocas does not have it (--sweeps comes from run.toml [train])"),
+        ("[train]\nC = [1, 2]", "need --validation DATA, on which the best one is chosen. (--C comes from run.toml [train])"),
+    ],
+)
+def test_what_a_file_cannot_say(run, store, tmp_path, monkeypatch, file, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.toml").write_text(file, encoding="utf-8")
+    code, out, err = run("train", store, "--dry-run", "--config", "run.toml")
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert message in err
+
+
+def test_a_file_that_is_not_there(run, store):
+    code, _, err = run("train", store, "--dry-run", "--config", "nowhere.toml")
+    assert (code, err) == (ExitCode.NOT_FOUND, "streamcut: --config: nowhere.toml: No such file or directory\n")
+
+
+def test_an_option_of_another_command_may_stand_above_all_tables(budget):
+    assert budget(file='threads = 3\nmemory = "1GB"') == 1e9  # threads are convert's
+
+
+def test_errors_name_the_variable(run, store, monkeypatch):
+    monkeypatch.setenv("STREAMCUT_TRAIN_MAX_CUTS", "many")
+    code, _, err = run("train", store, "--dry-run")
+    assert code == ExitCode.USAGE
+    assert "'many' is not a valid integer. (--max-cuts comes from STREAMCUT_TRAIN_MAX_CUTS)" in err
+    monkeypatch.setenv("STREAMCUT_TRAIN_MAX_CUTS", "1")
+    assert "(--max-cuts comes from STREAMCUT_TRAIN_MAX_CUTS)" in run("train", store, "--dry-run")[2]
+    code, _, err = run("train", store, "--dry-run", "--max-cuts", 1)
+    assert (code, "comes from" in err) == (ExitCode.USAGE, False)
+
+
+def test_a_variable_that_is_nearly_right_is_noticed(run, store, monkeypatch):
+    monkeypatch.setenv("STREAMCUT_TRAIN_MEMRY", "1GB")
+    monkeypatch.setenv("STREAMCUT_TRAIN_SERVICE_HOST", "10.0.0.1")  # as a cluster names a service called streamcut-train
+    _, _, err = run("train", store, "--dry-run")
+    assert "streamcut: the variable STREAMCUT_TRAIN_MEMRY is not read; did you mean memory" in err
+    assert "SERVICE_HOST" not in err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_every_command_has_its_own_variable(name):
+    command = cli.get_command(click.Context(cli), name)
+    options = _options(command)
+    assert "config" in options
+    assert {option.envvar for option in options.values()} == {
+        f"STREAMCUT_{name}_{key}".upper().replace("-", "_") for key in options
+    }
+    assert cli.get_command(click.Context(cli), name) is command
+    assert len([option for option in command.params if option.name == "config"]) == 1
+
+
+def test_a_shell_completes_commands_and_options():
+    known = {**os.environ, "COMP_WORDS": "streamcut train --max-c", "COMP_CWORD": "2", "_STREAMCUT_COMPLETE": "bash_complete"}
+    done = subprocess.run([sys.executable, "-m", "streamcut"], env=known, capture_output=True, text=True, check=True)
+    assert done.stdout == "plain,--max-cuts\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "No such command 'trian'; did you mean train?"),
+        (["xyz"], "No such command 'xyz'; see streamcut --help"),
+        (["train", "x", "--solver", "bundle"], "Did you mean bundle-dca?"),
+        (["convert", "x", "--format", "arow"], "Did you mean arrow?"),
+    ],
+)
+def test_the_command_line_suggests_what_was_meant(run, arguments, message):
+    code, _, err = run(*arguments)
+    assert code == ExitCode.USAGE
+    assert message in err
