@@ -15,7 +15,6 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
-from streamcut.io.conversion.shuffle import take_rows
 from streamcut.io.recipe.comparison import difference
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.canonical import LabelWords, RawRows, RowRules, canonical
@@ -166,6 +165,8 @@ class TableSource:
         if len(rows) == chunk.n_rows:
             return chunk
         self.counters["rows without label left out"] += chunk.n_rows - len(rows)
+        from streamcut.io.conversion.shuffle import take_rows  # Numba, which others of this file do without
+
         return take_rows(chunk, rows)
 
 
