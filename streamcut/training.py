@@ -288,8 +288,8 @@ class Session:
             feed = Feed(self.dataset, self.plan.pinned)
             self.runner = Runner(feed, job.lanes, job.workers, row_state=row_state, stop=self.stop)
         self._stack.enter_context(self.runner)
-        rows, features = manifest.statistics.n_rows, manifest.statistics.n_features
-        run_log.info("training by %s on %s rows with %s features", chosen.chosen_solver, f"{rows:,}", f"{features:,}")
+        sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
+        run_log.info("training by %s on %s rows with %s features", chosen.chosen_solver, *sizes)
         run_log.info("memory planned: %s of %s", format_bytes(self.plan.total), format_bytes(self.plan.budget))
         if self._display is not None:
             self._display.watch(self.runner)

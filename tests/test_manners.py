@@ -39,7 +39,7 @@ def kinds(base: type) -> set[type]:
     return {base, *(kind for child in base.__subclasses__() for kind in kinds(child))}
 
 
-@pytest.mark.parametrize("module", ["kernel", "linear", "multiclass", "nystroem", "sequence"])
+@pytest.mark.parametrize("module", ["kernel", "linear", "mapped", "multiclass", "sequence"])
 def test_no_model_shows_its_arrays(module):
     import_module(f"streamcut.models.{module}")
     assert {kind.__repr__ for kind in kinds(Model)} == {Model.__repr__}

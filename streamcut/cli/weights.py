@@ -8,7 +8,7 @@ import sys
 import click
 
 from streamcut.cli.output import print_json
-from streamcut.cli.parameters import json_option
+from streamcut.cli.parameters import Choice, json_option
 
 
 @click.command()
@@ -16,7 +16,7 @@ from streamcut.cli.parameters import json_option
 @click.option("--top", type=click.IntRange(min=0), metavar="N", help="So many of each class, of the largest magnitude.")
 @click.option(
     "--sort",
-    type=click.Choice(["magnitude", "weight", "feature"]),
+    type=Choice(["magnitude", "weight", "feature"]),
     default="magnitude",
     show_default=True,
     help="The largest first, from positive to negative, or by the number of the feature.",
