@@ -28,6 +28,10 @@ class Fields:
     def names(self) -> Collection[str]:
         return self._record.keys()
 
+    def plain(self) -> dict[str, Any]:
+        """The record, unchecked."""
+        return dict(self._record)
+
     def expect_only(self, known: Collection[str]) -> None:
         """Raise ValueError unless there are exactly the fields `known`."""
         if self._record.keys() != set(known):

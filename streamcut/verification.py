@@ -44,6 +44,7 @@ from streamcut.models.sequence import ChainModel, KernelSequenceModel, SequenceM
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import scored_chunks
 from streamcut.rounding import Grids
+from streamcut.solver_table import SOLVER_TABLE
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
 PLAIN = Grids(0.0, 0.0)  # for ordinary sums: a bound needs no equal bits
@@ -115,6 +116,8 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
         trained, data = trained.inner, _features(trained, data)
     if not isinstance(trained, LinearModel | MulticlassModel | KernelModel | SequenceModel | KernelSequenceModel):
         raise UsageError(f"task {trained.task} by {trained.solver} cannot be verified: only its own code knows its loss")
+    if trained.solver not in SOLVER_TABLE or "bias" not in trained.parameters:
+        raise UsageError("the model does not say how it was trained, so there is no objective to verify")
     sorts = isinstance(trained, LinearModel) and GlobalLoss.trained(trained)
     if bound and (sorts or not isinstance(trained, LinearModel | MulticlassModel)):
         raise UsageError("bound: only linear models with a loss of single rows have a bound from the rows alone")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.fields import Fields
 from streamcut.kernels.kernel import Kernel
 
 
@@ -43,7 +44,7 @@ class FeatureMap(ABC):
 
     @classmethod
     @abstractmethod
-    def from_parts(cls, kernel: Kernel, dimension: int, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def from_parts(cls, kernel: Kernel, dimension: int, meta: Fields, arrays: dict[str, np.ndarray]) -> Self:
         """The map that `parts` described; KeyError, TypeError or ValueError when it is no well-formed one."""
 
     def mapped(self, chunk: Chunk) -> Chunk:

@@ -17,6 +17,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.compiled import fourier
 from streamcut.errors import UsageError
+from streamcut.fields import Fields
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.kernels.kernel import Kernel
 
@@ -70,13 +71,13 @@ class FourierMap(FeatureMap):
         return dict(self.identity), {"frequencies": self.frequencies}
 
     @classmethod
-    def from_parts(cls, kernel: Kernel, dimension: int, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def from_parts(cls, kernel: Kernel, dimension: int, meta: Fields, arrays: dict[str, np.ndarray]) -> Self:
         frequencies = arrays["frequencies"]
         if frequencies.dtype != np.float32 or frequencies.ndim != 2 or len(frequencies) != dimension:
             raise ValueError(f"frequencies are {frequencies.dtype} {frequencies.shape}, expected float32 ({dimension}, …)")
         if not frequencies.size or not np.isfinite(frequencies).all():
             raise ValueError("frequencies are missing or not finite")
-        identity = {"features": int(meta["features"]), "seed": int(meta["seed"]), "frequencies": str(meta["frequencies"])}
+        identity = {name: meta.integer(name) for name in ("features", "seed")} | {"frequencies": meta.text("frequencies")}
         return cls(kernel, dimension, frequencies, identity)
 
 

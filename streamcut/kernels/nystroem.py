@@ -15,6 +15,7 @@ import numpy as np
 from streamcut.chunk import Chunk, concatenate
 from streamcut.compiled import nystroem
 from streamcut.errors import BadInputError
+from streamcut.fields import Fields
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
@@ -85,7 +86,7 @@ class NystroemMap(FeatureMap):
         return dict(self.identity), arrays
 
     @classmethod
-    def from_parts(cls, kernel: Kernel, dimension: int, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def from_parts(cls, kernel: Kernel, dimension: int, meta: Fields, arrays: dict[str, np.ndarray]) -> Self:
         indptr, indices, data = (arrays[f"landmarks_{name}"] for name in ("indptr", "indices", "data"))
         projection, r = arrays["projection"], len(indptr) - 1
         if indptr.dtype != np.int64 or r < 1 or indptr[0] != 0 or indptr[-1] != len(indices) or np.any(np.diff(indptr) < 0):
@@ -95,5 +96,5 @@ class NystroemMap(FeatureMap):
         for name, array, shape in (("landmarks_data", data, (len(indices),)), ("projection", projection, (r, r))):
             if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
                 raise ValueError(f"{name} is {array.dtype} {array.shape}, expected finite float64 {shape}")
-        identity = {"landmarks": int(meta["landmarks"]), "choice": str(meta["choice"]), "seed": int(meta["seed"])}
+        identity = {"landmarks": meta.integer("landmarks"), "choice": meta.text("choice"), "seed": meta.integer("seed")}
         return cls(kernel, Chunk(indptr, indices, data, np.zeros(r)), dimension, projection, identity)

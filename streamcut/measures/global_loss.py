@@ -38,9 +38,9 @@ class GlobalLoss:
         self._parts.clear()
         parameters, labels = self._model.parameters, np.unique(y)
         if self._model.labels is not None:
-            k = parameters["k"]
+            k = parameters.get("k")
             return _of_one_group(Multivariate(parameters["loss"], 1.0, 0 if k is None else rows_of(k, len(y))), y, scores)
-        normalisation = parameters["normalisation"]
+        normalisation = parameters.get("normalisation", "pairs")
         if not qids and len(labels) <= PairsOfLevels.MOST:
             return _of_one_group(PairsOfLevels(tuple(labels.tolist()), normalisation), y, scores)
         risk, starts = Pairs(normalisation), np.array([0, len(y)])

@@ -27,6 +27,7 @@ import numpy as np
 
 from streamcut import __version__
 from streamcut.errors import CorruptError, NotFoundError
+from streamcut.fields import Fields, shown
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.models.model import Model, common_meta
 from streamcut.outputs import output
@@ -75,15 +76,20 @@ def load_model(path: str | os.PathLike) -> Model:
 
     Raises NotFoundError when there is no such file, it is no model or a newer version wrote it; CorruptError when it is damaged.
     """
-    meta, arrays = _read(path)
+    return _built(path, *_read(path))
+
+
+def _built(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+    """The model of these parts, which may be anything."""
     try:
-        module, name = _KINDS[meta.get("kind", "linear")]
+        given = Fields(meta, "model")
+        module, name = _KINDS[given.text("kind", _KINDS) if "kind" in given else "linear"]
         recipe = Recipe.from_json(arrays.pop("recipe").tobytes()) if "recipe" in arrays else None
         return replace(getattr(import_module(module), name).from_parts(meta, arrays), recipe=recipe)
     except NewerRecipeError as error:
         raise NotFoundError(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptError(f"{path}: not a well-formed model: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise CorruptError(f"{path}: not a well-formed model: {error}; train again or restore the file") from error
 
 
 def as_model(model: Model | str | os.PathLike) -> Model:
@@ -154,21 +160,39 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray
         raise NotFoundError(f"{path}: cannot read this model: {error.strerror}") from error
     _check_whole(path, raw)
     try:
+        _check_sizes(raw)
         with np.load(io.BytesIO(raw), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         meta = json.loads(arrays.pop("meta.json").tobytes())
-        version = int(meta["version"])
-        if meta["format"] != FORMAT or version < 1:
+        given = Fields(meta, "model")
+        version = given.integer("version", 1)
+        if given.text("format") != FORMAT:
             raise NotFoundError(f"{path} is not a streamcut model")
         if version > FORMAT_VERSION:
-            wanted = meta.get("streamcut_version", "a newer version")
+            wanted = shown(meta.get("streamcut_version", "a newer version")).strip("'")
             raise NotFoundError(f"{path}: model format {version}: needs streamcut >= {wanted}")
-        for name, digest in meta["sha256"].items():
-            if hashlib.sha256(arrays[name].data).hexdigest() != digest:
+        for name in given.object("sha256").names():
+            if hashlib.sha256(np.ascontiguousarray(arrays[name]).data).hexdigest() != given.object("sha256").text(name):
                 raise CorruptError(f"{path}: array {name!r} differs from its SHA-256; train again or restore the file")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptError(f"{path}: not a well-formed model: {error}") from error
+    except (NotFoundError, CorruptError):
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise CorruptError(f"{path}: not a well-formed model: {error}; train again or restore the file") from error
     return meta, arrays
+
+
+def _check_sizes(raw: bytes) -> None:
+    """Raise ValueError unless the arrays are as long as they say, uncompressed: nothing takes more memory than the file."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as file:
+                np.lib.format.read_magic(file)
+                shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+                if dtype.hasobject:
+                    raise ValueError(f"{member.filename!r} holds objects, which allow_pickle=False refuses")
+                stated = file.tell() + math.prod(shape) * dtype.itemsize
+            if member.compress_type != zipfile.ZIP_STORED or stated != member.file_size or member.file_size > len(raw):
+                raise ValueError(f"{member.filename!r} is not as long as it says")
 
 
 def _check_whole(path: str | os.PathLike, raw: bytes) -> None:

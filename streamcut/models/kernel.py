@@ -11,10 +11,21 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.compiled.kernel_rows import kernel_rows
+from streamcut.fields import Fields
 from streamcut.kernels.kernel import Kernel, squared_norms
 from streamcut.models.certificate import Certificate, DualPoint, StopReason
 from streamcut.models.labels import class_numbers, positive_rows
-from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
+from streamcut.models.model import Model, certificate_result
+from streamcut.models.stated import (
+    LARGEST,
+    MOST_FEATURES,
+    certificate_from,
+    checked,
+    class_labels,
+    common_from,
+    kernel_from,
+    scalars,
+)
 from streamcut.solver_table import SOLVER_TABLE
 
 if TYPE_CHECKING:
@@ -167,11 +178,13 @@ class KernelModel(Model):
 
     @classmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        labels = tuple(float(label) for label in meta["labels"])
-        n, coefficients = int(meta["n_support"]), arrays["coefficients"]
+        given = Fields(meta, "model")
+        n, coefficients = given.integer("n_support"), arrays["coefficients"]
         two = coefficients.ndim == 1
+        labels = given.numbers("labels", 2) if two else class_labels(given)
+        if two and len(labels) != 2:
+            raise given.wrong("labels", "two labels")
         intercept = checked(arrays, "intercept", 1 if two else len(labels))
-        certificate = meta["certificate"]
         shape = (n,) if two else (n, len(labels))
         point = None
         if "dual_coefficients" in arrays:
@@ -180,18 +193,18 @@ class KernelModel(Model):
                 raise ValueError(f"dual_dense has shape {dense}")
             point = DualPoint(checked(arrays, "dual_coefficients", *shape), checked(arrays, "dual_dense", *dense))
         return cls(
-            support=_support(arrays, n, int(meta["n_features"])),
+            support=_support(arrays, n, given.integer("n_features", 0, MOST_FEATURES)),
             coefficients=checked(arrays, "coefficients", *shape),
-            kernel=Kernel(**meta["kernel"]),
+            kernel=kernel_from(given.object("kernel")),
             labels=labels,
-            C=float(meta["C"]),
+            C=given.number("C", 0.0, LARGEST),
             intercept=float(intercept[0]) if two else intercept,
-            positive_weight=float(meta["positive_weight"]),
-            rest=bool(meta["rest"]),
-            reason=StopReason(meta["stop_reason"]),
-            certificate=None if certificate is None else certificate_from(certificate),
+            positive_weight=given.number("positive_weight", 0.0, LARGEST),
+            rest=given.flag("rest"),
+            reason=StopReason(given.text("stop_reason", list(StopReason))),
+            certificate=None if given.is_null("certificate") else certificate_from(given.object("certificate")),
             point=point,
-            facts=meta["facts"],
+            facts=scalars(given.object("facts")),
             **common_from(meta),
         )
 

@@ -10,11 +10,13 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.config import ROW_LOSSES
 from streamcut.errors import UsageError
+from streamcut.fields import Fields
 from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import positive_rows
 from streamcut.models.link import Link, Sigmoid
-from streamcut.models.model import CertifiedModel, certificate_from, checked, common_from
+from streamcut.models.model import CertifiedModel
+from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, common_from
 from streamcut.rounding import CutError
 
 
@@ -112,25 +114,25 @@ class LinearModel(CertifiedModel):
 
     @classmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        labels = meta["labels"]
-        if labels is not None:
-            negative, positive = labels
-            labels = (float(negative), float(positive))
+        given = Fields(meta, "model")
+        labels, n_features, bias = None, given.integer("n_features", 0, MOST_FEATURES), given.number("bias", -LARGEST, LARGEST)
+        if not given.is_null("labels"):
+            negative, positive = given.numbers("labels", 2)
+            labels = (negative, positive)
         witness = None
-        if meta["witness_b"] is not None:
-            size = meta["n_features"] + (meta["bias"] != 0)
-            slope, offset = meta["witness_error"]
-            error = CutError(float(slope), float(offset))
-            witness = Witness(checked(arrays, "witness", size), float(meta["witness_b"]), error)
+        if not given.is_null("witness_b"):
+            slope, offset = given.numbers("witness_error", 2)
+            a = checked(arrays, "witness", n_features + (bias != 0))
+            witness = Witness(a, given.number("witness_b"), CutError(slope, offset))
         return cls(
-            weights=checked(arrays, "weights", meta["n_features"]),
-            intercept=float(meta["intercept"]),
-            bias=float(meta["bias"]),
+            weights=checked(arrays, "weights", n_features),
+            intercept=given.number("intercept"),
+            bias=bias,
             labels=labels,
-            C=float(meta["C"]),
-            certificate=certificate_from(meta["certificate"]),
-            positive_weight=float(meta["positive_weight"]),
-            rest=bool(meta["rest"]),
+            C=given.number("C", 0.0, LARGEST),
+            certificate=certificate_from(given.object("certificate")),
+            positive_weight=given.number("positive_weight", 0.0, LARGEST),
+            rest=given.flag("rest"),
             witness=witness,
             l1=float(meta.get("l1", 0.0)),  # files of version 2 know of none
             **common_from(meta),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -51,10 +50,3 @@ class Odds:
 
 Link = Sigmoid | Softmax  # what can be fitted
 OwnLink = Link | Odds  # what losses imply
-
-
-def link_from(meta: dict[str, Any]) -> Link:
-    """The link that dataclasses.asdict turned into JSON; TypeError or ValueError when it is none."""
-    if "A" in meta:
-        return Sigmoid(float(meta["A"]), float(meta["B"]), int(meta["rows"]))
-    return Softmax(float(meta["scale"]), tuple(float(offset) for offset in meta["offsets"]), int(meta["rows"]))

@@ -9,12 +9,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
+from streamcut.fields import Fields
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.kernels.fourier import FourierMap
-from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.nystroem import NystroemMap
 from streamcut.models.certificate import StopReason
-from streamcut.models.model import Model, common_from, common_parts
+from streamcut.models.model import Model, common_parts
+from streamcut.models.stated import MOST_FEATURES, common_from, kernel_from
 
 _MAPS: dict[str, type[FeatureMap]] = {each.kind: each for each in (NystroemMap, FourierMap)}
 
@@ -77,13 +78,14 @@ class MappedModel(Model):
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         from streamcut.models.files import _KINDS
 
-        module, name = _KINDS[meta["inner_kind"]]
+        given = Fields(meta, "model")
+        module, name = _KINDS[given.text("inner_kind", [kind for kind in _KINDS if kind != cls.kind])]
         inner = getattr(import_module(module), name).from_parts(
-            {**meta, **meta["inner"]},
+            {**meta, **given.object("inner").plain()},
             {key.removeprefix("inner."): array for key, array in arrays.items() if key.startswith("inner.")},
         )
-        drawn = meta["map"]
-        feature_map = _MAPS[drawn["kind"]].from_parts(Kernel(**meta["kernel"]), int(meta["n_features"]), drawn, arrays)
+        drawn, n_features = given.object("map"), given.integer("n_features", 0, MOST_FEATURES)
+        feature_map = _MAPS[drawn.text("kind", _MAPS)].from_parts(kernel_from(given.object("kernel")), n_features, drawn, arrays)
         if inner.n_features != feature_map.n_features:
             raise ValueError(f"a model of {inner.n_features} features does not fit a map to {feature_map.n_features}")
         return cls(inner=inner, map=feature_map, **common_from(meta))

@@ -14,7 +14,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.few_rows import Row, few_rows
-from streamcut.models.link import Link, OwnLink, link_from
+from streamcut.models.link import Link, OwnLink
 from streamcut.shown import Shown
 
 COMMON = ("task", "solver", "history", "parameters", "fingerprint", "resources")
@@ -219,26 +219,6 @@ def common_meta(model: Model) -> dict[str, Any]:
     return {name: getattr(model, name) for name in COMMON} | link
 
 
-def common_from(meta: dict[str, Any]) -> dict[str, Any]:
-    """`common_meta` as it came back from a file: keyword arguments of the model."""
-    link = link_from(meta["link"]) if meta.get("link") else None
-    return {name: meta[name] if name != "resources" else meta.get(name, {}) for name in COMMON} | {"link": link}
-
-
-def certificate_from(meta: dict[str, Any]) -> Certificate:
-    """The certificate that asdict turned into JSON."""
-    return Certificate(**{**meta, "stop_reason": StopReason(meta["stop_reason"])})
-
-
 def certificate_result(certificate: Certificate) -> dict[str, Any]:
     """A certificate in numbers, its gap included."""
     return {**asdict(certificate), "gap": certificate.gap}
-
-
-def checked(arrays: dict[str, np.ndarray], name: str, *shape: int) -> np.ndarray:
-    """The array `name` of a model file: finite float64 of this shape, or ValueError."""
-    array = arrays[name]
-    if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
-        expected = " × ".join(f"{size:,}" for size in shape)
-        raise ValueError(f"{name} is {array.dtype} {array.shape}, expected {expected} finite float64")
-    return array

@@ -9,11 +9,13 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.config import ROW_LOSSES
+from streamcut.fields import Fields
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import class_numbers
 from streamcut.models.link import Odds, OwnLink, Softmax
-from streamcut.models.model import Model, certificate_from, certificate_result, checked, common_from
+from streamcut.models.model import Model, certificate_result
+from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, class_labels, common_from
 
 CRAMMER_SINGER = "crammer-singer"
 SOFTMAX = "softmax"
@@ -123,15 +125,19 @@ class MulticlassModel(Model):
 
     @classmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        labels = tuple(float(label) for label in meta["labels"])
+        given = Fields(meta, "model")
+        labels, strategy = class_labels(given), given.text("strategy", (CRAMMER_SINGER, SOFTMAX, ONE_VS_REST))
+        certificates = tuple(certificate_from(each) for each in given.objects("certificates"))
+        if len(certificates) != (len(labels) if strategy == ONE_VS_REST else 1):
+            raise given.wrong("certificates", "one, or one of each class")
         return cls(
-            weights=checked(arrays, "weights", meta["n_features"], len(labels)),
+            weights=checked(arrays, "weights", given.integer("n_features", 0, MOST_FEATURES), len(labels)),
             intercepts=checked(arrays, "intercepts", len(labels)),
-            bias=float(meta["bias"]),
+            bias=given.number("bias", -LARGEST, LARGEST),
             labels=labels,
-            C=float(meta["C"]),
-            strategy=meta["strategy"],
-            certificates=tuple(certificate_from(each) for each in meta["certificates"]),
+            C=given.number("C", 0.0, LARGEST),
+            strategy=strategy,
+            certificates=certificates,
             **common_from(meta),
         )
 

@@ -10,11 +10,13 @@ import numpy as np
 from streamcut.chunk import Chunk, group_starts
 from streamcut.compiled import multiclass
 from streamcut.errors import BadInputError
+from streamcut.fields import Fields
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
 from streamcut.models.labels import class_numbers
-from streamcut.models.model import CertifiedModel, Model, certificate_from, checked, common_from, common_parts
+from streamcut.models.model import CertifiedModel, Model, common_parts
+from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, class_labels, common_from
 
 
 class ChainModel(Model):
@@ -65,12 +67,6 @@ class ChainModel(Model):
         return np.asarray(self.labels)[path]
 
 
-def _classes(labels: tuple[float, ...]) -> int:
-    if not labels:
-        raise ValueError("a chain without labels")
-    return len(labels)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class SequenceModel(ChainModel, CertifiedModel):
     """A labelling scores Σ_t ⟨weights[:, y_t], x_t⟩ + intercepts[y_t] + Σ_t transitions[y_t−1, y_t]; the best one is predicted.
@@ -116,16 +112,17 @@ class SequenceModel(ChainModel, CertifiedModel):
 
     @classmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        labels = tuple(float(label) for label in meta["labels"])
-        K = _classes(labels)
+        given = Fields(meta, "model")
+        labels = class_labels(given)
+        K = len(labels)
         return cls(
-            weights=checked(arrays, "weights", meta["n_features"], K),
+            weights=checked(arrays, "weights", given.integer("n_features", 0, MOST_FEATURES), K),
             intercepts=checked(arrays, "intercepts", K),
             transitions=checked(arrays, "transitions", K, K),
-            bias=float(meta["bias"]),
+            bias=given.number("bias", -LARGEST, LARGEST),
             labels=labels,
-            C=float(meta["C"]),
-            certificate=certificate_from(meta["certificate"]),
+            C=given.number("C", 0.0, LARGEST),
+            certificate=certificate_from(given.object("certificate")),
             **common_from(meta),
         )
 
@@ -190,7 +187,9 @@ class KernelSequenceModel(ChainModel):
     @classmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         emissions = KernelModel.from_parts(meta, arrays)
-        K = _classes(emissions.labels)
+        K = emissions.scores_per_row
+        if len(emissions.labels) != K:
+            raise ValueError(f"{K} scores do not fit {len(emissions.labels)} labels")
         return cls(emissions=emissions, transitions=checked(arrays, "transitions", K, K), **common_from(meta))
 
     def describe(self) -> dict[str, Any]:

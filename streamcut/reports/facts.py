@@ -37,9 +37,10 @@ def traffic(model: Model) -> dict[str, float]:
     """Totals of training, and what they are for a pass and for a second; empty when the solver does not record them."""
     last = model.history[-1] if model.history else {}
     recorded = [kind for kind in ("read", "computed") if f"bytes_{kind}" in last]
-    if not recorded:
+    work = "passes" if "passes" in last else "epoch"
+    if not recorded or not {work, "seconds"} <= last.keys():
         return {}
-    passes: float = last["passes" if "passes" in last else "epoch"]
+    passes: float = last[work]
     seconds = max(last["seconds"], 1e-9)
     found = {"passes": passes, "seconds": last["seconds"], "seconds_per_pass": last["seconds"] / max(passes, 1)}
     found |= {"rows": last["rows"]} if "rows" in last else {}

@@ -80,9 +80,10 @@ def traffic_plot(history: Sequence[dict[str, Any]]) -> Figure | None:
     """GB/s from storage and through the kernels in each step of the history, None when it was not recorded."""
     if len(history) < 2 or "bytes_computed" not in history[-1]:
         return None
-    x = next(each for each in _X if each[0] in history[-1])
+    x = next((each for each in _X if each[0] in history[-1]), _X[-1])
+    whole = [line for line in history if {x[0], "seconds", "bytes_computed", "bytes_read"} <= line.keys()]
     figure, axes = _work_axes(x, "GB/s")
-    steps = [(a, b) for a, b in pairwise(history) if b["seconds"] > a["seconds"]]
+    steps = [(a, b) for a, b in pairwise(whole) if b["seconds"] > a["seconds"]]
     for field, text, colour in (("bytes_computed", "rows gone through", BLUE), ("bytes_read", "read from storage", ORANGE)):
         rates = [(b[field] - a[field]) / (b["seconds"] - a["seconds"]) / 1e9 for a, b in steps]
         axes.plot([b[x[0]] for _, b in steps], rates, color=colour, label=text)
@@ -130,9 +131,13 @@ def confusion_plot(measures: dict[str, Any]) -> Figure:
     return figure
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _series(history: Sequence[dict[str, Any]], x: str, y: str) -> tuple[np.ndarray, np.ndarray]:
     """Two fields of the history, where both have a value."""
-    both = [(line[x], line[y]) for line in history if line.get(x) is not None and line.get(y) is not None]
+    both = [(line[x], line[y]) for line in history if _is_number(line.get(x)) and _is_number(line.get(y))]
     found = np.array(both, dtype=np.float64).reshape(-1, 2)
     found = found[np.isfinite(found).all(axis=1)]
     return found[:, 0], found[:, 1]
