@@ -5,26 +5,35 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+import numpy as np
+
 from streamcut.config import TrainOptions
-from streamcut.errors import BadInputError, UsageError
-from streamcut.io.dataset import Dataset
+from streamcut.errors import BadInputError, CorruptError, UsageError
+from streamcut.io.dataset import Dataset, first_rows
 from streamcut.io.recipe.recipe import LabelRule
+from streamcut.losses import row_loss
 
 log = logging.getLogger(__name__)
+
+LARGEST_TARGET = 1e100  # in size: its square, times rows, has to be a float64
 
 
 def for_data(options: TrainOptions, data: Dataset) -> TrainOptions:
     """`options` with task "auto" decided and the positive label as the number that the store has for it.
 
-    Rows with qid are ranked and more than two labels are classes, as far as the options allow it; else there are two classes.
+    Rows with qid are ranked, labels that are no whole numbers, or more than a store counts, are targets of a regression, and
+    more than two others are classes, as far as the options allow it; else there are two classes.
     Of two words the positive one is the last in order of the alphabet, as in scikit-learn; of two numbers the greater.
-    Raises BadInputError for rows without labels, UsageError for a positive label that is no word of these.
+    Raises BadInputError for rows without labels and for targets that the loss does not take, UsageError for a positive label
+    that is no word of these.
     """
     rule = LabelRule() if data.recipe is None else data.recipe.labels
     if rule.none:
         raise BadInputError(f"{data.path}: its rows have no labels (--labels none): they can be scored, not trained on")
     options = replace(options, positive_label=_number(options.positive_label, rule))
     options = _task(options, data)
+    if options.task == "regression":
+        _check_targets(options, data)
     labels = data.manifest.statistics.labels
     if options.task in ("auto", "binary") and options.positive_label is None and rule.learned and labels and len(labels) == 2:
         positive = max(labels, key=lambda number: rule.names[number])
@@ -35,10 +44,16 @@ def for_data(options: TrainOptions, data: Dataset) -> TrainOptions:
 
 def _task(options: TrainOptions, data: Dataset) -> TrainOptions:
     statistics = data.manifest.statistics
-    if options.task != "auto" or options.loss != "hinge":
+    if options.task != "auto":
+        return options
+    if options.chosen_task == "regression":
+        return replace(options, task="regression")
+    if options.chosen_loss != "hinge":
         return options
     if statistics.groups is not None:
         task, why = "ranking", "the rows have a qid"
+    elif options.positive_label is None and _numbers(statistics.labels):
+        task, why = "regression", "the labels are real numbers"
     elif options.positive_label is None and (statistics.labels is None or len(statistics.labels) > 2):
         task, why = "multiclass", f"there are {'many' if statistics.labels is None else len(statistics.labels)} labels"
     else:
@@ -49,6 +64,26 @@ def _task(options: TrainOptions, data: Dataset) -> TrainOptions:
         return options  # an option says otherwise
     log.info("task %s: %s", task, why)
     return decided
+
+
+def _numbers(labels: dict[float, int] | None) -> bool:
+    """Whether labels are targets of a regression by their looks; None: more than are counted."""
+    return labels is None or (len(labels) > 2 and not all(label.is_integer() for label in labels))
+
+
+def _check_targets(options: TrainOptions, data: Dataset) -> None:
+    """Raises BadInputError, with the first row, for targets that the loss does not take."""
+    loss, statistics = row_loss(options.chosen_loss, options.as_dict()), data.manifest.statistics
+    least, most = max(loss.least_target, -LARGEST_TARGET), LARGEST_TARGET
+    if least <= statistics.label_min and statistics.label_max <= most:
+        return
+    for shard, first in enumerate(first_rows(data.manifest)[: len(data.manifest.shards)]):
+        y = data.read(shard).y
+        bad = np.flatnonzero((y < least) | (y > most))
+        if len(bad):
+            row, target, limits = first + int(bad[0]) + 1, y[bad[0]], f"from {least:g} to {most:g}"
+            raise BadInputError(f"row {row}: its target is {target:g}; loss {options.chosen_loss!r} takes targets {limits}")
+    raise CorruptError(f"{data.path}: its statistics are not those of its rows; run `streamcut check --read-data`")
 
 
 def _number(label: float | str | None, rule: LabelRule) -> float | None:

@@ -11,7 +11,7 @@ from streamcut.errors import UsageError
 from streamcut.solver_table import COMMON, SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
 from streamcut.suggestions import unknown
 
-TASKS = ("auto", "binary", "multiclass", "ranking", "roc-area", "sequence")
+TASKS = ("auto", "binary", "regression", "multiclass", "ranking", "roc-area", "sequence")
 LINEAR = solvers("linear")
 CUTTING_PLANES = solvers_of("labelling")
 BUDGETED = solvers("budgeted")
@@ -38,13 +38,19 @@ ROW_LOSSES = {
     "hinge": RowLoss("hinge.Hinge", "labels"),
     "squared-hinge": RowLoss("squared_hinge.SquaredHinge", "labels"),
     "logistic": RowLoss("logistic.Logistic", "labels", log_odds=True),
+    "squared": RowLoss("squared.Squared", "numbers"),
+    "huber": RowLoss("huber.Huber", "numbers", ("delta",)),
+    "epsilon-insensitive": RowLoss("epsilon_insensitive.EpsilonInsensitive", "numbers", ("epsilon",)),
+    "squared-epsilon-insensitive": RowLoss("squared_epsilon_insensitive.SquaredEpsilonInsensitive", "numbers", ("epsilon",)),
+    "quantile": RowLoss("quantile.Quantile", "numbers", ("quantile",)),
+    "poisson": RowLoss("poisson.Poisson", "numbers"),
 }
 CLASSES_LOSSES = ("softmax",)  # of all classes at once, beside Crammer and Singer's, which is what the hinge becomes
 LABELLING_LOSSES = ("f1", "prbep", "prec@k", "rec@k", "error")
 CHOICES = {
     "task": TASKS,
     "solver": ("auto", *SOLVERS),
-    "loss": (*ROW_LOSSES, *CLASSES_LOSSES, *LABELLING_LOSSES),
+    "loss": ("auto", *ROW_LOSSES, *CLASSES_LOSSES, *LABELLING_LOSSES),
     "strategy": ("crammer-singer", "one-vs-rest"),
     "normalisation": ("pairs", "queries"),
     "cut": ("predicted", "exact"),
@@ -56,16 +62,19 @@ _LARGEST = 1e100  # of C: (C · rows · ‖x‖)² has to be a float64
 _OF_TASKS = {  # options that only some tasks have; a name that is not here is for all
     "positive_weight": ("binary",),
     "positive_label": ("binary",),
-    "l1": ("binary",),
-    "loss": ("binary", "multiclass"),
+    "l1": ("binary", "regression"),
+    "loss": ("binary", "regression", "multiclass"),
+    "delta": ("regression",),
+    "epsilon": ("regression",),
+    "quantile": ("regression",),
     "k": ("binary",),
-    "bias": ("binary", "multiclass", "sequence"),  # it cancels in every pair
-    "cut": ("binary", "multiclass", "sequence"),
+    "bias": ("binary", "regression", "multiclass", "sequence"),  # it cancels in every pair
+    "cut": ("binary", "regression", "multiclass", "sequence"),
     "normalisation": ("ranking", "roc-area"),
     "strategy": ("multiclass",),
-    "warm_start": ("binary", "multiclass"),
-    "row_cache": ("binary", "multiclass"),
-    "sweeps": ("binary", "multiclass"),
+    "warm_start": ("binary", "regression", "multiclass"),
+    "row_cache": ("binary", "regression", "multiclass"),
+    "sweeps": ("binary", "regression", "multiclass"),
 }
 _OFF = {"bias": 0.0, "tol": None, "tol_relative": None}  # what a solver without such an option has anyway
 # What never decides which bits come out, so that a run may go on from a checkpoint with other values: where and how fast it runs,
@@ -106,7 +115,10 @@ class TrainOptions:
     C: float = 1.0
     l1: float = 0.0
     solver: str = "auto"
-    loss: str = "hinge"
+    loss: str = "auto"
+    epsilon: float = 0.1
+    delta: float = 1.0
+    quantile: float = 0.5
     k: str | None = None
     strategy: str = "crammer-singer"
     normalisation: str = "pairs"
@@ -160,6 +172,20 @@ class TrainOptions:
         return self.scheduler not in ("threads", "sync")
 
     @property
+    def chosen_loss(self) -> str:
+        """`loss`, or what "auto" stands for."""
+        if self.loss != "auto":
+            return self.loss
+        return "squared" if self.task == "regression" else "hinge"
+
+    @property
+    def chosen_task(self) -> str:
+        """`task`, or what "auto" stands for as far as options tell."""
+        if self.task != "auto":
+            return self.task
+        return "regression" if self.loss in ROW_LOSSES and ROW_LOSSES[self.loss].targets == "numbers" else "binary"
+
+    @property
     def chosen_solver(self) -> str:
         """`solver`, or what "auto" stands for."""
         if self.solver != "auto":
@@ -169,7 +195,7 @@ class TrainOptions:
         if self.task == "multiclass":
             return "bundle-dca"
         # a loss of each row or sequence by itself
-        parts = self.task in ("auto", "binary", "sequence") and self.loss in ROW_LOSSES
+        parts = self.chosen_task in ("binary", "regression", "sequence") and self.chosen_loss in ROW_LOSSES
         return "bundle-dca" if parts and self.cut == "predicted" else "ocas"
 
     @property
@@ -180,11 +206,14 @@ class TrainOptions:
     @property
     def problem(self) -> Problem:
         """What there is to solve: the task, and where it has several kinds, its loss or strategy."""
-        if self.task in ("auto", "binary"):
-            return "binary" if self.loss in ROW_LOSSES else "labelling"
-        if self.task == "sequence":
+        task = self.chosen_task
+        if task == "binary":
+            return "labelling" if self.chosen_loss in LABELLING_LOSSES else "binary"
+        if task == "regression":
+            return "regression"
+        if task == "sequence":
             return "sequence"
-        if self.task != "multiclass":
+        if task != "multiclass":
             return "ranking"
         if self.loss in CLASSES_LOSSES:
             return "softmax"
@@ -222,6 +251,9 @@ class TrainOptions:
         if self.gamma != "auto":
             self._check("gamma", "a number above 0, or 'auto'", lambda value: 0.0 < value < math.inf)
         self._check("l1", f"a number from 0 to {_LARGEST:g}", lambda value: 0.0 <= value < _LARGEST)
+        self._check("epsilon", "a number that is 0 or above", lambda value: 0.0 <= value < _LARGEST)
+        self._check("delta", "a number above 0", lambda value: 0.0 < value < _LARGEST)
+        self._check("quantile", "a number above 0 and below 1", lambda value: 0.0 < value < 1.0)
         for name in ("bias", "coef0"):
             self._check(name, "a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
         for name in ("tol", "tol_relative"):
@@ -242,8 +274,7 @@ class TrainOptions:
 
     def has(self, name: str) -> bool:
         """Whether option `name` means something to the solver and the task."""
-        task = "binary" if self.task == "auto" else self.task
-        return self._solver_has(name) and task in _OF_TASKS.get(name, TASKS)
+        return self._solver_has(name) and self.chosen_task in _OF_TASKS.get(name, TASKS)
 
     def _solver_has(self, name: str) -> bool:
         drawn = name == "seed" and self.maps
@@ -251,7 +282,7 @@ class TrainOptions:
 
     def _check_fit(self) -> None:
         """Every option that was given must mean something to the task and the solver."""
-        solver, task = self.chosen_solver, "binary" if self.task == "auto" else self.task
+        solver, task = self.chosen_solver, self.chosen_task
         if self.problem not in self.record.trains:
             what, those = f"task {self.task}", solvers_of(self.problem)
             if self.problem == "labelling":
@@ -270,8 +301,8 @@ class TrainOptions:
                 having = [each for each, record in SOLVER_TABLE.items() if name in record.options]
                 raise UsageError(f"{name}: {value!r} is an option of {', '.join(having)}; {solver} does not have it")
             if task not in tasks:
-                raise UsageError(f"{name}: {value!r} is an option of task {', '.join(tasks)}; task {self.task} does not have it")
-        self._check_classes(task)
+                raise UsageError(f"{name}: {value!r} is an option of task {', '.join(tasks)}; task {task} does not have it")
+        self._check_loss(task)
         if self.cut == "exact" and self.problem in ("labelling", "one-vs-rest"):
             what = f"loss {self.loss} has none" if self.problem == "labelling" else "one-vs-rest has predicted cuts alone"
             raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows and Crammer-Singer; {what}")
@@ -281,11 +312,11 @@ class TrainOptions:
             raise UsageError("nu: it takes the place of C; give one of them")
         if (self.loss in ("prec@k", "rec@k")) != (self.k is not None):
             raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
-        if self.warm_start is not None and (self.loss in LABELLING_LOSSES or self.maps):
+        if self.warm_start is not None and (self.chosen_loss in LABELLING_LOSSES or self.maps):
             raise UsageError("warm_start: only losses of single rows without nystroem and fourier can start from a model")
         if self.warm_start is not None and task == "multiclass" and self.record.family == "linear":
             raise UsageError(f"warm_start: {solver} starts from models of two classes only")
-        if self.l1 and self.loss not in ROW_LOSSES:
+        if self.l1 and self.chosen_loss not in ROW_LOSSES:
             raise UsageError(f"l1: only losses of single rows have it ({', '.join(ROW_LOSSES)}), not loss {self.loss}")
         if self.nystroem is not None and self.fourier is not None:
             raise UsageError("fourier: nystroem is given too; the kernel is approximated in one way")
@@ -305,16 +336,24 @@ class TrainOptions:
                 "approximate the kernel by a number of features"
             )
 
-    def _check_classes(self, task: str) -> None:
-        """Losses of several classes, and those of two in one-vs-rest."""
-        if task == "binary" and self.loss in CLASSES_LOSSES:
-            raise UsageError(f"loss: {self.loss} is one of task multiclass; for two classes it is logistic")
-        if task != "multiclass":
-            return
-        if self.loss in CLASSES_LOSSES and self.strategy != _default("strategy"):
-            raise UsageError(f"strategy: loss {self.loss} is of all classes at once; leave it out, or take loss logistic")
-        if self.loss not in ("hinge", *CLASSES_LOSSES):
-            raise UsageError(f"loss: {self.loss} is of two classes; several have hinge and softmax")
+    def _check_loss(self, task: str) -> None:
+        """The loss must fit the task and its targets, and have the options that were given."""
+        loss, labels = self.chosen_loss, tuple(name for name, each in ROW_LOSSES.items() if each.targets == "labels")
+        if task == "binary" and loss in CLASSES_LOSSES:
+            raise UsageError(f"loss: {loss} is one of task multiclass; for two classes it is logistic")
+        fitting = {
+            "binary": (*labels, *LABELLING_LOSSES),
+            "regression": tuple(name for name in ROW_LOSSES if name not in labels),
+            "multiclass": ("hinge", *CLASSES_LOSSES),
+        }.get(task, ("hinge",))
+        if loss not in fitting:
+            raise UsageError(f"loss: {loss!r} is not one of task {task}, which has {', '.join(fitting)}")
+        if loss in CLASSES_LOSSES and self.strategy != _default("strategy"):
+            raise UsageError(f"strategy: loss {loss} is of all classes at once; leave it out, or take loss logistic")
+        own = ROW_LOSSES[loss].options if loss in ROW_LOSSES else ()
+        for name in sorted({option for each in ROW_LOSSES.values() for option in each.options} - set(own)):
+            if getattr(self, name) != _default(name):
+                raise UsageError(f"{name}: loss {loss!r} does not have it")
 
     def _check(self, name: str, what: str, good) -> None:
         value = getattr(self, name)
@@ -328,7 +367,7 @@ class TrainOptions:
         start = self.warm_start
         if start is not None:
             start = os.fspath(start) if isinstance(start, str | os.PathLike) else "a model in memory"
-        return asdict(replace(self, warm_start=start))
+        return {**asdict(replace(self, warm_start=start)), "loss": self.chosen_loss}
 
 
 def _default(name: str) -> Any:

@@ -14,6 +14,7 @@ from streamcut.inputs import Raw
 from streamcut.measures.binary import BinaryMeasures
 from streamcut.measures.multiclass import MulticlassMeasures
 from streamcut.measures.ranking import RankingMeasures, RocAreaMeasures
+from streamcut.measures.regression import RegressionMeasures
 from streamcut.measures.sequence import SequenceMeasures
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
@@ -35,6 +36,7 @@ class Measures(Protocol):
 _OF_TASK: dict[str, Any] = {
     "binary": BinaryMeasures,
     "multiclass": MulticlassMeasures,
+    "regression": RegressionMeasures,
     "ranking": RankingMeasures,
     "roc-area": RocAreaMeasures,
     "sequence": SequenceMeasures,

@@ -132,7 +132,7 @@ class LossRounding(NamedTuple):
 
     slope: float = 1.0
     value: int = 2
-    near_one: int = 0
+    near_one: float = 0
     conjugate: int = 1
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
-Problem = Literal["binary", "labelling", "ranking", "crammer-singer", "softmax", "one-vs-rest", "sequence"]
+Problem = Literal["binary", "regression", "labelling", "ranking", "crammer-singer", "softmax", "one-vs-rest", "sequence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class SolverRecord:
 COMMON = ("task", "solver", "max_time", "positive_label", "kernel", "gamma", "degree", "coef0", "workers", "scheduler", "memory",
           "scratch", "deadline")  # fmt: skip
 _GAP = ("tol", "tol_relative")
-_LINEAR = ("C", "l1", "loss", "strategy", "bias", *_GAP, "target", "max_passes", "positive_weight", "nystroem", "landmarks",
-           "fourier", "frequencies", "warm_start", "max_cuts", "lanes")  # fmt: skip
+_LINEAR = ("C", "l1", "loss", "epsilon", "delta", "quantile", "strategy", "bias", *_GAP, "target", "max_passes",
+           "positive_weight", "nystroem", "landmarks", "fourier", "frequencies", "warm_start", "max_cuts", "lanes")  # fmt: skip
 _LABELLINGS = ("k", "normalisation")
 _BUDGETED = ("C", "positive_weight", "budget", "maintenance", "epochs", "seed", "validation", "warm_start")
 _ROUNDS = ("epochs", "seed", "batch", "max_evaluations", "validation")
@@ -86,6 +86,7 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
         family="linear",
         trains={
             "binary": "bundle_dca",
+            "regression": "bundle_dca",
             "crammer-singer": "bundle_dca",
             "softmax": "bundle_dca",
             "one-vs-rest": "ovr_dca",
@@ -102,6 +103,7 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
         family="linear",
         trains={
             "binary": "ocas",
+            "regression": "ocas",
             "labelling": "ocas",
             "ranking": "ocas",
             "crammer-singer": "ocas",
@@ -114,7 +116,7 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
     ),
     "cpa": SolverRecord(
         family="linear",
-        trains=dict.fromkeys(("binary", "labelling", "ranking", "crammer-singer", "softmax", "sequence"), "cpa"),
+        trains=dict.fromkeys(("binary", "regression", "labelling", "ranking", "crammer-singer", "softmax", "sequence"), "cpa"),
         options=(*_LINEAR, *_LABELLINGS),
     ),
     "bsca": SolverRecord(

@@ -47,6 +47,7 @@ run_log = logging.getLogger("streamcut.run")  # the course of a training, which 
 
 _JOBS = {  # of linear solvers by the problem, of others by the family
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
+    "regression": ("streamcut.jobs.regression", "RegressionJob"),
     "labelling": ("streamcut.jobs.multivariate", "MultivariateJob"),
     "ranking": ("streamcut.jobs.ranking", "RankingJob"),
     "crammer-singer": ("streamcut.jobs.multiclass", "MulticlassJob"),
@@ -80,13 +81,17 @@ def train(
                      made in `scratch` for the time of the training
     label            of raw data: the column with the labels (or a comparison)
     convert          of raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
-    task             "binary", "multiclass", "ranking" (within qid), "roc-area", "sequence" (rows of one qid); "auto": rows with
-                     qid are ranked, more than two labels are classes, else there are two
+    task             "binary", "regression", "multiclass", "ranking" (within qid), "roc-area", "sequence" (rows of one qid);
+                     "auto": rows with qid are ranked, labels that are no whole numbers are targets of a regression, more than
+                     two others are classes, else there are two
     C                loss of a row, as in LIBLINEAR and scikit-learn
     l1               λ ≥ 0 of the elastic net: F(w) = ½‖w‖² + λ‖w‖₁ + C Σ u_i ℓ_i, for losses of single rows; most weights are 0
                      when it is large
-    loss, k          binary: "hinge", "squared-hinge", "logistic", or a bound on a measure of all rows: "f1", "prbep", "prec@k",
-                     "rec@k", "error"; k is "100" or "10%"; multiclass: "hinge", "softmax", one-vs-rest those of two classes
+    loss, k          binary: "hinge" (the default), "squared-hinge", "logistic", or a bound on a measure of all rows: "f1",
+                     "prbep", "prec@k", "rec@k", "error"; k is "100" or "10%"; multiclass: "hinge", "softmax", one-vs-rest those
+                     of two classes; regression: "squared" (the default), "huber" (linear beyond `delta`),
+                     "epsilon-insensitive", "squared-epsilon-insensitive" (0 up to `epsilon`), "quantile" (the part `quantile`
+                     of the targets lies below), "poisson" (counts of mean e^score)
     strategy         multiclass: "crammer-singer", or "one-vs-rest", which has the losses of two classes; "softmax" needs none
     normalisation    ranking, roc-area: the mean over all "pairs", or over "queries" of the mean over their pairs
     solver, cut      linear: "bundle-dca", "ocas" with "predicted" or "exact" cuts, "cpa"; kernels: "bsca", "bsgd", "smo", "sbp",

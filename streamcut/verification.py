@@ -149,7 +149,8 @@ def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verificat
     risk = risk_of(model)
     rows, loss, total, offset = 0, 0.0, 0.0, 0.0
     for chunk, scores in scored_chunks(model, data):
-        model.is_positive(chunk.y, chunk.first_row)  # raises for labels unknown to the model
+        if model.labels is not None:
+            model.is_positive(chunk.y, chunk.first_row)  # raises for labels unknown to the model
         u = risk.weights_of(chunk.y, chunk.weight)
         rows += chunk.n_rows
         loss += float(u @ risk.values(chunk.y, scores))

@@ -35,7 +35,7 @@ _KINDS = {  # of processors: the name that LLVM has for what nearly all of them 
     "x86_64": ("x86-64-v3", ("+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe")),
 }
 _REHEARSAL = 60.0  # seconds that Python may take for a training
-_LABELS = {"multiclass": [1.0, 2.0, 3.0], "ranking": [0.0, 1.0, 2.0], "sequence": [1.0, 2.0]}
+_LABELS = {"regression": [0.0, 1.0, 2.5], "multiclass": [1.0, 2.0, 3.0], "ranking": [0.0, 1.0, 2.0], "sequence": [1.0, 2.0]}
 
 
 def warm_up(

@@ -112,10 +112,12 @@ class TestKernels:
 
         class Rows:
             def slopes(self, k):
-                slope, curvature = np.zeros(2), np.zeros(2)
-                for half in (slice(0, 6), slice(6, 12)):
-                    softmax.slopes(target[half], z_b[half], z[half], k, None if u is None else u[half], slope, curvature)
-                return float(slope.sum()), float(curvature.sum())
+                slopes, curvatures = np.zeros((len(k), 2)), np.zeros((len(k), 2))
+                for t in range(len(k)):
+                    for half in (slice(0, 6), slice(6, 12)):
+                        rows = target[half], z_b[half], z[half], k[t], None if u is None else u[half]
+                        softmax.slopes(*rows, slopes[t], curvatures[t])
+                return slopes.sum(axis=1), curvatures.sum(axis=1)
 
         def value(k):
             return 0.5 * A0 * k * k + B0 * k + 0.7 * (1.0 if u is None else u) @ slow.losses(target, z_b + k * (z - z_b))
@@ -125,7 +127,7 @@ class TestKernels:
         k, h = minimise_by_newton(A0, B0, 0.7, Rows()), 1e-4
         assert value(k) <= min(value(k + h), value(max(0.0, k - h))) + 1e-12
         numeric = (value(0.3 + h) - value(0.3 - h)) / (2 * h)
-        assert 0.3 * A0 + B0 + 0.7 * Rows().slopes(0.3)[0] == pytest.approx(numeric, rel=1e-5, abs=1e-6)
+        assert 0.3 * A0 + B0 + 0.7 * Rows().slopes(np.array([0.3]))[0][0] == pytest.approx(numeric, rel=1e-5, abs=1e-6)
 
     @settings(max_examples=100, deadline=None)
     @given(st.integers(0, 10**6), st.integers(2, 40))

@@ -1,11 +1,12 @@
 """Line search along w_b + k(w − w_b), k ≥ 0, for smooth losses: Newton's method with a bracket.
 
-The derivative of F along the line is F′(k) = k A₀ + B₀ + C·slope(k), increasing, with F″ = A₀ + C·curvature(k). Slope and
-curvature of the rows' losses cost one look at the row state each time, and no look at the data.
+The derivative of F along the line is F′(k) = k A₀ + B₀ + C·slope(k), increasing, with F″ = A₀ + C·curvature(k). Slopes and
+curvatures of the rows' losses at one or more k cost a pass over the row state, and none over the data.
 
     bracket from 0 to where ½A₀k² alone has undone the slope at 0
     repeat
         Newton's step from the last k; where it leaves the bracket, or is more than half as long as the last: to the middle
+        after a few of these: many points of the bracket at once, and Newton's step from the best
     until the step is no more than 1e-13 k, or F′ is what rounding leaves of it
 """
 
@@ -13,16 +14,20 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+
 _SMALL = 1e-13
 _ROUNDING = 1e-15  # of the parts of F′, which nearly cancel at the minimum
-_MOST_LOOKS = 60  # two to eight do; a bracket that is halved each time is done by then
+_ALONE = 5  # passes with a single point: most lines take no more
+_TOGETHER = 24  # points of each pass after these
+_MOST = 20  # passes; brackets shrink 25-fold in each of the later ones
 
 
 class SmoothLossAlongLine(Protocol):
     """The rows' share of F′ and F″ (not multiplied by C), computed wherever the rows are."""
 
-    def slopes(self, k: float) -> tuple[float, float]:
-        """(slope, curvature) of the losses at k."""
+    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(slopes, curvatures) of the losses at each k."""
 
 
 def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine) -> float:
@@ -30,21 +35,37 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
 
     A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩, C the factor of the rows' losses.
     """
-    slope, curvature = rows.slopes(0.0)
-    rise, bend = B0 + C * slope, A0 + C * curvature
+
+    def look(k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """F′, F″ and what rounding leaves of F′ at each k."""
+        slope, curvature = rows.slopes(k)
+        parts = np.maximum(np.maximum(np.abs(C * slope), abs(B0)), k * A0)
+        return k * A0 + B0 + C * slope, A0 + C * curvature, _ROUNDING * parts
+
+    (rise,), (bend,), _ = look(np.zeros(1))
     if rise >= 0.0 or A0 <= 0.0:
         return 0.0
     low, high, k = 0.0, -rise / A0, 0.0
     last = high
-    for _ in range(_MOST_LOOKS):
+    for number in range(_MOST):
         move = -rise / bend
-        rounding = _ROUNDING * max(abs(B0), abs(C * slope), k * A0)
-        if abs(move) <= _SMALL * k or abs(rise) <= rounding:
+        inside = low < k + move < high
+        if number < _ALONE:
+            if not inside or abs(move) > 0.5 * last:
+                move = 0.5 * (low + high) - k
+            points = np.array([k + move])
+        else:
+            between = np.linspace(low, high, _TOGETHER + 2)[1:-1]
+            if low > 0.0 and high > 8.0 * low:
+                between = np.geomspace(low, high, _TOGETHER + 2)[1:-1]
+            points = np.unique(np.append(between, k + move if inside else k))
+        rises, bends, rounding = look(points)
+        below = rises < 0.0
+        low = max([low, *points[below]])
+        high = min([high, *points[~below]])
+        best = int(np.argmin(np.abs(rises / bends)))
+        last = abs(points[best] - k)
+        k, rise, bend = float(points[best]), float(rises[best]), float(bends[best])
+        if abs(rise) <= rounding[best] or abs(rise / bend) <= _SMALL * k or high - low <= _SMALL * high:
             break
-        if not low < k + move < high or abs(move) > 0.5 * last:
-            move = 0.5 * (low + high) - k
-        k, last = k + move, abs(move)
-        slope, curvature = rows.slopes(k)
-        rise, bend = k * A0 + B0 + C * slope, A0 + C * curvature
-        low, high = (k, high) if rise < 0.0 else (low, k)
     return k

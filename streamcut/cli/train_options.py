@@ -56,10 +56,14 @@ GROUPS: dict[str, list[Callable]] = {
         ),
         _option(
             "--loss",
-            "Binary: what is minimised: a loss of each row (hinge, squared-hinge, logistic), or a bound on a measure of the "
-            "whole data, as in SVM-perf (f1, prbep, prec@k, rec@k, error).",
-            default="hinge",
+            "Loss of a row. Binary: hinge (the default), squared-hinge, logistic, or a bound on a measure of the whole data as "
+            "in SVM-perf (f1, prbep, prec@k, rec@k, error). Classes: hinge (the default), softmax. Regression: squared (the "
+            "default), huber, epsilon-insensitive, squared-epsilon-insensitive, quantile, poisson (counts of mean e^score).",
+            default="auto",
         ),
+        _option("--epsilon", "Losses insensitive to ε: residuals up to it cost nothing.", type=float, default=0.1),
+        _option("--delta", "Huber's loss: where it becomes linear.", type=float, default=1.0),
+        _option("--quantile", "Quantile loss: which part of the targets is to lie below.", type=float, default=0.5),
         _option("--k", "For prec@k and rec@k: so many rows (100), or a part of them (10%).", metavar="ROWS"),
         _option("--strategy", "Multiclass: all classes in one problem, or each against the rest.", default="crammer-singer"),
         _option(

@@ -117,7 +117,7 @@ def ascend(rows, active, margins, start, slots, grids, visits, sums, scratch):
 def _score_group(group, rows, active, margins, start, slots, scratch):
     """Margins and shares at the start of a group, _AT_REST for pairs that stay at their bound; `pending` counts the others."""
     z_b, z, codes, kappa, bad, A = margins.z_b, margins.z, margins.codes, start.kappa, -1, len(active)
-    shares, pending, mixed, mixture = scratch.shares, scratch.pending, scratch.mixed, start.parts
+    shares, pending, mixed, mixture = scratch.shares, scratch.pending, scratch.sums, start.parts
     pending[:] = 0
     for place in range(max(-group, 0), min(len(shares), len(rows.y) - group)):
         i, share, key, total = group + place, shares[place], np.inf, 0.0

@@ -139,7 +139,7 @@ class PairScratch(NamedTuple):
     shares: np.ndarray
     waiting: np.ndarray
     pending: np.ndarray
-    mixed: np.ndarray
+    sums: np.ndarray
     room: PairRoom
 
 

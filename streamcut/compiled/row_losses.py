@@ -30,6 +30,13 @@ def row_weights(loss, y, weight, positive_weight, rounder, out):
 
 
 @kernel
+def at_zero(loss, y, z):
+    """z[i] of a row with score 0."""
+    for i in range(len(y)):
+        z[i] = 0.0 - loss.offset(y[i])
+
+
+@kernel
 def values(loss, y, scores, out):
     """out[i] = ℓ of a row with target y[i] and this score."""
     for i in range(len(y)):
@@ -44,6 +51,17 @@ def duals(loss, y, scores, out, constants):
         f = loss.dual(sign * scores[i] - loss.offset(y[i]), y[i])
         out[i] = sign * f
         constants[i] = loss.constant(f, y[i])
+
+
+@kernel
+def target_sums(loss, y, u, constants, rounder, out):
+    """out[0] += Σ u |t|, out[1] += Σ u ℓ at score 0, out[2 + k] += Σ u ℓ at score constants[k], exact on a grid."""
+    for i in range(len(y)):
+        weight, t = weight_of(u, i), loss.offset(y[i])
+        out[0] += rounded(weight * abs(t), rounder)
+        out[1] += rounded(weight * loss.value(-t, y[i]), rounder)
+        for k in range(len(constants)):
+            out[2 + k] += rounded(weight * loss.value(constants[k] - t, y[i]), rounder)
 
 
 @kernel
@@ -101,14 +119,17 @@ def step(loss, z_b, z, k, target, u, sums):
 
 @kernel
 def slopes(loss, z_b, z, k, target, u, slope, curvature):
-    """slope += Σ u_i ℓ′(z_k) Δ_i and curvature += Σ u_i ℓ″(z_k) Δ_i² at z_k = z_b + kΔ, Δ = z − z_b; for smooth losses."""
-    first, first_lost, second, second_lost = slope[0], slope[1], curvature[0], curvature[1]
-    for i in range(len(z)):
-        delta, y, weight = z[i] - z_b[i], target_of(target, i), weight_of(u, i)
-        here = z_b[i] + k * delta
-        first, first_lost = compensated(first, first_lost, -loss.dual(here, y) * delta * weight)
-        second, second_lost = compensated(second, second_lost, loss.curvature(here, y) * delta * delta * weight)
-    slope[0], slope[1], curvature[0], curvature[1] = first, first_lost, second, second_lost
+    """At every z_b + k[j]Δ, Δ = z − z_b: slope[j] += Σ u_i ℓ′Δ_i, curvature[j] += Σ u_i ℓ″Δ_i², pairs as `sums`."""
+    for j in range(len(k)):
+        first, first_lost = slope[j, 0], slope[j, 1]
+        second, second_lost = curvature[j, 0], curvature[j, 1]
+        for i in range(len(z)):
+            delta, y, weight = z[i] - z_b[i], target_of(target, i), weight_of(u, i)
+            here = z_b[i] + k[j] * delta
+            first, first_lost = compensated(first, first_lost, -loss.dual(here, y) * delta * weight)
+            second, second_lost = compensated(second, second_lost, loss.curvature(here, y) * delta * delta * weight)
+        slope[j, 0], slope[j, 1] = first, first_lost
+        curvature[j, 0], curvature[j, 1] = second, second_lost
 
 
 # Along w_b + k(w − w_b) the slope of a piecewise linear loss jumps by u|Δ| where z_b + kΔ is at a kink: at k = (kink − z_b) / Δ.

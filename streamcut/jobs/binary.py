@@ -11,7 +11,7 @@ import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
 from streamcut.bundle.penalty import VECTORS, penalty_of
-from streamcut.config import TrainOptions
+from streamcut.config import ROW_LOSSES, TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
@@ -50,14 +50,14 @@ _CACHED = 0.3  # of the rows, when memory is plenty
 
 @dataclass(frozen=True)
 class BinaryJob:
-    """What is to be computed. `labels` are (negative, positive); `rest`: the negative one stands for several.
+    """What is to be computed. `labels` are (negative, positive), None for numbers; `rest`: the negative one stands for several.
 
     `origin`: where training begins, None for zero.
     """
 
     options: TrainOptions
     risk: PointwiseRisk
-    labels: tuple[float, float]
+    labels: tuple[float, float] | None
     rest: bool
     solver: SolverRecord
     max_cuts: int
@@ -69,16 +69,23 @@ class BinaryJob:
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        negative, positive, rest = two_labels(manifest.statistics, options.positive_label)
+        risk = PointwiseRisk(row_loss(options.chosen_loss, options.as_dict(), positive), options.positive_weight)
+        return cls.of(options, manifest, risk, (negative, positive), rest)
+
+    @classmethod
+    def of(
+        cls, options: TrainOptions, manifest: Manifest, risk: PointwiseRisk, labels: tuple[float, float] | None, rest: bool
+    ) -> Self:
+        """With this risk."""
         statistics = manifest.statistics
-        negative, positive, rest = two_labels(statistics, options.positive_label)
-        risk = PointwiseRisk(row_loss(options.loss, options.as_dict(), positive), options.positive_weight)
         solver, threads, lanes = options.record, threads_wanted(options), options.lanes
         max_cuts = options.max_cuts or solver.max_cuts or bundle_size(statistics.n_features + (options.bias != 0.0))
         if solver.dual:  # lanes don't see each other's steps: no more of them than threads, and none for little data
             lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
         chosen = plan_lanes(statistics, lanes)
-        origin = None if options.warm_start is None else _origin(options, manifest, positive)
-        return cls(options, risk, (negative, positive), rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin)
+        origin = None if options.warm_start is None else _origin(options, manifest, cls.task, labels)
+        return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
@@ -105,7 +112,7 @@ class BinaryJob:
             most_cuts=plan.max_cuts,
             lanes=len(self.lanes),
             row_cache=plan.row_cache,
-            positive_label=self.labels[1],
+            positive_label=None if self.labels is None else self.labels[1],
             warm_start=None if self.origin is None else self.origin.digest(),
         )
 
@@ -149,10 +156,11 @@ class BinaryJob:
             labels=self.labels,
             C=float(C),
             l1=oracle.penalty.l1,
-            certificate=certificate(solution, oracle.c_bar, options),
+            certificate=certificate(solution, oracle.c_bar, options, unit=oracle.unit),
             positive_weight=float(options.positive_weight),
             rest=self.rest,
             witness=solution.witness,
+            task=self.task,
             solver=options.chosen_solver,
             history=[asdict(iteration) for iteration in solution.history],
             parameters={**options.as_dict(), "C": float(C), "l1": oracle.penalty.l1, **fixed},
@@ -160,24 +168,25 @@ class BinaryJob:
         )
 
     def warm_up(self, manifest: Manifest) -> None:
-        y = np.where(np.arange(8) % 3, self.labels[1], self.labels[1] - 1.0)
+        y = np.arange(8.0) if self.labels is None else np.where(np.arange(8) % 3, self.labels[1], self.labels[1] - 1.0)
         on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4, origin=None).solve)
 
 
-def _origin(options: TrainOptions, manifest: Manifest, positive: float) -> Origin:
+def _origin(options: TrainOptions, manifest: Manifest, task: str, labels: tuple[float, float] | None) -> Origin:
     """The weights of the model `warm_start`, and its witness if that holds for this problem, too.
 
     Features that the model has not seen get weight 0. Raises UsageError for a model of something else, and what load_model does.
     """
     path, statistics = options.as_dict()["warm_start"], manifest.statistics
     model = as_model(options.warm_start)
-    if not isinstance(model, LinearModel) or model.labels is None:
+    if not isinstance(model, LinearModel) or model.task != task:
+        kind = "two classes" if labels is not None else "numbers"
         raise UsageError(
-            f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for two classes"
+            f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for {kind}"
         )
-    if model.labels[1] != positive:
+    if labels is not None and model.labels is not None and model.labels[1] != labels[1]:
         raise UsageError(
-            f"warm_start: in {path} the positive label is {model.labels[1]:g}, here it is {positive:g}; see --positive-label"
+            f"warm_start: in {path} the positive label is {model.labels[1]:g}, here it is {labels[1]:g}; see --positive-label"
         )
     if model.n_features > statistics.n_features:
         raise UsageError(
@@ -188,7 +197,9 @@ def _origin(options: TrainOptions, manifest: Manifest, positive: float) -> Origi
     w[: model.n_features] = model.weights
     if options.bias:
         w[-1] = model.intercept / options.bias
-    theirs = model.fingerprint, model.parameters.get("loss", "hinge"), model.bias, model.positive_weight
-    same = theirs == (manifest.fingerprint, options.loss, options.bias, options.positive_weight)
+    names = ("loss", *ROW_LOSSES[options.chosen_loss].options)
+    theirs = model.fingerprint, [model.parameters.get(name) for name in names], model.bias, model.positive_weight
+    ours = options.as_dict()
+    same = theirs == (manifest.fingerprint, [ours[name] for name in names], options.bias, options.positive_weight)
     cut = Cut(model.witness.a, model.witness.b, model.witness.error) if same and model.witness is not None else None
     return Origin(w, cut)

@@ -139,7 +139,7 @@ class Trainer:
         oracle = self._oracle
         if self._last is not None:
             oracle.passes, oracle.traffic = 0, Traffic()
-            self._last.state.move_to(C, oracle.penalty, oracle, progress.rule)
+            self._last.state.move_to(C, oracle.penalty, oracle, progress.measure_in(oracle.unit))
             progress.start = self._last.state
         elif self._begin is not None and (progress.checkpoints is None or progress.checkpoints.found is None):
             progress.start = self._begin(progress.rule)
@@ -149,8 +149,8 @@ class Trainer:
         return self._model(self._last, C)
 
 
-def certificate(solution: Solution, c_bar: float, options: TrainOptions) -> Certificate:
-    """What `solution` proves, next to what was asked for."""
+def certificate(solution: Solution, c_bar: float, options: TrainOptions, *, unit: float = 1.0) -> Certificate:
+    """What `solution` proves, next to what was asked for, in this unit of mean losses."""
     return Certificate(
         primal=solution.primal,
         lower_bound=solution.lower_bound,
@@ -159,4 +159,5 @@ def certificate(solution: Solution, c_bar: float, options: TrainOptions) -> Cert
         tol_relative=options.tol_relative,
         converged=solution.reason is StopReason.CONVERGED,
         stop_reason=solution.reason,
+        unit=unit,
     )

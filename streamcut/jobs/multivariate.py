@@ -25,11 +25,11 @@ class MultivariateJob(GlobalJob):
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         statistics = manifest.statistics
-        check_weights(manifest, f"loss {options.loss}")
+        check_weights(manifest, f"loss {options.chosen_loss}")
         if options.positive_weight != 1.0:
-            raise UsageError(f"positive_weight: loss {options.loss} counts rows and has no weights")
+            raise UsageError(f"positive_weight: loss {options.chosen_loss} counts rows and has no weights")
         negative, positive, rest = two_labels(statistics, options.positive_label)
-        risk = Multivariate(options.loss, positive, 0 if options.k is None else rows_of(options.k, statistics.n_rows))
+        risk = Multivariate(options.chosen_loss, positive, 0 if options.k is None else rows_of(options.k, statistics.n_rows))
         max_cuts = options.max_cuts or bundle_size(statistics.n_features + (options.bias != 0.0))
         lanes = plan_lanes(statistics, options.lanes)
         bias = float(options.bias)

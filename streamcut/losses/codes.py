@@ -39,9 +39,9 @@ class UnitShares(Loss):
     def mixed(self, codes, i, parts, y):
         return mixed_share(codes, i, parts)
 
-    def largest_sums(self, rows, weight, targets):
+    def largest_sums(self, rows, scale):
         """For losses of labels whose constant is at most 1 in size."""
-        return weight, weight, np.inf
+        return scale.weight, scale.weight, np.inf
 
 
 class FloatShares(Loss):

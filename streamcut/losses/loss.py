@@ -22,12 +22,28 @@ from streamcut.rounding import LossRounding
 FREE_FIRST = 1e3  # added to the priority of rows whose share is at a bound: free rows come first, whatever their z
 
 
+class TargetScale(NamedTuple):
+    """How large targets and losses are: Σ u, the targets' range, Σ u |t|, Σ u ℓ at w = 0; each at least what it says."""
+
+    weight: float
+    lowest: float
+    highest: float
+    targets: float
+    loss_at_zero: float
+
+    @property
+    def farthest(self) -> float:
+        """The largest |t|."""
+        return max(abs(self.lowest), abs(self.highest))
+
+
 class Loss(ABC):
     """Base of all.
 
     targets      what rows have: "labels" (a positive one and others) or "numbers"
     smooth       ℓ is differentiable: the line search asks for `curvature`; otherwise it is piecewise linear, with `kinks`
     keeps_target ℓ(z; y) depends on y beside z
+    least_target of numbers: there are none below it
     incremental  from pass to pass most shares stay as they are (at bounds), so that sums go on from the last pass
     """
 
@@ -35,6 +51,7 @@ class Loss(ABC):
     targets: ClassVar[Literal["labels", "numbers"]]
     smooth: ClassVar[bool]
     keeps_target: ClassVar[bool] = False
+    least_target: ClassVar[float] = -np.inf
     incremental: ClassVar[bool]
     code_type: ClassVar[type[np.generic]]
 
@@ -124,8 +141,8 @@ class Loss(ABC):
         """Whether shares have no bounds on one side."""
         return False
 
-    def steepest(self, seen: float, near: float, targets: tuple[float, float]) -> float:
-        """Λ within `near` of points where no |share| is above `seen`; targets are from … to …."""
+    def steepest(self, seen: float, near: float, scale: TargetScale) -> float:
+        """Λ within `near` of points where no |share| is above `seen`."""
         return self.rounding.slope
 
     def limited(self, f: float, limit: float, u: float) -> float:
@@ -133,9 +150,18 @@ class Loss(ABC):
         return f
 
     @abstractmethod
-    def largest_sums(self, rows: int, weight: float, targets: tuple[float, float]) -> tuple[float, float, float]:
-        """(Σ u |f|, Σ u |constant|, limit): what sums over `rows` rows of whole weight `weight`, with targets from … to …, can be
-        at most, shares being `limited`."""
+    def largest_sums(self, rows: int, scale: TargetScale) -> tuple[float, float, float]:
+        """(Σ u |f|, Σ u |constant|, limit): what sums over `rows` rows can be at most, shares being `limited`."""
+
+    def prediction(self, scores: np.ndarray) -> np.ndarray:
+        """Of numbers as targets: what scores (n,) predict."""
+        return scores
+
+    # -- units --------------------------------------------------------------------------------------------------------------
+
+    def constants(self, scale: TargetScale) -> np.ndarray:
+        """Of numbers as targets: equal scores for all rows, of which one is not far from the best."""
+        return np.append(np.linspace(scale.lowest, scale.highest, 65), 0.0)
 
     # -- how rows remember shares: streamcut.losses.codes -------------------------------------------------------------------
 

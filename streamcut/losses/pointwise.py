@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.compiled import row_losses
-from streamcut.losses.loss import Loss
+from streamcut.losses.loss import Loss, TargetScale
 from streamcut.rounding import Grids, LossRounding
 
 
@@ -51,9 +51,15 @@ class PointwiseRisk:
         row_losses.duals(self.loss, y, scores, signed, constants)
         return signed, constants
 
-    def grids(self, rows: int, weight_sum: float | None, targets: tuple[float, float], largest: float) -> Grids:
-        """The grids of sums over `rows` rows of whole weight `weight_sum` (None: 1 each), targets from … to …, values up to
-        `largest` in size."""
-        weight = max(1.0, self.positive_weight) * (rows if weight_sum is None else weight_sum)
-        shares, constants, limit = self.loss.largest_sums(rows, weight, targets)
-        return Grids.holding(largest * max(weight, shares), max(weight, constants))._replace(limit=limit)
+    def scale(self, weight: float, lowest: float, highest: float) -> TargetScale:
+        """Of rows whose weights add up to `weight` before labels' are put to them, with targets from `lowest` to `highest`."""
+        weight *= max(1.0, self.positive_weight)
+        if self.loss.targets == "labels":
+            return TargetScale(weight, 0.0, 0.0, 0.0, weight * self.loss.value(0.0, 0.0))
+        worst = max(self.loss.value(-self.loss.offset(y), y) for y in (lowest, highest))  # it is convex in y
+        return TargetScale(weight, lowest, highest, weight * max(abs(lowest), abs(highest)), weight * worst)
+
+    def grids(self, rows: int, scale: TargetScale, largest: float) -> Grids:
+        """The grids of sums over `rows` rows with values up to `largest` in size."""
+        shares, constants, limit = self.loss.largest_sums(rows, scale)
+        return Grids.holding(largest * max(scale.weight, shares), max(scale.weight, constants))._replace(limit=limit)

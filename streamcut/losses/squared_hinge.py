@@ -60,13 +60,13 @@ class SquaredHinge(FloatShares, MarginLoss, OfLabels):
     def unbounded(self):
         return True
 
-    def steepest(self, seen, near, targets):
+    def steepest(self, seen, near, scale):
         return seen + 2.0 * near
 
     def limited(self, f, limit, u):
         return min(f, limit / math.sqrt(u)) if u > 0.0 else 0.0
 
-    def largest_sums(self, rows, weight, targets):
-        limit = 2.0 * math.sqrt(weight)  # w = 0 has loss 1 in each row, so at the optimum no row has more than all of them
-        shares = limit * math.sqrt(rows * weight)
+    def largest_sums(self, rows, scale):
+        limit = 2.0 * math.sqrt(scale.loss_at_zero)  # at the optimum no row has more loss than all of them at w = 0
+        shares = limit * math.sqrt(rows * scale.weight)
         return shares, shares + 0.25 * rows * limit * limit, limit

@@ -75,8 +75,9 @@ class Certificate(Shown):
     """primal is F(w) of the model, lower_bound ≤ min F; both in units of F(w) = ½‖w‖² + λ‖w‖₁ + C Σ u_i ℓ_i(w), λ being 0 as a
     rule.
 
-    c_bar is C·Σu_i, which turns a gap into units of mean loss. `tol` (of gap / c_bar) and `tol_relative` (of gap / primal, or of
-    gap / (c_bar / 1000) where that is more) are the stopping rules that were asked for, None when switched off.
+    c_bar is C·Σu_i, which turns a gap into units of mean loss. `tol` (of gap / (c_bar · unit)) and `tol_relative` (of gap /
+    primal, or of gap / (c_bar · unit / 1000) where that is more) are the stopping rules asked for, None when switched off.
+    unit is 1 for losses of labels; for losses of numbers about the mean loss of the best constant.
     """
 
     primal: float
@@ -86,6 +87,7 @@ class Certificate(Shown):
     tol_relative: float | None
     converged: bool
     stop_reason: StopReason
+    unit: float = 1.0
 
     @property
     def gap(self) -> float:
@@ -94,13 +96,13 @@ class Certificate(Shown):
 
     @property
     def gap_per_c_bar(self) -> float:
-        """The gap in units of mean loss: what `tol` bounds."""
+        """The gap in units of mean loss: what `tol` bounds, in units of `unit`."""
         return self.gap / self.c_bar
 
     @property
     def tolerance(self) -> Tolerance:
         """The gap that was asked for."""
-        return Tolerance.strictest(self.tol, self.tol_relative, self.primal, self.c_bar)
+        return Tolerance.strictest(self.tol, self.tol_relative, self.primal, self.c_bar * self.unit)
 
     def shown(self) -> dict[str, Any]:
         names = ("primal", "lower_bound", "gap", "gap_per_c_bar", "converged", "stop_reason")

@@ -1,4 +1,4 @@
-"""A linear model with one weight vector: a classifier for two classes, or a ranking function."""
+"""A linear model with one weight vector: a classifier for two classes, a regression, or a ranking function."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from streamcut.chunk import Chunk
 from streamcut.config import ROW_LOSSES
 from streamcut.errors import UsageError
 from streamcut.fields import Fields
+from streamcut.losses import row_loss
 from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import positive_rows
@@ -27,7 +28,7 @@ class LinearModel(CertifiedModel):
     weights      float64 (n_features,)
     intercept    weight of the bias feature × `bias`
     bias         value of the constant feature that training added to every row, 0 = none; its weight is regularised
-    labels       (negative, positive) as the user wrote them; None for a ranking, whose scores are compared only
+    labels       (negative, positive) as the user wrote them; None for numbers, and for a ranking, whose scores are compared only
     l1           λ of the penalty ½‖w‖² + λ‖w‖₁ that it was trained with
     rest         the negative label stands for every label that is not the positive one
     witness      proof of the certificate's lower bound, None when it was not kept
@@ -82,8 +83,10 @@ class LinearModel(CertifiedModel):
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """The labels, float64, that belong to `scores`; a score of exactly 0 is negative, as in LIBLINEAR and scikit-learn.
 
-        What a ranking predicts are the scores.
+        What a ranking predicts are the scores, and a regression what they mean to its loss.
         """
+        if self.task == "regression":
+            return row_loss(self.parameters["loss"], self.parameters).prediction(scores)
         if self.labels is None:
             return scores
         negative, positive = self.labels

@@ -18,12 +18,14 @@ from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Statistics
+from streamcut.losses.loss import Loss, TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles import row_passes
-from streamcut.oracles.row_passes import CutSums, Totals
-from streamcut.rounding import UNSEEN, CutError, Drift, Grids, RowScale, above, gamma, loss_above
+from streamcut.oracles.row_passes import CutSums, First, Totals
+from streamcut.rounding import UNSEEN, CutError, Drift, Grids, RowScale, above, exact_rounder, gamma, loss_above, spacing
 
 _LONGER = 1.0 + 1e-6  # squares of rows were added in float64
+_LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class DecomposableOracle:
     """
 
     can_refine: ClassVar[bool] = False  # whether its passes know of fine grids
+    unit: float = 1.0  # of mean losses, which tolerances are parts of; known after `start`
 
     def __init__(
         self, runner: PassRunner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, grids: Grids | None = None,
@@ -69,6 +72,7 @@ class DecomposableOracle:
         weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum
         self._scale = row_scale(statistics, bias, width)
         self._grids = grids or Grids.holding(vector=max(statistics.max_abs_value, abs(bias)) * weight, weight=weight)
+        self._learning = self._grids  # on which the first pass learns
         self._width = width
         self._magnitudes = np.zeros(statistics.n_features + (bias != 0.0))  # S of streamcut.rounding, once it is known
         self._drift = Drift()
@@ -112,10 +116,15 @@ class DecomposableOracle:
     def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
         """The first pass, at `w` (0 unless given): the cut there and Σ u_i ℓ_i; sets `total_weight`."""
         w = np.zeros(self.dimension) if w is None else w
-        sums = self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias, at_w=True, first=True))
+        sums = self._read(self._first_pass(w))
         self._learn(sums.totals)
         self._scored(w)
-        return self._cut(sums), self._loss_at(w, sums.loss)
+        found = self._cut(sums), self._loss_at(w, sums.loss)
+        self.tighten()
+        return found
+
+    def _first_pass(self, w: np.ndarray) -> Pass:
+        return self._kinds.ScorePass(self._risk, self._grids, w, self._bias, at_w=True, first=True)
 
     def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
         """One pass: the cut at w and Σ u_i ℓ_i(w)."""
@@ -166,11 +175,15 @@ class DecomposableOracle:
         self.traffic += report.traffic
         return sums
 
+    def tighten(self) -> bool:
+        """From now on use what the first pass learned about sums: the grids may hold less. Whether they changed."""
+        return False
+
     def _learn(self, totals: Totals) -> None:
         """Take what the first pass learns."""
         self.total_weight = totals.weight
-        coarse = self._grids._replace(fine_vector=0.0)
-        np.add(totals.magnitudes, coarse.vector_error(self._scale.rows, self._scale.rows), out=self._magnitudes)
+        error = self._learning.vector_error(self._scale.rows, self._scale.rows)
+        np.add(totals.magnitudes, error, out=self._magnitudes)
 
     @property
     def mean_loss_at_zero(self) -> float:
@@ -180,7 +193,11 @@ class DecomposableOracle:
     @property
     def loss_at_zero(self) -> float:
         """At least Σ u_i ℓ_i at w = 0."""
-        return above(self.total_weight, self._grids.weight_error(self._scale.rows))
+        return self._all_weight()
+
+    def _all_weight(self) -> float:
+        """At least Σ u_i."""
+        return above(self.total_weight, self._learning.weight_error(self._scale.rows))
 
     def _spread(self, w: np.ndarray) -> float:
         """⟨S, |w|⟩ of streamcut.rounding."""
@@ -237,11 +254,14 @@ class LinearOracle(DecomposableOracle):
         self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool, penalty: L2 = SQUARES
     ) -> None:
         statistics = runner.feed.data.manifest.statistics
-        dimension, largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))
-        self._targets = statistics.label_min, statistics.label_max
-        grids = risk.grids(statistics.n_rows, statistics.weight_sum, self._targets, largest)
+        dimension, self._largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))
+        weight = float(statistics.n_rows) if statistics.weight_sum is None else statistics.weight_sum
+        self._targets = risk.scale(weight, statistics.label_min, statistics.label_max)
+        grids = risk.grids(statistics.n_rows, self._targets, self._largest)
         super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids)
         self.penalty = penalty
+        self._first = first_of(risk.loss, self._targets, self._largest)
+        self._learning = self._first.grids
         self._loss = risk.loss
         self._reach = Drift()  # as `_drift`, of a single row
         self._near, self._steepest = 0.0, 0.0  # of the scores in question: how far they are off, the largest share there
@@ -250,18 +270,43 @@ class LinearOracle(DecomposableOracle):
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        return {**numbers, "reach": asdict(self._reach)}, arrays
+        return {**numbers, "reach": asdict(self._reach), "targets": self._targets, "unit": self.unit}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
         super().restore(numbers, fill)
-        self._reach = Drift(**numbers["reach"])
+        self._reach, self._targets, self.unit = Drift(**numbers["reach"]), TargetScale(*numbers["targets"]), numbers["unit"]
+
+    def _first_pass(self, w: np.ndarray) -> Pass:
+        return row_passes.ScorePass(self._risk, self._grids, w, self._bias, at_w=True, first=self._first)
+
+    def tighten(self) -> bool:
+        before = self._grids
+        if self._loss.targets == "numbers":
+            self._grids = self._risk.grids(self._scale.rows, self._targets, self._largest)
+        return self._grids != before
+
+    def _learn(self, totals: Totals) -> None:
+        super()._learn(totals)
+        if self._loss.targets == "labels":
+            return
+        n = self._scale.rows
+        error = n * spacing(self._first.rounder)
+        value = self._loss.rounding
+        far, at_zero, *constants = (above(total, error + gamma(16.0 + value.value) * total) for total in totals.numbers.tolist())
+        weight = self._all_weight()
+        at_zero = above(at_zero, gamma(value.near_one) * weight)
+        self._targets = self._targets._replace(weight=weight, targets=far, loss_at_zero=at_zero)
+        self._drift.best, self._reach.best = self._spread(np.zeros(self.dimension)), self._targets.farthest
+        self.unit = max(min(*constants, at_zero), _LEAST_UNIT * at_zero) / self.total_weight or 1.0
 
     @property
     def mean_loss_at_zero(self) -> float:
-        return self._loss.value(0.0, 0.0)
+        return self._loss.value(0.0, 0.0) if self._loss.targets == "labels" else self._targets.loss_at_zero / self.total_weight
 
     @property
     def loss_at_zero(self) -> float:
+        if self._loss.targets == "numbers":
+            return self._targets.loss_at_zero
         total, value = super().loss_at_zero, self.mean_loss_at_zero
         return total if value == 1.0 else above(value * total, gamma(8.0) * value * total)
 
@@ -270,17 +315,21 @@ class LinearOracle(DecomposableOracle):
         if kinks is None:
             return (minimise_by_newton if self._loss.smooth else minimise_along_line)(A0, B0, self.C, self)
         if self._loss.smooth:
-            return minimise_with_kinks(A0, B0, self.C, self.slopes, kinks)
+            return minimise_with_kinks(A0, B0, self.C, self._slope, kinks)
         return minimise_along_line(A0, B0, self.C, KinkedLoss(self, kinks, self.C))
 
     def loss_scored(self, w: np.ndarray) -> float:
         """At least Σ u_i ℓ_i at w, which is what was scored last. The data is not read."""
         return self._loss_at(w, self._look("LossPass"))
 
-    def slopes(self, k: float) -> tuple[float, float]:
-        """Slope and curvature of Σ u_i ℓ_i at w_b + k(w − w_b), for smooth losses."""
+    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b), for smooth losses."""
         slope, curvature = self._look("SlopesPass", k)
-        return float(slope.sum()), float(curvature.sum())
+        return slope.sum(axis=1), curvature.sum(axis=1)
+
+    def _slope(self, k: float) -> tuple[float, float]:
+        (slope,), (curvature,) = self.slopes(np.array([k]))
+        return float(slope), float(curvature)
 
     def step(self, k: float, w_b: np.ndarray) -> float:
         self._reach.step(k, self._longest(w_b), self._scale)
@@ -295,9 +344,12 @@ class LinearOracle(DecomposableOracle):
         self._near = self._reach.fresh(self._longest(w), self._scale)
         return super()._loss_at(w, computed)
 
+    def _spread(self, w: np.ndarray) -> float:
+        return super()._spread(w) + self._targets.targets
+
     def _longest(self, w: np.ndarray) -> float:
-        """At least Σ_j |x_ij w_j| of every row i."""
-        return self._scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER + UNSEEN
+        """At least Σ_j |x_ij w_j| + |t_i| of every row i."""
+        return self._scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER + self._targets.farthest + UNSEEN
 
     def _summed(self, sums: np.ndarray) -> float:
         self._steepest = float(sums[2])
@@ -312,12 +364,22 @@ class LinearOracle(DecomposableOracle):
         if not self._loss.sized():
             return cut
         M = self.total_weight
-        more = 2.0 * self._grids.weight_error(self._scale.rows)
+        more = 2.0 * self._grids._replace(fine_weight=0.0).weight_error(self._scale.rows)  # they are on coarse grids
         shares, sizes = ((float(total) + more) / M for total in b[2:])
         return replace(cut, error=self._scale.cut_error(self._grids, self._scale.length * shares, sizes, M, self._loss.rounding))
 
     def _look(self, kind: str, *given: Any) -> Any:
         return super()._look(kind, *given, self._loss)
+
+
+def first_of(loss: Loss, scale: TargetScale, largest: float) -> First:
+    """What the first pass adds up of rows with values up to `largest` in size."""
+    grids = Grids.holding(largest * scale.weight, scale.weight)
+    if loss.targets == "labels":
+        return First(grids)
+    constants = loss.constants(scale)
+    worst = max(loss.value(score - loss.offset(y), y) for y in (scale.lowest, scale.highest) for score in (*constants, 0.0))
+    return First(grids, constants, exact_rounder(scale.weight * max(float(worst), scale.farthest)))
 
 
 def row_arrays(risk: PointwiseRisk, rows_have_weights: bool, *, keep_margins: bool) -> tuple[str, ...]:

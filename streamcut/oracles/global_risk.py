@@ -68,6 +68,7 @@ class GlobalOracle:
         self.C = C
         self.penalty = SQUARES
         self.passes = 0
+        self.unit = 1.0
         self.raised = 0.0  # by so much the last m·R was raised for its rounding
         self.traffic = Traffic()
         self.guess = 1.0

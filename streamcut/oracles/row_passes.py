@@ -33,10 +33,14 @@ def weight_sum(u: np.ndarray, grids: Grids) -> np.ndarray:
 
 @dataclass(slots=True)
 class Totals:
-    """What the first pass learns of all rows: Σ u, and of every feature Σ u |x| (features), both on coarse grids."""
+    """What the first pass learns of all rows: Σ u, and of every feature Σ u |x| (features), both on coarse grids.
+
+    numbers  of targets that are numbers: row_losses.target_sums
+    """
 
     weight: float
     magnitudes: np.ndarray
+    numbers: np.ndarray = field(default_factory=partial(np.zeros, 0))
 
     @classmethod
     def nothing(cls, features: int) -> Totals:
@@ -50,6 +54,7 @@ class Totals:
     def merge(self, part: Totals) -> None:
         self.weight += part.weight
         vectors.add(self.magnitudes, part.magnitudes)
+        self.numbers = part.numbers if len(self.numbers) == 0 else self.numbers + part.numbers
 
 
 @dataclass(slots=True)
@@ -84,13 +89,32 @@ def merge_loss(total: np.ndarray, part: np.ndarray) -> None:
     total[2:] = np.maximum(total[2:], part[2:])
 
 
-def begin(rows: Rows, chunk: Chunk, risk: PointwiseRisk, bias: float, grids: Grids, totals: Totals) -> None:
-    """What the first pass does: fill the weights and targets of `rows`, where they have such arrays, and learn of the rows."""
+@dataclass(frozen=True, slots=True)
+class First:
+    """What only the first pass does: Totals, on `grids` of their own, for weights and values are smaller than shares may be.
+
+    Of targets that are numbers also the losses of equal scores for all rows, the `constants`, on the grid of `rounder`.
+    """
+
+    grids: Grids
+    constants: np.ndarray | None = None
+    rounder: float = 0.0
+
+
+def begin(rows: Rows, chunk: Chunk, risk: PointwiseRisk, bias: float, first: First, totals: Totals) -> None:
+    """What the first pass does before all else: fill the weights, targets and z at w = 0 of `rows`, where they have such arrays,
+    and learn of the rows."""
     u = rows.get("u")
     weights = np.empty(chunk.n_rows) if u is None else u
     if "target" in rows:
         rows["target"][:] = chunk.y
-    totals.add(chunk, u, risk.weights(chunk.y, chunk.weight, grids.weight, weights), bias, grids)
+    if "z_b" in rows:
+        row_losses.at_zero(risk.loss, chunk.y, rows["z_b"])
+    totals.add(chunk, u, risk.weights(chunk.y, chunk.weight, first.grids.weight, weights), bias, first.grids)
+    if first.constants is not None:
+        if len(totals.numbers) == 0:
+            totals.numbers = np.zeros(2 + len(first.constants))
+        row_losses.target_sums(risk.loss, chunk.y, u, first.constants, first.rounder, totals.numbers)
 
 
 def _add_cut(
@@ -116,7 +140,7 @@ class ScorePass(Pass):
     bias: float
     kappa: float | None = None
     at_w: bool = False
-    first: bool = False
+    first: First | None = None
     interruptible: ClassVar[bool] = True
 
     def begin(self) -> CutSums:
@@ -129,8 +153,8 @@ class ScorePass(Pass):
         if z is None:
             z = np.empty(chunk.n_rows)
         u = rows.get("u")
-        if sums.totals is not None:
-            begin(rows, chunk, self.risk, self.bias, self.grids, sums.totals)
+        if self.first is not None and sums.totals is not None:
+            begin(rows, chunk, self.risk, self.bias, self.first, sums.totals)
         linear.scores(chunk.indptr, chunk.indices, chunk.data, self.w, self.bias, z)
         if (bad := row_losses.margins(self.risk.loss, chunk.y, u, z, sums.loss)) >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
@@ -175,20 +199,21 @@ class RowPass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class SlopesPass(RowPass):
-    """Slope and curvature at k of a smooth loss along z_b + k(z − z_b), each (total, rounding lost)."""
+    """Slopes and curvatures at each k of a smooth loss along z_b + k(z − z_b), pairs (total, rounding lost)."""
 
-    k: float
+    k: np.ndarray
     loss: Loss
 
     def begin(self) -> tuple[np.ndarray, np.ndarray]:
-        return _pair(), _pair()
+        return np.zeros((len(self.k), 2)), np.zeros((len(self.k), 2))
 
     def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
         row_losses.slopes(self.loss, rows["z_b"], rows["z"], self.k, rows.get("target"), rows.get("u"), *sums)
 
     def merge(self, total, part):
         for ours, theirs in zip(total, part, strict=True):
-            vectors.accumulate(theirs, ours)
+            for pair, other in zip(ours, theirs, strict=True):
+                vectors.accumulate(other, pair)
         return total
 
 

@@ -32,10 +32,10 @@ class SoftmaxOracle(MulticlassOracle):
     def line_search(self, A0: float, B0: float) -> float:
         return minimise_by_newton(A0, B0, self.C, self)
 
-    def slopes(self, k: float) -> tuple[float, float]:
-        """Slope and curvature of Σ u_i ℓ_i at w_b + k(w − w_b)."""
-        slope, curvature = self._look("SlopesPass", k)
-        return float(slope.sum()), float(curvature.sum())
+    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b)."""
+        slopes, curvatures = zip(*(self._look("SlopesPass", float(each)) for each in k), strict=True)
+        return np.sum(slopes, axis=1), np.sum(curvatures, axis=1)
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
         """As that of a DecomposableOracle; b says nothing of ‖a‖, but Σ u / M = 1 does.

@@ -46,9 +46,9 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
 
     Raises Interrupted before there is a solution.
     """
-    rule = progress.rule
     found = progress.resume(oracle)
-    begin = _at_zero(oracle, cuts, rule) if found is None else found
+    begin = _at_zero(oracle, cuts, progress.rule) if found is None else found
+    rule = progress.measure_in(oracle.unit)
     way = Continuation.restored(begin, oracle)
     s = way.state
     try:

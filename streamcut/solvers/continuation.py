@@ -26,7 +26,7 @@ from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState, qp_tolerance
 
 _PASSES = 4  # before it is known what is late
-_LATE = 0.05  # of C̄: a smaller gap closes soon enough by itself
+_LATE = 0.05  # of C̄, as all of these in the unit of mean losses: a smaller gap closes soon enough by itself
 _NEAR = 0.1  # of C̄: the smaller C is the largest, by decades, that begins with no larger a gap
 _STILL = 0.16  # of the gap: when F falls by less in two passes (one may be a null step), the gap is that of the bound
 _SLOW = 0.75  # of the gap before: when a pass leaves more of it, passes at C itself take too long
@@ -76,13 +76,13 @@ class Continuation:
                 self.w, self.F = s.w_b, s.F_b
             if s.bound > self.bound:
                 self.bound, self.witness = s.bound, s.witness
-            if not self.tried and self.stayed >= _PASSES and gap > _LATE * oracle.c_bar and still and slow:
+            if not self.tried and self.stayed >= _PASSES and gap > _LATE * oracle.c_bar * oracle.unit and still and slow:
                 self.tried = True
                 self.w = s.w_b.copy()
                 self._move(self._smaller(oracle, rule), oracle, rule)
             return
         self._note(oracle, rule)
-        close = max(rule.allowed_gap(s.F_b, oracle.c_bar), _CLOSE * oracle.c_bar)
+        close = max(rule.allowed_gap(s.F_b, oracle.c_bar), _CLOSE * oracle.c_bar * oracle.unit)
         if gap <= close or self.stayed >= _LONG:
             self._move(min(10.0 * self.stage, self.C), oracle, rule)
             if self.stage == self.C:
@@ -139,7 +139,7 @@ class Continuation:
             penalty = self._penalty_at(C)
             t = penalty.largest_share(s.w_b, c_bar * (at_zero - risk))
             F = penalty.value(s.w_b, t) + c_bar * ((1.0 - t) * at_zero + t * risk)
-            if F - s.bundle.solved_for(c_bar, penalty, qp_tolerance(rule, F, c_bar)).lower_bound <= _NEAR * c_bar:
+            if F - s.bundle.solved_for(c_bar, penalty, qp_tolerance(rule, F, c_bar)).lower_bound <= _NEAR * c_bar * oracle.unit:
                 break
         return C
 

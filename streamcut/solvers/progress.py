@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -82,6 +82,7 @@ class StoppingRule:
 
     With both off only the limits below stop. C̄/1000: where nearly all rows are on their side of the margin, F may be a millionth
     of C̄, and a part of it less than anybody can use; by default a gap of 1e-5·C̄ (1e-5 of the loss at w = 0) is enough.
+    Mean losses are measured in `unit`s: C̄ means C̄·unit above, which is 1 for labels (streamcut.oracles.decomposable).
     `target`: stop once F(w_b) ≤ target. `max_passes`, `max_time` (seconds) are limits; they are looked at between passes.
     """
 
@@ -90,10 +91,11 @@ class StoppingRule:
     target: float | None = None
     max_passes: int | None = None
     max_time: float | None = None
+    unit: float = 1.0
 
     def tolerance(self, primal: float, c_bar: float) -> Tolerance:
         """The gap at which training converges, and which rule asks for it."""
-        return Tolerance.strictest(self.tol, self.tol_relative, primal, c_bar)
+        return Tolerance.strictest(self.tol, self.tol_relative, primal, c_bar * self.unit)
 
     def allowed_gap(self, primal: float, c_bar: float) -> float:
         """The gap at which training converges; 0 without a rule."""
@@ -190,6 +192,11 @@ class Progress:
             self._started = time.monotonic() - state["seconds"]
             self._resumed = True
         return self.start if found is None else found
+
+    def measure_in(self, unit: float) -> StoppingRule:
+        """From now on tolerances of mean losses are in this unit; returns the rule."""
+        self.rule = replace(self.rule, unit=unit)
+        return self.rule
 
     def note(
         self, primal: float, lower_bound: float, step: float, cuts: int, oracle, standing: Standing, *, C: float | None = None

@@ -73,6 +73,8 @@ class DualAscent(DecomposableOracle):
         predicted, swept = (
             self._divided(a.reshape(self._grids.folds, -1).copy(), b) for a, b in zip(sums.cuts, sums.b, strict=True)
         )
+        if first and self.tighten():
+            self._last = None
         return predicted, swept
 
     def refine(self) -> bool:
@@ -132,7 +134,8 @@ class DualOracle(DualAscent, LinearOracle):
         self._goes_on = loss.incremental
 
     def _pass(self, *now: Any) -> RowsDualPass:
-        return replace(RowsDualPass(self._risk, self._grids, self.C, self._bias, *now), l1=self.penalty.threshold)
+        work = RowsDualPass(self._risk, self._grids, self.C, self._bias, *now, self._first)  # type: ignore[call-arg]
+        return replace(work, l1=self.penalty.threshold)
 
 
 def settle(

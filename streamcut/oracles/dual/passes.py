@@ -20,7 +20,7 @@ from streamcut.execution.runner import Rows
 from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.dual.dual_pass import DualPass, DualSums
-from streamcut.oracles.row_passes import Totals, begin
+from streamcut.oracles.row_passes import First, Totals, begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ class RowsDualPass(DualPass):
     risk: PointwiseRisk
     ascent: Ascent
     last: tuple[int, int]
+    learning: First
     l1: float | None = None  # the threshold of the penalty
 
     def begin(self) -> DualSums:
@@ -62,7 +63,7 @@ class RowsDualPass(DualPass):
         return DualSums(self.ascent.running.copy(), np.zeros((2, self.grids.folds, D)), np.zeros((2, 4)), totals)
 
     def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
-        begin(rows, chunk, self.risk, self.bias, self.grids, totals)
+        begin(rows, chunk, self.risk, self.bias, self.learning, totals)
 
     def climb(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
         assert sums.w is not None
