@@ -1,16 +1,195 @@
-# What type checkers and editors see of the names that __init__.py loads when they are used.
+# Written by scripts/make_stub.py: what type checkers see of the names that __init__.py loads when they are used.
+# ruff: noqa
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from streamcut.calibration import calibrate as calibrate
+from streamcut.config import CheckpointOptions
 from streamcut.evaluation import evaluate as evaluate
+from streamcut.execution.plan import MemoryPlan
 from streamcut.exports.export import export as export
-from streamcut.io.conversion.convert import convert as convert
-from streamcut.io.conversion.create import NewStore as create  # noqa: F401, N813
-from streamcut.io.opening import open_dataset as open  # noqa: A004, F401
+from streamcut.io.conversion.convert import ConvertReport
+from streamcut.io.conversion.create import NewStore as create
+from streamcut.io.conversion.progress import Progress
+from streamcut.io.dataset import Dataset
+from streamcut.io.opening import open_dataset as open
+from streamcut.io.recipe.recipe import Recipe
 from streamcut.models.files import load_model as load_model
 from streamcut.models.files import save_model as save_model
+from streamcut.models.model import Model
 from streamcut.named_weights import weights as weights
 from streamcut.prediction import predict as predict
-from streamcut.training import train as train
-from streamcut.tuning import tune as tune
+from streamcut.progress.display import Display
+from streamcut.selection import Tried
+from streamcut.solvers.progress import Observer
+from streamcut.tuning import Tuned
 from streamcut.verification import verify as verify
+from typing import Any
+from typing import Literal
+import os
 
 __version__: str
+
+def train(
+    data: Any,
+    *,
+    label: str | None = None,
+    convert: Mapping[str, Any] | None = None,
+    on_iteration: Observer | None = None,
+    on_plan: Callable[[MemoryPlan], None] | None = None,
+    checkpoint: CheckpointOptions | str | None = None,
+    stop: Callable[[], bool] | None = None,
+    progress: bool | Display = False,
+    task: str = "auto",
+    C: float = 1.0,
+    l1: float = 0.0,
+    solver: str = "auto",
+    loss: str = "hinge",
+    k: str | None = None,
+    strategy: str = "crammer-singer",
+    normalisation: str = "pairs",
+    cut: Literal["predicted", "exact"] = "predicted",
+    bias: float = 1.0,
+    tol: float | None = 0.001,
+    tol_relative: float | None = 0.01,
+    target: float | None = None,
+    max_passes: int | None = None,
+    max_time: float | None = None,
+    positive_weight: float = 1.0,
+    positive_label: Any = None,
+    kernel: str = "linear",
+    gamma: float | str = "auto",
+    degree: int = 3,
+    coef0: float = 0.0,
+    nystroem: int | None = None,
+    landmarks: Literal["uniform", "leverage"] = "uniform",
+    fourier: int | None = None,
+    frequencies: Literal["independent", "orthogonal"] = "independent",
+    budget: int | None = None,
+    maintenance: str = "merge",
+    damping: float = 0.5,
+    epochs: float | None = None,
+    seed: int = 0,
+    nu: float | None = None,
+    batch: int | None = None,
+    max_evaluations: float | None = None,
+    kernel_cache: str = "auto",
+    samples: int | None = None,
+    validation: str | None = None,
+    warm_start: Any = None,
+    max_cuts: int | None = None,
+    lanes: int | None = None,
+    workers: int | None = None,
+    scheduler: Any = "threads",
+    memory: str = "auto",
+    scratch: str | None = None,
+    row_cache: str = "auto",
+    sweeps: int = 50,
+    deadline: float = 120.0,
+) -> Model: ...
+def tune(
+    data: str | os.PathLike | Dataset,
+    grid: Mapping[str, Sequence[float]],
+    *,
+    validation: str | os.PathLike | Dataset | None = None,
+    folds: int | None = None,
+    measure: str | None = None,
+    on_model: Callable[[dict[str, Any], int, Tried], None] | None = None,
+    on_iteration: Observer | None = None,
+    stop: Callable[[], bool] | None = None,
+    task: str = "auto",
+    C: float = 1.0,
+    l1: float = 0.0,
+    solver: str = "auto",
+    loss: str = "hinge",
+    k: str | None = None,
+    strategy: str = "crammer-singer",
+    normalisation: str = "pairs",
+    cut: Literal["predicted", "exact"] = "predicted",
+    bias: float = 1.0,
+    tol: float | None = 0.001,
+    tol_relative: float | None = 0.01,
+    target: float | None = None,
+    max_passes: int | None = None,
+    max_time: float | None = None,
+    positive_weight: float = 1.0,
+    positive_label: Any = None,
+    kernel: str = "linear",
+    gamma: float | str = "auto",
+    degree: int = 3,
+    coef0: float = 0.0,
+    nystroem: int | None = None,
+    landmarks: Literal["uniform", "leverage"] = "uniform",
+    fourier: int | None = None,
+    frequencies: Literal["independent", "orthogonal"] = "independent",
+    budget: int | None = None,
+    maintenance: str = "merge",
+    damping: float = 0.5,
+    epochs: float | None = None,
+    seed: int = 0,
+    nu: float | None = None,
+    batch: int | None = None,
+    max_evaluations: float | None = None,
+    kernel_cache: str = "auto",
+    samples: int | None = None,
+    warm_start: Any = None,
+    max_cuts: int | None = None,
+    lanes: int | None = None,
+    workers: int | None = None,
+    scheduler: Any = "threads",
+    memory: str = "auto",
+    scratch: str | None = None,
+    row_cache: str = "auto",
+    sweeps: int = 50,
+    deadline: float = 120.0,
+) -> Tuned: ...
+def convert(
+    inputs: Any,
+    output: str | os.PathLike,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    on_recipe: Callable[[Recipe], None] | None = None,
+    format: str = "auto",
+    labels: str | None = None,
+    qid: str | None = None,
+    weights: str | None = None,
+    categorical: Any = ...,
+    numeric: Any = ...,
+    text: Any = ...,
+    time: Any = ...,
+    cross: Any = ...,
+    drop: Any = ...,
+    id: Any = ...,
+    ngrams: str | None = None,
+    missing: str = "own",
+    missing_labels: str = "error",
+    layer: str | None = None,
+    feature_names: Any = None,
+    max_categories: int = 250000,
+    recipe: Any = None,
+    index_column: str = "indices",
+    value_column: str = "values",
+    index_base: int | str | None = None,
+    n_features: int | None = None,
+    hash_bits: int | None = None,
+    dtype: str | None = None,
+    duplicates: str = "error",
+    label_map: Any = None,
+    multilabel: float | None = None,
+    label_weights: bool = False,
+    keep_zeros: bool = False,
+    on_error: str = "raise",
+    max_errors: int | None = None,
+    backend: str = "zarr",
+    shard_nnz: int | None = None,
+    shuffle: int | None = None,
+    split: float | None = None,
+    split_output: str | os.PathLike | None = None,
+    split_seed: int = 0,
+    group_by_qid: bool = False,
+    memory: Any = None,
+    threads: int = ...,
+    scratch: str | os.PathLike | None = None,
+    resume: bool = False,
+    force: bool = False,
+) -> ConvertReport: ...
