@@ -1,4 +1,4 @@
-"""What bench_linear.py compares: tools that minimise ½‖w‖² + C Σ max(0, 1 − y⟨w, x⟩), w with a regularised bias, in their ways.
+"""What benchmarks compare: tools that minimise ½‖w‖² + C Σ ℓ(y⟨w, x⟩), w with a regularised bias, in their ways.
 
 Each gives a list of Points; seconds are processor time of its own work alone, on one thread (Vowpal Wabbit: of its process), and
 those of the clock where streamcut has two threads.
@@ -27,7 +27,8 @@ from streamcut.training import train
 
 EPSILONS = (0.1, 1.0, 0.3, 0.01)  # LIBLINEAR's -e, its default first
 VW_KINDS = {"vw": [], "vw --sgd": ["--sgd"]}
-_VW_OPTIONS = ["--loss_function", "hinge", "--noconstant", "--holdout_off", "--quiet"]
+_VW_OPTIONS = ["--noconstant", "--holdout_off", "--quiet"]
+LOSSES = {"hinge": lambda z: np.maximum(0.0, 1.0 - z), "logistic": lambda z: np.logaddexp(0.0, -z)}
 ONE = {"lanes": 1, "scheduler": "sync"}
 TWO = {"lanes": 2, "workers": 2, "scheduler": "threads"}
 SOLVERS = {
@@ -56,19 +57,20 @@ class Point:
 
 @dataclass(frozen=True)
 class Problem:
-    """X (n, d) CSR float32, y ±1."""
+    """X (n, d) CSR float32, y ±1, loss one of LOSSES."""
 
     name: str
     X: sp.csr_array
     y: np.ndarray
     C: float
+    loss: str = "hinge"
 
     def objective(self, w: np.ndarray) -> float:
         """F(w) in float64; w (d + 1), the bias last."""
         loss = 0.0
         for start in range(0, len(self.y), _BLOCK):
             rows = slice(start, start + _BLOCK)
-            loss += np.maximum(0.0, 1.0 - self.y[rows] * (self.X[rows] @ w[:-1] + w[-1])).sum()
+            loss += LOSSES[self.loss](self.y[rows] * (self.X[rows] @ w[:-1] + w[-1])).sum()
         return float(0.5 * (w @ w) + self.C * loss)
 
     def with_bias(self) -> sp.csr_array:
@@ -139,12 +141,13 @@ class Liblinear:
         return point
 
 
-def sgd(problem: Problem, X: sp.csr_array, seconds: float) -> list[Point]:
-    """scikit-learn's SGDClassifier, averaged, at epochs 1, 2, 4, …; X has the bias as a feature."""
+def sgd(problem: Problem, X: sp.csr_array, seconds: float, weights: list[np.ndarray] | None = None) -> list[Point]:
+    """scikit-learn's SGDClassifier, averaged, at epochs 1, 2, 4, …; X has the bias as a feature. `weights` gets those of each."""
+    loss = {"hinge": "hinge", "logistic": "log_loss"}[problem.loss]
     from sklearn.linear_model import SGDClassifier
 
     n = len(problem.y)
-    machine = SGDClassifier(loss="hinge", alpha=1.0 / (problem.C * n), average=True, fit_intercept=False, random_state=0)
+    machine = SGDClassifier(loss=loss, alpha=1.0 / (problem.C * n), average=True, fit_intercept=False, random_state=0)
     found: list[Point] = []
     taken, epochs = 0.0, 0
     while taken < seconds and epochs < 128:
@@ -155,7 +158,10 @@ def sgd(problem: Problem, X: sp.csr_array, seconds: float) -> list[Point]:
         taken += time.thread_time() - before
         epochs += 1
         if epochs & (epochs - 1) == 0:
-            found.append(Point(epochs, taken, problem.objective(machine.coef_[0].astype(np.float64))))
+            w = machine.coef_[0].astype(np.float64)
+            found.append(Point(epochs, taken, problem.objective(w)))
+            if weights is not None:
+                weights.append(w)
     return found
 
 
@@ -167,7 +173,8 @@ class VowpalWabbit:
     Features keep their numbers (1-based, the bias last), which its hash leaves as they are. Its start, 0.1 s, counts.
     """
 
-    def __init__(self, folder: Path, n: int, d: int) -> None:
+    def __init__(self, folder: Path, n: int, d: int, loss: str = "hinge") -> None:
+        self._options = ["--loss_function", loss, *_VW_OPTIONS]
         self.cache = folder / "rows.cache"
         self._folder = folder
         self._rows, self._features = n, d
@@ -175,7 +182,7 @@ class VowpalWabbit:
 
     def convert(self, lines: Iterator[bytes]) -> None:
         """Its cache file of rows in its own text format (see `vw_lines`)."""
-        options = ["-d", "/dev/stdin", "--cache_file", str(self.cache), "-k", "-b", str(self._bits), *_VW_OPTIONS]
+        options = ["-d", "/dev/stdin", "--cache_file", str(self.cache), "-k", "-b", str(self._bits), *self._options]
         with subprocess.Popen([*_VW, *options], stdin=subprocess.PIPE) as process:
             assert process.stdin is not None
             for piece in lines:
@@ -188,7 +195,7 @@ class VowpalWabbit:
         models = self._folder / "models"
         shutil.rmtree(models, ignore_errors=True)
         models.mkdir()
-        options = ["--cache_file", str(self.cache), "-b", str(self._bits), "--passes", str(passes), *_VW_OPTIONS]
+        options = ["--cache_file", str(self.cache), "-b", str(self._bits), "--passes", str(passes), *self._options]
         options += ["--l2", repr(1.0 / (C * self._rows)), "--save_per_pass", "-f", str(models / "m"), *VW_KINDS[kind]]
         started = time.time()
         usage = finished([*_VW, *options], seconds, meanwhile)
