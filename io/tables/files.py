@@ -123,8 +123,13 @@ class ParquetTable:
 
     def sample(self) -> pa.RecordBatch:
         with self._open() as file:
-            for batch in file.iter_batches(SAMPLE_ROWS, range(min(1, len(self._group_rows))), use_threads=False):
-                return batch
+            try:
+                for batch in file.iter_batches(SAMPLE_ROWS, range(min(1, len(self._group_rows))), use_threads=False):
+                    return batch
+            except (pa.ArrowException, OSError) as error:
+                raise BadInputError(
+                    f"{self.name}: cannot be read ({' '.join(str(error).split())}); the file is damaged"
+                ) from None
         return pa.RecordBatch.from_pylist([], self._schema)
 
     def batches(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -142,7 +147,9 @@ class ParquetTable:
                     if dropped < batch.num_rows:
                         yield batch.slice(dropped)
             except (pa.ArrowException, OSError) as error:
-                raise BadInputError(f"{self.name}: cannot be read on ({error}); the file is damaged") from None
+                raise BadInputError(
+                    f"{self.name}: cannot be read on ({' '.join(str(error).split())}); the file is damaged"
+                ) from None
 
     def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
         source = opened(self.name) if "://" in self.name else self.name
@@ -193,7 +200,7 @@ class ArrowFile:
                     batch.validate(full=True)  # its offsets come from the file, and the kernels trust them
                     yield from pieces(batch, block_bytes)
         except (pa.ArrowException, OSError) as error:
-            raise BadInputError(f"{self.name}: cannot be read on ({error}); the file is damaged") from None
+            raise BadInputError(f"{self.name}: cannot be read on ({' '.join(str(error).split())}); the file is damaged") from None
 
     def _reader(self) -> Any:
         source: Any = opened(self.name)

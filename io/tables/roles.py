@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -18,6 +19,8 @@ NO_LABELS = "none"
 _PARTS = ("month", "weekday", "hour")  # of a time when nobody says which
 _FEW_ROWS = 1000  # so many have to be looked at before a column is called an identifier
 _DISTINCT = 0.9  # and so many of its values differ
+_FEW_TEXTS = 20  # before a text among numbers is called a mistake
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _EXACT = 1 << 53  # whole numbers that float64 keeps
 
 
@@ -170,6 +173,12 @@ def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
                 f"--id {name}, --numeric {name} or --categorical {name}"
             )
         return Column(name, NUMERIC)
+    if kind == "text" and (odd := _odd_one_out(column)) is not None:
+        row, value = odd
+        raise UsageError(
+            f"{where}: nearly all values of column {name!r} are numbers, but that of row {row} (0-based) is {value!r}; say what "
+            f"it is: --numeric {name} (then such a row is an error) or --categorical {name}"
+        )
     if many and kind == "text":
         raise UsageError(
             f"{where}: nearly all values of column {name!r} differ; say what it is: --text {name}, --id {name} or "
@@ -178,8 +187,19 @@ def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
     return Column(name, CATEGORICAL)
 
 
-def check_types(schema: pa.Schema, table: Table, where: str) -> None:
-    """Raise BadInputError when a column of a file cannot be what the recipe says it is."""
+def _odd_one_out(column: pa.Array) -> tuple[int, str] | None:
+    """(row, value) of the first text that is no number, where nearly all are."""
+    texts = column.to_pylist()
+    known = [(row, text) for row, text in enumerate(texts) if text]
+    odd = [(row, text) for row, text in known if not _NUMBER.fullmatch(text.strip())]
+    return odd[0] if odd and len(known) >= _FEW_TEXTS and len(odd) < (1 - _DISTINCT) * len(known) else None
+
+
+def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = False) -> None:
+    """Raise BadInputError when a column of a file cannot be what the recipe says it is.
+
+    spelled   all values are text (CSV), and types are guesses: reading will name the row that is no number
+    """
     for column in table.columns:
         found = schema.field(column.name).type
         kind = kind_of(found)
@@ -190,6 +210,8 @@ def check_types(schema: pa.Schema, table: Table, where: str) -> None:
             TIME: ("time", "text"),
             CATEGORICAL: ("number", "bool", "text", "time"),
         }[column.role]
+        if spelled and kind == "text" and column.role in (NUMERIC, BINNED):
+            continue
         if kind not in fits and not pa.types.is_null(found):
             raise BadInputError(f"{where}: column {column.name!r} holds {found}, but the recipe takes it as {column.in_words()}")
 

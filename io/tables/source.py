@@ -132,7 +132,7 @@ class TableRows:
             other = sorted(set(schema.names) ^ set(first.schema().names))[0]
             here, there = (file.name, first.name) if other in schema.names else (first.name, file.name)
             raise BadInputError(f"{file.name}: other columns than {first.name}: {here} has {other!r}, {there} has not")
-        check_types(schema, self.maker.table, file.name)
+        check_types(schema, self.maker.table, file.name, spelled=file.spelled)
         typed = [pa.field(name, self._type(file, schema.field(name).type, name, roles.get(name))) for name in columns]
         return pa.schema(typed)
 

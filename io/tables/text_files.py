@@ -115,7 +115,14 @@ class CsvFile(_TextFile):
 
     def _guessed(self, head: bytes) -> pa.RecordBatch:
         with self._reader(io.BytesIO(head), None, len(head) + 1) as reader:
-            return _first_of(reader)
+            first = _first_of(reader)
+        for field in first.schema:
+            if pa.types.is_binary(field.type):
+                row = next(row for row, value in enumerate(first.column(field.name)) if not _is_utf8(value.as_py()))
+                raise BadInputError(
+                    f"{self.name}: row {row} (0-based), column {field.name!r}: not UTF-8; convert the file, with iconv"
+                )
+        return first
 
     def _read(self, stream: Any, schema: pa.Schema, block_bytes: int) -> Iterator[pa.RecordBatch]:
         with self._reader(stream, schema, block_bytes) as reader:
@@ -138,11 +145,11 @@ class CsvFile(_TextFile):
         if row is None:
             if "straddl" in said:
                 return f"row {seen} (0-based) does not end within the memory there is: is a quote never closed?"
-            return said
+            return _one_line(said)
         what = re.sub(r"^CSV conversion error to (\w+): ", r"not \1: ", row[2])
         column = re.search(r"In CSV column #(\d+)", said)
         where = f", column number {int(column[1])} (0-based)" if column else ""
-        return f"row {int(row[1]) - 2} (0-based){where}: {what.strip()}"
+        return f"row {int(row[1]) - 2} (0-based){where}: {_one_line(what)}"
 
     def _end(self, stream: _Counted) -> None:
         if stream.quotes % 2:
@@ -180,9 +187,22 @@ class JsonFile(_TextFile):
         row = re.search(r"^(.*) in row (\d+)$", said, re.DOTALL)
         said = said.removeprefix("JSON parse error: ")
         if row is None:
-            return said
+            return _one_line(said)
         what = re.sub(r"Column\(/([^)]*)\)", r"column '\1'", row[1].removeprefix("JSON parse error: "))
-        return f"row {seen + int(row[2])} (0-based): {what}"
+        return f"row {seen + int(row[2])} (0-based): {_one_line(what)}"
+
+
+def _one_line(said: str) -> str:
+    """What Arrow says, which quotes values with their line ends."""
+    return " ".join(said.split())
+
+
+def _is_utf8(value: bytes | None) -> bool:
+    try:
+        (value or b"").decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _first_of(reader: Any) -> pa.RecordBatch:

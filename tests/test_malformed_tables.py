@@ -1,0 +1,151 @@
+"""Tables with something wrong: each is refused by a message that names the file and the row, and nothing is half-written."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import streamcut
+from streamcut.io.opening import open_dataset
+
+BAD, USAGE = 3, 2
+USERS = "click,site\n" + "".join(f"{i % 2},u{i}\n" for i in range(2000))
+GOOD = "click,site,price\n" + "".join(f"{i % 2},{'abc'[i % 3]},{i}.5\n" for i in range(40))
+
+
+def refused(run, folder, arguments: str, code: int, reason: str) -> None:
+    """The command, whose words are names in `folder`, ends so, and leaves nothing new behind."""
+    before = sorted(os.listdir(folder))
+    words = [str(folder / word) if "." in word else word for word in arguments.split()]
+    found, _, said = run(*words)
+    assert found == code, said
+    last = said.strip().splitlines()[-1]
+    assert re.search(reason, last), last
+    assert "Traceback" not in said
+    assert sorted(os.listdir(folder)) == before
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """m.npz, a model of click by site and price, and the table it is of."""
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "good.csv").write_text(GOOD)
+    model = streamcut.train(folder / "good.csv", label="click")
+    streamcut.save_model(model, folder / "m.npz")
+    return folder / "m.npz"
+
+
+CONVERT = "convert bad.csv out.zarr --labels click -q"
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "code", "reason"),
+    [
+        pytest.param(GOOD + "1,a,cheap\n", "", USAGE, r"column 'price' .* row 40 .*'cheap'.*--numeric", id="mixed types"),
+        pytest.param(GOOD + "1,a,cheap\n", "--numeric price", BAD, r"bad\.csv: row 40 .*'cheap'", id="a word among numbers"),
+        pytest.param(GOOD + "1,a,2\n" * 200_000 + "1,a,cheap\n", "", BAD, r"bad\.csv: row 200040 .*'cheap'", id="far down"),
+        pytest.param(GOOD + "1,a\n", "", BAD, r"bad\.csv: .*(row|line) ?#?4[0-9].*[23] columns", id="too few cells"),
+        pytest.param("click,site,site\n1,a,b\n", "", BAD, r"bad\.csv: .*'site'", id="duplicate names"),
+        pytest.param("", "", BAD, r"bad\.csv: .*(empty|no )", id="empty file"),
+        pytest.param("click,site,price\n", "", BAD, r"no rows", id="only a head"),
+        pytest.param(GOOD + ",a,1\n", "", BAD, r"bad\.csv: row 40 \(0-based\).*'click'.*label is missing", id="label is null"),
+        pytest.param(GOOD + '1,"a\nb', "", BAD, r"bad\.csv", id="quote without end"),
+        pytest.param(USERS, "--max-categories 500 --categorical site", BAD, r"more than 500 .*'site'.*--hash-bits 22", id="many"),
+        pytest.param(USERS, "", USAGE, r"bad\.csv: nearly all values of column 'site' differ", id="an identifier"),
+        pytest.param(b"click,site\n1,\xff\xfe\n", "", BAD, r"bad\.csv: row 0 .*'site': not UTF-8", id="not UTF-8"),
+        pytest.param(GOOD, "--labels clik", USAGE, r"bad\.csv: no column 'clik'.*click", id="no such label"),
+        pytest.param(GOOD, "--missing error --numeric site", BAD, r"bad\.csv: .*(site|'a')", id="words as numbers"),
+    ],
+)  # fmt: skip
+def test_bad_csv(run, tmp_path, content, options, code, reason):
+    (tmp_path / "bad.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    refused(run, tmp_path, f"{CONVERT} {options}", code, reason)
+
+
+def test_files_with_other_columns(run, tmp_path):
+    (tmp_path / "1.csv").write_text(GOOD)
+    (tmp_path / "2.csv").write_text("click,site,cost\n1,a,2\n")
+    given = "convert 1.csv 2.csv out.zarr --labels click -q"
+    refused(run, tmp_path, given, BAD, r"2\.csv: no column 'price'; it has .*cost")
+    (tmp_path / "2.csv").write_text("click,site,price,cost\n1,a,2,3\n")
+    refused(run, tmp_path, given, BAD, r"2\.csv: other columns than .*1\.csv.*'cost'")
+
+
+def test_files_with_their_columns_in_another_order_are_one_table(run, tmp_path):
+    (tmp_path / "1.csv").write_text(GOOD)
+    (tmp_path / "2.csv").write_text("price,click,site\n" + "".join(f"{i}.5,{i % 2},{'abc'[i % 3]}\n" for i in range(40)))
+    assert run("convert", tmp_path / "1.csv", tmp_path / "2.csv", tmp_path / "o.zarr", "--labels", "click", "-q")[0] == 0
+    data = open_dataset(tmp_path / "o.zarr").read(0)
+    np.testing.assert_array_equal(data.indices[: len(data.indices) // 2], data.indices[len(data.indices) // 2 :])
+
+
+def test_a_mark_at_the_beginning_and_quoted_lines_are_read(run, tmp_path):
+    (tmp_path / "bom.csv").write_bytes(b"\xef\xbb\xbf" + b'click,site\n1,"a\nb"\n0,"say ""x"", y"\n1,c\n')
+    assert run("convert", tmp_path / "bom.csv", tmp_path / "o.zarr", "--labels", "click", "-q")[0] == 0
+    found = open_dataset(tmp_path / "o.zarr")
+    assert found.recipe.names == ("site=a\nb", 'site=say "x", y', "site=c")
+    assert found.recipe.labels.column == "click"
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "reason"),
+    [
+        (pa.array([[1, 2]] * 4), "", r"bad\.parquet: column 'x' holds list.*--drop x"),
+        (pa.array([{"a": 1}] * 4), "--categorical x", r"bad\.parquet: .*'x'.*struct"),
+        (pa.array([b"1"] * 4), "--numeric x", r"bad\.parquet: .*'x'.*binary"),
+        (pa.array([1.0, np.inf, 2.0, 3.0]), "", r"bad\.parquet: row 1 \(0-based\), column 'x': inf is not finite"),
+        (pa.array([1, 2**60 + 1, 3, 4]), "--numeric x", r"bad\.parquet: row 1 .*'x'.*more digits"),
+        (pa.array(["2024-01-01", "soon", None, ""]), "--time x:month", r"bad\.parquet: row 1 .*'x'.*'soon' is no time"),
+    ],
+)
+def test_bad_columns(run, tmp_path, column, options, reason):
+    pq.write_table(pa.table({"click": [0, 1, 0, 1], "x": column, "site": list("abab")}), tmp_path / "bad.parquet")
+    code = USAGE if "--drop" in reason else BAD
+    refused(run, tmp_path, f"convert bad.parquet out.zarr --labels click -q {options}", code, reason)
+
+
+def test_damaged_files(run, tmp_path):
+    pq.write_table(pa.table({"click": [0, 1] * 500, "x": np.random.default_rng(0).random(1000)}), tmp_path / "bad.parquet")
+    whole = (tmp_path / "bad.parquet").read_bytes()
+    (tmp_path / "bad.parquet").write_bytes(whole[:4] + b"\xff" * 40 + whole[44:])
+    refused(run, tmp_path, "convert bad.parquet out.zarr --labels click -q", BAD, r"bad\.parquet: .*damaged")
+    (tmp_path / "bad.parquet").write_bytes(whole[:-50])
+    refused(run, tmp_path, "convert bad.parquet out.zarr --labels click -q", BAD, r"bad\.parquet: not a readable Parquet file")
+    (tmp_path / "bad.jsonl").write_text('{"click": 1, "x": 2}\n{"click": 0, "x": \n')
+    refused(run, tmp_path, "convert bad.jsonl out.zarr --labels click -q", BAD, r"bad\.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("site\na\n", r"new\.csv: no column 'price'; it has site"),
+        ("Site,price\na,1\n", r"new\.csv: no column 'site' \(is 'Site' meant\?\)"),
+        ("site,price\na,1\nb,cheap\n", r"new\.csv: .*(price|cheap)"),
+        ("site,price,price\na,1,2\n", r"new\.csv: .*'price'"),
+        ("", r"new\.csv: "),
+        ("site,price\n", r"new\.csv: no rows"),
+    ],
+)
+def test_tables_to_be_scored(run, tmp_path, model, content, reason):
+    (tmp_path / "new.csv").write_text(content)
+    (tmp_path / "m.npz").write_bytes(model.read_bytes())
+    refused(run, tmp_path, "predict m.npz new.csv -o answers.csv", BAD, reason)
+
+
+def test_a_column_of_another_type_when_scoring(run, tmp_path, model):
+    pq.write_table(pa.table({"site": ["a", "b"], "price": ["1", "2"]}), tmp_path / "new.parquet")
+    (tmp_path / "m.npz").write_bytes(model.read_bytes())
+    refused(run, tmp_path, "predict m.npz new.parquet -o answers.csv", BAD, r"new\.parquet: column 'price' holds string.*numeric")
+
+
+def test_ten_million_categories_are_refused_long_before_they_are_read(run, tmp_path):
+    """What decides is the limit, whatever memory there is."""
+    with open(tmp_path / "bad.csv", "w") as file:
+        file.write("click,site\n")
+        file.writelines(f"{i % 2},user{i}\n" for i in range(300_000))
+    refused(run, tmp_path, f"{CONVERT} --categorical site", BAD, r"more than 250,000 .*'site'.*--hash-bits 22")
