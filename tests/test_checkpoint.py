@@ -190,9 +190,10 @@ def test_a_damaged_generation_is_told_and_the_other_one_used(tmp_path, caplog):
 def test_every_changed_bit_of_a_checkpoint_is_noticed(tmp_path):
     path = tmp_path / "a.checkpoint"
     arrays = {"a": np.arange(5.0), "none": np.empty((0, 3)), "b": np.arange(6, dtype=np.int64).reshape(2, 3)}
-    write_checkpoint(path, {"x": 0.1}, arrays, lambda: None)
+    record = {"identity": {"x": 0.1}, "generation": 1, "state": {}}
+    write_checkpoint(path, record, arrays, lambda: None)
     stored = open_checkpoint(path)
-    assert stored.record == {"x": 0.1}
+    assert stored.record == record
     for name, array in arrays.items():
         np.testing.assert_array_equal(stored.read(name), array)
         assert stored.read(name).dtype == array.dtype

@@ -12,6 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -23,7 +25,9 @@ import numpy as np
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, DiskFullError, UsageError
+from streamcut.fields import Fields, shown
 from streamcut.files import locked, sync_directory, write_stream_durably
+from streamcut.opened import IrregularFileError, open_regular
 
 log = logging.getLogger(__name__)
 
@@ -94,9 +98,13 @@ def _bytes_of(array: np.ndarray) -> memoryview:
 
 def open_checkpoint(path: Path) -> StoredCheckpoint:
     """The checkpoint in the file `path`. Raises CorruptError unless it is whole, to the last bit."""
-    size = path.stat().st_size
+    try:
+        handle = open_regular(path)
+    except IrregularFileError as error:
+        raise CorruptError(f"{path}: {error.strerror}, and no checkpoint; remove it") from None
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
+    with open(handle, "rb") as file:
+        size = os.fstat(handle).st_size
         left = size - _DIGEST
         while left > 0 and (piece := file.read(min(left, _PIECE))):
             digest.update(piece)
@@ -106,14 +114,31 @@ def open_checkpoint(path: Path) -> StoredCheckpoint:
         file.seek(0)
         if file.read(len(_MAGIC)) != _MAGIC:
             raise CorruptError(f"{path}: not a checkpoint of this version of streamcut")
-        length = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(length))
-    offset = len(_MAGIC) + 8 + length
-    arrays = {}
-    for name, dtype, shape in header["arrays"]:
-        arrays[name] = (dtype, tuple(shape), offset)
-        offset += np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64))
-    return StoredCheckpoint(path, header["record"], arrays)
+        content = file.read(min(int.from_bytes(file.read(8), "little"), size))
+    try:
+        header = Fields(json.loads(content), "checkpoint")
+        arrays = _places(header, len(_MAGIC) + 8 + len(content), size - _DIGEST)
+        record = header.object("record")
+        record.integer("generation")
+        for name in ("identity", "state"):
+            record.object(name)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CorruptError(f"{path}: not a well-formed checkpoint: {error}") from None
+    return StoredCheckpoint(path, record.plain(), arrays)
+
+
+def _places(header: Fields, offset: int, end: int) -> dict[str, tuple[str, tuple[int, ...], int]]:
+    """Where the arrays lie, one after the other from `offset` to `end`."""
+    places = {}
+    for each in header.list("arrays"):
+        name, dtype, shape = each
+        if not isinstance(name, str) or np.dtype(dtype).kind not in "biuf" or not all(type(n) is int and n >= 0 for n in shape):
+            raise ValueError(f"array {shown(each)}")
+        places[name] = (dtype, tuple(shape), offset)
+        offset += np.dtype(dtype).itemsize * math.prod(shape)
+    if offset != end:
+        raise ValueError(f"arrays end at byte {offset:,}, not {end:,}")
+    return places
 
 
 class Checkpoints:

@@ -1,0 +1,26 @@
+"""The first steps of every fuzzer; scripts/fuzz.py goes on."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from fuzzing import FUZZERS, make
+
+STEPS = {"flips": 60, "manifests": 400, "recipes": 400, "models": 400, "checkpoints": 300, "metadata": 30, "hdf5": 50}
+STEPS |= {"frames": 200, "text": 100}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("fuzzing"))
+
+
+@pytest.mark.parametrize("name", FUZZERS)
+@pytest.mark.filterwarnings("ignore")
+def test_48_fuzzed(made, name):
+    steps = FUZZERS[name](random.Random(0), made)
+    found = [next(steps) for _ in range(STEPS[name])]
+    steps.close()
+    if name not in ("flips", "text"):
+        assert "refused" in found
