@@ -106,7 +106,7 @@ def raw_format(path: str, wanted: str) -> str | None:
     if path == "-":
         return "svmlight"
     if os.path.isdir(path) or not os.path.exists(path):
-        found = find_files([path], "auto")[0] if os.path.isdir(path) or _matches(path) else sniff(path) if "://" in path else None
+        found = find_files([path], "auto")[0] if "://" in path or os.path.isdir(path) or _matches(path) else None
         return found if found in (*TABLES, *MATRICES) else None
     kind = sniff(path)
     if kind in ("mtx", "npy"):  # open_store says what an .npz is

@@ -51,10 +51,12 @@ def test_the_commands_leave_what_they_promise(folder):
 
 
 def test_the_python_examples_run(folder):
-    first, *others = blocks("python")
+    first, tables, *others = blocks("python")
     words, accuracy = run([sys.executable, "-c", first], folder).splitlines()
     assert words.startswith("Converged")
     assert float(accuracy) > 0.9
+    assert "site=" in run([sys.executable, "-c", tables], folder)
+    assert (folder / "blocks.zarr").is_dir()
     estimators, own_task = (run([sys.executable, "-c", code], folder).splitlines() for code in others)
     assert float(estimators[0].split()[0]) > 0.95
     assert own_task[0].startswith("Converged")

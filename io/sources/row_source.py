@@ -18,6 +18,7 @@ from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, Us
 from streamcut.io.recipe.comparison import difference
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.canonical import LabelWords, RawRows, RowRules, canonical
+from streamcut.io.sources.remote import remote_files
 from streamcut.io.sources.self_contained import readable
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.groups import GroupCheck
@@ -302,7 +303,10 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
     names = [name for given in inputs for name in _glob(given)]
     paths: list[str] = []
     for name in names:
-        whole = "://" in name or (os.path.isdir(name) and _sniff_directory(name) != "svmlight")
+        if "://" in name:
+            paths += remote_files(name)
+            continue
+        whole = os.path.isdir(name) and _sniff_directory(name) != "svmlight"
         paths += [name] if whole else _files_of(name)
     twice = [path for path, count in Counter(map(os.path.realpath, paths)).items() if count > 1]
     if twice:

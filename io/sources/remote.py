@@ -1,0 +1,34 @@
+"""Tables behind URLs (fsspec): which files a URL, a folder or a glob of URLs stands for."""
+
+from __future__ import annotations
+
+import glob
+
+from streamcut.errors import NotFoundError
+from streamcut.io.stores.spec import MANIFEST
+
+
+def remote_files(url: str) -> list[str]:
+    """The URLs that a glob matches, or that lie in a folder; `url` itself when it is a file, a store, or nothing that is known.
+
+    Hidden files and those that writers leave beside tables (`_SUCCESS`) are left out of folders. Raises NotFoundError when a glob
+    matches nothing, or a folder holds nothing.
+    """
+    try:
+        from fsspec.core import url_to_fs
+
+        system, path = url_to_fs(url)
+    except (ImportError, ValueError):  # whoever opens it will say so
+        return [url]
+    if glob.has_magic(path):
+        found = [name for name in system.glob(path) if system.isfile(name)]
+        if not found:
+            raise NotFoundError(f"{url}: no file matches this pattern")
+    elif system.isfile(path) or not system.isdir(path) or system.exists(f"{path.rstrip('/')}/{MANIFEST}"):
+        return [url]
+    else:
+        inside = ((name, name[len(path.rstrip("/")) :].strip("/").split("/")) for name in system.find(path))
+        found = [name for name, parts in inside if not any(part.startswith((".", "_")) for part in parts)]
+        if not found:
+            raise NotFoundError(f"{url}: the folder holds no files")
+    return [system.unstrip_protocol(name) for name in sorted(found)]
