@@ -317,6 +317,8 @@ def _bounds(model: LinearModel, slope: np.ndarray, offset: float) -> tuple[float
     if model.witness is None:
         return own, None
     c_bar = model.certificate.c_bar
+    if model.l1:  # its witness is none for a mixture
+        return own, max(own, model.witness.bound(c_bar, model.l1))
     return own, max(own, _best_mixture(-c_bar * model.witness.a, c_bar * model.witness.b, slope, offset, penalty))
 
 

@@ -15,8 +15,9 @@ from streamcut.bundle.penalised_master import solve_penalised
 from streamcut.bundle.penalty import L2, ElasticNet, penalty_of
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
+from streamcut.fields import Fields
 from streamcut.io.memory import MemoryDataset
-from streamcut.models.files import load_model, save_model
+from streamcut.models.files import _unpack, load_model, save_model
 from streamcut.rounding import CutError
 from streamcut.training import train
 from streamcut.verification import verify
@@ -128,18 +129,52 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bits(tmp_path, solver):
 
 
 @pytest.mark.parametrize("solver", ["bundle-dca", "ocas", "cpa"])
-def test_a_warm_start_begins_with_a_bound(tmp_path, solver):
+def test_a_warm_start_begins_with_the_weights(tmp_path, solver):
     X, y, _ = problem(seed=6)
     data = MemoryDataset(X, y)
     save_model(train(data, l1=3.0, loss="logistic", **EXACT), tmp_path / "m.npz")
     model = load_model(tmp_path / "m.npz")
     assert model.l1 == 3.0
-    again = train(data, l1=3.0, loss="logistic", solver=solver, warm_start=model)
-    assert again.history[-1]["passes"] == 1
+    again = train(data, l1=3.0, loss="logistic", solver=solver, warm_start=model, max_passes=1)
+    assert again.certificate.primal <= model.certificate.primal * (1.0 + 1e-12)
     other = train(data, l1=1.0, loss="logistic", solver=solver, warm_start=model, **EXACT)
     cold = train(data, l1=1.0, loss="logistic", **EXACT)
     assert other.certificate.lower_bound <= cold.certificate.primal
     assert cold.certificate.lower_bound <= other.certificate.primal
+
+
+def test_a_model_of_few_weights_is_a_small_file(tmp_path):
+    X, y, _ = problem(300, 3000, seed=7)
+    models = [train(MemoryDataset(X, y), loss="logistic", l1=l1, solver="ocas") for l1 in (0.0, 12.0)]
+    for k, model in enumerate(models):
+        save_model(model, tmp_path / f"{k}.npz")
+        same = load_model(tmp_path / f"{k}.npz")
+        assert same.weights.tobytes() == model.weights.tobytes()
+        assert same.witness.a.tobytes() == model.witness.a.tobytes()
+        assert (same.l1, same.intercept, same.certificate) == (model.l1, model.intercept, model.certificate)
+        assert verify(same, (X, y), bound=True).consistent
+    assert 0 < np.count_nonzero(models[1].weights) < 100
+    dense, sparse = ((tmp_path / f"{k}.npz").stat().st_size for k in (0, 1))
+    assert sparse < dense - 40_000  # of the 48,000 bytes of weights and witness
+
+
+@pytest.mark.parametrize(
+    ("shape", "where"),
+    [
+        ([3], [0, 5]),
+        ([3], [2, 1]),
+        ([3], [-1, 1]),
+        ([3], [1]),
+        ([1 << 41], [0, 1]),
+        ([-3], [0, 1]),
+        (["3"], [0, 1]),
+        ([True], [0, 0]),
+    ],
+)
+def test_sparse_arrays_that_do_not_fit_are_refused(shape, where):
+    arrays = {"a.indices": np.array(where, np.int32), "a.values": np.ones(2)}
+    with pytest.raises(ValueError, match="a"):
+        _unpack(Fields({"a": shape}, "sparse"), arrays)
 
 
 def test_it_is_for_losses_of_single_rows():

@@ -159,7 +159,7 @@ class BinaryJob:
             certificate=certificate(solution, oracle.c_bar, options, unit=oracle.unit),
             positive_weight=float(options.positive_weight),
             rest=self.rest,
-            witness=solution.witness,
+            witness=solution.witness.reduced(oracle.c_bar, oracle.penalty.l1),
             task=self.task,
             solver=options.chosen_solver,
             history=[asdict(iteration) for iteration in solution.history],
@@ -201,5 +201,6 @@ def _origin(options: TrainOptions, manifest: Manifest, task: str, labels: tuple[
     theirs = model.fingerprint, [model.parameters.get(name) for name in names], model.bias, model.positive_weight
     ours = options.as_dict()
     same = theirs == (manifest.fingerprint, [ours[name] for name in names], options.bias, options.positive_weight)
-    cut = Cut(model.witness.a, model.witness.b, model.witness.error) if same and model.witness is not None else None
+    known = same and model.witness is not None and not model.l1  # with λ what is kept of the witness is no cut
+    cut = Cut(model.witness.a, model.witness.b, model.witness.error) if known and model.witness is not None else None
     return Origin(w, cut)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.rounding import CutError
+from streamcut.rounding import CutError, threshold_below
 from streamcut.shown import Shown
 
 
@@ -136,6 +136,8 @@ class Witness:
     a  float64 (d, or d + 1 with a bias feature), b float: R(w) ≥ ⟨a, w⟩ + b for every w, hence
        F(w) ≥ C̄·b − ½‖S(C̄·a, λ)‖² for every w, S the soft threshold, which changes nothing where λ is 0.
     error  how far rounding may have moved a and b from a plane for which this is true
+
+    Of a model with λ > 0 `a` is 0 where S(C̄·a, λ) is (`reduced`). Then it says this of its own C̄ and λ alone, and bounds no R.
     """
 
     a: np.ndarray
@@ -146,6 +148,12 @@ class Witness:
     def none(cls, dimension: int) -> Witness:
         """Of the bound 0, as losses are not negative."""
         return cls(np.zeros(dimension), 0.0, CutError(0.0, 0.0))
+
+    def reduced(self, c_bar: float, l1: float) -> Witness:
+        """With 0 wherever that leaves the bound for this C̄ and λ as it is: a model with few weights is small in a file, too."""
+        if l1 == 0.0:
+            return self
+        return Witness(np.where(np.abs(self.a) > threshold_below(l1, c_bar), self.a, 0.0), self.b, self.error)
 
     def bound(self, c_bar: float, l1: float = 0.0) -> float:
         """At most min over w of ½‖w‖² + l1·‖w‖₁ + c_bar·(⟨a, w⟩ + b), and below it by what rounding may have done; 0 is a bound,

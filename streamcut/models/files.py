@@ -4,7 +4,8 @@ meta.json     uint8: JSON with format, version, kind of model, task, parameters,
               kind of model needs (its `parts`)
 recipe        uint8: the JSON of a Recipe, if there is one: how rows become the features that the model knows
 …             the arrays of that kind: `weights` float64 (n_features,) and, if kept, `witness` float64 (n_features, + 1 with a
-              bias feature) of a linear model
+              bias feature) of a linear model. One that is mostly zeros is stored as NAME.indices, int32 or int64, where it is not
+              0 when flattened, and NAME.values; meta.json's `sparse` has its shape. Loading gives the same array, to the last bit
 
 The archive's comment holds the SHA-256 of all bytes before the digest, so a damaged file is refused before anything in it is
 parsed. Members are stored without compression and without dates: the same model gives the same bytes, whatever zlib there is.
@@ -30,10 +31,12 @@ from streamcut.errors import CorruptError, NotFoundError
 from streamcut.fields import Fields, shown
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.models.model import Model, common_meta
+from streamcut.models.stated import MOST_FEATURES
 from streamcut.outputs import output
 
 FORMAT = "streamcut model"
-FORMAT_VERSION = 2  # 1 knew nothing of recipes
+FORMAT_VERSION = 3  # 1 knew nothing of recipes, 2 of sparse arrays and of penalties
+_SPARSE = 0.5  # of its dense size: an array that takes less as indices and values is stored as these
 _MARK = b"streamcut sha256:"
 _DIGEST = 64  # hexadecimal digits
 _FIRST_MEMBER = b"meta.json.npy"
@@ -57,7 +60,8 @@ def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -
     own, parts = model.parts()
     if model.recipe is not None:
         parts = {"recipe": np.frombuffer(model.recipe.to_json(), np.uint8), **parts}
-    arrays = {name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")) for name, array in parts.items()}
+    dense = {name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")) for name, array in parts.items()}
+    own["sparse"], arrays = _packed(dense)
     meta = json.dumps(_meta(model, own, arrays), indent=1, allow_nan=False).encode()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -125,6 +129,42 @@ def describe_model(path: str | os.PathLike) -> dict[str, Any]:
     )
 
 
+def _packed(arrays: dict[str, np.ndarray]) -> tuple[dict[str, list[int]], dict[str, np.ndarray]]:
+    """(shapes of the float64 arrays that are mostly zeros, all arrays with indices and values in their place)."""
+    shapes: dict[str, list[int]] = {}
+    packed: dict[str, np.ndarray] = {}
+    for name, array in arrays.items():
+        if array.dtype == np.float64:
+            flat = array.reshape(-1)
+            index = "<i4" if len(flat) <= 2**31 else "<i8"
+            where = np.flatnonzero(flat.view(np.int64)).astype(index)  # by bits: −0 is not 0
+            if where.nbytes + 8 * len(where) < _SPARSE * array.nbytes:
+                shapes[name] = list(array.shape)
+                packed |= {f"{name}.indices": where, f"{name}.values": flat[where]}
+                continue
+        packed[name] = array
+    return shapes, packed
+
+
+def _unpack(given: Fields, arrays: dict[str, np.ndarray]) -> None:
+    """Make what `_packed` took apart whole again, in place; `given` are its shapes. ValueError or KeyError unless all fits."""
+    for name in given.names():
+        shape = given.list(name)
+        if not all(isinstance(n, int) and 0 <= n <= MOST_FEATURES for n in shape) or math.prod(shape) > MOST_FEATURES:
+            raise given.wrong(name, "a shape")
+        where, values = arrays.pop(f"{name}.indices"), arrays.pop(f"{name}.values")
+        size = math.prod(shape)
+        fit = where.ndim == 1 and where.shape == values.shape and values.dtype == np.float64 and where.dtype.kind == "i"
+        if not fit or (len(where) and not (where[0] >= 0 and where[-1] < size and (np.diff(where) > 0).all())):
+            raise ValueError(f"{name}: its indices do not fit {shape}")
+        try:
+            flat = np.zeros(size)
+        except MemoryError:
+            raise ValueError(f"{name}: no memory holds {size:,} numbers") from None
+        flat[where] = values
+        arrays[name] = flat.reshape(shape)
+
+
 def _meta(model: Model, own: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     return plain(
         {
@@ -174,6 +214,8 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray
         for name in given.object("sha256").names():
             if hashlib.sha256(np.ascontiguousarray(arrays[name]).data).hexdigest() != given.object("sha256").text(name):
                 raise CorruptError(f"{path}: array {name!r} differs from its SHA-256; train again or restore the file")
+        if "sparse" in given:  # not in older versions
+            _unpack(given.object("sparse"), arrays)
     except (NotFoundError, CorruptError):
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OSError, EOFError, zipfile.BadZipFile) as error:

@@ -137,7 +137,7 @@ class LinearModel(CertifiedModel):
             positive_weight=given.number("positive_weight", 0.0, LARGEST),
             rest=given.flag("rest"),
             witness=witness,
-            l1=float(meta.get("l1", 0.0)),  # files of version 2 know of none
+            l1=given.number("l1", 0.0, LARGEST) if "l1" in given else 0.0,  # files of version 2 know of none
             **common_from(meta),
         )
 
