@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 from streamcut.errors import IncompleteError, NotFoundError
+from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.codec import MAX_BYTES
 from streamcut.io.stores.guarded import damaged, read_guarded, read_small
 from streamcut.io.stores.manifest_file import MAX_MANIFEST, read_manifest
@@ -32,7 +33,9 @@ def open_dataset(path: str | os.PathLike) -> StoredDataset:
     """
     name = os.fspath(path)
     if "://" in name:
-        return _fallback(name)
+        from streamcut.io.stores.remote_store import open_remote
+
+        return open_remote(name, ChunkCache.of_environment()) or _fallback(name)
     place = Path(name)
     if place.is_dir():
         return _open_directory(place)

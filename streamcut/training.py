@@ -264,6 +264,8 @@ class Session:
         needs, more = job.needs(manifest), self._more
         if isinstance(self.dataset, MappedDataset):
             more += features.memory(self.dataset, job.workers)
+        if held := getattr(self.dataset, "held_bytes", 0):
+            more += (("shards on their way", held),)
         needs = replace(needs, more=(*needs.more, *more))
         budget, scratch = memory_limit(chosen.memory), scratch_folder(chosen.scratch)
         self.runner: Runner | DaskRunner

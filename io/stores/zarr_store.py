@@ -26,7 +26,7 @@ class ZarrStore(StoredDataset):
             info = arrays[name]
             if not info.size:
                 continue  # Zarr keeps no chunk of an empty array
-            content = read_exactly(str(self.path), chunk_name(shard, name), chunk_length(info), buffers.raw)
+            content = self.content(shard, name, buffers.raw)
             path = chunk_path(str(self.path), shard, name)
             payload = content[:-TRAILER]
             crc = crc32c(payload)
@@ -38,6 +38,11 @@ class ZarrStore(StoredDataset):
                 decode(payload, array)
             except ValueError as error:
                 raise damaged(path, str(error)) from None
+
+    def content(self, shard: int, name: str, raw: np.ndarray) -> np.ndarray:
+        """The chunk of array `name` as it is stored, uint8, of the right length; it may lie in `raw`."""
+        length = chunk_length(self.manifest.shards[shard].arrays[name])
+        return read_exactly(str(self.path), chunk_name(shard, name), length, raw)
 
     def files(self, shard: int) -> Iterator[tuple[str, int]]:
         info = self.manifest.shards[shard]

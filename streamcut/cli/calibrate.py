@@ -6,13 +6,14 @@ import click
 
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.output import note, print_json
-from streamcut.cli.parameters import force_option, json_option, quiet_option
+from streamcut.cli.parameters import cache_options, force_option, json_option, quiet_option
 
 
 @click.command()
 @click.argument("model")
 @click.argument("data")
 @click.option("--output", "-o", "path", metavar="FILE", help="Write the model there instead of replacing MODEL.")
+@cache_options
 @force_option
 @json_option
 @quiet_option

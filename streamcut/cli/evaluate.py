@@ -7,7 +7,14 @@ from typing import Any
 import click
 
 from streamcut.cli.output import note, print_json, print_rows, print_table
-from streamcut.cli.parameters import ignore_extra_option, index_base_option, json_option, missing_labels_option, raw_format_option
+from streamcut.cli.parameters import (
+    cache_options,
+    ignore_extra_option,
+    index_base_option,
+    json_option,
+    missing_labels_option,
+    raw_format_option,
+)
 
 
 @click.command()
@@ -19,6 +26,7 @@ from streamcut.cli.parameters import ignore_extra_option, index_base_option, jso
 @index_base_option
 @click.option("--per-query", is_flag=True, help="A line for each query instead, as CSV (with --json: columns).")
 @click.option("--label-names", metavar="FILE", help="Sequences: also chunks; lines like `1 B-NP`, every label and its name.")
+@cache_options
 @json_option
 def command(
     model: str,

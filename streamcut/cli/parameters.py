@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+from typing import Any
 
 import click
 
@@ -60,6 +62,26 @@ def _silence(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     if value:
         compiler.announce = lambda: None
     return value
+
+
+def _into_environment(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Where stores look for it, in this process and in those that it starts; as it was before when the command ends."""
+    if value is None:
+        return
+    name = f"STREAMCUT_{str(param.name).upper()}"
+    before = os.environ.get(name)
+    os.environ[name] = value
+    ctx.call_on_close(lambda: os.environ.pop(name, None) if before is None else os.environ.update({name: before}))
+
+
+def cache_options(command: Any) -> Any:
+    """--cache-dir and --cache-size, for commands that read stores behind URLs."""
+    for name, metavar, text in (
+        ("--cache-size", "SIZE", "Most bytes of --cache-dir.  [default: half of the free space]"),
+        ("--cache-dir", "DIR", "Keep what is read of a store behind a URL here, so that the next pass is local."),
+    ):
+        command = click.option(name, metavar=metavar, help=text, expose_value=False, callback=_into_environment)(command)
+    return command
 
 
 json_option = click.option("--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text.")

@@ -9,7 +9,7 @@ import click
 
 from streamcut.cli.destinations import output_file, refuse_existing
 from streamcut.cli.output import note
-from streamcut.cli.parameters import force_option, ignore_extra_option, index_base_option, raw_format_option
+from streamcut.cli.parameters import cache_options, force_option, ignore_extra_option, index_base_option, raw_format_option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @raw_format_option
 @ignore_extra_option
 @index_base_option
+@cache_options
 @force_option
 def command(
     model: str,

@@ -13,7 +13,7 @@ import click
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.output import note, number, print_json, print_table
-from streamcut.cli.parameters import force_option, json_option, quiet_option
+from streamcut.cli.parameters import cache_options, force_option, json_option, quiet_option
 from streamcut.cli.train_options import GroupedCommand, train_options
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 when the tolerance was not reached.")
 @click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
 @click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and what goes on behind.")
+@cache_options
 @force_option
 @json_option
 @quiet_option

@@ -11,7 +11,7 @@ import click
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.output import note, number, print_json, print_rows
-from streamcut.cli.parameters import Numbers, force_option, json_option, quiet_option
+from streamcut.cli.parameters import Numbers, cache_options, force_option, json_option, quiet_option
 from streamcut.cli.train_options import train_options
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def _training_options(command: Callable) -> Callable:
 @click.option("--choose-by", metavar="MEASURE", help="Of `evaluate`; the first that the task has unless given.")
 @click.option("--plot", metavar="FILE", help="Draw the measure over C (.svg or .png; needs streamcut[plots]).")
 @_training_options
+@cache_options
 @force_option
 @json_option
 @quiet_option

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from streamcut.cli.output import note, print_json, print_table
-from streamcut.cli.parameters import json_option
+from streamcut.cli.parameters import cache_options, json_option
 from streamcut.errors import CorruptError, UsageError
 
 
@@ -16,6 +16,7 @@ from streamcut.errors import CorruptError, UsageError
 @click.argument("data", required=False)
 @click.option("--bound", is_flag=True, help="Also compute a lower bound from the rows alone, in the same pass.")
 @click.option("--force", is_flag=True, help="Go on with data other than those the model was trained on.")
+@cache_options
 @json_option
 def command(model: str, data: str | None, bound: bool, force: bool, as_json: bool) -> None:
     """Recompute, in one pass over the store DATA, what the certificate of MODEL claims; without one, the objective alone.

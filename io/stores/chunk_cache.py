@@ -1,0 +1,110 @@
+"""Chunks of remote stores on a local disk, so that the second pass asks for nothing.
+
+FOLDER/CACHEDIR.TAG            says what the folder is, to us and to backup programs
+FOLDER/<fingerprint>/<chunk>   as it came; whoever reads it compares its checksum anyway
+
+What is there stays there until someone removes it: passes go through all chunks in a circle, and a cache that throws out the
+oldest for the newest would never have what comes next. Once `size` is used up the rest is fetched in every pass.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from streamcut.errors import NotFoundError, UsageError
+from streamcut.units import format_bytes, parse_size
+
+log = logging.getLogger(__name__)
+
+FOLDER, SIZE = "STREAMCUT_CACHE_DIR", "STREAMCUT_CACHE_SIZE"  # of the environment, which workers inherit
+_TAG, _SIGNATURE = "CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55\n# chunks of streamcut stores\n"
+_PART = 0.5  # of the free space, when no size is given
+
+
+class ChunkCache:
+    """A folder with chunks of any number of stores, `size` bytes in all (None: half of what is free now).
+
+    Raises UsageError for a folder that holds something else, NotFoundError when it cannot be made.
+    """
+
+    def __init__(self, folder: str | os.PathLike, size: int | None = None) -> None:
+        self.folder, self.size = Path(folder), size
+        self._store = self.folder
+        self._used = 0
+        self._lock = threading.Lock()
+        self._full = False
+
+    @classmethod
+    def of_environment(cls) -> ChunkCache | None:
+        """The one that STREAMCUT_CACHE_DIR and STREAMCUT_CACHE_SIZE ask for."""
+        folder, size = os.environ.get(FOLDER), os.environ.get(SIZE)
+        return cls(folder, parse_size(size, option=SIZE) if size else None) if folder else None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"folder": self.folder, "size": self.size}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def begin(self, fingerprint: str) -> None:
+        """Chunks of the store with this fingerprint come and go from now on."""
+        tag = self.folder / _TAG
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not tag.exists():
+                if any(self.folder.iterdir()):
+                    raise UsageError(f"--cache-dir {self.folder}: holds other files; give an empty folder, or a new one")
+                tag.write_bytes(_SIGNATURE)
+            self._store = self.folder / fingerprint[:32]
+            self._store.mkdir(exist_ok=True)
+            self._used = sum(each.stat().st_size for each in self.folder.rglob("*") if each.is_file())
+            if self.size is None:
+                space = os.statvfs(self.folder)
+                self.size = self._used + int(_PART * space.f_bavail * space.f_frsize)
+        except OSError as error:
+            raise NotFoundError(f"--cache-dir {self.folder}: {error.strerror}") from None
+
+    def get(self, name: str, length: int) -> bytes | None:
+        """The chunk, None when it is not there."""
+        try:
+            content = self._place(name).read_bytes()
+        except OSError:
+            return None
+        if len(content) == length:
+            return content
+        self.forget(name)
+        return None
+
+    def put(self, name: str, content: bytes) -> None:
+        """Keep the chunk if there is room; what goes wrong is no reason to stop."""
+        assert self.size is not None
+        with self._lock:
+            if self._full or self._used + len(content) > self.size:
+                if not self._full:
+                    what = "chunks that don't fit are fetched in every pass; raise --cache-size"
+                    log.info("the cache %s is full at %s: %s", self.folder, format_bytes(self._used), what)
+                self._full = True
+                return
+            self._used += len(content)
+        place = self._place(name)
+        temporary = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}")
+        try:
+            temporary.write_bytes(content)  # not synced: a chunk that a power loss spoils is fetched again
+            os.replace(temporary, place)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink()
+            log.warning("the cache %s takes no more: %s", self.folder, error.strerror or error)
+            self._full = True
+
+    def forget(self, name: str) -> None:
+        """The chunk was not sound."""
+        with suppress(OSError):
+            self._place(name).unlink()
+
+    def _place(self, name: str) -> Path:
+        return self._store / name.replace("/", "-")

@@ -1,0 +1,203 @@
+"""Reading the native store behind a URL: every chunk is one request, several are on their way, and each is checked as on a disk.
+
+A request takes as long as the line is far, whatever it asks for, so a reader that waits for each would leave the line idle. While
+shards are decoded and computed, the next ones are fetched by other threads, as many as AHEAD_BYTES allow.
+
+What fails is asked for again, later and later: object stores answer with errors when they are busy, and lines break. Keys and
+endpoints are the business of fsspec and of the libraries below it, with their own variables and files; none is kept here.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from streamcut.errors import NotFoundError
+from streamcut.io.manifest import Manifest
+from streamcut.io.stores.chunk_cache import ChunkCache
+from streamcut.io.stores.codec import TRAILER, crc32c
+from streamcut.io.stores.guarded import damaged
+from streamcut.io.stores.manifest_file import MAX_MANIFEST, parse_manifest
+from streamcut.io.stores.spec import MANIFEST
+from streamcut.io.stores.zarr_layout import METADATA, chunk_length, chunk_name, is_foreign
+from streamcut.io.stores.zarr_store import ZarrStore
+
+log = logging.getLogger(__name__)
+
+AHEAD_BYTES = 64 << 20  # of chunks that are on their way, or here and not yet used
+_REQUESTS = 16  # at once
+_ATTEMPTS = 6
+_PAUSE = 0.2  # seconds before the second attempt, twice as long before each further one
+
+
+class RemoteStore(ZarrStore):
+    """A store that fsspec opens: s3://, gs://, az://, https://, memory://, ….
+
+    cache  where chunks stay on a local disk, None for nowhere
+    """
+
+    def __init__(self, url: str, cache: ChunkCache | None = None) -> None:
+        self._files, self._root = _file_system(url)
+        super().__init__(url, _manifest(self._files, self._root, url))
+        self._cache = cache
+        if cache is not None:
+            cache.begin(self.manifest.fingerprint)
+        self._pool: ThreadPoolExecutor | None = None
+        self._coming: OrderedDict[int, dict[str, Future]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "cache": self._cache}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        RemoteStore.__init__(self, state["path"], state["cache"])
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory beside the buffers of readers: chunks on their way."""
+        largest = max((sum(length for _, length in self.files(k)) for k in range(len(self.manifest.shards))), default=0)
+        return AHEAD_BYTES + largest
+
+    def expect(self, shard: int) -> None:
+        """Begin to fetch shard number `shard`, and those after it that there is memory for."""
+        with self._lock:
+            held = sum(self._bytes(each) for each in self._coming)
+            for number in range(shard, len(self.manifest.shards)):
+                if number in self._coming:
+                    continue
+                size = self._bytes(number)
+                while held + size > AHEAD_BYTES and number == shard and self._coming:  # abandoned ones make room for it
+                    gone, futures = self._coming.popitem(last=False)
+                    for future in futures.values():
+                        future.cancel()
+                    held -= self._bytes(gone)
+                if held + size > AHEAD_BYTES and self._coming:
+                    return
+                self._coming[number] = self._begun(number)
+                held += size
+
+    def content(self, shard: int, name: str, raw: np.ndarray) -> np.ndarray:
+        with self._lock:
+            coming = self._coming.get(shard, {})
+            future = coming.pop(name, None)
+            if not coming:
+                self._coming.pop(shard, None)
+        if future is None or future.cancelled():
+            return np.frombuffer(self._fetch(shard, name), np.uint8)
+        return np.frombuffer(future.result(), np.uint8)
+
+    def extra(self, name: str) -> bytes:
+        return self._request(name, *self.manifest.extras[name])
+
+    def _bytes(self, shard: int) -> int:
+        return sum(length for _, length in self.files(shard))
+
+    def _begun(self, shard: int) -> dict[str, Future]:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_REQUESTS, "fetch")
+        wanted = {file for file, _ in self.files(shard)}
+        names = [name for name in self.manifest.shards[shard].arrays if chunk_name(shard, name) in wanted]
+        return {name: self._pool.submit(self._fetch, shard, name) for name in names}
+
+    def _fetch(self, shard: int, name: str) -> bytes:
+        """A chunk from the cache, or from afar and then into the cache."""
+        file, info = chunk_name(shard, name), self.manifest.shards[shard].arrays[name]
+        length = chunk_length(info)
+        if self._cache is not None and (found := self._cache.get(file, length)) is not None:
+            if crc32c(found[:-TRAILER]) == info.stored_crc32c:
+                return found
+            self._cache.forget(file)
+        content = self._request(file, length, info.stored_crc32c, TRAILER)
+        if self._cache is not None:
+            self._cache.put(file, content)
+        return content
+
+    def _request(self, file: str, length: int, crc: int, trailer: int = 0) -> bytes:
+        def problem(content: bytes) -> str | None:
+            if len(content) != length:
+                return f"is {len(content):,} bytes long, and should be {length:,}"
+            good = crc32c(content[: length - trailer]) == crc
+            return None if good else "does not have the checksum that the manifest states"
+
+        return fetched(self._files, f"{self._root}/{file}", f"{self.path}/{file}", problem)
+
+
+def fetched(files: Any, path: str, where: str, problem: Callable[[bytes], str | None]) -> bytes:
+    """The content of `path` with which `problem` finds nothing wrong; asked for again while that may help.
+
+    Raises NotFoundError when it cannot be read, CorruptError when it is missing or `problem` finds something each time.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            content = files.cat_file(path)
+        except FileNotFoundError:
+            raise damaged(where, "missing") from None
+        except PermissionError as error:
+            raise NotFoundError(f"{where}: {error}; look at the credentials") from None
+        except Exception as error:  # whatever the libraries below raise for lines that break and stores that are busy
+            if attempt == _ATTEMPTS - 1:
+                what = f"cannot be read ({type(error).__name__}: {error}) after {_ATTEMPTS} attempts"
+                raise NotFoundError(f"{where}: {what}") from error
+            wrong = f"{type(error).__name__}: {error}"
+        else:
+            found = problem(content)
+            if found is None:
+                return content
+            if attempt == _ATTEMPTS - 1:
+                raise damaged(where, found)
+            wrong = found
+        pause = _PAUSE * 2**attempt * random.uniform(0.5, 1.0)
+        log.info("%s: %s; asked again in %.1f s", where, wrong, pause)
+        time.sleep(pause)
+    raise AssertionError("unreachable")
+
+
+def open_remote(url: str, cache: ChunkCache | None = None) -> RemoteStore | None:
+    """The store at `url` if it is in our own form, None when other software has written it. Raises as open_dataset does."""
+    store = RemoteStore(url.rstrip("/"), cache)
+    if store.manifest.backend != "zarr":
+        raise NotFoundError(f"{url}: a store of {store.manifest.backend} files, which is read from a disk only; copy it there")
+    first = store.manifest.shards[0]
+    for name, info in first.arrays.items():
+        file = f"{store.where(0, name)}/{METADATA}"
+        if info.size and is_foreign(fetched(store._files, file.replace(str(store.path), store._root, 1), file, lambda _: None)):
+            return None
+    return store
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    try:
+        from fsspec.core import url_to_fs
+
+        files, root = url_to_fs(url)
+    except ImportError as error:
+        what = f"cannot be opened ({error}); run pip install 'streamcut[remote]' and what the URL needs"
+        raise NotFoundError(f"{url}: {what}") from None
+    except (OSError, ValueError) as error:
+        raise NotFoundError(f"{url}: cannot be opened ({error})") from None
+    return files, root.rstrip("/")
+
+
+def _manifest(files: Any, root: str, url: str) -> Manifest:
+    where = f"{url}/{MANIFEST}"
+    try:
+        size = files.info(f"{root}/{MANIFEST}")["size"]
+    except FileNotFoundError:
+        what = f"has no {MANIFEST}, so it is not a streamcut store; make one with `streamcut convert`"
+        raise NotFoundError(f"{url}: {what}") from None
+    except Exception as error:
+        raise NotFoundError(f"{url}: cannot be opened ({type(error).__name__}: {error})") from error
+    if size is not None and size > MAX_MANIFEST:
+        raise damaged(where, f"is {size:,} bytes long, which no manifest is")
+    whole = lambda content: None if size in (None, len(content)) else f"is {len(content):,} of {size:,} bytes"  # noqa: E731
+    return parse_manifest(fetched(files, f"{root}/{MANIFEST}", where, whole), where)
+
+

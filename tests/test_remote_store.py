@@ -1,0 +1,248 @@
+"""Stores behind URLs: a real S3 server, errors and lines that break, and a cache that makes the second pass local."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import streamcut
+from streamcut.errors import CorruptError, NotFoundError, UsageError
+from streamcut.io.stores import remote_store
+from streamcut.io.stores.chunk_cache import ChunkCache
+from streamcut.io.stores.remote_store import RemoteStore
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    """A store of nine shards."""
+    folder = tmp_path_factory.mktemp("remote")
+    rng = np.random.default_rng(0)
+    X = sp.random_array((900, 30), density=0.3, rng=rng, format="csr", data_sampler=rng.normal)
+    y = np.where(X @ rng.normal(size=30) > 0, 1, -1)
+    lines = (
+        f"{y[i]} " + " ".join(f"{j + 1}:{v:.6g}" for j, v in zip(X[[i]].indices, X[[i]].data, strict=True)) for i in range(900)
+    )
+    (folder / "a.svm").write_text("\n".join(lines) + "\n")
+    streamcut.convert(folder / "a.svm", folder / "a.zarr", shard_nnz=900)
+    assert len(streamcut.open(folder / "a.zarr").manifest.shards) >= 9
+    return folder / "a.zarr"
+
+
+class Files(ThreadingHTTPServer):
+    """Serves a folder; `troubles` are answers for the next requests of chunks: a status, or how many bytes of the body come."""
+
+    daemon_threads = True
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.troubles, self.asked = root, [], []
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def _answer(self, body: bool) -> None:
+        server = self.server
+        place = server.root / self.path.lstrip("/")
+        if not place.is_file():
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        content = place.read_bytes()
+        trouble = None
+        if body and self.path.endswith("c.0"):
+            server.asked.append(self.path)
+            trouble = server.troubles.pop(0) if server.troubles else None
+        if trouble in (429, 500, 503):
+            self.send_response(trouble)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        if trouble == "flip":
+            content = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content) if trouble != "short" else len(content) - 7))
+        self.end_headers()
+        if body:
+            self.wfile.write(content[: len(content) // 2] if trouble == "cut" else content[: -7 if trouble == "short" else None])
+            if trouble == "cut":
+                self.close_connection = True
+
+
+@pytest.fixture
+def server(store, monkeypatch):
+    monkeypatch.setattr(remote_store, "_PAUSE", 0.001)
+    server = Files(store.parent)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def url(server) -> str:
+    return f"http://127.0.0.1:{server.server_address[1]}/a.zarr"
+
+
+OPTIONS = {"C": 1.0, "max_passes": 4, "tol": 1e-9, "tol_relative": None, "lanes": 2, "memory": "2GB", "solver": "ocas"}
+
+
+def bits(model) -> bytes:
+    return model.weights.tobytes()
+
+
+def test_the_same_bits_as_from_a_disk(store, server):
+    assert bits(streamcut.train(url(server), **OPTIONS)) == bits(streamcut.train(store, **OPTIONS))
+    model = streamcut.train(store, **OPTIONS)
+    np.testing.assert_array_equal(streamcut.predict(model, url(server)), streamcut.predict(model, store))
+    assert streamcut.open(url(server)).recipe == streamcut.open(store).recipe
+
+
+@pytest.mark.parametrize("trouble", [500, 503, 429, "cut", "short", "flip"])
+def test_what_fails_is_asked_for_again(store, server, trouble):
+    server.troubles = [trouble, None, trouble, trouble, None, None, trouble]
+    assert bits(streamcut.train(url(server), **OPTIONS)) == bits(streamcut.train(store, **OPTIONS))
+    assert server.troubles == []
+
+
+def test_what_fails_for_ever_is_an_error_that_names_the_chunk(server):
+    server.troubles = [500] * 10_000
+    with pytest.raises(NotFoundError, match=r"a\.zarr/shards/\d+/\w+/c\.0: cannot be read .* after 6 attempts"):
+        streamcut.train(url(server), **OPTIONS)
+    server.troubles = ["flip"] * 10_000
+    with pytest.raises(CorruptError, match=r"c\.0: does not have the checksum"):
+        streamcut.train(url(server), **OPTIONS)
+
+
+def test_several_requests_are_on_their_way(server, monkeypatch):
+    begun = threading.Barrier(4, timeout=20)
+    fetch = RemoteStore._fetch
+
+    def together(self, shard, name):
+        if name == "indices" and shard < 4:
+            begun.wait()  # breaks unless four of them are asked for at once
+        return fetch(self, shard, name)
+
+    monkeypatch.setattr(RemoteStore, "_fetch", together)
+    data = streamcut.open(url(server))
+    data.expect(0)
+    assert data.read(0).n_rows > 0
+    assert not begun.broken
+
+
+def test_what_is_on_its_way_stays_within_its_memory(server, monkeypatch):
+    data = streamcut.open(url(server))
+    sizes = [data._bytes(k) for k in range(len(data.manifest.shards))]
+    monkeypatch.setattr(remote_store, "AHEAD_BYTES", 2 * max(sizes))
+    for shard in (0, 3, 6, 1, 8):
+        data.expect(shard)
+        assert sum(sizes[k] for k in data._coming) <= max(2 * max(sizes), sizes[shard])
+        assert shard in data._coming
+    assert [data.read(k).n_rows for k in range(len(sizes))] == [shard.rows for shard in data.manifest.shards]
+
+
+def test_with_a_cache_the_second_run_asks_for_no_chunk(store, server, tmp_path, monkeypatch):
+    monkeypatch.setenv("STREAMCUT_CACHE_DIR", str(tmp_path / "cache"))
+    expected = bits(streamcut.train(store, **OPTIONS))
+    assert bits(streamcut.train(url(server), **OPTIONS)) == expected
+    chunks = len(set(server.asked))
+    assert len(server.asked) == chunks
+    server.asked.clear()
+    assert bits(streamcut.train(url(server), **OPTIONS)) == expected
+    assert server.asked == []
+    for place in (tmp_path / "cache").rglob("shards*indices*"):  # a disk that rots
+        content = bytearray(place.read_bytes())
+        content[5] ^= 4
+        place.write_bytes(content)
+    assert bits(streamcut.train(url(server), **OPTIONS)) == expected
+    assert 0 < len(server.asked) < chunks
+
+
+def test_a_cache_keeps_to_its_size(store, server, tmp_path, monkeypatch):
+    monkeypatch.setenv("STREAMCUT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("STREAMCUT_CACHE_SIZE", "20kB")
+    for _ in range(2):
+        assert bits(streamcut.train(url(server), **OPTIONS)) == bits(streamcut.train(store, **OPTIONS))
+        used = sum(each.stat().st_size for each in (tmp_path / "cache").rglob("*") if each.is_file())
+        assert 10_000 < used <= 20_000 + 200
+
+
+def test_the_cache_of_a_command(store, server, tmp_path, run):
+    line = ("--solver", "ocas", "--max-passes", "2", "--model", tmp_path / "m.npz", "--cache-dir", tmp_path / "cache")
+    assert run("train", url(server), *line, "--cache-size", "1GB")[0] == 0
+    server.asked.clear()
+    assert run("evaluate", tmp_path / "m.npz", url(server), "--cache-dir", tmp_path / "cache")[0] == 0
+    assert server.asked == []
+    assert "STREAMCUT_CACHE_DIR" not in os.environ
+    code, _, err = run("train", url(server), *line, "--force", "--cache-size", "5 parsecs")
+    assert (code, "parsecs" in err) == (2, True)
+
+
+def test_a_cache_is_no_place_for_other_files(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="holds other files"):
+        ChunkCache(tmp_path).begin("0" * 64)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_a_remote_store_can_be_sent_to_a_worker(server):
+    again = pickle.loads(pickle.dumps(streamcut.open(url(server))))
+    assert again.read(2).n_rows == again.manifest.shards[2].rows
+
+
+def test_memory_counts_what_is_on_its_way(server):
+    plans = []
+    streamcut.train(url(server), **OPTIONS, on_plan=plans.append)
+    assert dict(plans[0].lines)["shards on their way"] >= remote_store.AHEAD_BYTES
+
+
+@pytest.mark.parametrize("path", ["nothing.zarr", "a.svm"])
+def test_what_is_no_store_is_said(server, path):
+    with pytest.raises(NotFoundError, match="not a streamcut store"):
+        streamcut.open(f"http://127.0.0.1:{server.server_address[1]}/{path}")
+
+
+def test_an_s3_server(store, monkeypatch, run, tmp_path):
+    moto = pytest.importorskip("moto.server")
+    s3fs = pytest.importorskip("s3fs")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        s3fs.S3FileSystem.clear_instance_cache()
+        files = s3fs.S3FileSystem()
+        files.mkdir("bucket")
+        files.put(str(store), "bucket/a.zarr", recursive=True)
+        line = ("--solver", "ocas", "--C", "1", "--max-passes", "4", "--lanes", "2", "--model", tmp_path / "m.npz", "--json")
+        code, out, err = run("train", "s3://bucket/a.zarr", *line)
+        assert code == 0, err
+        assert json.loads(out.splitlines()[-1])["event"] == "result"
+        local = streamcut.train(store, solver="ocas", C=1.0, max_passes=4, lanes=2)
+        assert bits(streamcut.load_model(tmp_path / "m.npz")) == bits(local)
+        model = (tmp_path / "m.npz").read_bytes()
+        assert b"testing" not in model
+        assert os.environ["AWS_ENDPOINT_URL"].encode() not in model
+    finally:
+        server.stop()
+        s3fs.S3FileSystem.clear_instance_cache()
