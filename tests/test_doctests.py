@@ -20,6 +20,7 @@ NAMES = {
     "streamcut.tuning": "tune",
     "streamcut.calibration": "calibrate",
     "streamcut.estimators.linear": "LinearSVM",
+    "streamcut.estimators.regression": "LinearSVR",
 }
 
 

@@ -178,7 +178,7 @@ def test_losses(tool, text, loss):
     ("tool", "text", "named"),
     [
         ("liblinear", "-s 5 -v 5 -R train.svm", ["-s 5", "-v", "-R", "train.svm"]),
-        ("liblinear", "-s 11", ["-s 11"]),
+        ("liblinear", "-s 5", ["-s 5"]),
         ("liblinear", "-s 3 -c one", ["'one'"]),
         ("liblinear", "-s 3 -c", ["-c needs a value"]),
         ("liblinear", "-s 3 -w1 1 -w2 1 -w3 1", ["two classes"]),
@@ -193,7 +193,7 @@ def test_losses(tool, text, loss):
         ("libsvm", "-s 3 -t 3 -v 5", ["-s 3", "-t 3", "-v"]),
         ("libsvm", "-c 1", ["default -g"]),
         ("liblinear", "-s 4 -w1 2", ["-w"]),
-        ("vw", "--l2 1 --bfgs", ["squared", "--bfgs"]),
+        ("vw", "--l2 1 --loss_function poisson --bfgs", ["poisson", "--bfgs"]),
         ("vw", "--loss_function hinge", ["--l2 0"]),
         ("vw", "--loss_function hinge --l2 1", ["--rows"]),
         ("sklearn", 'LinearSVC(loss="log_loss")', ["log_loss"]),
@@ -249,3 +249,56 @@ def test_an_open_quotation_mark_is_named():
 @pytest.mark.parametrize("C", [0.1, 1 / 3, 1e-7, 12345678.9, 1e300])
 def test_numbers_come_through_exactly(C):
     assert options("liblinear", f"-s 3 -c {C!r}")["--C"] == C
+
+
+RESIDUALS = {
+    "squared": lambda r, epsilon: 0.5 * r * r,
+    "huber": lambda r, delta: np.where(abs(r) <= delta, 0.5 * r * r, delta * (abs(r) - 0.5 * delta)),
+    "epsilon-insensitive": lambda r, epsilon: np.maximum(0.0, abs(r) - epsilon),
+    "squared-epsilon-insensitive": lambda r, epsilon: np.maximum(0.0, abs(r) - epsilon) ** 2,
+    "quantile": lambda r, tau: np.maximum(tau * r, (tau - 1.0) * r),
+}
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "theirs"),
+    [  # `theirs` is the objective over residuals r = y − s of 40 rows, in any unit
+        ("liblinear", "-s 11 -c 3", lambda w, r: 0.5 * w @ w + 3 * np.sum(np.maximum(0, abs(r) - 0.1) ** 2)),
+        ("liblinear", "-s 12 -c 3 -p 0.5", lambda w, r: 0.5 * w @ w + 3 * np.sum(np.maximum(0, abs(r) - 0.5) ** 2)),
+        ("liblinear", "-s 13 -p 0", lambda w, r: 0.5 * w @ w + np.sum(abs(r))),
+        ("vw", "--l2 0.02 --noconstant", lambda w, r: 0.01 * w @ w + np.mean(r * r)),
+        (
+            "vw",
+            "--loss_function quantile --quantile_tau 0.9 --l2 0.02 --noconstant",
+            lambda w, r: 0.01 * w @ w + np.mean(np.maximum(0.9 * r, -0.1 * r)),
+        ),
+        ("sklearn", "LinearSVR(C=2, fit_intercept=False)", lambda w, r: 0.5 * w @ w + 2 * np.sum(abs(r))),
+        ("sklearn", "Ridge(alpha=5, fit_intercept=False)", lambda w, r: 5 * w @ w + np.sum(r * r)),
+        (
+            "sklearn",
+            'SGDRegressor(loss="huber", alpha=0.1, epsilon=0.3, fit_intercept=False)',
+            lambda w, r: 0.05 * w @ w + np.mean(np.where(abs(r) <= 0.3, 0.5 * r * r, 0.3 * abs(r) - 0.045)),
+        ),
+    ],
+)
+def test_regressions(data, tool, text, theirs):
+    X, _, points = data
+    y = np.random.default_rng(1).normal(size=40)
+    found = translate(tool, text, rows=40).options
+    TrainOptions(**{name[2:].replace("-", "_"): _value(value) for name, value in found.items()})
+    loss = found.get("--loss", "squared")
+    parameter = float(found.get("--epsilon") or found.get("--delta") or found.get("--quantile") or 0.0)
+    assert (found["--task"], float(found["--bias"])) == ("regression", 0.0)
+    parts = []
+    for w in points:
+        r = y - X @ w[:3]
+        ours = 0.5 * w[:3] @ w[:3] + float(found["--C"]) * np.sum(RESIDUALS[loss](r, parameter))
+        parts.append(ours / theirs(w[:3], r))
+    np.testing.assert_allclose(parts, parts[0], rtol=1e-12)
+
+
+def _value(text):
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -27,7 +27,7 @@ from streamcut.models.files import load_model, plain, save_model
 from streamcut.reports import facts
 from streamcut.reports.drawing import save
 from streamcut.reports.page import Report
-from streamcut.reports.plots import convergence_plots, separation_plots
+from streamcut.reports.plots import convergence_plots, reliability_plot, residual_plots, separation_plots
 from streamcut.training import train
 from streamcut.units import format_bytes
 
@@ -95,6 +95,8 @@ def trained(kind: str):
     qid = np.repeat(np.arange(50), 10) if kind in ("ranking", "sequence") else None
     options = {
         "linear": {},
+        "logistic": {"loss": "logistic"},
+        "regression": {"task": "regression"},
         "bundle-dca": {"solver": "bundle-dca"},
         "multiclass": {"task": "multiclass", "solver": "ocas"},
         "rest": {"task": "multiclass", "strategy": "one-vs-rest"},
@@ -110,7 +112,21 @@ def trained(kind: str):
     return train(data, **options), data
 
 
-KINDS = ("linear", "bundle-dca", "multiclass", "rest", "ranking", "sequence", "bsca", "smo", "sbp", "sampled", "nystroem")
+KINDS = (
+    "linear",
+    "logistic",
+    "regression",
+    "bundle-dca",
+    "multiclass",
+    "rest",
+    "ranking",
+    "sequence",
+    "bsca",
+    "smo",
+    "sbp",
+    "sampled",
+    "nystroem",
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -226,6 +242,23 @@ def test_the_area_under_the_curve_is_the_measure(weighted):
     recall, precision = axes.lines[-1].get_data()
     assert -np.sum(np.diff(recall) * precision[:-1]) == pytest.approx(evaluate(model, data).average_precision, abs=1e-2)
     assert separation_plots(model, MemoryDataset(X[y == 1], y[y == 1])) == {}, "one class has no curves"
+
+
+def test_reliability_and_residuals_are_of_every_row():
+    X, y = arrays(n=3000)
+    data = MemoryDataset(X, y)
+    model = train(data, loss="logistic")
+    axes = reliability_plot(model, data).axes[0]
+    said, true = axes.lines[-1].get_data()
+    p = model.probabilities_of(model.decision_function(X))
+    bins = [(p >= low) & (p < low + 1 / 15) for low in np.arange(15) / 15]
+    np.testing.assert_allclose(said, [p[some].mean() for some in bins if some.any()], rtol=1e-9)
+    np.testing.assert_allclose(true, [y[some].mean() for some in bins if some.any()], rtol=1e-9)
+    regression = train(data, task="regression")
+    spread = residual_plots(regression, data)["residual_histogram"].axes[0]
+    assert sum(bar.get_height() for bar in spread.patches) == 3000
+    middle = sum(bar.get_height() * (bar.get_x() + 0.5 * bar.get_width()) for bar in spread.patches) / 3000
+    assert middle == pytest.approx(np.mean(y - regression.predict(X)), abs=0.03)
 
 
 def test_a_model_without_history():

@@ -16,7 +16,14 @@ from streamcut.models.model import Model
 from streamcut.outputs import output
 from streamcut.reports import facts
 from streamcut.reports.drawing import FORMATS, inline_svg, needs_matplotlib, save
-from streamcut.reports.plots import confusion_plot, convergence_plots, separation_plots, traffic_plot
+from streamcut.reports.plots import (
+    confusion_plot,
+    convergence_plots,
+    reliability_plot,
+    residual_plots,
+    separation_plots,
+    traffic_plot,
+)
 from streamcut.training import opened
 from streamcut.units import format_bytes
 
@@ -48,7 +55,8 @@ figure { margin: 0; } figure svg { width: 100%; height: auto; } .wide { overflow
 _CAPTIONS = {
     "objective": "Objective and bound", "gap": "Gap", "averages": "Objective", "accuracy": "Accuracy", "loss": "Loss",
     "support": "Support vectors", "traffic": "Throughput", "roc": "ROC curve", "precision_recall": "Precision and recall",
-    "confusion": "Confusion",
+    "confusion": "Confusion", "reliability": "Reliability of probabilities", "residuals": "Residuals over predictions",
+    "residual_histogram": "Residuals",
 }  # fmt: skip
 
 
@@ -87,6 +95,10 @@ class Report:
             self.measures = evaluate(model, held_out).measures()
             if model.task == "binary":
                 self.data_plots = separation_plots(model, held_out)
+                if model.has_probabilities:
+                    self.data_plots["reliability"] = reliability_plot(model, held_out)
+            elif model.task == "regression":
+                self.data_plots = residual_plots(model, held_out)
             elif "confusion_matrix" in self.measures:
                 self.data_plots = {"confusion": confusion_plot(self.measures)}
 

@@ -28,6 +28,7 @@ _Y: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # figures: ylab
     "loss": ("mean hinge loss", (("mean_hinge", "mean hinge loss", BLUE),)),
     "support": ("support vectors", (("support_vectors", "support vectors", BLUE), ("support", "support vectors", BLUE))),
 }  # fmt: skip
+_BINS = 15  # of probabilities
 _POINTS = 2000  # of a curve that is drawn
 
 
@@ -113,6 +114,41 @@ def separation_plots(model: Model, data: Any) -> dict[str, Figure]:
     axes.plot(*_thinned(recall, precision), color=BLUE)
     axes.set_ylim(0, 1.02)
     return {"roc": roc, "precision_recall": pr}
+
+
+def reliability_plot(model: Model, data: Any) -> Figure:
+    """Of a model with probabilities for two classes: the part of positive rows among those of about equal probability."""
+    edges, sums = np.linspace(0.0, 1.0, _BINS + 1), np.zeros((3, _BINS))
+    for chunk, scores in scored_chunks(model, data):
+        p, u = model.probabilities_of(scores), np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
+        truth = model.is_positive(chunk.y, chunk.first_row)  # type: ignore[attr-defined]
+        which = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, _BINS - 1)
+        for total, of_rows in zip(sums, (u, u * p, u * truth), strict=True):
+            total += np.bincount(which, of_rows, _BINS)
+    weight, said, true = sums[:, sums[0] > 0.0]
+    figure, axes = new_figure("probability that was predicted", "part of rows that are positive")
+    axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
+    axes.plot(said / weight, true / weight, color=BLUE)
+    axes.scatter(said / weight, true / weight, 10.0 + 150.0 * weight / weight.sum(), color=BLUE)  # size: how many rows
+    return figure
+
+
+def residual_plots(model: Model, data: Any) -> dict[str, Figure]:
+    """Residuals y − prediction of a regression on an opened data set: over predictions, and how they are spread."""
+    predicted, residuals, weights = [], [], []
+    for chunk, scores in scored_chunks(model, data):
+        predicted.append(model.labels_of(scores).copy())
+        residuals.append(chunk.y - predicted[-1])
+        weights.append(np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight.copy())
+    prediction, residual, weight = (np.concatenate(parts) for parts in (predicted, residuals, weights))
+    over, axes = new_figure("prediction", "target − prediction")
+    counts, *edges = np.histogram2d(prediction, residual, bins=60, weights=weight)
+    shaded = np.ma.masked_equal(counts.T, 0.0)
+    over.colorbar(axes.pcolormesh(*edges, shaded, cmap="Blues", norm="log"), label="rows")
+    axes.axhline(0.0, color=GREY, linestyle="--", linewidth=1)
+    spread, axes = new_figure("target − prediction", "rows")
+    axes.hist(residual, bins=60, weights=weight, color=BLUE)
+    return {"residuals": over, "residual_histogram": spread}
 
 
 def confusion_plot(measures: dict[str, Any]) -> Figure:

@@ -1,0 +1,47 @@
+"""Options of other programs, said in ours: the same problem, or a refusal that names what we cannot say.
+
+Ours is F(w) = ½‖w‖² + C Σ_i u_i ℓ(⟨w, x_i⟩; y_i) with C per row and a regularised constant feature `bias`. With m rows:
+
+    LIBLINEAR -c C; LIBSVM -c C; LinearSVC(C=C), LinearSVR(C=C)            C
+    svm_perf -c c     (½‖w‖² + c · loss in percent)                        100·c / m
+    svm_rank -c c     (½‖w‖² + c · mean over queries of their losses)      c·P / (N·m) for P pairs in N queries, with -l 2
+                                                                           c·Q / (N·m) for Q queries with pairs
+    svm_hmm -c c      (½‖w‖² + c · mean over sequences of their losses)    c / N for N sequences
+    VW --l2 λ, SGDClassifier(alpha=λ)   (λ/2‖w‖² + mean loss)              1 / (λ·m), 2 / (λ·m) for VW's squared loss, which is r²
+    Ridge(alpha=λ)    (λ‖w‖² + Σ r²)                                       1 / λ
+
+A file for each program; `translation` has what they share. A new one is a file, and a line of TOOLS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamcut.errors import UsageError
+from streamcut.flags.liblinear import liblinear
+from streamcut.flags.libsvm import libsvm
+from streamcut.flags.scikit_learn import sklearn
+from streamcut.flags.svm_struct import svm_hmm, svm_perf, svm_rank
+from streamcut.flags.translation import Counts, Translation
+from streamcut.flags.vw import vw
+from streamcut.suggestions import unknown
+
+TOOLS: dict[str, Callable[[str, Counts], Translation]] = {
+    "liblinear": liblinear,
+    "libsvm": libsvm,
+    "svm_perf": svm_perf,
+    "svm_rank": svm_rank,
+    "svm_hmm": svm_hmm,
+    "vw": vw,
+    "sklearn": sklearn,
+}
+
+
+def translate(tool: str, text: str, **counts: int | None) -> Translation:
+    """The problem that `text` gives `tool` (one of TOOLS), in our options; `counts` are those of Counts, where C needs them.
+
+    Raises UsageError naming every option that is unknown here, or that asks for another problem.
+    """
+    if tool not in TOOLS:
+        raise UsageError(f"--from: {unknown(tool, TOOLS)}")
+    return TOOLS[tool](text, Counts(**counts))

@@ -1,0 +1,44 @@
+"""LIBLINEAR's train: two classes, several, and regression."""
+
+from __future__ import annotations
+
+from streamcut.flags.translation import Counts, Given, Translation, take_loss, weigh_classes
+
+_PROBLEMS = {  # -s: (task, loss)
+    "0": ("binary", "logistic"),
+    "1": ("binary", "squared-hinge"),
+    "2": ("binary", "squared-hinge"),
+    "3": ("binary", "hinge"),
+    "4": ("multiclass", "hinge"),
+    "7": ("binary", "logistic"),
+    "11": ("regression", "squared-epsilon-insensitive"),
+    "12": ("regression", "squared-epsilon-insensitive"),
+    "13": ("regression", "epsilon-insensitive"),
+}
+
+
+def liblinear(text: str, counts: Counts) -> Translation:
+    given = Given("LIBLINEAR", text, values={"-s", "-c", "-B", "-e", "-n", "-p"}, switches={"-q"}, class_weights=True)
+    kind = given.text("-s", "1")
+    if kind not in _PROBLEMS:
+        given.refuse(f"-s {kind}", f"problems solved here are -s {', '.join(_PROBLEMS)}")
+    task, loss = _PROBLEMS.get(kind, ("binary", "hinge"))
+    C, bias = given.number("-c", 1.0), given.number("-B", -1.0)
+    weights = given.class_weights()
+    if task == "multiclass" and weights:
+        given.refuse("-w", "there are no class weights among several classes")
+    if task == "regression" and weights:
+        given.refuse("-w", "numbers are no classes")
+    if task != "regression" and "-p" in given.found:
+        given.refuse("-p", "only -s 11, 12 and 13 have it")
+    given.check()
+    done = Translation({"--task": task} if task != "binary" else {})
+    if task == "regression":
+        done.number("--epsilon", given.number("-p", 0.1))
+    take_loss(done, loss, task)
+    weigh_classes(done, C, weights)
+    done.number("--bias", max(bias, 0.0))  # below 0: no bias feature
+    if "-n" in given.found:
+        done.options["--workers"] = given.text("-n", "")
+    given.leave_out(done, "-e")
+    return done

@@ -1,0 +1,113 @@
+"""scikit-learn's linear estimators, as they are constructed in Python."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from streamcut.errors import UsageError
+from streamcut.flags.translation import Counts, Keywords, Translation, take_loss, weigh_classes
+
+_OF_LABELS = {"hinge": "hinge", "squared_hinge": "squared-hinge", "log_loss": "logistic"}
+_OF_NUMBERS = {
+    "squared_error": "squared",
+    "huber": "huber",
+    "epsilon_insensitive": "epsilon-insensitive",
+    "squared_epsilon_insensitive": "squared-epsilon-insensitive",
+}
+_FROM_EPSILON = {"huber": "--delta", "epsilon-insensitive": "--epsilon", "squared-epsilon-insensitive": "--epsilon"}
+_HOW = ("tol", "max_iter", "random_state", "verbose", "solver", "warm_start", "n_jobs", "copy_X")
+_SGD = (*_HOW, "shuffle", "learning_rate", "eta0", "power_t", "early_stopping", "validation_fraction", "n_iter_no_change",
+        "l1_ratio", "average")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """losses     by the estimator's names, the first being its default
+    strength   the parameter that says how much losses or weights count, and its default
+    C          what that means here: "C" itself, "1/alpha", or "1/(alpha·rows)"
+    intercept  whether it is the weight of a constant feature of size `intercept_scaling`; if not, ours is another problem
+    """
+
+    task: str
+    losses: dict[str, str]
+    strength: tuple[str, float]
+    C: str
+    intercept: bool
+    idle: tuple[str, ...]
+    epsilon: float = 0.0
+
+
+def _first(name: str, losses: dict[str, str], *others: str) -> dict[str, str]:
+    return {each: losses[each] for each in (name, *others)}
+
+
+_KINDS = {
+    "LinearSVC": _Kind("binary", _first("squared_hinge", _OF_LABELS, "hinge"), ("C", 1.0), "C", True, (*_HOW, "dual")),
+    "LogisticRegression": _Kind("binary", {"log_loss": "logistic"}, ("C", 1.0), "C", False, (*_HOW, "dual", "l1_ratio")),
+    "SGDClassifier": _Kind("binary", _OF_LABELS, ("alpha", 1e-4), "1/(alpha·rows)", False, (*_SGD, "epsilon")),
+    "LinearSVR": _Kind(
+        "regression", _first("epsilon_insensitive", _OF_NUMBERS, "squared_epsilon_insensitive"), ("C", 1.0), "C", True,
+        (*_HOW, "dual"),
+    ),
+    "SGDRegressor": _Kind("regression", _OF_NUMBERS, ("alpha", 1e-4), "1/(alpha·rows)", False, _SGD, 0.1),
+    "Ridge": _Kind("regression", {"squared_error": "squared"}, ("alpha", 1.0), "1/alpha", False, _HOW),
+    "PoissonRegressor": _Kind("regression", {"poisson": "poisson"}, ("alpha", 1.0), "1/(alpha·rows)", False, _HOW),
+}  # fmt: skip
+
+
+def sklearn(text: str, counts: Counts) -> Translation:
+    name, found = _call(text)
+    if name not in _KINDS:
+        raise UsageError(f"sklearn: {name} has no counterpart here; these have one: {', '.join(_KINDS)}")
+    kind, given = _KINDS[name], Keywords(name, found)
+    weights = (given.take("class_weight", None) or {}) if kind.task == "binary" else {}
+    if not isinstance(weights, dict):
+        given.refuse(f"class_weight={weights!r}", "write the weights themselves, for example {1: 2.5}")
+    given.only("penalty", "l2", "l2")
+    given.only("multi_class", "ovr", "ovr")
+    given.only("positive", False, False)
+    loss = str(given.take("loss", next(iter(kind.losses))))
+    if loss not in kind.losses:
+        given.refuse(f"loss={loss!r}", f"losses here are {', '.join(kind.losses)}")
+    epsilon = float(given.take("epsilon", kind.epsilon)) if kind.task == "regression" else 0.0
+    bias = _bias(kind, given)
+    strength = float(given.take(*kind.strength))
+    if strength <= 0:
+        given.refuse(f"{kind.strength[0]}={strength:g}", "it must be above 0; without regularisation there is nothing to certify")
+    dropped = given.drop(*kind.idle)
+    given.check()
+    if kind.C == "1/(alpha·rows)":
+        strength *= counts.needed("rows", f"{name}'s alpha is per row")
+    done = Translation({"--task": kind.task} if kind.task != "binary" else {})
+    take_loss(done, kind.losses[loss], kind.task)
+    if (option := _FROM_EPSILON.get(kind.losses[loss])) is not None:
+        done.number(option, epsilon)
+    C = strength if kind.C == "C" else 1.0 / strength
+    weigh_classes(done, C, {float(label): float(weight) for label, weight in weights.items()})
+    done.number("--bias", bias)
+    if dropped:
+        done.notes.append(f"{', '.join(dropped)}: how scikit-learn goes about it, not what it solves; left out")
+    return done
+
+
+def _call(text: str) -> tuple[str, dict[str, object]]:
+    """(name, keyword arguments) of a call."""
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        assert isinstance(call, ast.Call)
+        assert not call.args
+        name = ast.unparse(call.func).split(".")[-1]
+        return name, {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError, AssertionError):
+        raise UsageError(f'sklearn: {text!r} is not a call with named literals; write LinearSVC(loss="hinge", C=1)') from None
+
+
+def _bias(kind: _Kind, given: Keywords) -> float:
+    """The constant feature's value. An intercept that is not regularised is refused."""
+    intercept = given.take("fit_intercept", True)
+    if kind.intercept:
+        return float(given.take("intercept_scaling", 1.0)) if intercept else 0.0
+    if intercept:
+        given.refuse("fit_intercept=True", "its intercept is not regularised, ours is; fit_intercept=False is the same problem")
+    return 0.0

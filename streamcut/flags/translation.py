@@ -1,0 +1,173 @@
+"""What translations of all programs share: the result, what is counted in the data, options that were given and refused."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamcut.errors import UsageError
+
+
+@dataclass
+class Translation:
+    """`options` for `streamcut train`, by name in the order of writing, and `notes` on what differs or has no counterpart."""
+
+    options: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        """The options as they are typed."""
+        return " ".join(part for name, value in self.options.items() for part in (name, value) if part)
+
+    def number(self, name: str, value: float) -> None:
+        self.options[name] = f"{value:g}" if float(f"{value:g}") == value else repr(value)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What there is in the data: pairs are of rows of one query whose labels differ. None: not said."""
+
+    rows: int | None = None
+    positives: int | None = None
+    queries: int | None = None
+    pairs: int | None = None
+    paired_queries: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, count in vars(self).items():
+            if count is not None and count < 1:
+                what = name.replace("_", " ")
+                raise UsageError(f"{option_named(name)}: {count} is not a number of {what}; it must be at least 1")
+
+    def needed(self, name: str, why: str) -> int:
+        """The count, or UsageError."""
+        count = getattr(self, name)
+        if count is None:
+            raise UsageError(f"{why}: say how many there are with {option_named(name)}")
+        return count
+
+
+def option_named(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def take_loss(done: Translation, loss: str, task: str = "binary") -> None:
+    """Ask for a loss of rows, unless it is the task's own choice."""
+    if loss != ("squared" if task == "regression" else "hinge"):
+        done.options["--loss"] = loss
+
+
+def weigh_classes(done: Translation, C: float, weights: dict[float, float]) -> None:
+    """--C, --positive-weight and --positive-label for C times the weight of each label (1 for labels that are not named)."""
+    if len(weights) > 2 or any(weight <= 0 for weight in weights.values()):
+        raise UsageError(f"class weights {weights}: there are two classes here, and weights are above 0")
+    if not weights:
+        done.number("--C", C)
+        return
+    positive: float | None
+    if len(weights) == 2:
+        (_, low), (positive, high) = sorted(weights.items())
+    else:
+        ((label, weight),) = weights.items()
+        # labels 0 and −1 are the negative one; which label is the other is not known, and need not be
+        low, positive, high = (weight, None, 1.0) if label <= 0 else (1.0, label, weight)
+    done.number("--C", C * low)
+    done.number("--positive-weight", high / low)
+    if positive is not None:
+        done.number("--positive-label", positive)
+
+
+class Refusals:
+    """Collects what cannot be translated, so that one message names all of it."""
+
+    def __init__(self, tool: str) -> None:
+        self.tool = tool
+        self.refused: list[str] = []
+
+    def refuse(self, what: str, why: str) -> None:
+        self.refused.append(f"{what} ({why})")
+
+    def check(self) -> None:
+        if self.refused:
+            raise UsageError(f"{self.tool}: no counterpart here for {'; '.join(self.refused)}")
+
+
+class Given(Refusals):
+    """Options of a command line: `values` take one, `switches` none, -wLABEL one where the tool has class weights."""
+
+    def __init__(self, tool: str, text: str, values: set[str], switches: set[str], class_weights: bool = False) -> None:
+        super().__init__(tool)
+        self.found: dict[str, str] = {}
+        try:
+            words = iter(shlex.split(text))
+        except ValueError as error:
+            raise UsageError(f"{tool}: {text!r}: {str(error).lower()}; close every quotation mark") from None
+        for word in words:
+            name, equals, value = word.partition("=")
+            if name in switches and not equals:
+                self.found[name] = ""
+            elif name in values or (class_weights and name.startswith("-w") and len(name) > 2):
+                taken = value if equals else next(words, None)
+                if taken is None:
+                    raise UsageError(f"{tool}: {name} needs a value")
+                self.found[name] = taken
+            else:
+                self.refuse(word, "not known" if word.startswith("-") else "not an option; leave file names out")
+
+    def text(self, name: str, default: str) -> str:
+        return self.found.get(name, default)
+
+    def only(self, name: str, wanted: str, why: str) -> None:
+        """Refuse another value than `wanted`, which is the default."""
+        if self.text(name, wanted) != wanted:
+            self.refuse(f"{name} {self.text(name, wanted)}", f"{why}: {name} {wanted}")
+
+    def class_weights(self) -> dict[float, float]:
+        """By label, of -wLABEL."""
+        return {self.parse(name, name[2:]): self.number(name, 1.0) for name in self.found if name.startswith("-w")}
+
+    def leave_out(self, done: Translation, *more: str) -> None:
+        """Be quiet if that was asked for; note what has no meaning here: of `more`, and what chooses among algorithms."""
+        if "-q" in self.found or self.text("-v", "1") == "0":
+            done.options["--quiet"] = ""
+        if "-e" in more and "-e" in self.found:
+            done.notes.append("-e bounds a violation, not the gap to the optimum: left out, see --tol and --tol-relative")
+        dropped = [name for name in ("-w", "-k", "-h") if name in self.found]
+        if dropped:
+            done.notes.append(f"{', '.join(dropped)}: how {self.tool} goes about it, not what it solves; left out")
+
+    def number(self, name: str, default: float) -> float:
+        return self.parse(name, self.found[name]) if name in self.found else default
+
+    def parse(self, name: str, text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise UsageError(f"{self.tool}: {name}: {text!r} is not a number") from None
+
+
+class Keywords(Refusals):
+    """Keyword arguments of a call; what is never asked for is unknown."""
+
+    def __init__(self, tool: str, found: dict[str, Any]) -> None:
+        super().__init__(tool)
+        self.found = found
+
+    def take(self, name: str, default: Any) -> Any:
+        return self.found.pop(name, default)
+
+    def drop(self, *names: str) -> list[str]:
+        """Those of `names` that are given, which are then known and have no effect."""
+        return [name for name in names if self.found.pop(name, self) is not self]
+
+    def only(self, name: str, default: Any, wanted: Any) -> None:
+        value = self.take(name, default)
+        if value != wanted:
+            self.refuse(f"{name}={value!r}", f"only {wanted!r} is offered here")
+
+    def check(self) -> None:
+        for name, value in self.found.items():
+            self.refuse(f"{name}={value!r}", "not known")
+        self.found = {}
+        super().check()

@@ -1,0 +1,39 @@
+"""Vowpal Wabbit's linear learners."""
+
+from __future__ import annotations
+
+from streamcut.flags.translation import Counts, Given, Translation, take_loss
+
+_LOSSES = {"hinge": ("binary", "hinge"), "logistic": ("binary", "logistic"), "squared": ("regression", "squared"),
+           "quantile": ("regression", "quantile")}  # fmt: skip
+_FACTOR = {"squared": 2.0}  # its loss is r², ours ½r²
+
+
+def vw(text: str, counts: Counts) -> Translation:
+    left_out = {"-b", "--bit_precision", "-l", "--learning_rate", "--power_t", "--initial_t", "--passes", "--cache_file"}
+    idle = {"-c", "--cache", "-k", "--kill_cache", "--holdout_off", "--binary"}
+    values = {"--loss_function", "--quantile_tau", "--l2", *left_out}
+    given = Given("vw", text, values=values, switches={"--noconstant", "--quiet", *idle})
+    loss = given.text("--loss_function", "squared")
+    if loss not in _LOSSES:
+        given.refuse(f"--loss_function {loss}", f"losses here are {', '.join(_LOSSES)}")
+    if "--quantile_tau" in given.found and loss != "quantile":
+        given.refuse("--quantile_tau", "only the quantile loss has it")
+    lam = given.number("--l2", 0.0)
+    if lam <= 0:
+        given.refuse(f"--l2 {lam:g}", "without L2 regularisation there is nothing to certify")
+    given.check()
+    task, ours = _LOSSES[loss]
+    done = Translation({"--task": task} if task != "binary" else {})
+    take_loss(done, ours, task)
+    if loss == "quantile":
+        done.number("--quantile", given.number("--quantile_tau", 0.5))
+    done.number("--C", _FACTOR.get(loss, 1.0) / (lam * counts.needed("rows", "vw's --l2 is per row")))
+    done.number("--bias", 0.0 if "--noconstant" in given.found else 1.0)
+    if "--quiet" in given.found:
+        done.options["--quiet"] = ""
+    dropped = [name for name in given.found if name in left_out | idle]
+    if dropped:
+        done.notes.append(f"{', '.join(dropped)}: how vw goes about it, not what it solves; left out")
+    done.notes.append("vw takes online steps towards this optimum; here it is solved to a certificate")
+    return done
