@@ -29,6 +29,8 @@ class Tried:
     """What came out for one C. `measures` are those of streamcut.evaluate on the validation data, None without any.
 
     measure, value  the one that models are chosen by
+    l1       λ of a path over it
+    nonzero  weights that are not 0, of linear models
     """
 
     C: float
@@ -38,12 +40,15 @@ class Tried:
     measures: dict[str, Any] | None
     measure: str | None = None
     value: float | None = None
+    l1: float | None = None
+    nonzero: int | None = None
 
 
 def train_path(
     data: str | os.PathLike | Dataset,
     Cs: Sequence[float],
     *,
+    l1s: Sequence[float] | None = None,
     validation: str | os.PathLike | Dataset | None = None,
     measure: str | None = None,
     on_model: Callable[[Model, Tried], None] | None = None,
@@ -58,11 +63,12 @@ def train_path(
 
     Cutting planes bound the mean loss, which knows nothing of C, so they all go on; dual variables scale with C.
 
+    l1s          with one C: instead a path over the λ of an elastic net, from the largest on, as weights come in one by one
     validation   data that every model is measured on; without it the last model is returned
-    measure      the best is the one with the greatest such measure of streamcut.evaluate (the smaller C of equals); None: the
+    measure      the best is the one with the greatest such measure of streamcut.evaluate (the first of equals); None: the
                  first that models of the task have, "accuracy" where there is one
     on_model     called with every model as it comes
-    checkpoint   each C has a folder of its own in it, which is for the caller to remove once all is done
+    checkpoint   each C, or λ, has a folder of its own in it, which is for the caller to remove once all is done
 
     The other arguments, and what is raised, are those of `train`; limits such as max_passes are for each C.
 
@@ -70,14 +76,11 @@ def train_path(
     >>> [line.C for line in tried]
     [0.1, 10.0]
     """
-    if "C" in options or not Cs:
-        raise UsageError("Cs: give one value of C or more, and no option C")
-    values = sorted(float(C) for C in Cs)
-    if len(set(values)) < len(values):
-        raise UsageError("Cs: every value of C once")
-    chosen, scheduler = checked({**options, "C": values[0]})
-    for C in values[1:]:
-        replace(chosen, C=C)  # complains about what is no C
+    steps = _steps(Cs, l1s, options)
+    along = "C" if l1s is None else "l1"
+    chosen, scheduler = checked({**options, **steps[0]})
+    for step in steps[1:]:
+        replace(chosen, **step)  # complains about what is no C
     held_out = None if validation is None else opened(validation)
     best: tuple[float, Model] | None = None
     tried: list[Tried] = []
@@ -93,17 +96,18 @@ def train_path(
         if held_out is not None:
             measure = measure_to_choose(run.job.task, measure)
         trainer = run.job.trainer(run.runner, run.plan)
-        for C in values:
+        for step in steps:
             record = run.progress(on_iteration)
             if checkpoint is not None:
                 Path(checkpoint.directory).mkdir(exist_ok=True)
-                folder = replace(checkpoint, directory=os.fspath(Path(checkpoint.directory) / f"C={C:.17g}"))
-                record.checkpoints = run.checkpoints(folder, C=C, path=values)
-            model = run.finished(partial(trainer.train, C, record, keep=checkpoint is not None))
+                folder = replace(checkpoint, directory=os.fspath(Path(checkpoint.directory) / f"{along}={step[along]:.17g}"))
+                record.checkpoints = run.checkpoints(folder, **step, path=[each[along] for each in steps])
+            model = run.finished(partial(trainer.train, step["C"], record, l1=step.get("l1"), keep=checkpoint is not None))
             measures = None if held_out is None else evaluate(model, held_out).measures()
             value = None if measures is None or measure is None else measured(measures, measure)
             last = record.history[-1]
-            tried.append(Tried(C, last.passes, last.seconds, model.result(), measures, measure if measures else None, value))
+            found = last.passes, last.seconds, model.result(), measures, measure if measures else None, value
+            tried.append(Tried(step["C"], *found, step.get("l1"), model.describe().get("n_nonzero_weights")))
             if on_model is not None:
                 on_model(model, tried[-1])
             if best is None or value is None or value > best[0]:
@@ -112,6 +116,22 @@ def train_path(
                 break
     assert best is not None
     return best[1], tried
+
+
+def _steps(Cs: Sequence[float], l1s: Sequence[float] | None, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """The options that change along a path, in its order. Raises UsageError for values that make none."""
+    if "C" in options or not Cs:
+        raise UsageError("Cs: give one value of C or more, and no option C")
+    values = sorted(float(C) for C in Cs)
+    if len(set(values)) < len(values):
+        raise UsageError("Cs: every value of C once")
+    if l1s is None:
+        return [{"C": C} for C in values]
+    if "l1" in options or not l1s or len(set(l1s)) < len(l1s):
+        raise UsageError("l1s: give every value of l1 once, and no option l1")
+    if len(values) > 1:
+        raise UsageError("l1s: a path goes over C or over l1; give one value of the other")
+    return [{"C": values[0], "l1": l1} for l1 in sorted(map(float, l1s), reverse=True)]
 
 
 def measured(measures: dict[str, Any], name: str) -> float:

@@ -17,6 +17,7 @@ from streamcut.models.certificate import StopReason
 from streamcut.models.files import load_model
 from streamcut.selection import train_path
 from streamcut.training import train
+from streamcut.verification import verify
 
 CS = [0.01, 0.1, 1.0]
 SOLVERS = {
@@ -107,6 +108,46 @@ def test_resumed_to_the_same_bits(solver, tmp_path):
     assert bits(found) == bits(undisturbed)
 
 
+LAMBDAS = [0.0, 3.0, 40.0, 10.0]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("solver", ["bundle-dca", "ocas", "cpa"])
+def test_a_path_over_l1_goes_from_few_weights_to_many(solver, loss):
+    options = {"solver": solver, "loss": loss, "tol": 1e-4, "tol_relative": None, "max_passes": 400}
+    models = []
+    _, tried = train_path(data(), [1.0], l1s=LAMBDAS, on_model=lambda model, _: models.append(model), **options)
+    assert [line.l1 for line in tried] == [model.l1 for model in models] == sorted(LAMBDAS, reverse=True)
+    assert [line.nonzero for line in tried] == [np.count_nonzero(model.weights) for model in models]
+    assert tried[0].nonzero < tried[1].nonzero < tried[-1].nonzero == 30
+    for model in models:
+        alone, found = train(data(), l1=model.l1, **options).certificate, model.certificate
+        assert model.converged
+        assert found.lower_bound <= alone.primal
+        assert alone.lower_bound <= found.primal
+        assert verify(model, data(), bound=True).consistent
+    if solver == "bundle-dca":
+        cold = sum(train(data(), l1=l1, **options).history[-1]["passes"] for l1 in LAMBDAS)
+        assert sum(line.passes for line in tried) < cold
+
+
+def test_a_path_over_l1_goes_on_where_it_was_stopped(tmp_path):
+    options = {"tol": 1e-6, "tol_relative": None, "lanes": 2, "loss": "logistic"}
+    undisturbed, found = [], []
+    train_path(data(), [1.0], l1s=LAMBDAS, on_model=lambda model, _: undisturbed.append(model), **options)
+    for limit in (30, 120, 10**9):
+        found.clear()
+        asked = iter(range(limit))
+        checkpoint = CheckpointOptions(str(tmp_path / "run"), iterations=2, resume=True)
+        more = {"checkpoint": checkpoint, "stop": lambda asked=asked: next(asked, None) is None}
+        try:
+            train_path(data(), [1.0], l1s=LAMBDAS, on_model=lambda model, _: found.append(model), **more, **options)
+        except KeyboardInterrupt:
+            continue
+    assert [m.weights.tobytes() for m in found] == [m.weights.tobytes() for m in undisturbed]
+    assert [m.certificate for m in found] == [m.certificate for m in undisturbed]
+
+
 @pytest.mark.parametrize(
     ("Cs", "more", "says"),
     [
@@ -114,6 +155,10 @@ def test_resumed_to_the_same_bits(solver, tmp_path):
         ([1.0], {"C": 2.0}, "no option C"),
         ([1.0, 1.0], {}, "once"),
         ([1.0, -1.0], {}, "above 0"),
+        ([0.1, 1.0], {"l1s": [1.0, 2.0]}, "over C or over l1"),
+        ([1.0], {"l1s": [1.0, 1.0]}, "once"),
+        ([1.0], {"l1s": [1.0], "l1": 2.0}, "no option l1"),
+        ([1.0], {"l1s": [2.0, -1.0]}, "l1"),
         ([1.0], {"validation": data(1), "measure": "beauty"}, "accuracy, balanced_accuracy"),
     ],
 )
@@ -147,10 +192,20 @@ def test_on_the_command_line(tmp_path, capsys, monkeypatch):
     best = max(tried, key=lambda line: line["measures"]["f1"])
     assert best["C"] == load_model("m.npz").C
     assert not (tmp_path / "run").exists()
+    for several in (["--C", "1,2"], ["--l1", "1,2"], ["--C", "1,2", "--l1", "1,2", "--validation", "a.zarr"]):
+        with pytest.raises(SystemExit) as end:
+            main(["train", "a.zarr", "--model", "n.npz", *several])
+        assert end.value.code == 2
+        assert ("--validation" if len(several) == 2 else "--C or over --l1") in capsys.readouterr().err
+    command = "train a.zarr --model l.npz --C 0.5 --l1 0.1,3 --validation a.zarr --checkpoint run"
     with pytest.raises(SystemExit) as end:
-        main(["train", "a.zarr", "--model", "n.npz", "--C", "1,2"])
-    assert end.value.code == 2
-    assert "--validation" in capsys.readouterr().err
+        main(command.split())
+    assert end.value.code == 0
+    shown = [line.split() for line in capsys.readouterr().err.splitlines() if line.startswith("l1 ")]
+    assert [line[:3:2] for line in shown] == [["l1", "weights"]] * 2
+    assert [float(line[1]) for line in shown] == [3.0, 0.1]
+    assert load_model("l.npz").l1 in (0.1, 3.0)
+    assert not (tmp_path / "run").exists()
 
 
 def _points():

@@ -54,6 +54,7 @@ def command(
     checkpoint_required: bool,
     resume: bool,
     C: tuple[float, ...],
+    l1: tuple[float, ...],
     validation: str | None,
     choose_by: str | None,
     **options: Any,
@@ -90,11 +91,17 @@ def command(
     checkpoint = None
     if folder is not None and not dry_run:
         checkpoint = CheckpointOptions(folder, every, iterations, checkpoint_required, resume)
-    if len(C) > 1 and validation is None:
-        raise click.UsageError("Several values of --C need --validation DATA, on which the best one is chosen.")
+    for name, values in (("--C", C), ("--l1", l1)):
+        if len(values) > 1 and validation is None:
+            raise click.UsageError(f"Several values of {name} need --validation DATA, on which the best one is chosen.")
+    if len(C) > 1 and len(l1) > 1:
+        raise click.UsageError("A path goes over --C or over --l1: give one value of the other.")
+    path: dict[str, Any] = {"l1s": l1} if len(l1) > 1 else {"l1": l1[0]}
     by_C = validation is not None and TrainOptions(**options).record.family == "linear"
-    if not by_C and (len(C) > 1 or choose_by is not None):
-        raise click.UsageError("Several --C and --choose-by are for linear solvers with --validation; see `streamcut tune`.")
+    if not by_C and (len(C) > 1 or len(l1) > 1 or choose_by is not None):
+        raise click.UsageError(
+            "Several --C or --l1 and --choose-by are for linear solvers with --validation; see `streamcut tune`."
+        )
     if verbose:
         behind = logging.StreamHandler()
         behind.addFilter(lambda record: record.name != "streamcut.run")  # it is shown below
@@ -127,17 +134,17 @@ def command(
 
                     show = _Path(as_json, quiet)
                     model, _ = train_path(
-                        dataset, C, validation=validation, measure=choose_by, on_model=show, **common, **options
+                        dataset, C, validation=validation, measure=choose_by, on_model=show, **path, **common, **options
                     )
                 else:
-                    model = train(dataset, C=C[0], validation=validation, **common, **options)
+                    model = train(dataset, C=C[0], l1=l1[0], validation=validation, **common, **options)
         except KeyboardInterrupt:  # stopped before there was a model
             signals.raise_received()
             raise
         assert model_path is not None  # only a dry run goes without, and ends with its plan
         written = save_trained(model, model_path, replace)
         if folder is not None and model.converged:
-            for place in sorted(Path(folder).glob("C=*")) or [Path(folder)]:
+            for place in sorted([*Path(folder).glob("C=*"), *Path(folder).glob("l1=*")]) or [Path(folder)]:
                 remove_checkpoints(place)
             if Path(folder).exists() and not any(Path(folder).iterdir()):
                 Path(folder).rmdir()
@@ -165,7 +172,7 @@ def _report(model: Model, path: str, validation: str | None, model_path: str, fo
 
 
 class _Path:
-    """Shows each model of a path over C as it comes."""
+    """Shows each model of a path over C or l1 as it comes."""
 
     def __init__(self, as_json: bool, quiet: bool) -> None:
         self._as_json, self._quiet = as_json, quiet
@@ -176,8 +183,9 @@ class _Path:
         if self._as_json:
             print_json({"event": "model", **plain(asdict(tried))})
         elif not self._quiet:
+            step = f"C {tried.C:<8g}" if tried.l1 is None else f"l1 {tried.l1:<8g} weights {tried.nonzero:<8,}"
             note(
-                f"C {tried.C:<8g} {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s  "
+                f"{step} {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s  "
                 f"objective {tried.result['primal']:.6g}  gap {tried.result['gap']:.3g}"
             )
 

@@ -42,10 +42,11 @@ GROUPS: dict[str, list[Callable]] = {
         ),
         _option(
             "--l1",
-            "Elastic net: λ of ½‖w‖² + λ‖w‖₁ + C·losses, for losses of single rows. The larger, the fewer weights are not 0.",
-            type=float,
-            default=0.0,
-            metavar="NUMBER",
+            "Elastic net: λ of ½‖w‖² + λ‖w‖₁ + C·losses, for losses of single rows. The larger, the fewer weights are not 0. "
+            "Several (100,30,10) are trained one after the other from the largest on, as those of --C are.",
+            type=Numbers(),
+            default="0",
+            metavar="NUMBER[,NUMBER…]",
         ),
         _option("--bias", "Value of the constant feature of every row; 0 for none.", type=float, default=1.0),
         _option("--positive-weight", "Factor on C for rows of the positive label.", type=float, default=1.0),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.bundle.penalty import penalty_of
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
@@ -115,7 +116,7 @@ def on_few_rows(manifest: Manifest, y: np.ndarray, workers: int, run: Callable[[
 
 
 class Trainer:
-    """Trains for one C after another with the same `oracle`: best point, cuts and row state stay from one to the next.
+    """Trains for one C, or λ, after another with the same `oracle`: best point, cuts and row state stay from one to the next.
 
     `solve` runs the solver to the end of a Progress, `model` makes a model of what came out and C. `begin` gives the state that
     the first of them begins with; without it that is zero.
@@ -134,12 +135,16 @@ class Trainer:
         self._begin = begin
         self._last: Solution | None = None
 
-    def train(self, C: float, progress: Progress, *, keep: bool = False) -> Model:
-        """The model for C. `keep`: leave a checkpoint at the end even when it converged, from which the next C can start."""
+    def train(self, C: float, progress: Progress, *, l1: float | None = None, keep: bool = False) -> Model:
+        """The model for C and the λ `l1` of an elastic net, None for that of the oracle.
+
+        `keep`: leave a checkpoint at the end even when it converged, from which the next one can start.
+        """
         oracle = self._oracle
+        penalty = oracle.penalty if l1 is None else penalty_of(l1)
         if self._last is not None:
             oracle.passes, oracle.traffic = 0, Traffic()
-            self._last.state.move_to(C, oracle.penalty, oracle, progress.measure_in(oracle.unit))
+            self._last.state.move_to(C, penalty, oracle, progress.measure_in(oracle.unit))
             progress.start = self._last.state
         elif self._begin is not None and (progress.checkpoints is None or progress.checkpoints.found is None):
             progress.start = self._begin(progress.rule)

@@ -96,9 +96,8 @@ class Continuation:
 
     def answer(self, oracle: DecomposableOracle, rule: StoppingRule) -> tuple[np.ndarray, float]:
         """(w, F there) once all has converged."""
-        if self.stage == self.C and self.w is self.state.w_b:
-            return self.state.fewest_weights(oracle, rule)
-        return self.w, self.F
+        found = self.state.fewest_weights(oracle, rule) if self.stage == self.C else None
+        return found or (self.w, self.F)
 
     def _move(self, C: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         self.state.move_to(C, self._penalty_at(C), oracle, rule)

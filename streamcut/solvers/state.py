@@ -115,14 +115,15 @@ class BundleState:
         """Go on with another C and penalty: the best point and the cuts stay, F and the bound are computed anew. No pass."""
         self.raised *= C / oracle.C
         oracle.C, oracle.penalty = C, penalty
+        self.scored = self.scored if penalty.threshold is not None else None
         self.F_b = penalty.objective(self.w_b, C, self.loss)
         self.bundle.scale(oracle.c_bar, penalty)
         self.bound = 0.0
         self.witness = Witness.none(len(self.w_b))
         self.solve_master(rule)
 
-    def fewest_weights(self, oracle: Any, rule: StoppingRule) -> tuple[np.ndarray, float]:
-        """(w, F there) of a method that has converged: the w that was scored last, if that is good enough, or else w_b.
+    def fewest_weights(self, oracle: Any, rule: StoppingRule) -> tuple[np.ndarray, float] | None:
+        """(w, F there) of a method that has converged: the w that was scored last, if that is good enough, too.
 
         w_b is a mean over all w so far and has the weights of many of them. The data is not read.
         """
@@ -130,10 +131,11 @@ class BundleState:
             F = self.penalty.objective(self.scored, oracle.C, oracle.loss_scored(self.scored))
             if F - self.bound <= rule.allowed_gap(F, oracle.c_bar):
                 return self.scored, F
-        return self.w_b, self.F_b
+        return None
 
     def solution(self, reason: StopReason, history: list[Iteration], oracle: Any, rule: StoppingRule) -> Solution:
-        w, F = self.fewest_weights(oracle, rule) if reason is StopReason.CONVERGED else (self.w_b, self.F_b)
+        found = self.fewest_weights(oracle, rule) if reason is StopReason.CONVERGED else None
+        w, F = found or (self.w_b, self.F_b)
         return Solution(w, F, self.bound, self.witness, reason, history, self)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
