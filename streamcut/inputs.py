@@ -65,6 +65,9 @@ def rows_of(data: Any, recipe: Recipe | None, raw: Raw | None = None) -> Iterato
         if kind == "svmlight":
             yield from _text_rows(os.fspath(data), recipe or PLAIN, raw)
             return
+        if kind == "vw":
+            yield from _vw_rows(os.fspath(data), recipe or PLAIN, raw)
+            return
         if kind in MATRICES:
             yield from _matrix_rows(os.fspath(data), kind, recipe or PLAIN, raw)
             return
@@ -107,11 +110,11 @@ def raw_format(path: str, wanted: str) -> str | None:
         return "svmlight"
     if os.path.isdir(path) or not os.path.exists(path):
         found = find_files([path], "auto")[0] if "://" in path or os.path.isdir(path) or _matches(path) else None
-        return found if found in (*TABLES, *MATRICES) else None
+        return found if found in (*TABLES, *MATRICES, "vw") else None
     kind = sniff(path)
     if kind in ("mtx", "npy"):  # open_store says what an .npz is
         raise UsageError(f"{path}: {kind} is not read directly; make a store of it with `streamcut convert`")
-    return kind if kind in ("svmlight", *TABLES, *MATRICES) else None
+    return kind if kind in ("svmlight", "vw", *TABLES, *MATRICES) else None
 
 
 def _matches(path: str) -> bool:
@@ -162,6 +165,20 @@ def _text_rows(path: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
     states = FileStates([path])
     for chunk, _ in states.watch(SvmlightSource([path], options, model_takes=recipe.in_words()).blocks()):
         yield chunk
+
+
+def _vw_rows(path: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
+    from streamcut.io.text.vw import VwOptions, VwSource
+
+    if recipe.form != "vw":
+        raise BadInputError(f"{path}: Vowpal Wabbit's text, but the model takes {recipe.in_words()}")
+    if raw.keep:
+        raise UsageError(f"keep: {', '.join(raw.keep)}: Vowpal Wabbit's text has no columns")
+    labels = "none" if not raw.labelled else "skip" if raw.missing_labels == "skip" else "read"
+    rows = VwSource(find_files([path], "vw")[1], VwOptions(labels, dtype=recipe.dtype or "float32", recipe=recipe))
+    for chunk, _ in FileStates([path]).watch(rows.blocks()):
+        yield chunk
+    raw.counters.update(rows.counters)
 
 
 def _matrix_rows(path: str, kind: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:

@@ -19,7 +19,7 @@ from streamcut.units import parse_size
 
 _TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "npy", "mtx", "10x"), ("anndata", LISTS)
 _APPLIES = {  # options that mean something for some formats only
-    "labels": (*_FILES, *_COLUMNS, *TABLES),
+    "labels": (*_FILES, *_COLUMNS, *TABLES, "vw"),
     "qid": (*_FILES, *_COLUMNS, *TABLES),
     "weights": (*_FILES, *_COLUMNS, *TABLES),
     "categorical": TABLES,
@@ -31,18 +31,18 @@ _APPLIES = {  # options that mean something for some formats only
     "id": TABLES,
     "ngrams": TABLES,
     "missing": TABLES,
-    "missing_labels": (*TABLES, "anndata"),
+    "missing_labels": (*TABLES, "anndata", "vw"),
     "layer": ("anndata",),
     "feature_names": (*_TEXT, *_FILES, LISTS),
-    "max_categories": TABLES,
-    "recipe": (*TABLES, *_TEXT),
+    "max_categories": (*TABLES, "vw"),
+    "recipe": (*TABLES, *_TEXT, "vw"),
     "n_features": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
     "duplicates": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
     "keep_zeros": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
     "index_column": (LISTS,),
     "value_column": (LISTS,),
     "index_base": (*_TEXT, LISTS),
-    "hash_bits": (*_TEXT, *TABLES),
+    "hash_bits": (*_TEXT, *TABLES, "vw"),
     "multilabel": _TEXT,
     "label_weights": _TEXT,
     "on_error": _TEXT,
@@ -171,6 +171,10 @@ class ConvertOptions:
         for name, kinds in _APPLIES.items():
             if kind not in kinds and getattr(self, name) != defaults[name]:
                 raise UsageError(f"{_flag(name)} means nothing for {kind} input; it is for {', '.join(kinds)}")
+        if kind == "vw" and self.labels not in (None, "none"):
+            raise UsageError(
+                "--labels: VW text has its labels in the rows; only none, for rows that are to be scored, means something"
+            )
         if kind == LISTS and self.index_base == "auto":
             raise UsageError("--index-base auto is for svmlight input; say whether the lists count from 0 or from 1")
         if kind in (*_FILES, *_COLUMNS) and self.labels is None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 from streamcut.io.recipe.table import Comparison, Table
 
 VERSION = 1
-FORMS = ("numbers", "hashed", "table")
+FORMS = ("numbers", "hashed", "table", "vw")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Recipe:
     """How rows became features.
 
     form        "numbers": the input gives the number of each feature; "hashed": names or numbers of features in svmlight text are
-                hashed into 2**hash_bits of them; "table": columns of a table, as `table` says
-    hash_bits   of a table: its keys are hashed; None: they are `names`, a dictionary
+                hashed into 2**hash_bits of them; "table": columns of a table, as `table` says; "vw": Vowpal Wabbit's text
+    hash_bits   of a table or of VW text: its keys are hashed; None: they are `names`, a dictionary
     index_base  number of the first feature in svmlight text; None where the input was none
     dtype       values were read as, None: as the input had them
     duplicates  a feature twice in one row: "error", "sum" or "last"
@@ -74,7 +74,7 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise ValueError(f"form {self.form!r} is unknown")
-        fits = self.form == "table" or (self.hash_bits is not None) == (self.form == "hashed")
+        fits = self.form in ("table", "vw") or (self.hash_bits is not None) == (self.form == "hashed")
         if not fits or not 1 <= (self.hash_bits or 1) <= 31:
             raise ValueError(f"form {self.form!r} with hash_bits {self.hash_bits!r}")
         if (self.table is not None) != (self.form == "table"):
@@ -89,6 +89,9 @@ class Recipe:
         if self.table is not None:
             how = "by a dictionary" if self.hash_bits is None else f"hashed into 2^{self.hash_bits}"
             return f"features of {len(self.table.columns)} columns, {how}"
+        if self.form == "vw":
+            how = "by a dictionary" if self.hash_bits is None else f"hashed into 2^{self.hash_bits}"
+            return f"features of Vowpal Wabbit's text, {how}"
         if self.form == "hashed":
             return f"names of features hashed into 2^{self.hash_bits}"
         return "numbered features" if self.names is None else "named features"

@@ -24,7 +24,7 @@ def open_readers(kind: str, paths: Sequence[Any], options: ConvertOptions, scrat
 
     Frames stand in the place of their paths. `scratch`: folder for scratch files.
     """
-    if kind == "svmlight":
+    if kind in ("svmlight", "vw"):
         return []
     if kind in TABLES:
         from streamcut.io.tables.opening import open_tables
@@ -82,10 +82,17 @@ def _matrix_readers(kind: str, paths: Sequence[str], options: ConvertOptions, sc
     return readers
 
 
-def source_bytes(kind: str, readers: Sequence[Any], block_bytes: int, threads: int) -> int:
-    """Memory that reading takes with blocks of `block_bytes`, apart from rows that are longer than a block."""
+def source_bytes(kind: str, readers: Sequence[Any], block_bytes: int, threads: int, dictionary_bytes: int = 0) -> int:
+    """Memory that reading takes with blocks of `block_bytes`, apart from rows that are longer than a block.
+
+    dictionary_bytes   of keys that are learned; tables count their own
+    """
     if kind == "svmlight":
         return blocks_in_flight(threads) * block_bytes * TEXT_BYTES
+    if kind == "vw":
+        from streamcut.io.text.vw import BYTES
+
+        return block_bytes * BYTES + dictionary_bytes
     if kind in TABLES:
         return readers[0].reading_bytes(block_bytes, threads)
     return max((reader.held_bytes for reader in readers), default=0) + TABLE_BLOCKS * block_bytes
@@ -111,6 +118,13 @@ def open_source(
             on_reject=on_reject,
             recipe=options.recipe,
         )
+    if kind == "vw":
+        from streamcut.io.text.vw import BYTES, VwOptions, VwSource
+
+        labels = "none" if options.labels == "none" else "skip" if options.missing_labels == "skip" else "read"
+        dtype = options.dtype or (None if options.recipe is None else options.recipe.dtype) or "float32"
+        how = VwOptions(labels, options.hash_bits, options.max_categories, dtype, options.keep_zeros, options.recipe)
+        return VwSource(list(paths), how, plan.block_bytes, plan.block_bytes + plan.row_bytes // BYTES)
     if kind in TABLES:
         return readers[0].rows(plan.block_bytes, plan.row_bytes // 8, plan.threads, grouped=not options.group_by_qid)
     kept = options.dtype, options.duplicates, options.keep_zeros, options.label_map, options.n_features

@@ -28,9 +28,9 @@ from streamcut.units import format_bytes
 ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
 FRAME = "frame"  # a table in memory, which is no format to ask for
 TABLES = ("csv", "tsv", "jsonl", "parquet", "arrow", FRAME)
-FORMATS = ("svmlight", *TABLES[:-1], "npz", "npy", "mtx", "anndata", "10x", "streamcut")
+FORMATS = ("svmlight", *TABLES[:-1], "npz", "npy", "mtx", "anndata", "10x", "vw", "streamcut")
 LISTS = "lists"  # Parquet with a list of feature numbers in each row, which is no format to ask for
-_SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+_SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".vw": "vw"}
 _SUFFIXES |= {".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".feather": "arrow", ".ipc": "arrow"}
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
@@ -264,7 +264,7 @@ def _sniff_head(path: str, head: bytes) -> str:
     if head.startswith(b"%%MatrixMarket") or path.lower().endswith((".mtx", ".mtx.gz", ".mtx.bz2")):
         return "mtx"
     found = _suffix_says(path)
-    return found if found in ("csv", "tsv", "jsonl") else "svmlight"
+    return found if found in ("csv", "tsv", "jsonl", "vw") else "svmlight"
 
 
 def _suffix_says(path: str) -> str | None:

@@ -9,6 +9,7 @@ import numpy as np
 from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.words import listed
 
+KEY_BYTES = 192  # of a key: in the dictionary, and its name in the recipe when it is written
 _NO_BYTES = np.empty(0, np.uint8)
 _NO_ROWS = np.empty(0, np.int64)
 

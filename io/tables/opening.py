@@ -15,6 +15,7 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.row_source import FRAME
 from streamcut.io.tables.arrow import kind_of
+from streamcut.io.tables.dictionary import KEY_BYTES
 from streamcut.io.tables.files import ParquetTable, TableFile, require, table_file
 from streamcut.io.tables.frames import FrameFile
 from streamcut.io.tables.roles import RoleOptions, label_rule, roles_of
@@ -22,7 +23,6 @@ from streamcut.io.tables.rows import RowMaker
 from streamcut.io.tables.source import Reading, TableRows, batch_bytes, with_bins
 from streamcut.io.text.inputs import STDIN
 
-KEY_BYTES = 192  # of a category: in the dictionary, and its name in the recipe when it is written
 _FEW = 16
 _BLOCKS = 8  # a batch in units of a block of text
 

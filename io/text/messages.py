@@ -163,7 +163,7 @@ def _guess(line: bytes, first_line: bool) -> str | None:
     if text.startswith((b"{", b"[")):
         return "this looks like JSON"
     if b"|" in text:
-        return "this looks like Vowpal Wabbit"
+        return "this looks like Vowpal Wabbit: say --format vw"
     if first_line and re.fullmatch(rb"\d+[ \t]+\d+([ \t]+\d+)?", text):
         return "this looks like the header of an XMLC file, 'rows features labels'; remove the line"
     if b":" not in text and (text.count(b",") >= 2 or text.count(b";") >= 2):

@@ -37,6 +37,7 @@ INPUTS are files, directories, globs, or - for standard input:
              tables: columns of numbers, categories, texts and times, with --labels COLUMN (their roles are guessed
              from their types, shown, and changed with --categorical, --numeric, --text, --time, --drop);
              also Parquet with lists of feature numbers and of values
+  vw         Vowpal Wabbit's text (.vw, or --format vw): single labels, importances, namespaces; --hash-bits, or a dictionary
   streamcut  stores, to shuffle, split, or store otherwise
 
 \b
@@ -65,7 +66,7 @@ rows of one qid stay together.
 @click.option(
     "--format",
     type=Choice(
-        ["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "npz", "npy", "mtx", "anndata", "10x", "streamcut"]
+        ["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "npz", "npy", "mtx", "anndata", "10x", "vw", "streamcut"]
     ),
     default="auto",
     show_default=True,

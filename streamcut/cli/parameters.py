@@ -100,7 +100,7 @@ index_base_option = click.option(
 raw_format_option = click.option(
     "--format",
     "raw_format",
-    type=Choice(["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow"]),
+    type=Choice(["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "anndata", "10x", "vw"]),
     default="auto",
     show_default=True,
     help="What DATA is, if it is no store; auto looks at its name and into it.",

@@ -1,0 +1,212 @@
+"""Vowpal Wabbit's text as rows: `label importance 'tag|namespace:scale feature:value …`.
+
+The key of a feature is `namespace^feature`, or `feature` in the namespace without a name, as VW's audit prints them. It becomes a
+feature by hashing (MurmurHash3, the columns of scikit-learn's FeatureHasher; not VW's own) or by a dictionary. The same feature
+twice in a row adds up. Only single labels are read: no `class:cost`, no lines that belong together.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamcut.chunk import Chunk
+from streamcut.errors import BadInputError, MemoryBudgetError
+from streamcut.io.conversion.shuffle import take_rows
+from streamcut.io.recipe.recipe import LabelRule, Recipe
+from streamcut.io.sources.canonical import RawRows, RowRules, canonical
+from streamcut.io.tables import word_kernels as words
+from streamcut.io.tables.dictionary import KeyDictionary, TooManyKeysError
+from streamcut.io.tables.words import NO_CODES
+from streamcut.io.text import kernels as svmlight
+from streamcut.io.text import vw_kernels as k
+from streamcut.io.text.blocks import BOM
+from streamcut.io.text.inputs import find_inputs
+from streamcut.io.text.raw_blocks import RawBlock, read_blocks
+
+BYTES = 160  # of memory for a byte of text: tokens, keys, and the rows of them
+_NOTHING, _NO_ROWS = np.empty(0, np.uint8), np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class VwOptions:
+    """How text is read; the fields are options of `convert`.
+
+    labels   "read", "skip": rows without one are left out, or "none": they are not read
+    recipe   the features of another conversion; otherwise they are hashed (hash_bits), or numbered as they come
+    """
+
+    labels: str = "read"
+    hash_bits: int | None = None
+    max_categories: int = 250_000
+    dtype: str = "float32"
+    keep_zeros: bool = False
+    recipe: Recipe | None = None
+
+
+class VwSource:
+    """RowSource over files of Vowpal Wabbit. A resumed run reads them from the beginning."""
+
+    rereads = True
+
+    def __init__(self, paths: list[str], options: VwOptions, block_bytes: int = 1 << 19, most_bytes: int = 1 << 26) -> None:
+        self.options, self._block_bytes, self._most = options, block_bytes, max(most_bytes, block_bytes)
+        self.inputs = find_inputs(paths)
+        self.identity = {"inputs": [[i.name, i.size, i.mtime_ns] for i in self.inputs]}
+        self.counters: Counter[str] = Counter()
+        bits = options.hash_bits if options.recipe is None else options.recipe.hash_bits
+        self._mask = None if bits is None else (1 << bits) - 1
+        known = () if options.recipe is None else options.recipe.names or ()
+        self._learn = options.recipe is None
+        self._keys = KeyDictionary(known, most=options.max_categories if self._learn else len(known))
+        self.n_features = 1 << bits if bits is not None else None if self._learn else len(known)
+        self._weighted: bool | None = None  # whether rows have importances, known after the first block
+
+    def recipe(self) -> Recipe:
+        if self.options.recipe is not None:
+            return self.options.recipe
+        bits = None if self._mask is None else self._mask.bit_length()
+        names = None if bits is not None else self._keys.names()
+        rule = LabelRule(none=self.options.labels == "none")
+        return Recipe("vw", bits, dtype=self.options.dtype, duplicates="sum", labels=rule, names=names)
+
+    def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
+        """As RowSource says; `start` is not asked for."""
+        self.counters = Counter()
+        free: queue.SimpleQueue[RawBlock | None] = queue.SimpleQueue()
+        free.put(RawBlock(self._block_bytes, svmlight.PADDING))
+        given, line = 0, 0
+        with closing(read_blocks(self.inputs, 0, 0, free, self._most)) as reading:
+            for raw in reading:
+                name = self.inputs[raw.file].name
+                if raw.too_long:
+                    raise MemoryBudgetError(f"{name}:{line + 1}: the line has more than {raw.stop:,} bytes; raise --memory")
+                place = {"file": raw.file, "offset": raw.offset, "given": given, "counters": dict(self.counters)}
+                chunk, lines = self._chunk(raw, name, line, given)
+                line = 0 if raw.last else line + lines
+                free.put(raw)
+                if chunk is not None and chunk.n_rows:
+                    yield chunk, place
+                    given += chunk.n_rows
+
+    def _chunk(self, raw: RawBlock, name: str, line: int, given: int) -> tuple[Chunk | None, int]:
+        """(rows, lines) of a block whose first line is number `line` (0-based) of the file."""
+        if raw.offset == 0 and raw.text.startswith(BOM):
+            raw.array[: len(BOM)] = k.BLANK
+        stop = raw.stop + raw.unterminated
+        lines, bars, blanks = (int(count) for count in k.counts(raw.array, stop))
+        out = _room(stop, lines, bars, blanks, int(k.key_bytes(raw.array, stop)))
+        rows, entries, scales = (int(count) for count in k.tokens(raw.array, stop, out))
+        if rows == 0:
+            return None, lines
+        at = out.lines[:rows] + line + 1
+        heads = _texts(out.heads, out.head_ends, k.HEADS * rows).to_numpy(zero_copy_only=False).reshape(rows, k.HEADS)
+        if (heads[:, 2] != "").any():
+            row = int(np.argmax(heads[:, 2] != ""))
+            raise BadInputError(f"{name}:{at[row]}: {heads[row, 2]!r} is an initial prediction, which is not read; remove it")
+        row_of = np.repeat(np.arange(rows), np.diff(out.indptr[: rows + 1]))
+        values = _numbers(_texts(out.values, out.value_ends, entries), "1", name, at[row_of], "value")
+        scale = _numbers(_texts(out.scales, out.scale_ends, scales), "1", name, None, "scale of a namespace")
+        values *= scale[out.scale_of[:entries]]
+        features = self._features(out, entries, row_of, name, at, given)
+        indptr = out.indptr[: rows + 1]
+        if (features < 0).any():  # unknown to the recipe
+            kept = features >= 0
+            self.counters["features that training did not see"] += int((~kept).sum())
+            indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of[kept], minlength=rows))])
+            features, values = features[kept], values[kept]
+        y = self._labels(heads[:, 0], name, at)
+        raw_rows = RawRows(indptr, features, values, y, None, self._weights(heads[:, 1], name, at))
+        missing = "skip" if self.options.labels == "skip" else "error"
+        rules = RowRules(self.options.dtype, "sum", self.options.keep_zeros, None, self.n_features, missing)
+        chunk = canonical(raw_rows, rules, self.counters, name, given, int(at[0]) - 1)
+        unlabelled = np.isnan(chunk.y)
+        if unlabelled.any():
+            self.counters["rows without label left out"] += int(unlabelled.sum())
+            chunk = take_rows(chunk, np.flatnonzero(~unlabelled))
+        return chunk, lines
+
+    def _features(self, out: k.Tokens, entries: int, row_of: np.ndarray, name: str, at: np.ndarray, given: int) -> np.ndarray:
+        ends = out.key_ends[: entries + 1]
+        if (np.diff(ends) == 0).any():
+            row = row_of[int(np.argmin(np.diff(ends)))]
+            raise BadInputError(f"{name}:{at[row]}: a feature without a name")
+        keys = words.Words(out.keys, ends[:-1], ends[1:], NO_CODES, True)
+        found = np.empty(entries, np.int64)
+        if self._mask is not None:
+            words.hashed(keys, _NOTHING, _NOTHING, self._mask, words.not_yet(keys), found)
+            return found
+        if not self._learn:
+            self._keys.find(keys, _NOTHING, _NOTHING, found)
+            return found
+        try:
+            self._keys.learn(0, keys, _NOTHING, _NOTHING, row_of, given, found)
+        except TooManyKeysError:
+            raise BadInputError(
+                f"{name}: more than {self.options.max_categories:,} different features (--max-categories); hash them with "
+                "--hash-bits 22, or raise --max-categories"
+            ) from None
+        self._keys.number()
+        return self._keys.features(found)
+
+    def _labels(self, texts: np.ndarray, name: str, at: np.ndarray) -> np.ndarray:
+        if self.options.labels == "none":
+            return np.zeros(len(texts))
+        missing = texts == ""
+        if missing.any() and self.options.labels != "skip":
+            row = int(np.argmax(missing))
+            raise BadInputError(
+                f"{name}:{at[row]}: no label before the bar (a word that touches it is a tag); --missing-labels skip leaves such "
+                "rows out, --labels none takes all rows to be scored"
+            )
+        y = _numbers(pa.array(texts, pa.large_string()), "0", name, at, "label")
+        y[missing] = np.nan
+        return y
+
+    def _weights(self, texts: np.ndarray, name: str, at: np.ndarray) -> np.ndarray | None:
+        given = texts != ""
+        if self._weighted is None:
+            self._weighted = bool(given.any())
+        if given.any() and not self._weighted:
+            row = int(np.argmax(given))
+            raise BadInputError(f"{name}:{at[row]}: an importance, and none in the rows before; write 1 into the first row")
+        return _numbers(pa.array(texts, pa.large_string()), "1", name, at, "importance") if self._weighted else None
+
+
+def _room(size: int, lines: int, bars: int, blanks: int, keys: int) -> k.Tokens:
+    rows, entries = lines + 1, blanks + 1
+    buffers = {"heads": size + 1, "keys": keys + 1, "values": size + 1, "scales": size + 1}
+    ends = {"head_ends": k.HEADS * rows + 1, "key_ends": entries + 1, "value_ends": entries + 1, "scale_ends": bars + 1}
+    more = {"scale_of": entries, "lines": rows, "indptr": rows + 1}
+    arrays = {name: np.empty(count, np.uint8) for name, count in buffers.items()}
+    return k.Tokens(**arrays, **{name: np.empty(count, np.int64) for name, count in (ends | more).items()})
+
+
+def _texts(data: np.ndarray, ends: np.ndarray, count: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.large_string(), count, [None, pa.py_buffer(ends[: count + 1]), pa.py_buffer(data)])
+
+
+def _numbers(texts: pa.Array, default: str, name: str, lines: np.ndarray | None, what: str) -> np.ndarray:
+    """float64; empty texts are `default`. Raises BadInputError for one that is no number."""
+    filled = pc.if_else(pc.equal(texts, ""), default, texts)
+    try:
+        return filled.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
+    except pa.ArrowInvalid:
+        bad = next(i for i, text in enumerate(filled) if not _is_number(text))
+        where = name if lines is None else f"{name}:{lines[bad]}"
+        raise BadInputError(f"{where}: {what} {filled[bad].as_py()!r} is no number") from None
+
+
+def _is_number(text: pa.Scalar) -> bool:
+    try:
+        text.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
