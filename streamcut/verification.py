@@ -116,6 +116,8 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
         trained, data = trained.inner, _features(trained, data)
     if not isinstance(trained, LinearModel | MulticlassModel | KernelModel | SequenceModel | KernelSequenceModel):
         raise UsageError(f"task {trained.task} by {trained.solver} cannot be verified: only its own code knows its loss")
+    if "rounded" in trained.parameters:
+        raise UsageError("the weights of a compact model are rounded; verify the model that it was made from")
     if trained.solver not in SOLVER_TABLE or "bias" not in trained.parameters:
         raise UsageError("the model does not say how it was trained, so there is no objective to verify")
     sorts = isinstance(trained, LinearModel) and GlobalLoss.trained(trained)

@@ -7,7 +7,7 @@ import click
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.parameters import Choice, force_option
 
-TARGETS = ("liblinear", "sklearn", "onnx", "json")
+TARGETS = ("liblinear", "sklearn", "onnx", "compact", "json")
 
 
 @click.command()
@@ -22,6 +22,7 @@ def command(model: str, output: str, target: str | None, force: bool) -> None:
     liblinear   LIBLINEAR's text model              (any other ending)
     sklearn     a fitted scikit-learn estimator     (.joblib, .pkl; a pickle: load only files that you trust)
     onnx        a graph for ONNX runtimes           (.onnx; needs skl2onnx)
+    compact     our own, small: float32, no proof   (.npz)
     json        weights by feature                  (.json)
 
     \b

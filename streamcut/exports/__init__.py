@@ -3,6 +3,7 @@
 liblinear.py    LIBLINEAR's text model
 sklearn.py      an estimator of scikit-learn's, by joblib
 onnx.py         a graph for ONNX runtimes, through scikit-learn and skl2onnx
+compact.py      our own file, with weights as float32 and nothing but what scoring needs
 as_json.py      weights by feature, for whatever reads JSON
 linear_form.py  what they have in common: weights, intercepts and labels of a linear model
 export.py       picks one of them and writes the file

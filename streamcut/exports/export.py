@@ -15,6 +15,7 @@ TARGETS = {  # program: (module, the function that makes the bytes, endings of f
     "liblinear": ("streamcut.exports.liblinear", "liblinear_text", ()),  # and for every other ending
     "sklearn": ("streamcut.exports.sklearn", "sklearn_joblib", (".joblib", ".pkl")),
     "onnx": ("streamcut.exports.onnx", "onnx_graph", (".onnx",)),
+    "compact": ("streamcut.exports.compact", "compact_file", (".npz",)),
     "json": ("streamcut.exports.as_json", "json_weights", (".json",)),
 }
 

@@ -5,7 +5,8 @@ meta.json     uint8: JSON with format, version, kind of model, task, parameters,
 recipe        uint8: the JSON of a Recipe, if there is one: how rows become the features that the model knows
 …             the arrays of that kind: `weights` float64 (n_features,) and, if kept, `witness` float64 (n_features, + 1 with a
               bias feature) of a linear model. One that is mostly zeros is stored as NAME.indices, int32 or int64, where it is not
-              0 when flattened, and NAME.values; meta.json's `sparse` has its shape. Loading gives the same array, to the last bit
+              0 when flattened, and NAME.values; meta.json's `sparse` has its shape. Numbers that float32 holds exactly are stored
+              so, and meta.json's `narrow` names their arrays. Loading gives the same array, to the last bit
 
 The archive's comment holds the SHA-256 of all bytes before the digest, so a damaged file is refused before anything in it is
 parsed. Members are stored without compression and without dates: the same model gives the same bytes, whatever zlib there is.
@@ -35,7 +36,7 @@ from streamcut.models.stated import MOST_FEATURES
 from streamcut.outputs import output
 
 FORMAT = "streamcut model"
-FORMAT_VERSION = 3  # 1 knew nothing of recipes, 2 of sparse arrays and of penalties
+FORMAT_VERSION = 3  # 1 knew nothing of recipes, 2 of sparse and narrow arrays and of penalties
 _SPARSE = 0.5  # of its dense size: an array that takes less as indices and values is stored as these
 _MARK = b"streamcut sha256:"
 _DIGEST = 64  # hexadecimal digits
@@ -57,11 +58,18 @@ def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -
     """
     if not Path(path).parent.is_dir():
         raise NotFoundError(f"{Path(path).parent} is not a folder; create it first")
+    content = model_bytes(model)
+    with output(path, prefix="model", size=len(content), replace=replace) as file:
+        file.write(content)
+
+
+def model_bytes(model: Model) -> bytes:
+    """The content of the file of `model`."""
     own, parts = model.parts()
     if model.recipe is not None:
         parts = {"recipe": np.frombuffer(model.recipe.to_json(), np.uint8), **parts}
     dense = {name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")) for name, array in parts.items()}
-    own["sparse"], arrays = _packed(dense)
+    own["sparse"], own["narrow"], arrays = _packed(dense)
     meta = json.dumps(_meta(model, own, arrays), indent=1, allow_nan=False).encode()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -69,10 +77,8 @@ def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
         archive.comment = _MARK + b"0" * _DIGEST
-    body = buffer.getbuffer()[:-_DIGEST]
-    with output(path, prefix="model", size=len(body) + _DIGEST, replace=replace) as file:
-        file.write(body)
-        file.write(hashlib.sha256(body).hexdigest().encode())
+    body = buffer.getvalue()[:-_DIGEST]
+    return body + hashlib.sha256(body).hexdigest().encode()
 
 
 def load_model(path: str | os.PathLike) -> Model:
@@ -129,9 +135,10 @@ def describe_model(path: str | os.PathLike) -> dict[str, Any]:
     )
 
 
-def _packed(arrays: dict[str, np.ndarray]) -> tuple[dict[str, list[int]], dict[str, np.ndarray]]:
-    """(shapes of the float64 arrays that are mostly zeros, all arrays with indices and values in their place)."""
+def _packed(arrays: dict[str, np.ndarray]) -> tuple[dict[str, list[int]], list[str], dict[str, np.ndarray]]:
+    """(shapes of the float64 arrays that are mostly zeros, names of those stored as float32, all arrays as they are stored)."""
     shapes: dict[str, list[int]] = {}
+    narrow: list[str] = []
     packed: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if array.dtype == np.float64:
@@ -140,14 +147,27 @@ def _packed(arrays: dict[str, np.ndarray]) -> tuple[dict[str, list[int]], dict[s
             where = np.flatnonzero(flat.view(np.int64)).astype(index)  # by bits: −0 is not 0
             if where.nbytes + 8 * len(where) < _SPARSE * array.nbytes:
                 shapes[name] = list(array.shape)
-                packed |= {f"{name}.indices": where, f"{name}.values": flat[where]}
-                continue
+                packed[f"{name}.indices"] = where
+                name, array = f"{name}.values", flat[where]
+            if _is_narrow(array):
+                narrow.append(name)
+                array = array.astype("<f4")
         packed[name] = array
-    return shapes, packed
+    return shapes, narrow, packed
 
 
-def _unpack(given: Fields, arrays: dict[str, np.ndarray]) -> None:
+def _is_narrow(array: np.ndarray) -> bool:
+    """Whether float32 holds all its numbers exactly, and there are enough for it to matter."""
+    with np.errstate(over="ignore"):
+        return array.size > 16 and bool((array.astype(np.float32) == array).all())
+
+
+def _unpack(given: Fields, narrow: list[Any], arrays: dict[str, np.ndarray]) -> None:
     """Make what `_packed` took apart whole again, in place; `given` are its shapes. ValueError or KeyError unless all fits."""
+    for name in narrow:
+        if arrays[name].dtype != np.float32:
+            raise ValueError(f"{name} is {arrays[name].dtype}, expected float32")
+        arrays[name] = arrays[name].astype(np.float64)
     for name in given.names():
         shape = given.list(name)
         if not all(isinstance(n, int) and 0 <= n <= MOST_FEATURES for n in shape) or math.prod(shape) > MOST_FEATURES:
@@ -215,7 +235,7 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray
             if hashlib.sha256(np.ascontiguousarray(arrays[name]).data).hexdigest() != given.object("sha256").text(name):
                 raise CorruptError(f"{path}: array {name!r} differs from its SHA-256; train again or restore the file")
         if "sparse" in given:  # not in older versions
-            _unpack(given.object("sparse"), arrays)
+            _unpack(given.object("sparse"), given.list("narrow") if "narrow" in given else [], arrays)
     except (NotFoundError, CorruptError):
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OSError, EOFError, zipfile.BadZipFile) as error:
