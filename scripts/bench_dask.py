@@ -76,11 +76,11 @@ def measure(runner: Runner | DaskRunner, repeats: int, *, empty: bool) -> dict[s
 
 
 def least(needs: ClusterNeeds, cluster: Cluster) -> int:
-    """The budget that leaves no room for shards in memory."""
-    members = cluster.members.values()
-    client = needs.client(resident_bytes(), sum(member.threads for member in members))
-    workers = [line for member in members for line in needs.worker(member)]
-    return sum(size for _, size in [*client, *workers]) + (1 << 20)
+    """The budget that leaves no memory for shards in memory."""
+    workers = cluster.workers.values()
+    client = needs.client(resident_bytes(), sum(worker.threads for worker in workers))
+    lines = [line for worker in workers for line in needs.worker_lines(worker)]
+    return sum(size for _, size in [*client, *lines]) + (1 << 20)
 
 
 def main() -> None:

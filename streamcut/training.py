@@ -98,9 +98,9 @@ def train(
                      "sdca", "pegasos", "perceptron", "sampled-constant", "sampled-linear"; "auto": TrainOptions.chosen_solver
     kernel, gamma, degree, coef0   "linear", "rbf" exp(−γ‖x−x′‖²), "poly" (γ⟨x,x′⟩ + coef0)^degree; γ "auto":
                      1 / (features · variance)
-    nystroem, landmarks   linear solvers: the kernel by features from so many rows, drawn "uniform" or by "leverage"
-    fourier, frequencies  linear solvers: the rbf kernel by so many random waves, "independent" ones or "orthogonal"
-    budget, maintenance, epochs   bsca, bsgd: most support vectors, how they are kept to that, looks at every row
+    nystroem, landmarks   linear solvers: the kernel by features from a number of rows, drawn "uniform" or by "leverage"
+    fourier, frequencies  linear solvers: the rbf kernel by a number of random waves, "independent" ones or "orthogonal"
+    budget, maintenance, epochs   bsca, bsgd: most support vectors, how they are kept to that, number of epochs
     nu, batch, max_evaluations    sbp: mean slack instead of C; rows drawn at once; a limit on kernel evaluations
     kernel_cache, samples         smo: memory for kernel columns; sampled cuts: rows of a cut
     seed             random seed, of solvers that draw: bundle-dca, kernel solvers but smo, nystroem and fourier
@@ -108,14 +108,14 @@ def train(
     bias             value of a constant, regularised feature; 0 = none (smo and sbp: any other is an unregularised intercept)
     tol              stop when gap ≤ tol·C·Σu_i (units of mean loss); 0 or None = off
     tol_relative     and when gap ≤ tol_relative·max(F(w), C·Σu_i/1000); 0 or None = off
-    target, max_passes, max_time   stop at this objective, after so many passes, after so many seconds
+    target, max_passes, max_time   stop at this objective, after a number of passes, of seconds
     positive_label   this label (a number, or a word) against all others; default: the larger of two, of words the last
     positive_weight  factor on the weights of rows with the positive label
     warm_start       a model to begin with, or its path: its weights, for the same data its witness too; bsca, bsgd (several
                      classes, too): its support vectors and steps, and rows of other data count as seen before
     max_cuts         size of the bundle; default: as many as 128 MiB hold, 20 to 1000; for bundle-dca 16, and more as it fills up,
                      as far as memory allows
-    lanes            rows are summed in so many fixed ranges; default: from the size of the data
+    lanes            number of fixed ranges of rows, each summed in order; default: from the size of the data
     workers, scheduler   threads (default: one a processor), or "sync" for none; "local-cluster", the address of a Dask scheduler
                      or a distributed.Client: processes of a Dask cluster
     deadline         seconds that a Dask cluster may be without workers
@@ -123,7 +123,7 @@ def train(
     scratch          folder for the row state when it does not fit or on Dask, where all machines share it (default: TMPDIR,
                      else /var/tmp)
     row_cache        bundle-dca: "2GB", a part of the data ("30%"), or "auto": memory for the rows that matter most; "0" = none
-    sweeps           bundle-dca: at most so many over cached rows after each pass
+    sweeps           bundle-dca: epochs over cached rows after each pass, at most
     checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes
     stop             asked after every block of rows (of sequences by bundle-dca: every pass); once it is true, the best model so
                      far is returned

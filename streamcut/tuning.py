@@ -66,8 +66,8 @@ def tune(
 
     grid        {"C": values, "gamma": values, "budget": values, "nu": values}, any of them
     validation  data that all models are measured on; the best of them comes out
-    folds       instead: the shards are dealt to so many folds, each is held out once, and the best options are trained with
-                again, on everything. Folds are trained one after the other and share no passes
+    folds       instead: K-fold cross-validation, folds being whole shards; the best options are then trained with again, on
+                everything. Folds are trained one after the other and share no passes
     measure     the greatest such measure of streamcut.evaluate is the best; None: the first that models of the task have
     on_model    called with (options of the point, fold from 0, what came out)
 

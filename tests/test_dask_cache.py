@@ -20,7 +20,7 @@ from streamcut.chunk import Chunk
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.dask.cache_slots import Slots
-from streamcut.execution.dask.plan import ClusterNeeds, Member, remote, shares
+from streamcut.execution.dask.plan import ClusterNeeds, WorkerProcess, remote, shares
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import Needs
@@ -123,10 +123,10 @@ def test_by_default_rows_are_cached_as_on_threads(client, stores, tmp_path):
 
 @pytest.mark.parametrize("task", ["binary", "rest"])
 def test_lanes_whose_caches_have_no_room_are_filled_again(client, stores, on_threads, tmp_path, monkeypatch, caplog, task):
-    monkeypatch.setattr(ClusterNeeds, "room", lambda *_: 1)
+    monkeypatch.setattr(ClusterNeeds, "capacity", lambda *_: 1)
     on_cluster(client, stores[task], tmp_path, lanes=4, **TASKS[task])
     assert same(tmp_path / "m.npz", on_threads(task, 4))
-    assert "has room for 1 of the row caches of its 2 lanes" in caplog.text
+    assert "has memory for 1 of the row caches of its 2 lanes" in caplog.text
 
 
 def test_a_worker_dies_in_a_sweep_and_another_in_a_pass(stores, on_threads, tmp_path):
@@ -182,33 +182,33 @@ def needs(wanted=(0, 0), *, row_cache=0, lanes=4):
 
 
 def test_a_budget_is_shared_with_the_row_caches():
-    members = [Member(f"tcp://{k}", 1, 10**8, 0) for k in range(3)]  # of four lanes one worker has two
-    _, least = shares(needs(), members, budget=10**10, base=10**8)
+    workers = [WorkerProcess(f"tcp://{k}", 1, 10**8, 0) for k in range(3)]  # of four lanes one worker has two
+    _, least = shares(needs(), workers, budget=10**10, base=10**8)
     for wanted, expected in ((10**6, 10**6), (10**9, 4 * (6 * 10**6 // 6))):
-        changed, plan = shares(needs((0, wanted)), members, budget=least.needed + 6 * 10**6, base=10**8)
+        changed, plan = shares(needs((0, wanted)), workers, budget=least.needed + 6 * 10**6, base=10**8)
         assert expected * 0.95 <= plan.row_cache <= expected
         assert plan.total <= plan.budget
-        assert {needs(row_cache=plan.row_cache).room(member, 2) for member in changed} == {2}
+        assert {needs(row_cache=plan.row_cache).capacity(worker, 2) for worker in changed} == {2}
     with pytest.raises(MemoryBudgetError, match="too little for a client and 3 workers"):
-        shares(needs((10**7, 10**7)), members, budget=least.needed + 6 * 10**6, base=10**8)
+        shares(needs((10**7, 10**7)), workers, budget=least.needed + 6 * 10**6, base=10**8)
 
 
 def test_each_worker_of_a_cluster_keeps_its_limit():
-    def members(usable):
-        return [Member("tcp://0", 2, 10**8, 10**9), Member("tcp://1", 2, 10**8, usable)]
+    def workers(usable):
+        return [WorkerProcess("tcp://0", 2, 10**8, 10**9), WorkerProcess("tcp://1", 2, 10**8, usable)]
 
-    lean = sum(size for _, size in needs().worker(members(0)[1]))
-    plan = remote(needs((0, 10**9)), members(lean + 10**6), budget=10**10, base=10**8)
+    lean = sum(size for _, size in needs().worker_lines(workers(0)[1]))
+    plan = remote(needs((0, 10**9)), workers(lean + 10**6), budget=10**10, base=10**8)
     assert 0.95 * 2 * 10**6 <= plan.row_cache <= 2 * 10**6  # two lanes each
     with pytest.raises(MemoryBudgetError, match=r"the worker at tcp://1 may use .* row cache of a lane × 2"):
-        remote(needs((10**7, 10**7)), members(lean + 10**6), budget=10**10, base=10**8)
+        remote(needs((10**7, 10**7)), workers(lean + 10**6), budget=10**10, base=10**8)
 
 
 def test_a_worker_that_is_left_alone_keeps_as_many_caches_as_it_can():
     planned = needs(row_cache=4 * 10**6)
-    member = Member("tcp://0", 1, 10**8, 0)
-    lean = sum(size for _, size in planned.worker(member))
-    found = [planned.room(Member("tcp://0", 1, 10**8, lean + room), 4) for room in (0, 2 * 10**6 + 5, 10**9)]
+    worker = WorkerProcess("tcp://0", 1, 10**8, 0)
+    lean = sum(size for _, size in planned.worker_lines(worker))
+    found = [planned.capacity(WorkerProcess("tcp://0", 1, 10**8, lean + room), 4) for room in (0, 2 * 10**6 + 5, 10**9)]
     assert found == [1, 3, 4]
 
 

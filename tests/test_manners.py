@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import logging
 import runpy
 import sys
-import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -124,18 +122,6 @@ def test_only_what_is_close_is_suggested():
 
 
 # --- types --------------------------------------------------------------------------------------------------------------------
-
-
-def test_type_checkers_see_every_public_name():
-    make_stub = runpy.run_path(str(FOLDER.parent / "scripts" / "make_stub.py"))
-    stub = (FOLDER / "__init__.pyi").read_text("utf-8")
-    assert stub == make_stub["text"](), "run scripts/make_stub.py"
-    bound = {alias.asname for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    defined = {node.name for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.FunctionDef)}
-    assert {*streamcut._HOMES} <= bound | defined
-    assert (FOLDER / "py.typed").exists()
-    project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text("utf-8"))
-    assert set(project["tool"]["setuptools"]["package-data"]["streamcut"]) == {"py.typed", "__init__.pyi"}
 
 
 def test_streamcut_runs_as_a_module(monkeypatch, capsys):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import runpy
 import sys
 import tomllib
 from importlib.metadata import version
@@ -58,6 +60,17 @@ def test_no_path_of_somebodys_machine():
             continue
         found += [f"{path.relative_to(ROOT)}: {line.strip()}" for line in text.splitlines() if pattern.search(line)]
     assert found == []
+
+
+def test_type_checkers_see_every_public_name():
+    make_stub = runpy.run_path(str(ROOT / "scripts" / "make_stub.py"))
+    stub = (ROOT / "streamcut" / "__init__.pyi").read_text("utf-8")
+    assert stub == make_stub["text"](), "run scripts/make_stub.py"
+    bound = {alias.asname for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    defined = {node.name for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.FunctionDef)}
+    assert {*streamcut._HOMES} <= bound | defined
+    assert (ROOT / "streamcut" / "py.typed").exists()
+    assert set(PROJECT["tool"]["setuptools"]["package-data"]["streamcut"]) == {"py.typed", "__init__.pyi"}
 
 
 def test_changelog_knows_this_version():

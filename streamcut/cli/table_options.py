@@ -17,7 +17,7 @@ _OPTIONS = [
     click.option("--categorical", multiple=True, metavar="A,B", help="Tables: columns whose values are categories."),
     click.option("--numeric", multiple=True, metavar="A,B:bin16", help="Columns of numbers; :bin16: categories by quantiles."),
     click.option("--text", multiple=True, metavar="A,B", help="Columns of texts: counts of their words."),
-    click.option("--ngrams", metavar="1,2|chars:3,5", help="Texts: runs of so many words, or of characters.  [default: 1,1]"),
+    click.option("--ngrams", metavar="1,2|chars:3,5", help="Texts: sequences of this many words, or characters.  [default: 1,1]"),
     click.option(
         "--time", multiple=True, metavar="A:hour,weekday", help="Categories of the parts of a time; one such option a column."
     ),

@@ -65,7 +65,7 @@ GROUPS: dict[str, list[Callable]] = {
         _option("--epsilon", "Losses insensitive to ε: residuals up to it cost nothing.", type=float, default=0.1),
         _option("--delta", "Huber's loss: where it becomes linear.", type=float, default=1.0),
         _option("--quantile", "Quantile loss: which part of the targets is to lie below.", type=float, default=0.5),
-        _option("--k", "For prec@k and rec@k: so many rows (100), or a part of them (10%).", metavar="ROWS"),
+        _option("--k", "For prec@k and rec@k: number of rows (100), or part of them (10%).", metavar="ROWS"),
         _option("--strategy", "Multiclass: all classes in one problem, or each against the rest.", default="crammer-singer"),
         _option(
             "--normalisation", "Ranking: mean over all pairs, or over queries of the mean over their pairs.", default="pairs"
@@ -102,20 +102,28 @@ GROUPS: dict[str, list[Callable]] = {
         _option("--degree", "Of the polynomial kernel.", type=int, default=3),
         _option("--coef0", "Of the polynomial kernel.", type=float, default=0.0),
         _option(
-            "--nystroem", "Linear solvers: approximate the kernel by features from so many random rows.", type=int, metavar="ROWS"
+            "--nystroem",
+            "Linear solvers: approximate the kernel by features from this number of random rows.",
+            type=int,
+            metavar="ROWS",
         ),
         _option("--landmarks", "nystroem: which rows; leverage prefers those that others leave out.", default="uniform"),
-        _option("--fourier", "Linear solvers: approximate the rbf kernel by so many random waves.", type=int, metavar="FEATURES"),
+        _option(
+            "--fourier",
+            "Linear solvers: approximate the rbf kernel by this number of random waves.",
+            type=int,
+            metavar="FEATURES",
+        ),
         _option("--frequencies", "fourier: orthogonal ones are closer to the kernel.", default="independent"),
         _option("--budget", "bsca, bsgd: support vectors at most (500 unless given).", type=int, metavar="VECTORS"),
         _option("--maintenance", "bsca, bsgd: what is done to keep the budget.", default="merge"),
         _option(
             "--damping", "bsca: the last part of an epoch, in which steps fall to nothing; 0: the paper.", type=float, default=0.5
         ),
-        _option("--epochs", "Stochastic solvers: so many looks at every row (1 unless given).", type=float),
+        _option("--epochs", "Stochastic solvers: number of epochs (1 unless given).", type=float),
         _option("--nu", "sbp: mean slack per row, in place of C.", type=float),
         _option("--batch", "sbp and its rivals: rows that are drawn at once.", type=int, metavar="ROWS"),
-        _option("--max-evaluations", "Stop after so many kernel evaluations.", type=float, metavar="NUMBER"),
+        _option("--max-evaluations", "Stop after this number of kernel evaluations.", type=float, metavar="NUMBER"),
         _option("--kernel-cache", "smo: memory for kernel columns; auto: what is left.", default="auto", metavar="SIZE"),
         _option("--samples", "Sampled cuts: rows that a cut is made of.", type=int, metavar="ROWS"),
     ],
@@ -128,7 +136,7 @@ GROUPS: dict[str, list[Callable]] = {
             default=1e-2,
         ),
         _option("--target", "Stop as soon as the objective is at most this.", type=float),
-        _option("--max-passes", "Stop after so many passes over the data.", type=int),
+        _option("--max-passes", "Stop after this number of passes over the data.", type=int),
         _option("--max-time", "Stop after this time, for example 90s, 10m, 2h.", type=Duration(), metavar="TIME"),
     ],
     "Memory and machines": [
@@ -140,7 +148,9 @@ GROUPS: dict[str, list[Callable]] = {
         ),
         _option("--scratch", "Folder for what is kept of each row when it does not fit, or on Dask.", metavar="DIR"),
         _option("--workers", "Threads, or processes of a local cluster; the number of processors unless given.", type=int),
-        _option("--lanes", "Parts the data is dealt to; it fixes the order of summation, so the same bits come out.", type=int),
+        _option(
+            "--lanes", "Fixed ranges of rows, each summed in order: the same number gives the same bits on any machine.", type=int
+        ),
         _option(
             "--scheduler",
             "Run the lanes on threads, one after the other, on a Dask cluster of our own, or on the one of that scheduler.",
@@ -160,7 +170,12 @@ GROUPS: dict[str, list[Callable]] = {
             metavar="TIME",
             help="How often at least.",
         ),
-        click.option("--checkpoint-iterations", "iterations", type=click.IntRange(1), help="Also at every so many iterations."),
+        click.option(
+            "--checkpoint-iterations",
+            "iterations",
+            type=click.IntRange(1),
+            help="Also whenever this number of iterations is done.",
+        ),
         click.option("--checkpoint-required", is_flag=True, help="End with an error when a checkpoint cannot be written."),
         click.option("--resume", is_flag=True, help="Go on from the newest checkpoint; the result is the same to the last bit."),
     ],

@@ -13,7 +13,7 @@ from streamcut.cli.parameters import Choice, json_option
 
 @click.command()
 @click.argument("model")
-@click.option("--top", type=click.IntRange(min=0), metavar="N", help="So many of each class, of the largest magnitude.")
+@click.option("--top", type=click.IntRange(min=0), metavar="N", help="Only the N largest in magnitude of each class.")
 @click.option(
     "--sort",
     type=Choice(["magnitude", "weight", "feature"]),

@@ -35,7 +35,7 @@ class BudgetedKernelSVM(_KernelClassifier):
     maintenance    what is done to keep it: "merge" (rbf only), "remove", "project"; "none" keeps no budget
     damping        bsca: the last part of an epoch, in which steps fall to nothing
     solver         "bsca" (dual coordinate ascent) or "bsgd" (Pegasos)
-    epochs         looks at every row
+    epochs         number of epochs
     class_weight   None, "balanced" or {class: factor}, for arrays
     random_state   seed
     max_time, memory, workers, scratch   as in `streamcut.train`

@@ -1,4 +1,4 @@
-"""Passes over row caches: what fills them, sweeps over them, and the way home of the shares.
+"""Passes over row caches: what fills them, sweeps over them, and writing the dual variables back.
 
 A pass with `caches`, by the first row of their lane, finds in them what the last such pass left there, whoever ran it. One that
 needs data fills them anew; what those after it do follows from what they are given, so all can be repeated from the filling on.
@@ -137,8 +137,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class SettlePass(CachingPass):
-    """Cached rows take their shares home to column `slot` of their codes; the data is not read.
+class WriteBackPass(CachingPass):
+    """Write the dual variables of cached rows to column `slot` of their codes; the data is not read.
 
     shapes  of the cuts and their Σ u f
     theta   the part of the last sweep that was taken, (A) for several problems
@@ -163,7 +163,7 @@ class SettlePass(CachingPass):
     def visit_rows(self, change: Change, rows: Rows) -> None:
         assert change.cache is not None
         codes = rows["codes"]
-        change.cache.settle(self.slot, self.bias, self.grids, codes, change.cuts, change.b, first_row=change.at)
+        change.cache.write_back(self.slot, self.bias, self.grids, codes, change.cuts, change.b, first_row=change.at)
         change.at += len(codes)
 
     def finish(self, change: Change, rows: Rows, first_row: int) -> None:

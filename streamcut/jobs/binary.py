@@ -144,7 +144,7 @@ class BinaryJob:
             return None
         if isinstance(oracle, DualOracle):
             return partial(warm_start.dual, self.origin, oracle, self._cuts(plan))
-        return partial(warm_start.planes, self.origin, oracle, self.max_cuts, margins=self.solver.margins)
+        return partial(warm_start.started, self.origin, oracle, self.max_cuts, margins=self.solver.margins)
 
     def _model(self, solution: Solution, C: float, *, oracle: LinearOracle, manifest: Manifest, row_cache: int) -> LinearModel:
         options, d = self.options, manifest.statistics.n_features

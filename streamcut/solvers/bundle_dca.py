@@ -61,11 +61,13 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
             oracle.follow(merges)
             kappa = s.k + mu * (1.0 - s.k)
             enough, visits = ENOUGH * (s.F_b - s.bound), VISITS[way.late]
-            planes = oracle.ascend(Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, start=s.v, visits=visits))
+            predicted, ascended = oracle.ascend(
+                Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, start=s.v, visits=visits)
+            )
             before = s.F_b
             s.move(s.search(oracle), oracle)
-            s.bundle.add(planes[0].a, planes[0].b, planes[0].error)
-            s.improve(planes[1], rule)
+            s.bundle.add(predicted.a, predicted.b, predicted.error)
+            s.improve(ascended, rule)
             way.advance(before - s.F_b, oracle, rule)
     except Interrupted:
         reason = StopReason.INTERRUPTED
@@ -80,8 +82,8 @@ def _at_zero(oracle: DualOracle, cuts: BundleSize, rule: StoppingRule) -> Bundle
     """One pass from w = 0 and no shares: the cut there, and that of the first sweep."""
     zero = np.zeros(oracle.dimension)
     # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
-    planes = oracle.ascend(Ascent(zero, np.zeros(cuts.first), 0, 1, 0.0, ENOUGH * oracle.C), first=True)
+    predicted, ascended = oracle.ascend(Ascent(zero, np.zeros(cuts.first), 0, 1, 0.0, ENOUGH * oracle.C), first=True)
     state = BundleState.at(zero.copy(), oracle.loss_at_zero, oracle, cuts)
-    state.bundle.add(planes[0].a, planes[0].b, planes[0].error)
-    state.improve(planes[1], rule)
+    state.bundle.add(predicted.a, predicted.b, predicted.error)
+    state.improve(ascended, rule)
     return state

@@ -51,7 +51,7 @@ def solve(
             place = 1.0 if progress.still else mu  # the cut at w itself always improves the bundle: a full one may need that
             if not s.stepped:
                 if cut == "predicted":
-                    plane = oracle.score_and_cut(s.w, s.k + place * (1.0 - s.k))
+                    new = oracle.score_and_cut(s.w, s.k + place * (1.0 - s.k))
                 else:
                     oracle.score(s.w)
                 s.move(s.search(oracle), oracle)
@@ -59,8 +59,8 @@ def solve(
             if cut == "exact":
                 if rule.reason(s.F_b, s.bound, oracle.c_bar, 0, 0.0) is not None:
                     continue  # converged: its second pass is not needed
-                plane = oracle.cut_between(place)
-            s.improve(plane, rule)
+                new = oracle.cut_between(place)
+            s.improve(new, rule)
     except Interrupted:
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:

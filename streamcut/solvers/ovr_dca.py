@@ -30,9 +30,9 @@ def begin(oracle: RestDualOracle, cuts: BundleSize, rule: StoppingRule) -> RestS
     A = len(oracle.active)
     zeros, none, slots = np.zeros(oracle.features), np.zeros(cuts.first), np.repeat([[0], [1]], A, axis=1)
     # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
-    planes = oracle.ascend_all([zeros] * A, [none] * A, slots, np.zeros(A), np.full(A, ENOUGH * oracle.C), first=True)
+    pairs = oracle.ascend_all([zeros] * A, [none] * A, slots, np.zeros(A), np.full(A, ENOUGH * oracle.C), first=True)
     state = RestState.at_zero(oracle, cuts)
-    for own, (cut, dual) in zip(state.classes, planes, strict=True):
+    for own, (cut, dual) in zip(state.classes, pairs, strict=True):
         own.bundle.add(cut.a, cut.b, cut.error)
         own.improve(dual, rule)
     return state
@@ -42,13 +42,13 @@ def iterate(classes: list[BundleState], oracle: RestDualOracle, mu: float, rule:
     grown = [c.bundle.grow(2) for c in classes]
     if any(grown):
         oracle.widen(max(c.bundle.max_cuts for c in classes))
-    rooms = [c.bundle.make_room(2, keep=2) for c in classes]
-    oracle.follow_all([merges for merges, _ in rooms])
-    k, slots = np.array([c.k for c in classes]), np.array([slots for _, slots in rooms]).T
+    made = [c.bundle.make_room(2, keep=2) for c in classes]
+    oracle.follow_all([merges for merges, _ in made])
+    k, slots = np.array([c.k for c in classes]), np.array([slots for _, slots in made]).T
     enough = np.array([ENOUGH * (c.F_b - c.bound) for c in classes])
     mixtures = [c.bundle.mixture(oracle.cuts) for c in classes]
-    planes = oracle.ascend_all([c.w for c in classes], mixtures, slots, k + mu * (1.0 - k), enough)
+    pairs = oracle.ascend_all([c.w for c in classes], mixtures, slots, k + mu * (1.0 - k), enough)
     step_along_lines(classes, oracle)
-    for own, (cut, dual) in zip(classes, planes, strict=True):
+    for own, (cut, dual) in zip(classes, pairs, strict=True):
         own.bundle.add(cut.a, cut.b, cut.error)
         own.improve(dual, rule)

@@ -12,9 +12,9 @@ from streamcut.solvers.state import BundleState
 
 
 def begin(oracle: RestOracle, cuts: BundleSize, rule: StoppingRule) -> RestState:
-    planes = oracle.start_all()
+    found = oracle.start_all()
     state = RestState.at_zero(oracle, cuts)
-    for own, cut in zip(state.classes, planes, strict=True):
+    for own, cut in zip(state.classes, found, strict=True):
         own.improve(cut, rule)
     return state
 

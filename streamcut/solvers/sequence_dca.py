@@ -44,9 +44,9 @@ def solve(oracle: SequenceDualOracle, progress: Progress, *, max_cuts: int) -> S
         while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
             progress.keep(s, oracle)
             place = 1.0 if progress.still else MU
-            plane, held = oracle.score_and_ascend(s.w, s.k + place * (1.0 - s.k))
+            predicted, held = oracle.score_and_ascend(s.w, s.k + place * (1.0 - s.k))
             s.move(s.search(oracle), oracle)
-            s.bundle.add(plane.a, plane.b, plane.error)
+            s.bundle.add(predicted.a, predicted.b, predicted.error)
             s.improve(held, rule)
     except Interrupted:
         reason = StopReason.INTERRUPTED

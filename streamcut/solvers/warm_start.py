@@ -44,7 +44,7 @@ class Origin:
         return found.hexdigest()
 
 
-def planes(origin: Origin, oracle: LinearOracle, max_cuts: int, rule: StoppingRule, *, margins: bool) -> BundleState:
+def started(origin: Origin, oracle: LinearOracle, max_cuts: int, rule: StoppingRule, *, margins: bool) -> BundleState:
     """The state of ocas (which keeps `margins`) or cpa at `origin`, after one pass."""
     cut, loss = oracle.start(origin.w)
     state = _at(origin, oracle, BundleSize(max_cuts, max_cuts), loss)

@@ -17,7 +17,7 @@ from streamcut.execution.row_cache import RowCache
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """Room for the cache of one lane, and the passes that it has seen: their files, the first of which filled it."""
+    """A place for the cache of one lane, and the passes that it has seen: their files, the first filled it."""
 
     cache: RowCache
     lane: int = -1
@@ -39,10 +39,10 @@ class Slots:
             self._idle.clear()
 
     @contextmanager
-    def take(self, folder: str, lane: int, passes: tuple[str, ...], room: int, like: RowCache) -> Iterator[Slot]:
+    def take(self, folder: str, lane: int, passes: tuple[str, ...], capacity: int, like: RowCache) -> Iterator[Slot]:
         """A slot for `lane` that nobody else has meanwhile: it has seen the first of `passes`, or all, or none.
 
-        At most `room` are kept. New ones get an empty cache of the size of `like`. The caller says what the slot has seen; when
+        No more than `capacity` are kept. New ones get an empty cache of the size of `like`. The caller says what the slot has seen; when
         that fails, nothing is known of it.
         """
         with self._lock:
@@ -50,7 +50,7 @@ class Slots:
                 self._idle.clear()
                 self._folder = folder
             slot = next((slot for slot in self._idle if slot.lane == lane), None)
-            if slot is None and self._idle and len(self._idle) + self._taken >= room:
+            if slot is None and self._idle and len(self._idle) + self._taken >= capacity:
                 slot = self._idle[0]
             if slot is None:
                 slot = Slot(copy.copy(like))
@@ -68,5 +68,5 @@ class Slots:
                 self._taken -= 1
                 if folder == self._folder:
                     self._idle.append(slot)
-                while self._idle and len(self._idle) + self._taken > room:
+                while self._idle and len(self._idle) + self._taken > capacity:
                     del self._idle[0]

@@ -22,7 +22,7 @@ _TEMPORARIES = 24  # bytes a row of the block at work: scores and coefficients
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class WorkerProcess:
     """A worker process: its address, threads, bytes resident before any work, and bytes that it may use in all."""
 
     address: str
@@ -32,25 +32,26 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Deal:
-    """Who does what: {lane: home}, and by worker the shards to pin and the row caches to keep; `threads` of all."""
+class Placement:
+    """Who does what: the worker of each lane, and by worker the shards to pin and the row caches to keep; `threads` of all."""
 
-    home: dict[int, str]
+    worker_of: dict[int, str]
     pins: dict[str, frozenset[int]]
-    rooms: dict[str, int]
+    capacity: dict[str, int]
     threads: int
 
     def crowded(self) -> dict[str, tuple[int, int]]:
-        """{worker: (row caches that it keeps, lanes that it is home to)} where these are more."""
-        lanes = Counter(self.home.values())
-        return {at: (room, lanes[at]) for at, room in self.rooms.items() if room < lanes[at]}
+        """{worker: (row caches that it keeps, lanes that are placed there)} where these are more."""
+        lanes = Counter(self.worker_of.values())
+        return {at: (caches, lanes[at]) for at, caches in self.capacity.items() if caches < lanes[at]}
 
     def tasks(self, *, one_by_one: bool) -> deque[tuple[int, ...]]:
         """Lanes of each task, one or all of a worker."""
         if one_by_one:
-            return deque((lane,) for lane in self.home)
+            return deque((lane,) for lane in self.worker_of)
         return deque(
-            tuple(lane for lane, at in self.home.items() if at == address) for address in sorted(set(self.home.values()))
+            tuple(lane for lane, at in self.worker_of.items() if at == address)
+            for address in sorted(set(self.worker_of.values()))
         )
 
 
@@ -80,18 +81,18 @@ class ClusterNeeds:
             ("slack", _SLACK),
         ]
 
-    def worker(self, member: Member, lanes: int = 0) -> list[tuple[str, int]]:
-        """(what, bytes) for a worker process that is home to so many `lanes`, without pinned shards.
+    def worker_lines(self, worker: WorkerProcess, lanes: int = 0) -> list[tuple[str, int]]:
+        """(what, bytes) for a worker process that keeps the shards of `lanes` lanes, without pinned shards.
 
-        A row cache for each thread must be: those of more lanes than that can make room for each other.
+        A row cache for each thread must be: those of more lanes than that replace each other.
         """
         bounds = self.lanes.bounds
         longest = max(stop - start for start, stop in pairwise(bounds))
         block = min(longest, max(ROW_BLOCK, *(shard.rows for shard in self.manifest.shards)))
-        t, dimension, row_bytes = member.threads, self.needs.dimension, self.needs.row_bytes
+        t, dimension, row_bytes = worker.threads, self.needs.dimension, self.needs.row_bytes
         sums = (LANES_AHEAD + 1) * t * self.needs.vectors
         return [
-            ("interpreter, libraries, kernels", member.base),
+            ("interpreter, libraries, kernels", worker.base),
             (f"weights and sums (2 + {sums}) × {dimension:,}", (2 + sums) * 8 * dimension),
             *[(f"{what}, {t} threads", t * size) for what, size in self.needs.per_worker],
             (f"row state of a lane, {row_bytes} bytes × {longest:,} rows × {t} threads", t * row_bytes * longest),
@@ -101,35 +102,35 @@ class ClusterNeeds:
             ("slack", _SLACK),
         ]
 
-    def check(self, member: Member, lanes: int = 0) -> None:
-        """Raise MemoryBudgetError when a worker, home to so many `lanes`, may use less than it needs."""
-        lines = self.worker(member, lanes)
-        if _sum(lines) <= member.usable:
+    def check(self, worker: WorkerProcess, lanes: int = 0) -> None:
+        """Raise MemoryBudgetError when a worker with `lanes` lanes may use less than it needs."""
+        lines = self.worker_lines(worker, lanes)
+        if _sum(lines) <= worker.usable:
             return
         parts = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
         least = math.ceil(_sum(lines) / 1e6)
         raise MemoryBudgetError(
-            f"the worker at {member.address} may use {format_bytes(member.usable)}, but this run needs at least {least}MB there "
+            f"the worker at {worker.address} may use {format_bytes(worker.usable)}, but this run needs at least {least}MB there "
             f"({parts}). Give it more memory (70 % of a worker's --memory-limit may be used), fewer threads, or smaller shards"
         )
 
-    def deal(self, members: list[Member]) -> Deal:
-        """Lanes, shards and row caches for `members`."""
-        home, at_home = homes(len(self.lanes), members)
-        pins = {member.address: self.pins(member, at_home[member.address])[0] for member in members}
-        rooms = {member.address: self.room(member, len(at_home[member.address])) for member in members}
-        return Deal(home, pins, rooms, sum(member.threads for member in members))
+    def placement(self, workers: list[WorkerProcess]) -> Placement:
+        """Lanes, shards and row caches for `workers`."""
+        worker_of, lanes_of = place_lanes(len(self.lanes), workers)
+        pins = {worker.address: self.pins(worker, lanes_of[worker.address])[0] for worker in workers}
+        capacity = {worker.address: self.capacity(worker, len(lanes_of[worker.address])) for worker in workers}
+        return Placement(worker_of, pins, capacity, sum(worker.threads for worker in workers))
 
-    def room(self, member: Member, lanes: int) -> int:
-        """How many row caches a worker keeps that is home to so many `lanes`: one for each thread at least."""
-        free = member.usable - _sum(self.worker(member))
-        more = max(lanes - member.threads, 0)
-        return member.threads + (min(more, free // self.lane_cache) if self.row_cache else 0)
+    def capacity(self, worker: WorkerProcess, lanes: int) -> int:
+        """How many row caches a worker with `lanes` lanes keeps: one for each thread at least."""
+        free = worker.usable - _sum(self.worker_lines(worker))
+        more = max(lanes - worker.threads, 0)
+        return worker.threads + (min(more, free // self.lane_cache) if self.row_cache else 0)
 
-    def pins(self, member: Member, lanes: list[int]) -> tuple[frozenset[int], int]:
-        """(shards, their bytes): the shards of the worker's `lanes`, as many as there is room for beside their row caches."""
+    def pins(self, worker: WorkerProcess, lanes: list[int]) -> tuple[frozenset[int], int]:
+        """(shards, their bytes): the shards of the worker's `lanes`, as many as fit beside their row caches."""
         first = first_rows(self.manifest)
-        room = member.usable - _sum(self.worker(member, self.room(member, len(lanes))))
+        free = worker.usable - _sum(self.worker_lines(worker, self.capacity(worker, len(lanes))))
         chosen: set[int] = set()
         used = 0
         for lane in lanes:
@@ -138,44 +139,46 @@ class ClusterNeeds:
                 if first[shard] >= stop or first[shard + 1] <= start or shard in chosen:
                     continue
                 size = shard_bytes(self.manifest, info)
-                if used + size <= room:
+                if used + size <= free:
                     chosen.add(shard)
                     used += size
         return frozenset(chosen), used
 
 
-def homes(lanes: int, members: list[Member]) -> tuple[dict[int, str], dict[str, list[int]]]:
+def place_lanes(lanes: int, workers: list[WorkerProcess]) -> tuple[dict[int, str], dict[str, list[int]]]:
     """({lane: address}, {address: lanes}): lane by lane to thread by thread: those at work at one time are on all workers."""
-    ordered = sorted(members, key=lambda member: member.address)
-    most = max(member.threads for member in ordered)
-    slots = [member.address for thread in range(most) for member in ordered if member.threads > thread]
-    home = {lane: slots[lane % len(slots)] for lane in range(lanes)}
-    return home, {member.address: [lane for lane, at in home.items() if at == member.address] for member in members}
+    ordered = sorted(workers, key=lambda worker: worker.address)
+    most = max(worker.threads for worker in ordered)
+    slots = [worker.address for thread in range(most) for worker in ordered if worker.threads > thread]
+    worker_of = {lane: slots[lane % len(slots)] for lane in range(lanes)}
+    return worker_of, {worker.address: [lane for lane, at in worker_of.items() if at == worker.address] for worker in workers}
 
 
-def shares(needs: ClusterNeeds, members: list[Member], *, budget: int, base: int) -> tuple[list[Member], MemoryPlan]:
-    """(the members that share one machine with the client with what each may use of `budget`, the plan of them all).
+def shares(
+    needs: ClusterNeeds, workers: list[WorkerProcess], *, budget: int, base: int
+) -> tuple[list[WorkerProcess], MemoryPlan]:
+    """(the workers that share one machine with the client with what each may use of `budget`, the plan of them all).
 
     The row caches get from the least to the most bytes that are needed. Raises MemoryBudgetError with the minimum.
     """
-    client = needs.client(base, sum(member.threads for member in members))
-    _, at_home = homes(len(needs.lanes), members)
-    most = max(len(lanes) for lanes in at_home.values())  # any of them may be home to so many after another has died
-    free = budget - _sum(client) - sum(_sum(replace(needs, row_cache=1).worker(member, most)) for member in members)
-    caches = sum(max(member.threads, most) for member in members)
+    client = needs.client(base, sum(worker.threads for worker in workers))
+    _, lanes_of = place_lanes(len(needs.lanes), workers)
+    most = max(len(lanes) for lanes in lanes_of.values())  # any of them may have as many after another has died
+    free = budget - _sum(client) - sum(_sum(replace(needs, row_cache=1).worker_lines(worker, most)) for worker in workers)
+    caches = sum(max(worker.threads, most) for worker in workers)
     needs = replace(needs, row_cache=_between(needs.needs.row_cache, free // caches * len(needs.lanes)))
-    least = [_sum(needs.worker(member, most)) for member in members]
+    least = [_sum(needs.worker_lines(worker, most)) for worker in workers]
     total = _sum(client) + sum(least)
     if total > budget:
         raise MemoryBudgetError(
-            f"--memory {format_bytes(budget)} is too little for a client and {len(members)} workers: this run needs at least "
+            f"--memory {format_bytes(budget)} is too little for a client and {len(workers)} workers: this run needs at least "
             f"{math.ceil(1.02 * total / 1e6)}MB (see --dry-run -v). Raise --memory, or lower --workers or --max-cuts"
         )
-    each = (budget - total) // len(members)
-    changed = [replace(member, usable=size + each) for member, size in zip(members, least, strict=True)]
+    each = (budget - total) // len(workers)
+    changed = [replace(worker, usable=size + each) for worker, size in zip(workers, least, strict=True)]
     lines = [(f"client: {what}", size) for what, size in client]
-    for number, member in enumerate(changed):
-        lines += [(f"worker {number}: {what}", size) for what, size in needs.worker(member, len(at_home[member.address]))]
+    for number, worker in enumerate(changed):
+        lines += [(f"worker {number}: {what}", size) for what, size in needs.worker_lines(worker, len(lanes_of[worker.address]))]
     return changed, MemoryPlan(budget, tuple(lines), *_pinned(needs, changed), row_cache=needs.row_cache)
 
 
@@ -184,31 +187,31 @@ def _between(row_cache: tuple[int, int], fits: int) -> int:
     return max(least, min(most, fits))
 
 
-def _pinned(needs: ClusterNeeds, members: list[Member]) -> tuple[frozenset[int], int]:
-    _, at_home = homes(len(needs.lanes), members)
-    found = [needs.pins(member, at_home[member.address]) for member in members]
+def _pinned(needs: ClusterNeeds, workers: list[WorkerProcess]) -> tuple[frozenset[int], int]:
+    _, lanes_of = place_lanes(len(needs.lanes), workers)
+    found = [needs.pins(worker, lanes_of[worker.address]) for worker in workers]
     return frozenset().union(*(shards for shards, _ in found)), sum(size for _, size in found)
 
 
-def remote(needs: ClusterNeeds, members: list[Member], *, budget: int, base: int) -> MemoryPlan:
+def remote(needs: ClusterNeeds, workers: list[WorkerProcess], *, budget: int, base: int) -> MemoryPlan:
     """The plan of a client whose workers have limits of their own; `pinned` are theirs, and the row caches, which get from the
     least to the most bytes that are needed. Raises MemoryBudgetError.
     """
-    _, at_home = homes(len(needs.lanes), members)
-    lanes = {member: len(at_home[member.address]) for member in members}
+    _, lanes_of = place_lanes(len(needs.lanes), workers)
+    lanes = {worker: len(lanes_of[worker.address]) for worker in workers}
     smallest = replace(needs, row_cache=1)
-    each = min((m.usable - _sum(smallest.worker(m, lanes[m]))) // max(m.threads, lanes[m]) for m in members)
+    each = min((m.usable - _sum(smallest.worker_lines(m, lanes[m]))) // max(m.threads, lanes[m]) for m in workers)
     needs = replace(needs, row_cache=_between(needs.needs.row_cache, each * len(needs.lanes)))
-    for member in members:
-        needs.check(member, lanes[member])
-    lines = needs.client(base, sum(member.threads for member in members))
+    for worker in workers:
+        needs.check(worker, lanes[worker])
+    lines = needs.client(base, sum(worker.threads for worker in workers))
     total = _sum(lines)
     if total > budget:
         raise MemoryBudgetError(
             f"--memory {format_bytes(budget)} is too little: the client needs {math.ceil(total / 1e6)}MB, besides the workers. "
             "Raise --memory, or lower --max-cuts"
         )
-    pinned, _ = _pinned(needs, members)
+    pinned, _ = _pinned(needs, workers)
     return MemoryPlan(budget, tuple(lines), pinned, 0, row_cache=needs.row_cache)
 
 

@@ -2,9 +2,9 @@
 
 A pass goes to the workers as one file in the shared scratch folder, where the row state lies too (shared_rows.py): as fast as
 scattering it, and nothing is lost with a worker. Dask moves numbers of lanes one way and partial sums back. A task is one lane,
-or, when no data is read, all lanes of a worker. Lanes have a home, the worker that keeps their shards in memory, but may run
-anywhere: a pass is pure, so what a dead worker leaves undone is done by the others. Passes with row caches leave home only when
-it is lost: their caches are there, and who has none repeats the passes since it was filled. Partial sums merge in lane order,
+or, when no data is read, all lanes of a worker. A lane belongs to the worker that keeps its shards in memory, but may run
+anywhere: a pass is pure, so what a dead worker leaves undone is done by the others. Passes with row caches run elsewhere only
+when it is lost: their caches are there, and who has none repeats the passes since it was filled. Partial sums merge in lane order,
 LANES_AHEAD for each thread on their way at most.
 """
 
@@ -33,7 +33,7 @@ import streamcut
 from streamcut.errors import ClusterLostError, LockedError, UsageError
 from streamcut.execution.dask import plan as dask_plan
 from streamcut.execution.dask import worker as dask_worker
-from streamcut.execution.dask.plan import LANES_AHEAD, ClusterNeeds, Deal, Member
+from streamcut.execution.dask.plan import LANES_AHEAD, ClusterNeeds, Placement, WorkerProcess
 from streamcut.execution.dask.shared_rows import SharedRows
 from streamcut.execution.dask.worker import Job, LaneResult, Store, WorkerMemory
 from streamcut.execution.feed import Feed, Traffic
@@ -50,8 +50,8 @@ log = logging.getLogger(__name__)
 
 LOCAL = "local-cluster"
 _FOLDER = "streamcut-rows-"  # beginning of the names of folders in the scratch folder
-_POLL = 0.25  # seconds between two looks at the clock and at `stop`
-_LOOK = 1.0  # seconds between two looks at the list of workers
+_POLL = 0.25  # seconds between two checks of the clock and at `stop`
+_CHECK = 1.0  # seconds between two checks of the list of workers
 _USABLE = 0.7  # of a worker's memory limit: above it Dask spills, then pauses, then kills
 _UNLIMITED = 0.8  # of what a machine has available, when its workers have no limit
 _GONE = (CancelledError, asyncio.CancelledError, OSError)  # Dask's CommClosedError and TimeoutError are OSErrors
@@ -92,8 +92,8 @@ class Cluster:
         self.local = local
         self.deadline = deadline
         self.address = client.scheduler.address
-        self.members: dict[str, Member] = {}
-        self._told: set[tuple[str, int, int]] = set()  # workers with too little room
+        self.workers: dict[str, WorkerProcess] = {}
+        self._told: set[tuple[str, int, int]] = set()  # workers with too little memory
         self._share: int | None = None  # of the budget, for each worker of a local cluster
 
     def prepare(self, data: Dataset, scratch: Path, warm_up: Callable[[Manifest], None]) -> None:
@@ -108,7 +108,7 @@ class Cluster:
         self._scratch = scratch
         self._warm_up = warm_up
         since = time.monotonic()
-        while not self.members:
+        while not self.workers:
             if running := self._running():
                 self._meet(list(running))
             else:
@@ -117,40 +117,40 @@ class Cluster:
 
     def plan(self, needs: ClusterNeeds, *, budget: int) -> MemoryPlan:
         """The memory plan. Raises MemoryBudgetError."""
-        members = list(self.members.values())
+        workers = list(self.workers.values())
         if self.local:
-            members, plan = dask_plan.shares(needs, members, budget=budget, base=resident_bytes())
-            self.members = {member.address: member for member in members}
-            self._share = members[0].usable
+            workers, plan = dask_plan.shares(needs, workers, budget=budget, base=resident_bytes())
+            self.workers = {worker.address: worker for worker in workers}
+            self._share = workers[0].usable
         else:
-            plan = dask_plan.remote(needs, members, budget=budget, base=resident_bytes())
+            plan = dask_plan.remote(needs, workers, budget=budget, base=resident_bytes())
         self._needs = replace(needs, row_cache=plan.row_cache)
         return plan
 
-    def deal(self) -> Deal:
+    def placement(self) -> Placement:
         """Lanes, shards and row caches for the workers there are now. Waits for one until the deadline."""
         since = time.monotonic()
         while True:
             running = self._running()
-            if new := [address for address in running if address not in self.members]:
+            if new := [address for address in running if address not in self.workers]:
                 self._meet(new)
                 for address in new:
-                    if address in self.members and not self.local:
-                        self._needs.check(self.members[address])
-            if members := [self.members[address] for address in running if address in self.members]:
+                    if address in self.workers and not self.local:
+                        self._needs.check(self.workers[address])
+            if workers := [self.workers[address] for address in running if address in self.workers]:
                 break
             self.watch(since)
             time.sleep(_POLL)
-        deal = self._needs.deal(members)
-        crowded = {(at, room, lanes) for at, (room, lanes) in deal.crowded().items()} if self._needs.row_cache else set()
+        placement = self._needs.placement(workers)
+        crowded = {(at, caches, lanes) for at, (caches, lanes) in placement.crowded().items()} if self._needs.row_cache else set()
         for found in crowded - self._told:
             log.warning(
-                "the worker at %s has room for %d of the row caches of its %d lanes; the others are filled again for every "
+                "the worker at %s has memory for %d of the row caches of its %d lanes; the others are filled again for every "
                 "sweep, which takes long: add workers",
                 *found,
             )
         self._told |= crowded
-        return deal
+        return placement
 
     def watch(self, since: float) -> float:
         """Now, if there are workers, otherwise `since`, when there were some. Raises ClusterLostError after the deadline."""
@@ -165,12 +165,12 @@ class Cluster:
         loop = self.client.loop.asyncio_loop  # type: ignore[union-attr]
         return asyncio.run_coroutine_threadsafe(self.client.gather(futures, direct=True, asynchronous=True), loop)
 
-    def waiting(self, futures: list[distributed.Future], homes: set[str]) -> set[str]:
-        """Keys of tasks that no worker has, once one of `homes` is gone.
+    def waiting(self, futures: list[distributed.Future], addresses: set[str]) -> set[str]:
+        """Keys of tasks that no worker has, once one of `addresses` is gone.
 
-        Dask lets a task with a home run elsewhere, but forgets that when for a moment there was no worker at all.
+        Dask lets a task that is placed run elsewhere, but forgets that when for a moment there was no worker at all.
         """
-        if homes <= self._running().keys():
+        if addresses <= self._running().keys():
             return set()
         with lost_if_silent(self.address):
             taken = {key for keys in self.client.processing().values() for key in keys}
@@ -192,7 +192,7 @@ class Cluster:
         return {address: worker for address, worker in workers.items() if worker.get("status", "running") == "running"}
 
     def _meet(self, addresses: list[str]) -> None:
-        """Make members of new workers. Those that die meanwhile are left out."""
+        """Take in new workers. Those that die meanwhile are left out."""
         with tempfile.NamedTemporaryFile(dir=self._scratch, prefix="streamcut-") as probe, lost_if_silent(self.address):
             call = (dask_worker.prepare, self._store, probe.name, streamcut.__version__, self._warm_up)
             if self.local:
@@ -212,7 +212,7 @@ class Cluster:
             limit = running[address]["memory_limit"]
             unlimited = memory.resident + int(memory.available * _UNLIMITED) // hosts.count(memory.host)
             usable = self._share or (int(limit * _USABLE) if limit else unlimited)
-            self.members[address] = Member(address, running[address]["nthreads"], memory.resident, usable)
+            self.workers[address] = WorkerProcess(address, running[address]["nthreads"], memory.resident, usable)
 
 
 @contextmanager
@@ -261,7 +261,7 @@ class DaskRunner(Watchable):
         self.row_state = SharedRows(self._folder, lanes, scratch)
         self.stop = stop
         self._number = 0
-        self._deal: Deal | None = None
+        self._placement: Placement | None = None
         self._past: tuple[str, ...] = ()  # files of the passes that the row caches have seen since they were filled
 
     @property
@@ -285,16 +285,16 @@ class DaskRunner(Watchable):
             raise ValueError(f"{type(work).__name__} is not pure: it runs on threads only, where no lane is done twice")
         started = time.perf_counter()
         self._number += 1
-        self.row_state.settle(self._number)
+        self.row_state.commit(self._number)
         cached = bool(row_caches(work))
         if work.needs_data or not cached:
             self._forget()
-        if work.needs_data or self._deal is None:
-            self._deal = self._cluster.deal()
+        if work.needs_data or self._placement is None:
+            self._placement = self._cluster.placement()
         self._number += 1
         place = self._folder / f"pass.{self._number}"
-        dealt = self._deal.pins, self._deal.rooms
-        job = Job(self._number, work, self._cluster._store, self.lanes, self.row_state.files, *dealt, self._past)
+        placed = self._placement.pins, self._placement.capacity
+        job = Job(self._number, work, self._cluster._store, self.lanes, self.row_state.files, *placed, self._past)
         temporary = place.with_name(f".{place.name}")
         written = pickle.dumps(job, protocol=5)
         with disk_full(place, len(written)):
@@ -302,7 +302,7 @@ class DaskRunner(Watchable):
         os.replace(temporary, place)
         self._past += (str(place),)
         try:
-            total, changes, traffic = self._collect(work, str(place), self._deal)
+            total, changes, traffic = self._collect(work, str(place), self._placement)
         except BaseException:
             self._forget()
             raise
@@ -320,11 +320,11 @@ class DaskRunner(Watchable):
             Path(place).unlink(missing_ok=True)
         self._past = ()
 
-    def _collect(self, work: Pass, place: str, deal: Deal) -> tuple[Any, list[tuple[str, int]], Traffic]:
+    def _collect(self, work: Pass, place: str, placement: Placement) -> tuple[Any, list[tuple[str, int]], Traffic]:
         """(sum, what changed of the row state, traffic)."""
         cached = bool(row_caches(work))
-        tasks = deal.tasks(one_by_one=work.needs_data or cached)
-        ahead = LANES_AHEAD * deal.threads
+        tasks = placement.tasks(one_by_one=work.needs_data or cached)
+        ahead = LANES_AHEAD * placement.threads
         flying: deque[_Task] = deque()
         early: dict[int, LaneResult] = {}
         total: Any = None
@@ -335,9 +335,9 @@ class DaskRunner(Watchable):
         while merged < len(self.lanes):
             while tasks and len(flying) < ahead:
                 lanes = tasks.popleft()
-                where = {"workers": [deal.home[lanes[0]]], "allow_other_workers": not cached}
+                where = {"workers": [placement.worker_of[lanes[0]]], "allow_other_workers": not cached}
                 flying.append(self._submit(place, lanes, **where))
-            results = self._fetch(flying, place, set(deal.home.values()), work.interruptible)
+            results = self._fetch(flying, place, set(placement.worker_of.values()), work.interruptible)
             for result in (lane for task in results for lane in task):
                 early[result.lane] = result
             while merged in early:
@@ -353,7 +353,7 @@ class DaskRunner(Watchable):
             key = f"streamcut-{uuid.uuid4().hex}"
             return _Task(self._cluster.client.submit(_run_lanes, place, lanes, key=key, **where), lanes)
 
-    def _fetch(self, flying: deque[_Task], place: str, homes: set[str], may_stop: bool) -> list[list[LaneResult]]:
+    def _fetch(self, flying: deque[_Task], place: str, addresses: set[str], may_stop: bool) -> list[list[LaneResult]]:
         """Wait for the first task; take it and those that are done behind it out of `flying`."""
         seen = looked = time.monotonic()
         wanted: Future | None = None
@@ -372,14 +372,14 @@ class DaskRunner(Watchable):
                     for _ in range(count):
                         flying.popleft()
                     return results
-                if time.monotonic() - looked > _LOOK:
+                if time.monotonic() - looked > _CHECK:
                     seen, looked = self._cluster.watch(seen), time.monotonic()
-                    lost = self._cluster.waiting([task.future for task in flying], homes)
+                    lost = self._cluster.waiting([task.future for task in flying], addresses)
                     for number, task in enumerate(flying):
                         if task.future.key in lost:
                             flying[number] = self._submit(place, task.lanes)
                     if lost:
-                        self._deal = None  # the next pass finds other homes
+                        self._placement = None  # the next pass is placed anew
                         wanted.cancel()
                         wanted = None
         finally:

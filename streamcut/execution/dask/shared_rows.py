@@ -174,7 +174,7 @@ class SharedRows:
         if self._whole is not None:
             self._whole.release(start, stop)
 
-    def settle(self, version: int) -> None:
+    def commit(self, version: int) -> None:
         """Write what somebody changed in `arrays` to files of number `version`, and let go of the arrays."""
         if self._whole is None:
             return

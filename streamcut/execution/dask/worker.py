@@ -46,7 +46,7 @@ class Job:
     """A pass and what it needs to know.
 
     pins   the shards that each worker (by address) keeps decoded
-    rooms  the row caches that it may have in memory
+    capacity  the row caches that it may have in memory
     past   files of the passes that row caches have seen since they were filled
     """
 
@@ -56,7 +56,7 @@ class Job:
     lanes: Lanes
     rows: RowFiles
     pins: dict[str, frozenset[int]]
-    rooms: dict[str, int]
+    capacity: dict[str, int]
     past: tuple[str, ...] = ()
 
 
@@ -103,7 +103,7 @@ def run_lanes(place: str, lanes: tuple[int, ...], address: str) -> list[LaneResu
     job = _job(place)
     runner = _runner(_feed(job.store, job.pins.get(address, frozenset())), place)
     if row_caches(job.work):
-        return [_cached_lane(runner, job, place, lane, job.rooms.get(address, 1)) for lane in lanes]
+        return [_cached_lane(runner, job, place, lane, job.capacity.get(address, 1)) for lane in lanes]
     return [_lane(runner, job, lane, job.work) for lane in lanes]
 
 
@@ -120,10 +120,10 @@ def _run(runner: Runner, job: Job, lane: int, work: Any) -> tuple[LaneRows, Any,
     return rows, partial, report.traffic
 
 
-def _cached_lane(runner: Runner, job: Job, place: str, lane: int, room: int) -> LaneResult:
+def _cached_lane(runner: Runner, job: Job, place: str, lane: int, capacity: int) -> LaneResult:
     work: Any = job.work
     start, stop = job.lanes.rows(lane)
-    with _slots.take(job.rows.folder, lane, job.past, room, work.caches[start]) as slot:
+    with _slots.take(job.rows.folder, lane, job.past, capacity, work.caches[start]) as slot:
         _catch_up(runner, job, lane, slot)
         failpoint("train.filling" if work.needs_data else "train.cached")
         result = _lane(runner, job, lane, replace(work, caches={start: slot.cache}))

@@ -12,7 +12,7 @@ import numpy as np
 from streamcut.bundle.bundle import BundleSize, Merge
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import vectors
-from streamcut.execution.cache_passes import SettlePass, SweepPass
+from streamcut.execution.cache_passes import SweepPass, WriteBackPass
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.runner import PassRunner
@@ -111,7 +111,7 @@ class DualAscent(DecomposableOracle):
         common = self._runner, self._caches
         seed = self.passes, self._seed
         theta = sweep_caches(*common, sums.w, self.C, self.penalty, self._bias, seed, self._sweeps, ascent.enough)
-        settle(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)
+        write_back(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)
 
 
 class DualOracle(DualAscent, LinearOracle):
@@ -138,12 +138,12 @@ class DualOracle(DualAscent, LinearOracle):
         return replace(work, l1=self.penalty.threshold)
 
 
-def settle(
+def write_back(
     runner: PassRunner, caches: Mapping[int, RowCache], sums: Any, slot: Any, bias: float, grids: Grids, theta: Any
 ) -> None:
-    """Cached rows take their shares home, which changes `sums.cuts` and `sums.b`; see SettlePass."""
+    """Write the dual variables of cached rows back, which changes `sums.cuts` and `sums.b`; see WriteBackPass."""
     shapes = sums.cuts.shape, sums.b.shape
-    change, _ = runner.run(SettlePass(caches, slot, bias, grids, shapes, theta))
+    change, _ = runner.run(WriteBackPass(caches, slot, bias, grids, shapes, theta))
     vectors.add(sums.cuts.reshape(-1), change.cuts.reshape(-1))
     sums.b += change.b
 

@@ -80,7 +80,7 @@ class ClassesDualPass(DualPass):
     def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
         totals.add(chunk, chunk.weight, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)
 
-    def climb(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
+    def ascend(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
         assert sums.w is not None
         now, K, size = self.ascent, self.risk.classes, len(self.order)
         slots = np.flatnonzero(now.mixture)

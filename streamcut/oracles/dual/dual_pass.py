@@ -71,7 +71,7 @@ class DualPass(FillingPass):
         """What the first pass does: fill what is kept of rows, and add to `totals`."""
 
     @abstractmethod
-    def climb(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
+    def ascend(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
         """Run the kernel, which fills `keys` (n); returns a row whose score is not finite, or −1."""
 
     def visits(self, chunk: Chunk, steps: int) -> Visits:
@@ -82,7 +82,7 @@ class DualPass(FillingPass):
         if sums.totals is not None:
             self.learn(sums.totals, rows, chunk)
         keys = np.empty(chunk.n_rows)
-        bad = self.climb(sums, rows, chunk, keys)
+        bad = self.ascend(sums, rows, chunk, keys)
         if bad >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
         if sums.cache is not None:

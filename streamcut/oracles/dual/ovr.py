@@ -21,7 +21,7 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.classes import ClassesLoss
 from streamcut.oracles.decomposable import Cut
-from streamcut.oracles.dual.ascent import settle
+from streamcut.oracles.dual.ascent import write_back
 from streamcut.oracles.dual.crammer_singer import ClassesDualPass
 from streamcut.oracles.dual.dual_pass import DualSums
 from streamcut.oracles.dual.ovr_cache import RestCache, pair_room
@@ -173,7 +173,7 @@ class RestDualOracle(RestOracle):
             at_work = at_work[(theta * (slope - 0.5 * theta * curvature) > ascent.enough)[at_work]]
             if len(at_work) == 0:
                 break
-        settle(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)
+        write_back(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class RestDualPass(ClassesDualPass):
         totals = Totals.nothing(D) if self.first else None
         return DualSums(self.ascent.w.copy(), np.zeros((D, 2 * A)), np.zeros(2 * A), totals)
 
-    def climb(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
+    def ascend(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
         assert sums.w is not None
         now, A, size = self.ascent, len(self.ascent.active), len(self.order)
         slots = np.flatnonzero(now.mixture.any(axis=1))

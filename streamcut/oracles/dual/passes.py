@@ -65,7 +65,7 @@ class RowsDualPass(DualPass):
     def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
         begin(rows, chunk, self.risk, self.bias, self.learning, totals)
 
-    def climb(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
+    def ascend(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
         assert sums.w is not None
         now, loss = self.ascent, self.risk.loss
         return dual.ascend(

@@ -62,7 +62,7 @@ class SoftmaxDualOracle(DualAscent, SoftmaxOracle):
 class SoftmaxDualPass(ClassesDualPass):
     """A DualPass of the softmax loss. `first` also fills `t` and `u`."""
 
-    def climb(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
+    def ascend(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
         assert sums.w is not None
         now, K, size = self.ascent, self.risk.classes, len(self.order)
         slots = np.flatnonzero(now.mixture)
