@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from reproduce_sbp_tools import TABLE_2, Problem, gaussian, made, optimum, run
 
-from streamcut.solvers.kernel_rounds import Limits
+from streamcut.solvers.kernel_iterations import Limits
 
 
 def curves(options) -> Iterator[tuple[str, dict]]:

@@ -16,8 +16,8 @@ from streamcut.execution.runner import Runner
 from streamcut.io.conversion.convert import convert
 from streamcut.io.opening import open_dataset
 from streamcut.kernels.kernel import Kernel
-from streamcut.solvers import kernel_rounds
-from streamcut.solvers.kernel_rounds import Limits
+from streamcut.solvers import kernel_iterations
+from streamcut.solvers.kernel_iterations import Limits
 from streamcut.solvers.progress import Progress, StoppingRule
 
 LIBSVM_SETS = {
@@ -131,7 +131,7 @@ def timed(solver, problem: Problem, kernel: Kernel, seconds: float) -> list[tupl
         return curve[-1][-1]
 
     progress = Progress(StoppingRule(None, None), stop=lambda: spent() >= seconds)
-    kernel_rounds.run(solver, progress, Limits(), look, patience=np.inf)
+    kernel_iterations.run(solver, progress, Limits(), look, patience=np.inf)
     return curve
 
 

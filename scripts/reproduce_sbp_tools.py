@@ -17,10 +17,10 @@ from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.oracles.kernel_columns import Responses, add_scores, squared_norms, take
-from streamcut.solvers import kernel_rounds
+from streamcut.solvers import kernel_iterations
+from streamcut.solvers.kernel_iterations import Limits
 from streamcut.solvers.kernel_pegasos import KernelPegasos
 from streamcut.solvers.kernel_perceptron import KernelPerceptron
-from streamcut.solvers.kernel_rounds import Limits
 from streamcut.solvers.kernel_sdca import KernelSDCA
 from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.solvers.sbp import StochasticBatchPerceptron
@@ -141,4 +141,4 @@ def run(solver, problem: Problem, kernel: Kernel, limits: Limits) -> list[dict]:
         return problem.error(kernel, rows, alpha * problem.y[rows], intercept)
 
     progress = Progress(StoppingRule(None, None))
-    return kernel_rounds.as_records(kernel_rounds.run(solver, progress, limits, error, patience=np.inf).history)
+    return kernel_iterations.as_records(kernel_iterations.run(solver, progress, limits, error, patience=np.inf).history)

@@ -85,7 +85,7 @@ WATCHERS = ("validation",)  # and what is measured meanwhile; a solver's own lim
 
 @dataclass(frozen=True, slots=True)
 class CheckpointOptions:
-    """Where checkpoints go and how often: `every` so many seconds, and every `iterations`-th iteration.
+    """Where checkpoints go and how often: every so many seconds (`every`) and every `iterations`-th iteration.
 
     required  a checkpoint that cannot be written ends training; otherwise it is a warning
     resume    go on from the newest one in the folder
@@ -180,7 +180,7 @@ class TrainOptions:
 
     @property
     def chosen_task(self) -> str:
-        """`task`, or what "auto" stands for as far as options tell."""
+        """`task`, or what "auto" stands for as far as options say."""
         if self.task != "auto":
             return self.task
         return "regression" if self.loss in ROW_LOSSES and ROW_LOSSES[self.loss].targets == "numbers" else "binary"

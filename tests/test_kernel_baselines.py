@@ -57,10 +57,10 @@ def test_pegasos_step_by_step(batch):
         w *= 1.0 - 1.0 / t
         w[losing] += 1.0 / (lam * t * batch)
         evaluations += len(losing) * m
-        ours.round()
+        ours.iterate()
     np.testing.assert_allclose(scores_of(ours, X, signs), signs * (Q @ w), rtol=1e-9, atol=1e-12)
     assert ours.responses.evaluations == evaluations
-    assert ours.looks == 59 * batch
+    assert ours.rows_seen == 59 * batch
 
 
 def test_pegasos_comes_near_the_optimum():
@@ -70,7 +70,7 @@ def test_pegasos_comes_near_the_optimum():
     best = exact.objective(K, signs, exact.solve(K, signs, np.full(m, C), bias=False))
     ours = KernelPegasos(responses(X, signs), C=C, random=random())
     for _ in range(4000):
-        ours.round()
+        ours.iterate()
     alpha = np.zeros(m)
     alpha[ours.responses.numbers] = ours.predictor()[0]
     assert best <= exact.primal(K, signs, np.full(m, C), alpha, 0.0) <= 1.05 * best
@@ -85,8 +85,8 @@ def test_sdca_climbs_to_the_optimum(batch):
     ours = KernelSDCA(responses(X, signs), C=C, batch=batch, random=random())
     values = [0.0]
     for _ in range(60 * m):
-        ours.round()
-        if ours.looks % m == 0:
+        ours.iterate()
+        if ours.rows_seen % m == 0:
             values.append(ours.figures()["dual"])
     assert np.all(np.diff(values) >= -1e-9)
     assert values[-1] == pytest.approx(best, rel=1e-3)
@@ -97,10 +97,10 @@ def test_sdca_does_not_move_at_the_optimum():
     X, signs = problem(n=30)
     ours = KernelSDCA(responses(X, signs), C=0.01, random=random())
     for _ in range(30):
-        ours.round()
+        ours.iterate()
     evaluations = ours.responses.evaluations  # every row loses something at so small a C: all are at C
     for _ in range(30):
-        ours.round()
+        ours.iterate()
     assert ours.responses.evaluations == evaluations == 30 * 30
 
 
@@ -111,9 +111,9 @@ def test_the_perceptron_ends_when_rows_are_separated():
     while ours.responses.evaluations != mistakes:
         mistakes = ours.responses.evaluations
         for _ in range(len(signs)):
-            ours.round()
+            ours.iterate()
     assert np.all(signs * scores_of(ours, X, signs) > 0.0)
-    assert ours.looks > len(signs)
+    assert ours.rows_seen > len(signs)
 
 
 @pytest.mark.parametrize("solver", ["pegasos", "sdca", "perceptron"])
@@ -126,7 +126,7 @@ def test_same_model_however_it_is_run(solver):
     ]
     scores = {model.decision_function(X).tobytes() for model in models}
     assert len(scores) == 1
-    assert models[0].history[-1]["looks"] >= 400
+    assert models[0].history[-1]["rows_seen"] >= 400
 
 
 def test_gamma_auto_is_that_of_scikit_learn():

@@ -33,7 +33,7 @@ SOLVERS = {
     "smo without bias": {"solver": "smo", "C": 50.0, "tol": 1e-6, "tol_relative": None, "bias": 0.0, "positive_weight": 2.0},
 }
 KERNEL = {"kernel": "rbf", "gamma": 0.4, "scheduler": "sync"}
-TOLD = ("looks", "passes", "support", "error", "tolerance", "steps", "primal", "lower_bound", "margin", "dual")
+TOLD = ("rows_seen", "passes", "support", "error", "tolerance", "steps", "primal", "lower_bound", "margin", "dual")
 
 
 @cache
@@ -122,7 +122,7 @@ def test_killed_anywhere_it_goes_on_to_the_same_bits(tmp_path, solver):
 def test_limits_can_be_raised(tmp_path, solver):
     for epochs in (0.3, 0.9, 1.5):
         model = train(data(), checkpoint=options(tmp_path), **KERNEL, **{**SOLVERS[solver], "epochs": epochs})
-        assert model.history[-1]["looks"] >= epochs * 300
+        assert model.history[-1]["rows_seen"] >= epochs * 300
     assert bits(model) == undisturbed(solver)
 
 

@@ -18,8 +18,8 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers import kernel_rounds
-from streamcut.solvers.kernel_rounds import Limits
+from streamcut.solvers import kernel_iterations
+from streamcut.solvers.kernel_iterations import Limits
 from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.solvers.sbp import StochasticBatchPerceptron
 
@@ -45,7 +45,7 @@ def trained(X, y, steps, *, seed=0, **options):
     own = {name: options.pop(name) for name in ("lanes", "workers", "shard_nnz", "pinned", "kernel") if name in options}
     solver = StochasticBatchPerceptron(responses(X, y, **own), random=np.random.default_rng(seed), **options)
     for _ in range(steps):
-        solver.round()
+        solver.iterate()
     return solver
 
 
@@ -125,7 +125,7 @@ def test_batches_count_their_own_kernel_values():
     X, signs = problem()
     solver = trained(X, signs, 1, nu=0.05, batch=6)
     assert solver.responses.evaluations == 6 * len(signs) + 36
-    assert solver.looks == 6
+    assert solver.rows_seen == 6
 
 
 def test_without_slack_a_separable_problem_is_separated():
@@ -166,12 +166,12 @@ def test_it_stops_on_epochs_evaluations_held_out_error_and_when_asked():
 
     def run(limits, held_out=None, **how):
         solver = StochasticBatchPerceptron(responses(X, signs), nu=0.05, random=np.random.default_rng(0))
-        return kernel_rounds.run(solver, Progress(FOR_EVER, **how), limits, held_out)
+        return kernel_iterations.run(solver, Progress(FOR_EVER, **how), limits, held_out)
 
     fit = run(Limits(epochs=2.0))
-    assert (fit.reason, fit.history[-1].looks) == (StopReason.EPOCHS, 2 * m)
+    assert (fit.reason, fit.history[-1].rows_seen) == (StopReason.EPOCHS, 2 * m)
     fit = run(Limits(evaluations=10.5 * m))
-    assert (fit.reason, fit.history[-1].looks) == (StopReason.EVALUATIONS, 11)
+    assert (fit.reason, fit.history[-1].rows_seen) == (StopReason.EVALUATIONS, 11)
     asked = iter([False] * 5 + [True] * 2)
     assert run(Limits(), stop=lambda: next(asked)).reason is StopReason.INTERRUPTED
     with pytest.raises(Interrupted):
@@ -187,7 +187,7 @@ def test_it_stops_on_epochs_evaluations_held_out_error_and_when_asked():
     fit = run(Limits(), held_out)
     assert fit.reason is StopReason.SETTLED
     assert np.array_equal(fit.alpha, seen[1])
-    assert fit.history[-1].looks > m
+    assert fit.history[-1].rows_seen > m
 
 
 def test_train_gives_a_model_that_is_saved_and_loaded(tmp_path):

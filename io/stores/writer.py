@@ -236,7 +236,7 @@ class StoreWriter:
         elif self._build.exists():
             remove(self._build, STORE)
         self._replaced.settle(back=not records)
-        expect_replaceable(self.path, self._force)  # another writer may have finished between the first look and the lock
+        expect_replaceable(self.path, self._force)  # another writer may have finished between the first check and the lock
         self._build.mkdir(exist_ok=True)
         if self._backend == "hdf5":
             from streamcut.io.stores.hdf5_writer import HDF5Writer

@@ -17,7 +17,7 @@ from streamcut.compiled import thresholds
 
 _SMALL = 1e-13
 _ROUNDING = 1e-15  # of the parts of F′, which nearly cancel at the minimum
-_MOST_LOOKS = 60
+_MOST_STEPS = 60
 
 
 class Kinks:
@@ -83,7 +83,7 @@ def minimise_with_kinks(A0: float, B0: float, C: float, slopes: Callable[[float]
     places, jumps = kinks.up_to(high)
     after = kinks.slope_at_zero + np.concatenate([[0.0], np.cumsum(jumps)])  # the λ-part between kinks
     k, last = 0.0, np.inf
-    for _ in range(_MOST_LOOKS):
+    for _ in range(_MOST_STEPS):
         target = _root(A0 + C * curvature, B0 + C * (slope - curvature * k), places, after, high)
         if abs(target - k) <= _SMALL * k:
             break

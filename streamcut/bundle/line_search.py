@@ -10,8 +10,8 @@ The paper sorts the m breakpoints. Here a histogram of the jumps over a bracket 
 looks inside that bin, and only the last few breakpoints are sorted. Histograms of parts of the rows add up, so no place ever
 needs all breakpoints, and the answer is the sorted one.
 
-`minimise_by_tangents` takes few looks at a loss that costs a sort each: a cutting plane method in one dimension. OCAS needs no
-exact minimum (any step that does not raise F keeps it correct), so it stops once most of what there is to gain is gained.
+`minimise_by_tangents` evaluates a loss that costs a sort each time only a few times: a cutting plane method in one dimension.
+OCAS needs no exact minimum (any step that does not raise F keeps it correct), so it stops once most of the gain is there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 _BINS = 2048
 _FEW = 4096
 _LEFT = 0.1  # of the decrease may be left
-_MOST_LOOKS = 20
+_MOST_STEPS = 20
 
 _Tangent = tuple[float, float, float]  # k, value and slope there
 
@@ -81,7 +81,7 @@ def _root(slope: float, A0: float, C: float, k: np.ndarray, jump: np.ndarray, hi
 
 
 class SmoothLoss(Protocol):
-    """The loss along the line (not multiplied by C), for searches that look at one point after the other."""
+    """The loss along the line (not multiplied by C), for searches that evaluate one point after the other."""
 
     guess: float  # a step that would be no surprise
 
@@ -93,11 +93,11 @@ def minimise_by_tangents(A0: float, B0: float, C: float, rows: SmoothLoss) -> fl
     """A k ≥ 0 where F along the line is nearly as low as can be: all but _LEFT of the possible decrease is reached.
 
     A0, B0, C as in `minimise_along_line`; 0 when F does not decrease from w_b. Tangents at both ends of a bracket bound F from
-    below; the next look is where that bound is lowest.
+    below; the next point is where that bound is lowest.
 
         bracket from 0 to where ½A₀k² alone has undone the slope at 0
         repeat
-            k = argmin of ½A₀k² + B₀k + C max(tangent left, tangent right); look at F there, it is the new left or right end
+            k = argmin of ½A₀k² + B₀k + C max(tangent left, tangent right); F there is the new left or right end
         until F(best) − the bound ≤ _LEFT (F(0) − the bound)
     """
     loss, slope = rows.at(0.0)
@@ -107,7 +107,7 @@ def minimise_by_tangents(A0: float, B0: float, C: float, rows: SmoothLoss) -> fl
         return 0.0
     right, best = None, 0.0
     k = min(rows.guess, -(B0 + C * slope) / A0)
-    for look in range(_MOST_LOOKS):
+    for step in range(_MOST_STEPS):
         loss, slope = rows.at(k)
         F = 0.5 * A0 * k * k + B0 * k + C * loss
         if best_F > F:
@@ -119,7 +119,7 @@ def minimise_by_tangents(A0: float, B0: float, C: float, rows: SmoothLoss) -> fl
         k, bound = _lowest(A0, B0, C, left, right)
         if best_F - bound <= _LEFT * (at_zero - bound):
             break
-        if right is not None and look % 3 == 2:  # tangents may approach from one side only
+        if right is not None and step % 3 == 2:  # tangents may approach from one side only
             k = 0.5 * (left[0] + right[0])
     return best
 

@@ -1,4 +1,4 @@
-"""Line searches of several problems in step, so that one look at the rows serves all of them.
+"""Line searches of several problems in step, so that one pass over the rows serves all of them.
 
 The derivative along each line is F′(k) = k A₀ + B₀ + C (slope at 0 of the rows + Σ jumps of the breakpoints below k), increasing
 and piecewise linear. Histograms of the jumps over a bracket narrow it to one bin, again and again. Where the search for a single

@@ -36,13 +36,13 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
     A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩, C the factor of the rows' losses.
     """
 
-    def look(k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def slopes(k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """F′, F″ and what rounding leaves of F′ at each k."""
         slope, curvature = rows.slopes(k)
         parts = np.maximum(np.maximum(np.abs(C * slope), abs(B0)), k * A0)
         return k * A0 + B0 + C * slope, A0 + C * curvature, _ROUNDING * parts
 
-    (rise,), (bend,), _ = look(np.zeros(1))
+    (rise,), (bend,), _ = slopes(np.zeros(1))
     if rise >= 0.0 or A0 <= 0.0:
         return 0.0
     low, high, k = 0.0, -rise / A0, 0.0
@@ -59,7 +59,7 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
             if low > 0.0 and high > 8.0 * low:
                 between = np.geomspace(low, high, _TOGETHER + 2)[1:-1]
             points = np.unique(np.append(between, k + move if inside else k))
-        rises, bends, rounding = look(points)
+        rises, bends, rounding = slopes(points)
         below = rises < 0.0
         low = max([low, *points[below]])
         high = min([high, *points[~below]])

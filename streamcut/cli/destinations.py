@@ -57,7 +57,7 @@ def _same_file(first: str | os.PathLike, second: str | os.PathLike) -> bool:
 def reserved_output(path: str | os.PathLike, option: str, force: bool) -> Iterator[None]:
     """Refuse what `refuse_existing` does, and keep others from the output `path` as long as the work for it takes."""
     with reserved(path):
-        refuse_existing(path, option, force)  # another may have finished between the first look and the lock
+        refuse_existing(path, option, force)  # another may have finished between the first check and the lock
         yield
 
 

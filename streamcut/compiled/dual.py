@@ -19,7 +19,7 @@ from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.thresholds import shrunk
 from streamcut.jit import inlined, kernel
 
-_AT_REST = np.inf
+_AT_BOUND = np.inf
 
 
 @kernel
@@ -37,11 +37,11 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
     Ascent starts from the mixed share Σ_t parts[t] · (share in column t of codes (n, T)); a step goes to the maximum of the dual
     along row i at w′, and takes w′ along. A row whose share is at a bound, and whose z under w says that it stays there, is at
     rest: no step. Fills z and keys (n); columns `predicted` and `ascent` of codes get the shares of both cuts. Adds to the
-    sums the difference to the last two columns. A row's key tells how little it may still move.
+    sums the difference to the last two columns. A row's key says how little it may still move.
 
     Rows come in groups, groups in batches (records.Visits). In a group scores come first, in the order of memory: that fetches
-    it, without which a random order takes twice the time. Then steps of the rows that are not at rest, in `order`; then the cuts.
-    Returns the index of a row whose score is not finite, or −1.
+    it, without which a random order takes twice the time. Then steps of the rows that are not at their bound, in `order`; then
+    the cuts. Returns the index of a row whose score is not finite, or −1.
     """
     size, n, bad = len(visits.order), len(rows.y), -1
     shares, waiting = scratch.shares, scratch.waiting
@@ -56,7 +56,7 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
             count = 0
             for i in visits.order:
                 waiting[count] = i
-                count += shares[i] != _AT_REST
+                count += shares[i] != _AT_BOUND
             for _ in range(visits.steps):
                 count = _coordinate_steps(loss, group, waiting[:count], rows, margins, start, slots.ascent, grids, sums.w, shares)
             _add_changes(
@@ -68,11 +68,11 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
 
 @kernel
 def _score(loss, group, rows, margins, start, slots, grids, shares):
-    """z and shares at the start of a group; _AT_REST for rows that stay at their bound, and places that are no row."""
+    """z and shares at the start of a group; _AT_BOUND for rows that stay at their bound, and places that are no row."""
     w, y, z_b, z, codes, keys = start.w, rows.y, margins.z_b, margins.z, margins.codes, margins.keys
     constant = start.bias * w[-1] if start.bias != 0.0 else 0.0
     bad = -1
-    shares[:] = _AT_REST
+    shares[:] = _AT_BOUND
     for place in range(max(-group, 0), min(len(shares), len(y) - group)):
         i = group + place
         share = loss.mixed(codes, i, start.parts, y[i])  # before codes are written: a wide load right after a narrow store waits

@@ -9,7 +9,7 @@ Qaadan, Schüler & Glasmachers 2019, Algorithm 1; its pseudo-code swaps the weig
 for β_z is the one followed here. Tables depend on (m, κ) alone, so one does for all kernels, coefficients and data.
 
 At m = 1/2, κ = e⁻² the maximum splits in two, and no grid follows h there: so the table of h is where Newton steps start from,
-which give h to rounding. A second table tells how small WD can be near (m, κ), so that only the few partners that can be the best
+which give h to rounding. A second table says how small WD can be near (m, κ), so that only the few partners that can be the best
 are looked at that closely.
 """
 

@@ -20,8 +20,8 @@ from streamcut.jit import inlined, kernel
 
 _NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
 _NOT_FREE = 1e3  # added to the keys of rows whose share is all one class's: the others come first, whatever their scores
-_FAR = 1.0  # a row at rest whose class leads by so much is never cached: it would be swept to no end
-_AT_REST = -1.0
+_FAR = 1.0  # a row at bound whose class leads by so much is never cached: it would be swept to no end
+_AT_BOUND = -1.0
 _FEW = 8  # all classes together take about as long as an eighth of them one by one
 _TINY = 1e-200  # the dual along a row is as good as straight below this curvature
 
@@ -221,9 +221,9 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
     """One visit of every row: its scores under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
 
     Ascent starts from the shares Σ_s parts[s]·q² of the codes in the mixture's slots (start.parts); a step goes to the maximum of
-    the dual along the row at w′, and takes w′ along. A row is at rest when one class has all its share and under w leads the
+    the dual along the row at w′, and takes w′ along. A row is at bound when one class has all its share and under w leads the
     others: no step. Fills z and keys (n); slots `predicted` and `ascent` of codes (n, T, K) get the shares of both cuts. Adds to
-    the sums the difference to the last two slots (−1: to nothing). A row's key tells how little it may still move: how far its
+    the sums the difference to the last two slots (−1: to nothing). A row's key says how little it may still move: how far its
     class leads or trails, rows whose share is undivided after all others.
 
     Groups, batches and the order of work are those of streamcut.compiled.dual.ascend; from the second step on only rows whose
@@ -243,14 +243,14 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
             count = 0
             for at in visits.order:
                 waiting[count] = at
-                count += shares[at, 0] != _AT_REST
+                count += shares[at, 0] != _AT_BOUND
             moving = count
             for _ in range(visits.steps):
                 moving = _coordinate_steps(group, waiting[:moving], rows, start.C, bias, sums.w, margins.keys, shares, room)
             for at in range(max(-group, 0), min(size, n - group)):
                 i = group + at
                 t, weight = rows.y[i], weight_of(rows.u, i)
-                if shares[at, 0] != _AT_REST:
+                if shares[at, 0] != _AT_BOUND:
                     encode(t, shares[at], codes[i, slots.ascent])
                 past = codes[i, slots.last_predicted] if slots.last_predicted >= 0 else nothing
                 add_change(rows, i, t, weight, bias, past, codes[i, slots.predicted], 0, grids, sums, room)
@@ -261,9 +261,9 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
 
 @kernel
 def _score_group(group, rows, margins, start, slots, shares):
-    """Scores and shares at the start of a group; _AT_REST for rows that stay where they are, and places that are no row."""
+    """Scores and shares at the start of a group; _AT_BOUND for rows that stay where they are, and places that are no row."""
     z_b, z, codes, kappa, bad = margins.z_b, margins.z, margins.codes, start.kappa, -1
-    shares[:, 0] = _AT_REST
+    shares[:, 0] = _AT_BOUND
     for place in range(max(-group, 0), min(len(shares), len(rows.y) - group)):
         i = group + place
         t, share = rows.y[i], shares[place]
@@ -286,7 +286,7 @@ def _score_group(group, rows, margins, start, slots, shares):
             if ahead > 0.0:
                 encode(t, share, codes[i, slots.ascent])
                 margins.keys[i] = ahead + _NOT_FREE if ahead < _FAR else np.inf
-                share[0] = _AT_REST
+                share[0] = _AT_BOUND
     return bad
 
 

@@ -1,6 +1,6 @@
 """One class against the rest, for several classes at once: margins, cuts and line searches of A binary hinge losses.
 
-Conventions as in streamcut.compiled.multiclass. `active` (A) are the classes at work; column a of `z` (n, A or more) is the
+Conventions as in streamcut.compiled.multiclass. `active` (A) are classes in training; column a of `z` (n, A or more) is the
 margin of a row against class active[a], ±score, + for rows of that class. `z_b` (n, K) has a column for every class. What is
 summed over rows by the caller goes to `out` (A, n), one class after the other.
 """

@@ -1,7 +1,7 @@
 """Dual coordinate ascent for one class against the rest, several classes at once, over streamed rows and over rows in a cache.
 
 A problems of streamcut.compiled.dual share every row: a pair of row i and class k has the dual variable C u_i f with a share
-0 ≤ f ≤ 1, kept for every cut of the class's bundle as a 16-bit code q, f = (q / 65535)². Most pairs are at rest: the row is far
+0 ≤ f ≤ 1, kept for every cut of the class's bundle as a 16-bit code q, f = (q / 65535)². Most pairs are at bound: the row is far
 on the right side of most classes. So scores of a row are those of all classes, and steps are for the few pairs that may move.
 
 Records are those of streamcut.compiled.records, with y the number of a row's class. As in streamcut.compiled.ovr, column a of w,
@@ -20,7 +20,7 @@ from streamcut.jit import inlined, kernel
 _NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
 _NOT_FREE = 1e3  # added to the keys of rows whose shares are all at a bound: free rows come first, whatever their margins
 FAR = 1.0  # a pair at a bound whose margin says by so much that it stays there is not swept in a cache
-_AT_REST = -1.0
+_AT_BOUND = -1.0
 _FEW = 4  # all classes together take about as long as a fourth of them one by one
 
 
@@ -75,9 +75,9 @@ def ascend(rows, active, margins, start, slots, grids, visits, sums, scratch):
 
     Ascent of class k starts from the shares Σ_s parts[s, k]·q² of the codes in the mixture's slots (start.parts); a step goes to
     the maximum of its dual along the row at w′, and takes w′ along. A pair at a bound whose margin under w says that it stays
-    there is at rest: no step. A pair of a row without features has share 1. Fills z and keys (n); slots predicted[a] and
+    there is at bound: no step. A pair of a row without features has share 1. Fills z and keys (n); slots predicted[a] and
     ascent[a] of codes get the shares of both cuts. Adds to the sums the difference to the last slots (−1: to nothing). A row's
-    key tells how little it may still move: the least |1 − margin| of its pairs, rows that have no free one after all others.
+    key says how little it may still move: the least |1 − margin| of its pairs, rows that have no free one after all others.
 
     Groups, batches and the order of work are those of streamcut.compiled.dual.ascend; from the second step on only free pairs.
     Returns the first row with a score that is not finite, or −1.
@@ -115,7 +115,7 @@ def ascend(rows, active, margins, start, slots, grids, visits, sums, scratch):
 
 @kernel
 def _score_group(group, rows, active, margins, start, slots, scratch):
-    """Margins and shares at the start of a group, _AT_REST for pairs that stay at their bound; `pending` counts the others."""
+    """Margins and shares at the start of a group, _AT_BOUND for pairs that stay at their bound; `pending` counts the others."""
     z_b, z, codes, kappa, bad, A = margins.z_b, margins.z, margins.codes, start.kappa, -1, len(active)
     shares, pending, mixed, mixture = scratch.shares, scratch.pending, scratch.sums, start.parts
     pending[:] = 0
@@ -136,7 +136,7 @@ def _score_group(group, rows, active, margins, start, slots, scratch):
             share[a] = 1.0 if mixed[k] > _NEARLY else mixed[k]
             if (share[a] == 0.0 and margin > 1.0) or (share[a] == 1.0 and margin < 1.0):
                 codes[i, slots.ascent[a], k] = ONE if share[a] == 1.0 else 0
-                share[a] = _AT_REST
+                share[a] = _AT_BOUND
                 if abs(1.0 - margin) < FAR:
                     key = min(key, abs(1.0 - margin) + _NOT_FREE)
             else:
@@ -149,15 +149,15 @@ def _score_group(group, rows, active, margins, start, slots, scratch):
 
 @kernel
 def _coordinate_steps(group, waiting, rows, active, margins, C, bias, dual, W, shares, room):
-    """A step of dual ascent for the pairs of the rows at `waiting` that are not at rest; rows with free ones come first then.
+    """A step of dual ascent for the pairs of the rows at `waiting` that are not at bound; rows with free ones come first then.
 
-    Pairs at a bound are at rest after it. Returns how many rows have free ones.
+    Pairs that reach a bound are not active after it. Returns how many rows have free ones.
     """
     running, columns, steps, keys, left = room.running, room.columns, room.after, margins.keys, 0
     for place in waiting:
         i, share, count, free = group + place, shares[place], 0, 0
         for a in range(len(share)):
-            if share[a] != _AT_REST:
+            if share[a] != _AT_BOUND:
                 columns[count] = a
                 count += 1
         scores(rows, W, bias, i, columns, count, running)
@@ -176,7 +176,7 @@ def _coordinate_steps(group, waiting, rows, active, margins, C, bias, dual, W, s
             margins.codes[i, dual[a], k] = code
             bounded = code == 0 or code == ONE
             key = min(key, abs(ahead) + (_NOT_FREE if bounded else 0.0))
-            share[a] = _AT_REST if bounded else after
+            share[a] = _AT_BOUND if bounded else after
             free += not bounded
         keys[i] = key
         if moved > 0:

@@ -50,7 +50,7 @@ def keep_below(c, sign, wanted, limit, work):
 
 @kernel
 def _next_rank(lower, upper, went_up, reach):
-    """The rank to look at next: halfway between the bounds, but no further than `reach` from the one that moved last."""
+    """The rank to try next: halfway between the bounds, but no further than `reach` from the one that moved last."""
     middle = (lower + upper + 1) // 2
     return min(middle, lower + reach) if went_up else max(middle, upper - reach)
 

@@ -47,7 +47,7 @@ class FillingPass(CachingPass, ABC):
 
 @dataclass(slots=True)
 class Recalled:
-    """The cache of the lane at work."""
+    """The cache of the current lane."""
 
     cache: RowCache | None = None
 

@@ -40,7 +40,7 @@ def group_starts(statistics: Statistics) -> np.ndarray:
 
 
 class Epochs:
-    """The epochs of `feed`'s rows. `ahead`: the next group is read while one is at work."""
+    """The epochs of `feed`'s rows. `ahead`: the next group is read while one is in use."""
 
     def __init__(self, feed: Feed, seed: int, *, ahead: bool = True) -> None:
         manifest = feed.data.manifest
@@ -83,7 +83,7 @@ class Epochs:
 
 
 def epochs_bytes(manifest: Manifest, *, ahead: bool = True) -> int:
-    """Bytes that the groups at work take."""
+    """Bytes that the groups in use take."""
     rows, entries = _largest(manifest)
     return (1 + ahead) * (entries * entry_bytes(manifest) + rows * _ROW_BYTES)
 

@@ -21,7 +21,7 @@ _GROWTH = 0.1  # of the budget: what bundles may take beyond the cuts that they 
 _SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
 _SPREAD = 4 << 20  # the same process differs by so much from run to run: a refusal's minimum must do in the next run
 _ROW_ARRAYS = 5  # kinds of row state at most
-_TEMPORARIES = 24  # bytes a row of the block at work: scores and coefficients
+_TEMPORARIES = 24  # bytes a row of the current block: scores and coefficients
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
         *[(f"bundle of {max_cuts} cuts × {dimension:,} features", (max_cuts + 1) * vector)] * (max_cuts >= 0),
         *needs.more,
         *[(f"{what}, {workers} workers", workers * size) for what, size in needs.per_worker],
-        (f"rows at work, {workers} workers", workers * block * (_TEMPORARIES + row_bytes)),
+        (f"rows in progress, {workers} workers", workers * block * (_TEMPORARIES + row_bytes)),
         ("slack", _SLACK),
     ]
     least, most = needs.row_cache

@@ -37,7 +37,7 @@ class CacheSize:
 
     @classmethod
     def planned(cls, manifest: Manifest, budget: int, lanes: int, row_bytes: int = ROW_BYTES) -> CacheSize | None:
-        """What `budget` bytes give each of so many lanes, never more than all rows; None when that is nothing."""
+        """What `budget` bytes give each of the lanes, never more than all rows; None when that is nothing."""
         statistics = manifest.statistics
         share = min(1.0, budget / cls.bytes_of_all(manifest, row_bytes))
         rows = int(share * statistics.n_rows / lanes)

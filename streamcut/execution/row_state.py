@@ -62,7 +62,7 @@ class RowState:
             self.release(start, stop)
 
     def release(self, start: int, stop: int) -> None:
-        """Unmap the pages of rows start:stop; they are mapped again when somebody looks at them."""
+        """Unmap the pages of rows start:stop; they are mapped again when they are used."""
         for name, mapped in self._maps.items():
             row = self.arrays[name].strides[0]
             first = row * start // _WINDOW * _WINDOW

@@ -61,7 +61,7 @@ class RowKeeper(Protocol):
         """The first length of a row of array `name` grows to `length`; what is new is 0."""
 
     def release(self, start: int, stop: int) -> None:
-        """Nobody looks at rows start:stop for a while."""
+        """Rows start:stop are not used for a while."""
 
 
 class PassRunner(Protocol):

@@ -29,15 +29,15 @@ from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import Responses, take
 from streamcut.oracles.whole_data import read_whole, whole_bytes
 from streamcut.solver_table import SOLVER_TABLE, solvers
-from streamcut.solvers import kernel_rounds, smo
-from streamcut.solvers.kernel_rounds import Limits, RoundSolver
+from streamcut.solvers import kernel_iterations, smo
+from streamcut.solvers.kernel_iterations import KernelSolver, Limits
 from streamcut.solvers.progress import Progress
 from streamcut.units import parse_size
 
 _EPOCHS = 1.0  # unless epochs or max_evaluations are given
 _ROUND_BYTES = 96  # of a row: responses, their sums, norms, signs, what the water level and drawing take for a while
 _SMO_BYTES = 160  # of a row: α, gradient, bounds, norms, and what is made of them at the end
-_SUPPORT_BYTES = 800  # of a support row that a round solver keeps, beside its entries
+_SUPPORT_BYTES = 800  # of a support row that an iterative solver keeps, beside its entries
 _SCORING_BYTES = 96 << 20  # of scoring held-out rows
 
 
@@ -75,7 +75,7 @@ class ExactKernelJob:
         return cls(options, (negative, positive), rest, lanes, min(threads, len(lanes)), held_out)
 
     def needs(self, manifest: Manifest) -> Needs:
-        """Nothing of it can be on disk: kernel solvers look at all responses in every step."""
+        """Nothing of it can be on disk: kernel solvers use all responses in every step."""
         m = manifest.statistics.n_rows
         if self.options.record.in_memory:
             rows = 0 if manifest.backend == "memory" and len(manifest.shards) == 1 else whole_bytes(manifest)
@@ -179,12 +179,12 @@ class ExactKernelJob:
             return error_of(model(alpha, intercept), self.held_out)
 
         solver = self._round_solver(responses)
-        fit = kernel_rounds.run(solver, progress, self._limits, None if self.held_out is None else error)
-        history = kernel_rounds.as_records(fit.history)
+        fit = kernel_iterations.run(solver, progress, self._limits, None if self.held_out is None else error)
+        history = kernel_iterations.as_records(fit.history)
         facts = {name: value for name, value in history[-1].items() if name not in ("iteration", "seconds") and value is not None}
         return model(fit.alpha, fit.intercept, reason=fit.reason, facts=facts, history=history)
 
-    def _round_solver(self, responses: Responses) -> RoundSolver:
+    def _round_solver(self, responses: Responses) -> KernelSolver:
         options, batch = self.options, self.options.batch or 1
         if not responses.diagonal.max() > 0.0:
             raise BadInputError("k(x, x) is 0 for every row: there is nothing to learn from")

@@ -68,7 +68,7 @@ class GlobalJob:
         if not self.risk.grouped:
             blocks, room = sorting_bytes(n, self.risk.numbers, self.workers)
             row_bytes += np.dtype(CODE_TYPE).itemsize
-            more = [("row blocks at work", blocks)]
+            more = [("row blocks in progress", blocks)]
             if self.options.distributed:  # the client sorts, by what a cluster's plan does not divide
                 more.append(("sorting", self._client_room(n)))
                 room = (0, 0)
@@ -81,7 +81,7 @@ class GlobalJob:
         threads = min(self.workers, groups)
         more = [(f"sorting {threads} × {at_work:,} rows", threads * at_work * (16 + self.risk.room_bytes))]
         if groups > 1:
-            more += [(f"{groups:,} queries", 64 * groups), ("row state of the queries at work", threads * at_work * row_bytes)]
+            more += [(f"{groups:,} queries", 64 * groups), ("row state of queries in progress", threads * at_work * row_bytes)]
         else:  # in scratch files, all of it would be mapped all the same
             more.append((f"row state, {row_bytes} bytes × {n:,} rows", row_bytes * n))
             row_bytes *= self.options.distributed

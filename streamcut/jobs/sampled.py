@@ -102,16 +102,16 @@ class SampledJob:
         scores = 4 * self.max_cuts * columns
         block = 24 * columns * max(shard.rows for shard in manifest.shards)
         if self.options.record.margins:
-            looks = ("examples that passes collect", int(3 * self.workers * CANDIDATES * cut + 8 * rows * scores))
+            kept = ("examples that passes collect", int(3 * self.workers * CANDIDATES * cut + 8 * rows * scores))
         else:
-            looks = ("samples that are read ahead", int(32 * cut + rows * 2 * scores))
+            kept = ("samples that are read ahead", int(32 * cut + rows * 2 * scores))
         return Needs(
             dimension=0,
             row_bytes=scores * self.options.record.margins,
             more=(
                 (f"{self.max_cuts} cuts of {self.samples} examples", int(self.max_cuts * cut)),
                 ("a sample as dense rows", dense),
-                looks,
+                kept,
                 (f"scores of {self.workers} workers", self.workers * block + self.workers * 4 * statistics.n_features),
                 ("support rows of the proof", self.workers * 8 * max(TILE, 8 * statistics.n_features)),
             ),

@@ -22,7 +22,7 @@ from streamcut.oracles.sequence import SequenceOracle
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Progress
 
-_VITERBI = 12  # bytes a row and class of the block at work: scores, back pointers, whether scores are finite
+_VITERBI = 12  # bytes a row and class of the current block: scores, back pointers, whether scores are finite
 
 
 def chain(statistics: Statistics) -> SequenceRisk:

@@ -69,7 +69,7 @@ class ClassesJob(ABC):
         statistics, K, solver = manifest.statistics, self.risk.classes, self.solver
         own = []
         if block := self.rows_scored(manifest):
-            own.append((f"scores of rows at work, {K} classes", 8 * K * block))
+            own.append((f"scores of rows in progress, {K} classes", 8 * K * block))
         if solver.dual:
             own.append(("rows put together", self.order.room_bytes(manifest, K)))
         known = 4 + 8 * (statistics.weight_sum is not None)

@@ -2,14 +2,14 @@
 
 An exact cut takes two passes: scores, which are sorted here and give each row its coefficient, and the weighted sum of rows.
 
-Row state, all in whole arrays that this process looks at between passes:
+Row state, all in whole arrays that this process uses between passes:
 
     code  what the risk makes of a row's label        z    scores of the w that was scored last
     z_b   scores of the best point (`keep_best`)      c    coefficients of the rows in the next cut
 
 Groups of rows that don't see each other are worked on in blocks of whole groups (Groups); where all rows see each other, they
 may be more than memory holds (OneGroup). Blocks depend on the data alone and their sums are added exactly, so neither threads
-nor shards nor memory change a bit. Whoever waits for the end of a run need not wait for the end of a sort: looks are broken off
+nor shards nor memory change a bit. Whoever waits for the end of a run need not wait for the end of a sort: passes are broken off
 as passes are, but for those that move the best point.
 """
 
@@ -44,7 +44,7 @@ class GlobalOracle:
     """F(w) = ½‖w‖² + C̄ R(w) over the rows of a runner, C̄ = C·(number of rows), with w of length D = d, or d + 1 with a bias.
 
     It is also the `SmoothLoss` of streamcut.bundle.line_search, from w_b to the w that was scored last. Losses are m·R, so that
-    C is their factor as in the binary task. `passes`, `traffic` count the looks at the data.
+    C is their factor as in the binary task. `passes`, `traffic` count what was read.
 
     workers  threads for blocks of rows
     room     bytes that a risk of one group may take for sorting; None: as many as it likes
@@ -99,7 +99,7 @@ class GlobalOracle:
         return self.C * self._n
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) that a checkpoint keeps; release the row state after each look at the arrays.
+        """(numbers, arrays) that a checkpoint keeps; release the row state after each use of the arrays.
 
         Of an iteration that was broken off before its step nothing is kept: it is repeated, and not counted twice.
         """

@@ -159,7 +159,7 @@ class Responses:
 
     evaluations   kernel values that were computed: as many as there are rows for every row that a step changes, and those among
                   the rows of a batch
-    passes, traffic   looks at the data
+    passes, traffic   what was read
     """
 
     def __init__(self, runner: PassRunner, kernel: Kernel, positive: float, *, averaged: bool = False) -> None:

@@ -11,7 +11,7 @@ from streamcut.oracles.sorted_scores import SortedScores
 
 CODE_TYPE = np.int8
 _VALUE_BYTES = 9  # of memory for each score that is sorted: itself, and a guide to it
-_BLOCK_BYTES = 40  # each row of the block at work: scores, those that are picked, what is selected by
+_BLOCK_BYTES = 40  # each row of the current block: scores, those that are picked, what is selected by
 _LEAST_ROOM = 16 << 20
 _ENDLESS = 1 << 62
 
@@ -56,6 +56,6 @@ class OneGroup:
 
 
 def sorting_bytes(n_rows: int, numbers: int, workers: int) -> tuple[int, tuple[int, int]]:
-    """(bytes for blocks at work, (least, most) room for sorting) of a risk that takes `numbers` float64 of each row at most."""
+    """(bytes for blocks in progress, (least, most) room for sorting) of a risk with at most `numbers` float64 a row."""
     most = _VALUE_BYTES * numbers * n_rows
     return workers * _BLOCK_BYTES * min(n_rows, BLOCK_ROWS), (min(most, _LEAST_ROOM), most)

@@ -21,7 +21,7 @@ _TILE = 1024  # features whose numbers of all classes stay in cache
 class RestOracle(MulticlassOracle):
     """F_k(w) = ½‖w‖² + C Σ u_i max(0, 1 ∓ ⟨w, x_i⟩) for each class k, w of length `features`, d or d + 1 with a bias feature.
 
-    `active` (A) are the classes at work; it is also their `LossesAlongLines`. `c_bar` is that of each class.
+    `active` (A) are the classes that are trained; it is also their `LossesAlongLines`. `c_bar` is that of each class.
     """
 
     def __init__(self, runner: PassRunner, risk: ClassesLoss, *, C: float, bias: float) -> None:

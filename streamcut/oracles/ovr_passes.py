@@ -1,6 +1,6 @@
-"""The passes of one-vs-rest training: all classes at work in one look at the data.
+"""The passes of one-vs-rest training: all active classes in one pass over the data.
 
-Row state: `z` (K,) margins of the classes at work at their last scored w, in their order; `z_b` (K,) margins of every class at
+Row state: `z` (K,) margins of the active classes at their last scored w, in their order; `z_b` (K,) margins of every class at
 its best point; `t` the row's class; `u` row weights (only when not all 1).
 """
 

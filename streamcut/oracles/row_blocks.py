@@ -1,4 +1,4 @@
-"""Looks at the row state between two passes, a piece at a time."""
+"""The row state between two passes, a piece at a time."""
 
 from __future__ import annotations
 

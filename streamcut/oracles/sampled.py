@@ -1,4 +1,4 @@
-"""What solvers by sampled cuts see of the data: looks at all examples or at a few, and cuts made of a few."""
+"""What solvers by sampled cuts see of the data: losses of all examples or of a few, and cuts made of a few."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledTask
 from streamcut.oracles.crammer_singer_passes import targets
 from streamcut.oracles.kernel_columns import fetch, take
-from streamcut.oracles.sampled_passes import Examples, Expansion, Look, LookPass, ScorePass, StartsPass, WeightPass
+from streamcut.oracles.sampled_passes import Examples, Expansion, LossPass, LossSums, ScorePass, StartsPass, WeightPass
 from streamcut.oracles.sampled_proof import Proof, Share, proof, proof_pass, scales_of
 
 CANDIDATES = 4  # times the sample are kept of the wrong examples of a pass, for samples to be drawn from
@@ -46,8 +46,8 @@ class SampledOracle:
 
     weighted     u are not all 1: a pass sums them
     bias         the kernel gets + bias²: a constant feature that is regularised like the others
-    keep_scores  all rows keep their scores by each of `max_cuts` cuts (4 bytes each): what `look` needs
-    evaluations  kernel values that were computed; `passes` and `traffic` count looks at the data
+    keep_scores  all rows keep their scores by each of `max_cuts` cuts (4 bytes each): what `measure` needs
+    evaluations  kernel values that were computed; `passes` and `traffic` count what was read
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class SampledOracle:
         scores = expansion.scores(self._kernel, Vectors(rows, self._dimension), rows)
         return float(_along(scores, expansion).sum() + expansion.dense @ expansion.dense)
 
-    def look(self, bundle: GramBundle, round_number: int, new: int | None) -> Look:
+    def measure(self, bundle: GramBundle, round_number: int, new: int | None) -> LossSums:
         """One pass: what is wrong at w, in all rows. `new`: the slot of a cut that no pass has seen yet."""
         slots, mixture, dense = self._mixed(bundle)
         added = None
@@ -135,21 +135,21 @@ class SampledOracle:
             added = new, expansion, Vectors(expansion.rows, self._dimension)
             self.evaluations += self.rows * expansion.rows.n_rows
         seed = self._seed * 1_000_003 + round_number
-        return self._read(LookPass(self._task, self._kernel, slots, mixture, dense, added, CANDIDATES * self.samples, seed))
+        return self._read(LossPass(self._task, self._kernel, slots, mixture, dense, added, CANDIDATES * self.samples, seed))
 
-    def cut_from(self, look: Look, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
-        """A cut made of examples drawn from those that the look found wrong; Σ Δ is that of all rows (Algorithm 3, line 19).
+    def cut_from(self, sums: LossSums, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
+        """A cut made of examples drawn from those that were found wrong; Σ Δ is that of all rows (Algorithm 3, line 19).
 
         The draw is among their keys, and the sample in the order of rows: so neither depends on how the pass met them.
         """
-        assert look.sample is not None
-        chosen = np.argsort(look.keys)
+        assert sums.sample is not None
+        chosen = np.argsort(sums.keys)
         if len(chosen) > self.samples:
             chosen = chosen[np.random.default_rng([self._seed, round_number, draw]).permutation(len(chosen))[: self.samples]]
-        sample = look.sample.take(chosen[np.argsort(look.sample.numbers[look.sample.starts[chosen]])])
+        sample = sums.sample.take(chosen[np.argsort(sums.sample.numbers[sums.sample.starts[chosen]])])
         live = self._runner.rows["cached"][sample.numbers[:, None], bundle.slots[None, :]].astype(np.float64)
         self._runner.row_state.release(0, self.rows)
-        return self._cut(sample, live, bundle, float(look.delta.sum()) / self.total_weight, look.wrong / max(len(chosen), 1))
+        return self._cut(sample, live, bundle, float(sums.delta.sum()) / self.total_weight, sums.wrong / max(len(chosen), 1))
 
     def glance(self, bundle: GramBundle) -> tuple[SampledCut, float]:
         """A cut made of examples drawn uniformly from all, and their mean loss at w (Algorithm 2, lines 12 to 16)."""

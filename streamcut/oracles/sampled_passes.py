@@ -105,7 +105,7 @@ class Examples:
 
 
 @dataclass(slots=True)
-class Look:
+class LossSums:
     """What a pass has seen: Σ u loss and Σ uΔ as (total, rounding lost), the number of examples with uΔ > 0, and some of these.
 
     They are those with the smallest keys, pseudo-random numbers of their own: a uniform sample, whoever looked at which rows.
@@ -137,7 +137,7 @@ def _smallest(keys: np.ndarray, most: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class LookPass(Pass):
+class LossPass(Pass):
     """Scores of all rows by a mixture of cuts (`slots`, β), and what is wrong there.
 
     new   a cut whose scores are not in the row state yet, the slot it gets, and its rows
@@ -158,10 +158,10 @@ class LookPass(Pass):
     def whole_groups(self) -> bool:
         return self.task.groups
 
-    def begin(self) -> Look:
-        return Look()
+    def begin(self) -> LossSums:
+        return LossSums()
 
-    def visit_chunk(self, look: Look, rows: Rows, chunk: Chunk) -> None:
+    def visit_chunk(self, sums: LossSums, rows: Rows, chunk: Chunk) -> None:
         cached = rows["cached"]
         if self.new is not None:
             slot, expansion, vectors = self.new
@@ -176,19 +176,19 @@ class LookPass(Pass):
         path, loss, delta = self.task.judge(starts, target, z, self.dense)
         weight = self.task.weights(starts, chunk.y, chunk.weight)
         delta = weight * delta
-        accumulate(weight * loss, look.loss)
-        accumulate(delta, look.delta)
+        accumulate(weight * loss, sums.loss)
+        accumulate(delta, sums.delta)
         wrong = np.flatnonzero(delta)
-        look.wrong += len(wrong)
+        sums.wrong += len(wrong)
         numbers = chunk.first_row + np.arange(chunk.n_rows)
         keys = np.empty(len(wrong), np.uint64)
         sampled.keys(numbers[starts[:-1][wrong]], self.seed, keys)
-        if len(look.keys) == self.most:  # most examples are not among the smallest
-            near = keys < look.keys.max()
+        if len(sums.keys) == self.most:  # most examples are not among the smallest
+            near = keys < sums.keys.max()
             wrong, keys = wrong[near], keys[near]
-        look.offer(keys, Examples(numbers, starts, chunk, target, path, weight, delta), wrong, self.most)
+        sums.offer(keys, Examples(numbers, starts, chunk, target, path, weight, delta), wrong, self.most)
 
-    def merge(self, total: Look, part: Look) -> Look:
+    def merge(self, total: LossSums, part: LossSums) -> LossSums:
         accumulate(part.loss, total.loss)
         accumulate(part.delta, total.delta)
         total.wrong += part.wrong

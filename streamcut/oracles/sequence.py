@@ -21,7 +21,7 @@ class SequenceOracle(DecomposableOracle):
     """F(w) = ½‖w‖² + C Σ over sequences of ℓ (streamcut.losses.sequence); M, in whose units gaps are told, is the number of rows.
 
     w is flat: emissions (D, K), D = d or d + 1 with a bias, the K numbers of a feature side by side; then transitions (K, K).
-    It is the `SmoothLoss` of streamcut.bundle.line_search: with the scores of w_b and w in the row state, a look at any point
+    It is the `SmoothLoss` of streamcut.bundle.line_search: with the scores of w_b and w in the row state, the loss at any point
     between them is one Viterbi for each sequence, and reads no data.
 
     keep_margins  rows keep 16 K + 5 bytes: what a line search needs

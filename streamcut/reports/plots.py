@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_X = (("passes", "passes over the data"), ("epoch", "epochs"), ("looks", "rows drawn"), ("seconds", "seconds"))
+_X = (("passes", "passes over the data"), ("epoch", "epochs"), ("rows_seen", "rows drawn"), ("seconds", "seconds"))
 _Y: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # figures: ylabel, curves of (field of the history, name, colour)
     "objective": ("objective", (("primal", "objective", BLUE), ("lower_bound", "lower bound", ORANGE),
                                 ("primal_estimate", "objective, estimated", BLUE),

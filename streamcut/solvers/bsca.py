@@ -3,7 +3,7 @@
 Problem   max Σ α_i − ½ ‖w‖² over 0 ≤ α_i ≤ C u_i with w = Σ α_i y_i φ(x_i): the dual of the SVM without bias.
 Given     rows in random order, a kernel, a budget B of vectors for the model w̃ = Σ β_j φ(x̃_j) ≈ w.
 Returns   the model.
-Stops     after so many epochs.
+Stops     after a given number of epochs.
 
     α = 0, M = ∅
     for every row i, in random order

@@ -3,7 +3,7 @@
 Problem   min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, φ(x_i)⟩); the paper's λ is 1 / (C n), with n the rows seen, earlier data included.
 Given     rows in random order, a kernel, a budget B of vectors for the model.
 Returns   the model of the last step.
-Stops     after so many epochs.
+Stops     after a given number of epochs.
 
     M = ∅ (or the vectors of a model, whose steps t goes on from)
     for every row i, in random order, t = 1, 2, …

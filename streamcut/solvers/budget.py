@@ -27,7 +27,7 @@ from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.solvers.progress import Progress
 
 MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}
-_STEPS = 8192  # rows between two looks at the clock and at who wants to stop
+_STEPS = 8192  # rows between two checks of the clock and of requests to stop
 _tables = cache(merging_tables)  # one for all models
 Damping = tuple[int, int]  # steps get smaller from that number on, and are nothing at this one
 _AT_ONCE = 256  # vectors whose kernel values with all others are held at once
@@ -64,7 +64,7 @@ class Epoch:
     validation: float | None
 
     def columns(self) -> dict[str, str]:
-        """Short texts for people, by what they tell."""
+        """Short texts for people, by name."""
         shown = {
             "epoch": f"{self.epoch:g}",
             "rows": f"{self.rows:,}",
@@ -197,7 +197,7 @@ def squared_norm(model: Slots, scale: float, kernel: Kernel) -> float:
 class BudgetState:
     """Everything that training knows between two blocks of steps, beside the rows' α: so it is also the checkpoint.
 
-    All models have made the same number of steps, which tells how far the epoch has got; `before` of them on other occasions.
+    All models have made the same number of steps, which says how far the epoch has got; `before` of them on other occasions.
     """
 
     models: list[Slots]
@@ -268,7 +268,7 @@ class Training:
     _damping: Damping = (0, 1)
 
     def run(self, epochs: float) -> Budgeted:
-        """So many epochs, the last of which may be a part of one."""
+        """A number of epochs, the last one perhaps in part."""
         found = None if self.progress.checkpoints is None else self.progress.checkpoints.found
         if found is not None:
             self._resume(found)
@@ -366,5 +366,5 @@ class Training:
         return {}, {"alpha": self.rows["alpha"]} if self.method.has_alpha else {}
 
     def release(self) -> None:
-        """Nobody looks at α for a while."""
+        """α is not used for a while."""
         self.row_state.release(0, self.problem.n_rows)

@@ -8,7 +8,7 @@ Stops     when F(w_b) − bound is small enough.
 For any shares f_i in the domain of the conjugate loss, 0 ≤ f_i ≤ 1 for the hinge, the pair a = −(1/M) Σ u_i f_i y_i x_i,
 b = −(1/M) Σ u_i ℓ*(−f_i) is a cut, and α_i = f_i C u_i the dual point behind it. So a sweep of dual coordinate ascent (Hsieh et
 al. 2008) leaves a cut behind, and the master problem over such cuts is the dual over their mixtures, or, where ℓ* is not linear,
-a lower bound on it: its β tells from which mixture the next sweep starts.
+a lower bound on it: its β says from which mixture the next sweep starts.
 
     w = 0, all shares 0
     repeat

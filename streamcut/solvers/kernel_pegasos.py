@@ -3,7 +3,7 @@
 Problem   min ½‖w‖² + C Σ_i max(0, 1 − y_i ⟨w, φ(x_i)⟩); with λ = 1/(C m) that is λ/2 ‖w‖² + the mean hinge loss. No bias.
 Given     responses of a runner, C, rows of a batch, a random generator.
 Returns   the last iterate.
-Stops     with streamcut.solvers.kernel_rounds.
+Stops     with streamcut.solvers.kernel_iterations.
 
     for t = 1, 2, …
         S = `batch` rows, uniformly;  S⁺ = those of them with y_i ⟨w, φ(x_i)⟩ < 1
@@ -28,17 +28,17 @@ class KernelPegasos:
 
     def __init__(self, responses: Responses, *, C: float, batch: int = 1, random: np.random.Generator) -> None:
         self.responses = responses
-        self.looks = 0
+        self.rows_seen = 0
         self._lambda = 1.0 / (C * responses.n_rows)
         self._batch = min(batch, responses.n_rows)
         self.random = random
         self._steps = 0
 
-    def round(self) -> None:
+    def iterate(self) -> None:
         """One step."""
         m = self.responses.n_rows
         rows = self.random.integers(m, size=1) if self._batch == 1 else self.random.choice(m, self._batch, replace=False)
-        self.looks += self._batch
+        self.rows_seen += self._batch
         losing = rows if self._steps == 0 else rows[self.responses.c[rows] < self._lambda * self._steps]
         self._steps += 1
         if len(losing):
@@ -49,7 +49,7 @@ class KernelPegasos:
         return self.responses.alpha / (self._lambda * self._steps), 0.0
 
     def figures(self) -> dict[str, float]:
-        """Nothing beside what all solvers tell."""
+        """Nothing beside what all solvers report."""
         return {}
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -3,7 +3,7 @@
 Problem   none: rows that are misclassified are added until there are none. One epoch has a guarantee on the error; more overfit.
 Given     responses of a runner, rows of a batch, a random generator.
 Returns   the last iterate.
-Stops     with streamcut.solvers.kernel_rounds.
+Stops     with streamcut.solvers.kernel_iterations.
 
     for every epoch, for i in a random order
         if y_i ⟨w, φ(x_i)⟩ ≤ 0:  w ← w + y_i φ(x_i)
@@ -26,17 +26,17 @@ class KernelPerceptron:
 
     def __init__(self, responses: Responses, *, batch: int = 1, random: np.random.Generator) -> None:
         self.responses = responses
-        self.looks = 0
+        self.rows_seen = 0
         self._batch = batch
         self.random = random
         self._order = np.empty(0, np.int64)
 
-    def round(self) -> None:
-        """A look at a batch of rows."""
+    def iterate(self) -> None:
+        """A step on a batch of rows."""
         if len(self._order) == 0:
             self._order = self.random.permutation(self.responses.n_rows)
         rows, self._order = self._order[: self._batch], self._order[self._batch :]
-        self.looks += len(rows)
+        self.rows_seen += len(rows)
         wrong = rows[self.responses.c[rows] <= 0.0]
         if len(wrong):
             self.responses.step(np.sort(wrong), np.ones(len(wrong)))
@@ -46,7 +46,7 @@ class KernelPerceptron:
         return self.responses.alpha.copy(), 0.0
 
     def figures(self) -> dict[str, float]:
-        """Nothing beside what all solvers tell."""
+        """Nothing beside what all solvers report."""
         return {}
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

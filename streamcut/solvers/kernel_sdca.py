@@ -3,7 +3,7 @@
 Problem   the dual of the SVM without bias: max Σ α_i − ½ Σ α_i α_j y_i y_j k(x_i, x_j) over 0 ≤ α_i ≤ C.
 Given     responses of a runner, C, rows of a batch, a random generator.
 Returns   the last iterate.
-Stops     with streamcut.solvers.kernel_rounds.
+Stops     with streamcut.solvers.kernel_iterations.
 
     for every epoch, for i in a random order
         α_i ← the best value in [0, C] while the others stay:  α_i + (1 − c_i) / k(x_i, x_i), clipped
@@ -27,19 +27,19 @@ class KernelSDCA:
 
     def __init__(self, responses: Responses, *, C: float, batch: int = 1, random: np.random.Generator) -> None:
         self.responses = responses
-        self.looks = 0
+        self.rows_seen = 0
         self._C = C
         self._batch = batch
         self.random = random
         self._diagonal = responses.diagonal
         self._order = np.empty(0, np.int64)
 
-    def round(self) -> None:
+    def iterate(self) -> None:
         """One step."""
         if len(self._order) == 0:
             self._order = self.random.permutation(self.responses.n_rows)
         rows, self._order = self._order[: self._batch], self._order[self._batch :]
-        self.looks += len(rows)
+        self.rows_seen += len(rows)
         alpha = np.array([self.responses.alpha_of(row) for row in rows.tolist()])
         ahead = 1.0 - self.responses.c[rows]
         diagonal = self._diagonal[rows]

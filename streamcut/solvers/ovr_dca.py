@@ -1,4 +1,4 @@
-"""bundle-dca (streamcut.solvers.bundle_dca) as the method of one-vs-rest: every line of it for all classes at work.
+"""bundle-dca (streamcut.solvers.bundle_dca) as the method of one-vs-rest: every line of it for all active classes.
 
 Without its way over smaller C: each class would be at a stage of its own.
 

@@ -1,4 +1,4 @@
-"""OCAS with predicted cuts (streamcut.solvers.ocas) as the method of one-vs-rest: every line for all classes at work."""
+"""OCAS with predicted cuts (streamcut.solvers.ocas) as the method of one-vs-rest: every line for all active classes."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from streamcut.units import format_bytes
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """One look at the state of a solver. `step` is the line search's k, `seconds` counts from the start of training.
+    """The state of a solver after an iteration. `step` is the line search's k, `seconds` counts from the start of training.
 
     rows, nnz, bytes_read (decoded from storage) and bytes_computed (of all rows that passes went through, decoded) are totals so
     far; cached_share is the part of the rows that came from memory. Training converges at a gap of
@@ -42,7 +42,7 @@ class Iteration:
     waits_for: str = ""
 
     def columns(self) -> dict[str, str]:
-        """Short texts for people, by what they tell."""
+        """Short texts for people, by name."""
         seconds = max(self.seconds, 1e-9)
         waits = {"allowed": f"{self.allowed_gap:.2g}"} if self.allowed_gap > 0.0 else {}
         rule = {"until": self.waits_for} if self.waits_for else {}
@@ -70,7 +70,7 @@ class Record(Protocol):
     def seconds(self) -> float: ...
 
     def columns(self) -> dict[str, str]:
-        """Short texts for people, by what they tell."""
+        """Short texts for people, by name."""
 
 
 Observer = Callable[[Any], None]  # takes every Record
@@ -150,7 +150,7 @@ class Resumable(Saved, Protocol):
 
 @dataclass(slots=True)
 class Progress:
-    """Keeps the history, tells the observer, says when to stop, and keeps checkpoints.
+    """Keeps the history, calls the observer, says when to stop, and keeps checkpoints.
 
     stop         when it says so, the run ends as interrupted
     checkpoints  where the state goes between iterations; with one found there, the run goes on from it

@@ -35,7 +35,7 @@ class SampledIteration:
     seconds: float
 
     def columns(self) -> dict[str, str]:
-        """Short texts for people, by what they tell."""
+        """Short texts for people, by name."""
         return {
             "iteration": f"{self.iteration:,}",
             "passes": f"{self.passes:,}",

@@ -36,14 +36,14 @@ def solve(oracle: SampledOracle, run: SampledRun, *, epsilon: float) -> SampledS
         while True:
             run.begin(s, oracle)
             number = len(run.history)
-            look = oracle.look(s.bundle, number, s.new)
-            risk = float(look.loss.sum()) / oracle.total_weight
+            found = oracle.measure(s.bundle, number, s.new)
+            risk = float(found.loss.sum()) / oracle.total_weight
             redraws, limit = 0, s.master.xi + epsilon
             if risk > limit:
-                cut = oracle.cut_from(look, s.bundle, 0, number)
+                cut = oracle.cut_from(found, s.bundle, 0, number)
                 while cut.value <= limit and redraws < _MOST_DRAWS:
                     redraws += 1
-                    cut = oracle.cut_from(look, s.bundle, redraws, number)
+                    cut = oracle.cut_from(found, s.bundle, redraws, number)
             primal = 0.5 * s.master.square + oracle.c_bar * risk
             reason = run.note(oracle, primal, s.master.dual, risk - s.master.xi, len(s.bundle), redraws)
             if risk <= limit:

@@ -5,7 +5,7 @@ Problem   max over ‖w‖ ≤ 1 and slack ξ ≥ 0 with Σ ξ_i ≤ mν of min_
           of the regularised SVM over C.
 Given     responses of a runner, ν or C, rows of a batch, bias or not, a random generator.
 Returns   the mean of all iterates divided by its margin γ: mean hinge loss ν/γ at a norm of 1/γ at most.
-Stops     with streamcut.solvers.kernel_rounds.
+Stops     with streamcut.solvers.kernel_iterations.
 
     w = 0
     for t = 1, 2, …
@@ -41,7 +41,8 @@ _OCEAN = 1e9  # times the largest response, for every row: no volume is above it
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Under water are rows with c_i < `positive` or, of the other class, `negative`; so many of each class, summing to `total`.
+    """Under water are rows with c_i < `positive` or, of the other class, `negative`; these are the numbers of rows,
+    summing to `total`.
 
     Without bias both levels are γ and `covered` counts all rows.
     """
@@ -100,7 +101,7 @@ class WaterLevel:
 
 
 class StochasticBatchPerceptron:
-    """Exactly one of `nu` and `C` is given; see the module. `looks` counts rows that were drawn."""
+    """Exactly one of `nu` and `C` is given; see the module. `rows_seen` counts rows that were drawn."""
 
     def __init__(
         self,
@@ -113,7 +114,7 @@ class StochasticBatchPerceptron:
         random: np.random.Generator,
     ) -> None:
         self.responses = responses
-        self.looks = 0
+        self.rows_seen = 0
         self.steps = 0
         self._C = C
         self._batch = batch
@@ -128,13 +129,13 @@ class StochasticBatchPerceptron:
         self._ocean = _OCEAN * responses.n_rows * np.sqrt(self._largest)
         self._volume = responses.n_rows * (np.sqrt(self._largest) if nu is None else nu)
 
-    def round(self) -> None:
+    def iterate(self) -> None:
         """One step."""
         self.steps += 1
         c = self.responses.c
         level = self._level = self._levels.find(c, self._volume, self._level, self._slack)
         rows = self._drawn(c, level)
-        self.looks += len(rows)
+        self.rows_seen += len(rows)
         rate = 1.0 / np.sqrt(self.steps * self._largest)
         steps = np.full(len(rows), rate / len(rows))
         self._square += 2.0 * float(steps @ c[rows]) + self.responses.square_of(rows, steps)

@@ -7,7 +7,7 @@ Stops     when F(w_b) − bound is small enough.
 
 Every sequence holds a mixture of labellings (Lacoste-Julien et al. 2013, Algorithm 4, with the marginals of a chain for the mean
 of its joint features). The mean over all sequences of what they hold is a cut, and the dual point behind it the w that the steps
-start from. OCAS does the rest: master problem, line search, and the cut at the point where it looks.
+start from. OCAS does the rest: master problem, line search, and the cut at the point that it evaluates.
 
     w = 0, all sequences hold their own labelling; first cut at 0
     repeat

@@ -216,7 +216,7 @@ class SMO:
         )  # fmt: skip
 
     def estimate(self) -> Value:
-        """Primal and dual as the gradient tells them, which float32 kernel values went into: good to about seven digits."""
+        """Primal and dual from the gradient, which float32 kernel values went into: good to about seven digits."""
         return self._value(self.gradient + 1.0)
 
     def certify(self) -> Value:
@@ -263,7 +263,7 @@ class Stage:
     allowed_gap: float
 
     def columns(self) -> dict[str, str]:
-        """Short texts for people, by what they tell."""
+        """Short texts for people, by name."""
         counts = {"steps": self.steps, "kernel evaluations": self.evaluations, "support": self.support}
         values = {"primal": f"{self.primal:.4g}", "bound": f"{self.lower_bound:.4g}"}
         gap = f"{self.gap:.2g}" + (f" of {self.allowed_gap:.2g}" if self.allowed_gap > 0.0 else "")

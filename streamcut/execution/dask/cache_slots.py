@@ -42,8 +42,8 @@ class Slots:
     def take(self, folder: str, lane: int, passes: tuple[str, ...], capacity: int, like: RowCache) -> Iterator[Slot]:
         """A slot for `lane` that nobody else has meanwhile: it has seen the first of `passes`, or all, or none.
 
-        No more than `capacity` are kept. New ones get an empty cache of the size of `like`. The caller says what the slot has seen; when
-        that fails, nothing is known of it.
+        No more than `capacity` are kept. New ones get an empty cache of the size of `like`. The caller says what the slot has
+        seen; when that fails, nothing is known of it.
         """
         with self._lock:
             if folder != self._folder:

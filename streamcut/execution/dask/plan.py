@@ -18,7 +18,7 @@ from streamcut.units import format_bytes
 
 LANES_AHEAD = 2  # lanes given out for each thread of the cluster: as many partial sums are on their way at most
 _SLACK = 24 << 20  # for each process: Python objects, messages, stacks of threads
-_TEMPORARIES = 24  # bytes a row of the block at work: scores and coefficients
+_TEMPORARIES = 24  # bytes a row of the current block: scores and coefficients
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class ClusterNeeds:
             (f"weights and sums (2 + {sums}) × {dimension:,}", (2 + sums) * 8 * dimension),
             *[(f"{what}, {t} threads", t * size) for what, size in self.needs.per_worker],
             (f"row state of a lane, {row_bytes} bytes × {longest:,} rows × {t} threads", t * row_bytes * longest),
-            (f"rows at work, {t} threads", t * block * _TEMPORARIES),
+            (f"rows in progress, {t} threads", t * block * _TEMPORARIES),
             (f"buffers of {t} threads", t * buffer_bytes(self.manifest)),
             *[(f"row cache of a lane × {max(t, lanes)}", max(t, lanes) * self.lane_cache + t * longest)] * (self.row_cache > 0),
             ("slack", _SLACK),
@@ -146,7 +146,7 @@ class ClusterNeeds:
 
 
 def place_lanes(lanes: int, workers: list[WorkerProcess]) -> tuple[dict[int, str], dict[str, list[int]]]:
-    """({lane: address}, {address: lanes}): lane by lane to thread by thread: those at work at one time are on all workers."""
+    """({lane: address}, {address: lanes}): lane by lane to thread by thread: those that run at one time are on all workers."""
     ordered = sorted(workers, key=lambda worker: worker.address)
     most = max(worker.threads for worker in ordered)
     slots = [worker.address for thread in range(most) for worker in ordered if worker.threads > thread]

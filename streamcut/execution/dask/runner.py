@@ -4,8 +4,8 @@ A pass goes to the workers as one file in the shared scratch folder, where the r
 scattering it, and nothing is lost with a worker. Dask moves numbers of lanes one way and partial sums back. A task is one lane,
 or, when no data is read, all lanes of a worker. A lane belongs to the worker that keeps its shards in memory, but may run
 anywhere: a pass is pure, so what a dead worker leaves undone is done by the others. Passes with row caches run elsewhere only
-when it is lost: their caches are there, and who has none repeats the passes since it was filled. Partial sums merge in lane order,
-LANES_AHEAD for each thread on their way at most.
+when it is lost: their caches are there, and who has none repeats the passes since it was filled. Partial sums merge in lane
+order, LANES_AHEAD for each thread on their way at most.
 """
 
 from __future__ import annotations

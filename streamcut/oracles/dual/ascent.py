@@ -52,7 +52,7 @@ class DualAscent(DecomposableOracle):
     def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
         """One pass: the scores of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
 
-        Each is summed from its shares alone, whose bounds the kernels keep: valid whatever rows remembered.
+        Each is summed from its shares alone, whose bounds the kernels keep: valid for any stored shares.
         """
         order, places = self._order.drawn(self._runner.feed.data.manifest.statistics, self.passes, self._seed)
         if self._last is not None and {ascent.cut, ascent.dual} & set(self._last):
@@ -92,7 +92,7 @@ class DualAscent(DecomposableOracle):
             self._runner.run(self._merging(merges))
 
     def widen(self, cuts: int) -> None:
-        """Rows remember their shares in so many cuts from now on. The data is not read."""
+        """Rows keep their dual variables in this number of cuts from now on. The data is not read."""
         if cuts > self.cuts:
             self._runner.row_state.widen("codes", cuts)
             self.cuts = cuts

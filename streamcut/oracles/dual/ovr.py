@@ -1,4 +1,4 @@
-"""What bundle-dca sees of one class against the rest: two cuts a pass for every class at work.
+"""What bundle-dca sees of one class against the rest: two cuts a pass for every active class.
 
 Row state: that of streamcut.oracles.ovr_passes, and `codes` uint16 (cuts, K): the share of a row in each cut of each class, by
 the cut's slot in the class's bundle (streamcut.compiled.ovr_dual).
@@ -93,7 +93,7 @@ class RestDualOracle(RestOracle):
         """One pass for the active classes: the margins of their w, and two cuts of each: the predicted one, the ascent's.
 
         `mixtures` (cuts,) are of the shares that each w is made of, `slots` (2, A) those of the cuts. Each cut is summed from its
-        shares alone, whose bounds the kernels keep: valid whatever rows remembered. `first` sets `total_weight`.
+        shares alone, whose bounds the kernels keep: valid for any stored shares. `first` sets `total_weight`.
         """
         mixture = np.zeros((len(mixtures[0]), self._risk.classes))
         mixture[:, self.active] = np.stack(mixtures, axis=1)
@@ -128,7 +128,7 @@ class RestDualOracle(RestOracle):
             self._runner.run(RestMergePass(flat))
 
     def widen(self, cuts: int) -> None:
-        """Rows remember their shares in so many cuts of each class from now on. The data is not read."""
+        """Rows keep their dual variables in this number of cuts of each class from now on. The data is not read."""
         if cuts > self.cuts:
             self._runner.row_state.widen("codes", cuts)
             self.cuts = cuts
@@ -178,7 +178,7 @@ class RestDualOracle(RestOracle):
 
 @dataclass(frozen=True, slots=True)
 class RestDualPass(ClassesDualPass):
-    """A DualPass of the classes at work; last (2, A)."""
+    """A DualPass of the active classes; last (2, A)."""
 
     ascent: RestAscent
     last: np.ndarray

@@ -29,7 +29,7 @@ class RandomOrder:
         return min(max(1, self.nnz * statistics.n_rows // max(statistics.nnz, 1)), most)
 
     def drawn(self, statistics: Statistics, passes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """(order of the rows in a group, order of the groups in a batch) for the pass after so many."""
+        """(order of the rows in a group, order of the groups in a batch) for the pass after `passes`."""
         random = np.random.default_rng((passes, seed))
         return random.permutation(self.group_rows(statistics)), random.permutation(self.batch)
 
@@ -38,5 +38,5 @@ class RandomOrder:
         return joined_bytes(manifest, self.batch * self.group_rows(manifest.statistics))
 
     def room_bytes(self, manifest: Manifest, classes: int) -> int:
-        """The same, and for the group at work of so many classes."""
+        """The same, and for the current group of `classes` classes."""
         return 8 * self.group_rows(manifest.statistics) * (classes + 2) + self.joined_bytes(manifest)

@@ -1,4 +1,4 @@
-"""The loop of kernel solvers that go by rounds: when to look at how far they are, when to stop, what is kept."""
+"""The loop of iterative kernel solvers: when to measure how far they are, when to stop, what is kept."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.kernel_columns import Responses
 from streamcut.solvers.progress import Progress
 
-_PATIENCE = 8  # looks at the held-out error without a better one: two epochs
-_EPOCH_PART = 4  # looks at the state in an epoch, once the first quarter of one is over; until then at 1, 2, 4, … rows
+_PATIENCE = 8  # measurements of the held-out error without a better one: two epochs
+_EPOCH_PART = 4  # measurements in an epoch, once the first quarter of one is over; until then at 1, 2, 4, … rows
 
 
-class RoundSolver(Protocol):
-    """A solver on kernel responses; `looks` counts the rows that it looked at, of which as many as there are make an epoch."""
+class KernelSolver(Protocol):
+    """A solver on kernel responses; `rows_seen` counts the rows that it was given: n_rows of them make an epoch."""
 
     responses: Responses
-    looks: int
+    rows_seen: int
     random: np.random.Generator
 
-    def round(self) -> None:
-        """One step."""
+    def iterate(self) -> None:
+        """One iteration."""
 
     def predictor(self) -> tuple[np.ndarray, float]:
         """(α in the order of responses.numbers, intercept) as they stand: f(x) = Σ α_i y_i k(x_i, x) + intercept."""
@@ -36,7 +36,7 @@ class RoundSolver(Protocol):
         """What else is worth telling."""
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) of a checkpoint: what it knows between two rounds beside the above."""
+        """(numbers, arrays) of a checkpoint: what it knows between two iterations beside the above."""
 
     def restore(self, numbers: dict[str, Any], read: Callable[[str], np.ndarray]) -> None:
         """Go on from what `saved` gave; `read` returns an array by name."""
@@ -44,10 +44,10 @@ class RoundSolver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The state of a solver after `looks` rows; `error` on held-out rows (None without), `figures` are its own numbers."""
+    """The state of a solver after `rows_seen` rows; `error` on held-out rows (None without), `figures` are its own numbers."""
 
     iteration: int
-    looks: int
+    rows_seen: int
     evaluations: int
     passes: int
     support: int
@@ -57,16 +57,17 @@ class Round:
     figures: dict[str, float]
 
     def columns(self) -> dict[str, str]:
-        """Short texts for people, by what they tell."""
+        """Short texts for people, by name."""
         held_out = {} if self.error is None else {"held-out error": f"{100 * self.error:.3g} %"}
         own = {name.replace("_", " "): f"{value:.4g}" for name, value in self.figures.items()}
-        counts = {"rows seen": self.looks, "kernel evaluations": self.evaluations, "passes": self.passes, "support": self.support}
+        counts = {"rows seen": self.rows_seen, "kernel evaluations": self.evaluations}
+        counts |= {"passes": self.passes, "support": self.support}
         return {**{name: f"{count:,}" for name, count in counts.items()}, **held_out, **own}
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Stop after so many epochs or kernel evaluations, whichever comes first; None: no limit."""
+    """Stop after a number of epochs or kernel evaluations, whichever comes first; None: no limit."""
 
     epochs: float | None = None
     evaluations: float | None = None
@@ -74,7 +75,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """The predictor that is left: α in the order of responses.numbers, its intercept, why it ended, all rounds looked at."""
+    """The predictor that is left: α in the order of responses.numbers, its intercept, why it ended, all that was measured."""
 
     alpha: np.ndarray
     intercept: float
@@ -84,53 +85,53 @@ class Fit:
 
 @dataclass(slots=True)
 class _State:
-    """What the loop knows between two rounds; with the solver's it is the checkpoint.
+    """What the loop knows between two iterations; with the solver's it is the checkpoint.
 
-    `due` rows seen are when it looks again; since so many looks there was none with less than `error`, that of the predictor
+    `due` rows seen are when it measures again; for `since` measurements there was none below `error`, that of the predictor
     (`alpha`, `intercept`), which is the one to return.
     """
 
-    solver: RoundSolver
-    rounds: int = 0
+    solver: KernelSolver
+    iterations: int = 0
     due: int = 1
     since: int = 0
     error: float = math.inf
     alpha: np.ndarray = field(default_factory=lambda: np.zeros(0))
     intercept: float = 0.0
 
-    def next_round(self) -> None:
-        self.rounds += 1
-        self.solver.round()
+    def next_iteration(self) -> None:
+        self.iterations += 1
+        self.solver.iterate()
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         method, arrays = self.solver.saved()
-        numbers = {name: getattr(self, name) for name in ("rounds", "due", "since", "error", "intercept")}
-        own = {"looks": self.solver.looks, "random": self.solver.random.bit_generator.state, "method": method}
+        numbers = {name: getattr(self, name) for name in ("iterations", "due", "since", "error", "intercept")}
+        own = {"rows_seen": self.solver.rows_seen, "random": self.solver.random.bit_generator.state, "method": method}
         return {**numbers, **own}, {"best": self.alpha, **{f"method.{name}": array for name, array in arrays.items()}}
 
     def restore(self, found: StoredCheckpoint) -> None:
         """Become the state that was saved, to the last bit."""
         numbers = found.record["state"]["solver"]
-        for name in ("rounds", "due", "since", "error", "intercept"):
+        for name in ("iterations", "due", "since", "error", "intercept"):
             setattr(self, name, numbers[name])
         self.alpha = found.read("best")
-        self.solver.looks, self.solver.random.bit_generator.state = numbers["looks"], numbers["random"]
+        self.solver.rows_seen, self.solver.random.bit_generator.state = numbers["rows_seen"], numbers["random"]
         self.solver.restore(numbers["method"], lambda name: found.read(f"method.{name}"))
 
 
 def run(
-    solver: RoundSolver,
+    solver: KernelSolver,
     progress: Progress,
     limits: Limits,
     held_out: Callable[[np.ndarray, float], float] | None = None,
     *,
     patience: float = _PATIENCE,
 ) -> Fit:
-    """Rounds until a limit is reached, the held-out error has not fallen for two epochs, or `progress` says so.
+    """Iterate until a limit is reached, the held-out error has not fallen for two epochs, or `progress` says so.
 
     held_out  the error of a predictor on held-out rows: looked at four times an epoch; the predictor with the least is returned.
-    patience  so many looks without a better one are two epochs; infinity: the held-out error ends nothing
-    Raises Interrupted before the first round.
+    patience  measurements without a better one, which are two epochs; infinity: the held-out error ends nothing
+    Raises Interrupted before the first iteration.
     """
     state, responses = _State(solver), solver.responses
     found = progress.resume(responses, Round)
@@ -139,18 +140,18 @@ def run(
     elif progress.stop():
         raise Interrupted
     else:
-        state.next_round()
+        state.next_iteration()
     history: list[Any] = progress.history
     while True:
         reason = _reason(solver, progress, limits)
-        if reason is not None or (progress.checkpoints is not None and progress.checkpoints.due(state.rounds)):
-            progress.save(state, responses)  # before a look that is only the last one because of a limit
-        if reason is not None or solver.looks >= state.due:
+        if reason is not None or (progress.checkpoints is not None and progress.checkpoints.due(state.iterations)):
+            progress.save(state, responses)  # before a measurement that is only the last one because of a limit
+        if reason is not None or solver.rows_seen >= state.due:
             alpha, intercept = solver.predictor()
             error = None if held_out is None else held_out(alpha, intercept)
             counts = (responses.evaluations, responses.passes, int(np.count_nonzero(alpha)))
             read = responses.traffic.bytes_read
-            history.append(Round(len(history), solver.looks, *counts, progress.seconds, read, error, solver.figures()))
+            history.append(Round(len(history), solver.rows_seen, *counts, progress.seconds, read, error, solver.figures()))
             if progress.observe is not None:
                 progress.observe(history[-1])
             if error is None or error < state.error:
@@ -158,17 +159,17 @@ def run(
                 state.error = math.inf if error is None else error
             else:
                 state.since += 1
-            if reason is None and state.since >= patience and solver.looks > responses.n_rows:
+            if reason is None and state.since >= patience and solver.rows_seen > responses.n_rows:
                 reason = StopReason.SETTLED
-            state.due = solver.looks + max(1, min(solver.looks, responses.n_rows // _EPOCH_PART))
+            state.due = solver.rows_seen + max(1, min(solver.rows_seen, responses.n_rows // _EPOCH_PART))
         if reason is not None:
             return Fit(state.alpha, state.intercept, reason, history)
-        state.next_round()
+        state.next_iteration()
 
 
-def _reason(solver: RoundSolver, progress: Progress, limits: Limits) -> StopReason | None:
+def _reason(solver: KernelSolver, progress: Progress, limits: Limits) -> StopReason | None:
     most = progress.rule.max_time
-    if limits.epochs is not None and solver.looks >= limits.epochs * solver.responses.n_rows:
+    if limits.epochs is not None and solver.rows_seen >= limits.epochs * solver.responses.n_rows:
         return StopReason.EPOCHS
     if limits.evaluations is not None and solver.responses.evaluations >= limits.evaluations:
         return StopReason.EVALUATIONS
