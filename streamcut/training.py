@@ -52,7 +52,7 @@ _JOBS = {  # of linear solvers by the problem, of others by the family
     "ranking": ("streamcut.jobs.ranking", "RankingJob"),
     "crammer-singer": ("streamcut.jobs.multiclass", "MulticlassJob"),
     "softmax": ("streamcut.jobs.multiclass", "SoftmaxJob"),
-    "one-vs-rest": ("streamcut.jobs.ovr", "RestJob"),
+    "one-vs-rest": ("streamcut.jobs.ovr", "OvrJob"),
     "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
     "budgeted": ("streamcut.jobs.budgeted", "BudgetedJob"),
     "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),

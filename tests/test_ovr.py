@@ -138,13 +138,13 @@ def test_passes_travel_to_other_processes_and_rows_to_scratch_files(options, tmp
     from streamcut.config import TrainOptions
     from streamcut.execution.plan import MemoryPlan
     from streamcut.jobs.multiclass import MulticlassJob
-    from streamcut.jobs.ovr import RestJob
+    from streamcut.jobs.ovr import OvrJob
     from streamcut.solvers.progress import Progress, StoppingRule
 
     X, y, _ = problem()
     data = MemoryDataset(X, y)
     chosen = TrainOptions(**options, max_passes=8)
-    job = (RestJob if "strategy" in options else MulticlassJob).planned(chosen, data.manifest)
+    job = (OvrJob if "strategy" in options else MulticlassJob).planned(chosen, data.manifest)
     models = []
     for kind, row_state in ((Runner, None), (_Sent, RowState(len(y), tmp_path))):
         with kind(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2), row_state=row_state) as runner:

@@ -16,8 +16,8 @@ from streamcut.compiled.shares import ONE
 from streamcut.config import TrainOptions
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.multiclass import MulticlassJob
-from streamcut.jobs.ovr import RestJob
-from streamcut.oracles.dual.ovr_cache import pair_room
+from streamcut.jobs.ovr import OvrJob
+from streamcut.oracles.dual.ovr_cache import pair_buffers
 from streamcut.rounding import Grids, exact_rounder
 from streamcut.training import train
 
@@ -62,7 +62,7 @@ class Rows:
             self.grids,
             records.Visits(order, np.array(places), 0, visits),
             records.DualSums(W_run, cuts, sums),
-            records.PairScratch(*room, pair_room(A)),
+            records.PairScratch(*room, pair_buffers(A)),
         )
         assert bad == -1
         return cuts, sums, W_run, keys
@@ -155,7 +155,7 @@ def test_sweeps_over_cached_rows_climb_each_dual_and_write_their_shares_back(see
     work = np.array([0, 2])
     for _ in range(30):
         gain, largest, before = np.zeros(3), np.zeros(3), share[:m].copy()
-        left = ovr_cache.sweep(order, cached, busy, active, work, rows.C, bias, slack, W, gain, largest, pair_room(3))
+        left = ovr_cache.sweep(order, cached, busy, active, work, rows.C, bias, slack, W, gain, largest, pair_buffers(3))
         order, slack = order[:left], largest
         np.testing.assert_allclose(gain, rows.C * (u @ (share[:m] - before)), atol=1e-9)
         values.append(objective())
@@ -165,7 +165,7 @@ def test_sweeps_over_cached_rows_climb_each_dual_and_write_their_shares_back(see
     cuts, sums = np.zeros((d + (bias != 0.0), 6)), np.zeros(6)
     past = rows.codes.copy()
     part, sums_of = cached.part(slice(0, m)), records.CutSums(cuts, sums)
-    ovr_cache.write_back(part, 0, active, dual, bias, rows.grids, rows.codes, sums_of, pair_room(3))
+    ovr_cache.write_back(part, 0, active, dual, bias, rows.grids, rows.codes, sums_of, pair_buffers(3))
     for a, k in enumerate(active):
         changed = (rows.codes[:, dual[a], k] / ONE) ** 2 - (past[:, dual[a], k] / ONE) ** 2
         np.testing.assert_allclose((past[some, dual[a], k] / ONE) ** 2 + changed[some], share[:m, a], atol=1e-4)
@@ -189,7 +189,7 @@ def test_merged_shares_follow_merges_one_after_the_other():
 def test_bundles_of_many_long_vectors_are_small_by_default(classes, features, cuts):
     X = sp.csr_array((np.ones(classes), (np.arange(classes), np.full(classes, features - 1))), (classes, features))
     data = MemoryDataset(X, np.arange(classes))
-    for job, strategy in ((MulticlassJob, "crammer-singer"), (RestJob, "one-vs-rest")):
+    for job, strategy in ((MulticlassJob, "crammer-singer"), (OvrJob, "one-vs-rest")):
         assert job.planned(TrainOptions(task="multiclass", strategy=strategy), data.manifest).max_cuts == cuts
 
 

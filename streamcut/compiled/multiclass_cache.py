@@ -20,7 +20,7 @@ def remember(rows, target, codes, dual, share):
 
 
 @kernel
-def sweep(order, cached, C, bias, slack, W, room):
+def sweep(order, cached, C, bias, slack, W, buffers):
     """A sweep of dual ascent over cached rows in `order` at W; shares and W move in place.
 
     Rows whose class has all the share and leads by more than `slack` are shrunk away (Hsieh et al. 2008, 3.2): the others come
@@ -29,8 +29,8 @@ def sweep(order, cached, C, bias, slack, W, room):
     gain, largest, left = 0.0, 0.0, 0
     for i in order:
         t, share = cached.target[i], cached.share[i]
-        score(cached, W, bias, i, room.new)
-        ahead = lead(t, room.new, share)
+        score(cached, W, bias, i, buffers.new)
+        ahead = lead(t, buffers.new, share)
         if ahead > slack:
             continue
         order[left] = i
@@ -38,15 +38,15 @@ def sweep(order, cached, C, bias, slack, W, room):
         if ahead >= 0.0:
             continue
         largest = max(largest, -ahead)
-        gain += coordinate_step(cached, i, t, C * cached.weight[i], cached.square[i], bias, W, share, room)
+        gain += coordinate_step(cached, i, t, C * cached.weight[i], cached.square[i], bias, W, share, buffers)
     return gain, left, largest
 
 
 @kernel
-def write_back(cached, first_row, slot, bias, grids, codes, sums, past, room):
+def write_back(cached, first_row, slot, bias, grids, codes, sums, past, buffers):
     """The shares of cached rows go to `slot` of `codes`, of the rows from `first_row` on; cut 1 and its constant follow."""
     for i in range(len(cached.number)):
         t, now = cached.target[i], codes[cached.number[i] - first_row, slot]
         past[:] = now
         encode(t, cached.share[i], now)
-        add_change(cached, i, t, cached.weight[i], bias, past, now, 1, grids, sums, room)
+        add_change(cached, i, t, cached.weight[i], bias, past, now, 1, grids, sums, buffers)

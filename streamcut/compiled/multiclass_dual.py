@@ -99,9 +99,9 @@ def _undivided(share):
 
 
 @kernel
-def _move(rows, bias, i, room, count, W):
-    """W += x_i · room.after, which is 0 but at the first `count` places room.moved."""
-    steps, moved = room.after, room.moved
+def _move(rows, bias, i, buffers, count, W):
+    """W += x_i · buffers.after, which is 0 but at the first `count` places buffers.moved."""
+    steps, moved = buffers.after, buffers.moved
     few = _FEW * count < len(steps)
     for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
         j = np.uint64(rows.indices[p])
@@ -118,12 +118,12 @@ def _move(rows, bias, i, room, count, W):
 
 
 @kernel
-def coordinate_step(rows, i, t, scale, square, bias, W, share, room):
-    """Row i, whose scores at W are room.new, goes to the maximum of the dual along it: `share` (K,) and W move, in place.
+def coordinate_step(rows, i, t, scale, square, bias, W, share, buffers):
+    """Row i, whose scores at W are buffers.new, goes to the maximum of the dual along it: `share` (K,) and W move, in place.
 
     `scale` is C u_i. A row without features gives all its share to a wrong class. Returns scale times the target's loss.
     """
-    new, steps, moved = room.new, room.after, room.moved
+    new, steps, moved = buffers.new, buffers.after, buffers.moved
     if scale * square > _TINY:
         for k in range(len(new)):
             new[k] = share[k] + (new[k] + (0.0 if k == t else 1.0)) / (scale * square)
@@ -140,7 +140,7 @@ def coordinate_step(rows, i, t, scale, square, bias, W, share, room):
             count += 1
         share[k] = new[k]
     if count > 0:
-        _move(rows, bias, i, room, count, W)
+        _move(rows, bias, i, buffers, count, W)
     return gain
 
 
@@ -185,12 +185,12 @@ def _coefficients(t, weight, codes, out):
 
 
 @kernel
-def add_change(rows, i, t, weight, bias, past, now, which, grids, sums, room):
+def add_change(rows, i, t, weight, bias, past, now, which, grids, sums, buffers):
     """Adds row i with the codes `now` (K,) to cut `which` and its constant, and takes back what it added with codes `past`.
 
-    room.moved (K) gets the target, then the classes whose codes differ: the target's never do, they are 0.
+    buffers.moved (K) gets the target, then the classes whose codes differ: the target's never do, they are 0.
     """
-    before, after, moved, cuts = room.before, room.after, room.moved, sums.cuts
+    before, after, moved, cuts = buffers.before, buffers.after, buffers.moved, sums.cuts
     moved[0], count = t, 1
     for k in range(len(now)):
         if now[k] != past[k]:
@@ -230,7 +230,7 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
     share is divided. Returns the index of a row with a score that is not finite, or −1.
     """
     size, n, bad = len(visits.order), len(rows.y), -1
-    shares, waiting, nothing, room = scratch.shares, scratch.waiting, scratch.nothing, scratch.room
+    shares, waiting, nothing, buffers = scratch.shares, scratch.waiting, scratch.nothing, scratch.buffers
     codes, bias = margins.codes, start.bias
     batch = size * len(visits.places)
     for first in range(-visits.begins, n, batch):
@@ -246,16 +246,16 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
                 count += shares[at, 0] != _AT_BOUND
             moving = count
             for _ in range(visits.steps):
-                moving = _coordinate_steps(group, waiting[:moving], rows, start.C, bias, sums.w, margins.keys, shares, room)
+                moving = _coordinate_steps(group, waiting[:moving], rows, start.C, bias, sums.w, margins.keys, shares, buffers)
             for at in range(max(-group, 0), min(size, n - group)):
                 i = group + at
                 t, weight = rows.y[i], weight_of(rows.u, i)
                 if shares[at, 0] != _AT_BOUND:
                     encode(t, shares[at], codes[i, slots.ascent])
                 past = codes[i, slots.last_predicted] if slots.last_predicted >= 0 else nothing
-                add_change(rows, i, t, weight, bias, past, codes[i, slots.predicted], 0, grids, sums, room)
+                add_change(rows, i, t, weight, bias, past, codes[i, slots.predicted], 0, grids, sums, buffers)
                 past = codes[i, slots.last_ascent] if slots.last_ascent >= 0 else nothing
-                add_change(rows, i, t, weight, bias, past, codes[i, slots.ascent], 1, grids, sums, room)
+                add_change(rows, i, t, weight, bias, past, codes[i, slots.ascent], 1, grids, sums, buffers)
     return bad
 
 
@@ -291,7 +291,7 @@ def _score_group(group, rows, margins, start, slots, shares):
 
 
 @kernel
-def _coordinate_steps(group, waiting, rows, C, bias, W, keys, shares, room):
+def _coordinate_steps(group, waiting, rows, C, bias, W, keys, shares, buffers):
     """A step of dual ascent for the rows at `waiting` in a group, in that order; those with divided shares then come first there.
 
     Returns how many they are.
@@ -300,9 +300,9 @@ def _coordinate_steps(group, waiting, rows, C, bias, W, keys, shares, room):
     for place in waiting:
         i, share = group + place, shares[place]
         t, scale = rows.y[i], C * weight_of(rows.u, i)
-        score(rows, W, bias, i, room.new)
-        ahead = lead(t, room.new, share)
-        coordinate_step(rows, i, t, scale, square_of(rows.indptr, rows.data, bias, i), bias, W, share, room)
+        score(rows, W, bias, i, buffers.new)
+        ahead = lead(t, buffers.new, share)
+        coordinate_step(rows, i, t, scale, square_of(rows.indptr, rows.data, bias, i), bias, W, share, buffers)
         whole = _undivided(share)
         keys[i] = abs(ahead) + (_NOT_FREE if whole else 0.0)
         waiting[divided] = place

@@ -22,14 +22,14 @@ def remember(rows, active, z, codes, dual, share, busy):
 
 
 @kernel
-def sweep(order, cached, busy, active, at_work, C, bias, slack, W, gain, largest, room):
+def sweep(order, cached, busy, active, at_work, C, bias, slack, W, gain, largest, buffers):
     """A sweep of dual ascent over cached rows in `order` at W for the columns `at_work`; shares, `busy` and W move in place.
 
     A pair at a bound whose margin is more than slack[a] from where it would leave it is shrunk away (Hsieh et al. 2008, 3.2):
     busy no more. Rows with busy pairs come first in `order`; returns how many they are. Adds C Σ u_i Δf to gain (A), and takes
     the largest violation |1 − margin| to largest (A).
     """
-    share, running, columns, steps, left = cached.share, room.running, room.columns, room.after, 0
+    share, running, columns, steps, left = cached.share, buffers.running, buffers.columns, buffers.after, 0
     for i in order:
         count = 0
         for a in at_work:
@@ -64,7 +64,7 @@ def sweep(order, cached, busy, active, at_work, C, bias, slack, W, gain, largest
 
 
 @kernel
-def write_back(cached, first_row, active, slots, bias, grids, codes, sums, room):
+def write_back(cached, first_row, active, slots, bias, grids, codes, sums, buffers):
     """The shares of cached rows go to slots[a] of `codes`, of the rows from `first_row` on; dual cuts and constants follow."""
     A = len(active)
     for i in range(len(cached.number)):
@@ -74,5 +74,5 @@ def write_back(cached, first_row, active, slots, bias, grids, codes, sums, room)
             past, now = codes[row, slots[a], k], code_of(cached.share[i, a])
             codes[row, slots[a], k] = now
             sign = 1.0 if cached.target[i] == k else -1.0
-            changes = note_change(A + a, past, now, cached.weight[i], sign, grids, sums, changes, room)
-        add_changes(cached, bias, i, grids, changes, room, sums)
+            changes = note_change(A + a, past, now, cached.weight[i], sign, grids, sums, changes, buffers)
+        add_changes(cached, bias, i, grids, changes, buffers, sums)

@@ -83,7 +83,7 @@ def ascend(rows, active, margins, start, slots, grids, visits, sums, scratch):
     Returns the first row with a score that is not finite, or −1.
     """
     size, n, bad = len(visits.order), len(rows.y), -1
-    waiting, codes, room = scratch.waiting, margins.codes, scratch.room
+    waiting, codes, buffers = scratch.waiting, margins.codes, scratch.buffers
     batch = size * len(visits.places)
     for first in range(-visits.begins, n, batch):
         for place in visits.places:
@@ -98,7 +98,17 @@ def ascend(rows, active, margins, start, slots, grids, visits, sums, scratch):
                 count += scratch.pending[at] > 0
             for _ in range(visits.steps):
                 count = _coordinate_steps(
-                    group, waiting[:count], rows, active, margins, start.C, start.bias, slots.ascent, sums.w, scratch.shares, room
+                    group,
+                    waiting[:count],
+                    rows,
+                    active,
+                    margins,
+                    start.C,
+                    start.bias,
+                    slots.ascent,
+                    sums.w,
+                    scratch.shares,
+                    buffers,
                 )
             for i in range(max(group, 0), min(group + size, n)):
                 weight, A, changes = weight_of(rows.u, i), len(active), 0
@@ -106,10 +116,10 @@ def ascend(rows, active, margins, start, slots, grids, visits, sums, scratch):
                     k = active[a]
                     sign = 1.0 if rows.y[i] == k else -1.0
                     past = codes[i, slots.last_predicted[a], k] if slots.last_predicted[a] >= 0 else np.uint16(0)
-                    changes = note_change(a, past, codes[i, slots.predicted[a], k], weight, sign, grids, sums, changes, room)
+                    changes = note_change(a, past, codes[i, slots.predicted[a], k], weight, sign, grids, sums, changes, buffers)
                     past = codes[i, slots.last_ascent[a], k] if slots.last_ascent[a] >= 0 else np.uint16(0)
-                    changes = note_change(A + a, past, codes[i, slots.ascent[a], k], weight, sign, grids, sums, changes, room)
-                add_changes(rows, start.bias, i, grids, changes, room, sums)
+                    changes = note_change(A + a, past, codes[i, slots.ascent[a], k], weight, sign, grids, sums, changes, buffers)
+                add_changes(rows, start.bias, i, grids, changes, buffers, sums)
     return bad
 
 
@@ -148,12 +158,12 @@ def _score_group(group, rows, active, margins, start, slots, scratch):
 
 
 @kernel
-def _coordinate_steps(group, waiting, rows, active, margins, C, bias, dual, W, shares, room):
+def _coordinate_steps(group, waiting, rows, active, margins, C, bias, dual, W, shares, buffers):
     """A step of dual ascent for the pairs of the rows at `waiting` that are not at bound; rows with free ones come first then.
 
     Pairs that reach a bound are not active after it. Returns how many rows have free ones.
     """
-    running, columns, steps, keys, left = room.running, room.columns, room.after, margins.keys, 0
+    running, columns, steps, keys, left = buffers.running, buffers.columns, buffers.after, margins.keys, 0
     for place in waiting:
         i, share, count, free = group + place, shares[place], 0, 0
         for a in range(len(share)):
@@ -187,25 +197,25 @@ def _coordinate_steps(group, waiting, rows, active, margins, C, bias, dual, W, s
 
 
 @inlined
-def note_change(column, past, now, weight, sign, grids, sums, changes, room):
-    """A change of code goes behind the first `changes` of room's columns, before, after; returns how many they are then.
+def note_change(column, past, now, weight, sign, grids, sums, changes, buffers):
+    """A change of code goes behind the first `changes` of buffers's columns, before, after; returns how many they are then.
 
     There is one of each of the 2 A columns at most.
     """
     if now != past:
         taken, given = weight * share_of(past), weight * share_of(now)
         sums.b[column] += rounded(given, grids.weight) - rounded(taken, grids.weight)
-        room.columns[changes], room.before[changes], room.after[changes] = column, -sign * taken, -sign * given
+        buffers.columns[changes], buffers.before[changes], buffers.after[changes] = column, -sign * taken, -sign * given
         changes += 1
     return changes
 
 
 @kernel
-def add_changes(rows, bias, i, grids, changes, room, sums):
+def add_changes(rows, bias, i, grids, changes, buffers, sums):
     """Row i adds after[m] and takes back before[m] in column columns[m] of the cuts, for the first `changes` of them."""
     if changes == 0:
         return
-    columns, before, after, cuts, vector = room.columns, room.before, room.after, sums.cuts, grids.vector
+    columns, before, after, cuts, vector = buffers.columns, buffers.before, buffers.after, sums.cuts, grids.vector
     for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
         j = np.uint64(rows.indices[p])
         value = entry(rows.data, p)

@@ -93,7 +93,7 @@ class DualSums(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for a group of rows: their dual variables, and which of them wait for a step (int64)."""
+    """Buffers for a group of rows: their dual variables, and which of them wait for a step (int64)."""
 
     shares: np.ndarray
     waiting: np.ndarray
@@ -106,8 +106,8 @@ class CutSums(NamedTuple):
     b: np.ndarray
 
 
-class ClassRoom(NamedTuple):
-    """Room for numbers of each class (K): float64, and int64 `moved`."""
+class ClassBuffers(NamedTuple):
+    """Buffers for numbers of each class (K): float64, and int64 `moved`."""
 
     new: np.ndarray
     before: np.ndarray
@@ -116,16 +116,16 @@ class ClassRoom(NamedTuple):
 
 
 class ClassScratch(NamedTuple):
-    """Room for a group of rows: dual variables (rows, K), rows that wait for a step (rows); codes of nothing (K), all 0."""
+    """Buffers for a group of rows: dual variables (rows, K), rows that wait for a step (rows); codes of nothing (K), all 0."""
 
     shares: np.ndarray
     waiting: np.ndarray
     nothing: np.ndarray
-    room: ClassRoom
+    buffers: ClassBuffers
 
 
-class PairRoom(NamedTuple):
-    """Room for numbers of problems side by side: scores (A), and of changes in columns (2 A) which, before and after."""
+class PairBuffers(NamedTuple):
+    """Buffers for numbers of problems side by side: scores (A), and of changes in columns (2 A) which, before and after."""
 
     running: np.ndarray
     columns: np.ndarray
@@ -134,13 +134,13 @@ class PairRoom(NamedTuple):
 
 
 class PairScratch(NamedTuple):
-    """Room for a group of rows: dual variables (rows, A), rows that wait for a step and how many of theirs do; (K) numbers."""
+    """Buffers for a group of rows: dual variables (rows, A), rows that wait for a step and how many of theirs do; (K) numbers."""
 
     shares: np.ndarray
     waiting: np.ndarray
     pending: np.ndarray
     sums: np.ndarray
-    room: PairRoom
+    buffers: PairBuffers
 
 
 class ChainWeights(NamedTuple):
@@ -162,8 +162,8 @@ class Held(NamedTuple):
     losses: np.ndarray
 
 
-class ChainRoom(NamedTuple):
-    """Room for steps of sequences: moves (D, K); seen int64 (D + 1), 0 at first; touched int32 (D); z (n, K), and back, path,
+class ChainBuffers(NamedTuple):
+    """Buffers for steps of sequences: moves (D, K); seen int64 (D + 1), 0 at first; touched int32 (D); z (n, K), and back, path,
     excess as in viterbi.best_paths."""
 
     moves: np.ndarray

@@ -147,28 +147,28 @@ def _mix(codes, mixture, t, share):
 
 
 @kernel
-def _coordinate_step(rows, i, scale, square, bias, W, share, room):
-    """Row i, whose scores at W are room.new, goes to the maximum of the dual along it: `share` and W move, in place."""
-    solve_row(share, room.new, scale * square, room.before)
+def _coordinate_step(rows, i, scale, square, bias, W, share, buffers):
+    """Row i, whose scores at W are buffers.new, goes to the maximum of the dual along it: `share` and W move, in place."""
+    solve_row(share, buffers.new, scale * square, buffers.before)
     for k in range(len(share)):
-        room.after[k] = scale * (share[k] - room.before[k])
-        share[k] = room.before[k]
+        buffers.after[k] = scale * (share[k] - buffers.before[k])
+        share[k] = buffers.before[k]
     for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
         j = np.uint64(rows.indices[p])
         value = entry(rows.data, p)
         for k in range(len(share)):
-            W[j, k] += room.after[k] * value
+            W[j, k] += buffers.after[k] * value
     if bias != 0.0:
         for k in range(len(share)):
-            W[len(W) - 1, k] += room.after[k] * bias
+            W[len(W) - 1, k] += buffers.after[k] * bias
 
 
 @kernel
-def _add_coded(rows, i, t, weight, codes, sign, which, bias, grids, sums, room):
+def _add_coded(rows, i, t, weight, codes, sign, which, bias, grids, sums, buffers):
     """Adds `sign` times row i, of class t, with the shares of `codes` to cut `which` and its constant."""
-    decode(t, codes, room.before)
-    sums.b[which] += sign * rounded(weight * entropy(room.before, t), grids.weight)
-    add(rows, i, t, bias, room.before, weight, sign, grids, sums.cuts[which])
+    decode(t, codes, buffers.before)
+    sums.b[which] += sign * rounded(weight * entropy(buffers.before, t), grids.weight)
+    add(rows, i, t, bias, buffers.before, weight, sign, grids, sums.cuts[which])
 
 
 @kernel
@@ -183,14 +183,14 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
     that is not finite, or −1.
     """
     size, n, bad = len(visits.order), len(rows.y), -1
-    shares, waiting, room, codes, bias = scratch.shares, scratch.waiting, scratch.room, margins.codes, start.bias
+    shares, waiting, buffers, codes, bias = scratch.shares, scratch.waiting, scratch.buffers, margins.codes, start.bias
     batch = size * len(visits.places)
     for first in range(-visits.begins, n, batch):
         for place in visits.places:
             group = first + size * place
             if group + size <= 0 or group >= n:
                 continue
-            found = _score_group(group, rows, margins, start, slots, shares, room)
+            found = _score_group(group, rows, margins, start, slots, shares, buffers)
             bad = found if bad < 0 else bad
             count = 0
             for at in visits.order:
@@ -200,9 +200,9 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
             for _ in range(visits.steps):
                 for at in waiting[:count]:
                     i = group + at
-                    score(rows, sums.w, bias, i, room.new)
+                    score(rows, sums.w, bias, i, buffers.new)
                     square = square_of(rows.indptr, rows.data, bias, i)
-                    _coordinate_step(rows, i, start.C * weight_of(rows.u, i), square, bias, sums.w, shares[at], room)
+                    _coordinate_step(rows, i, start.C * weight_of(rows.u, i), square, bias, sums.w, shares[at], buffers)
             for at in range(max(-group, 0), min(size, n - group)):
                 i = group + at
                 t, weight, rest = rows.y[i], weight_of(rows.u, i), 1.0
@@ -211,13 +211,13 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
                     rest -= value * value
                 moves = weight * square_of(rows.indptr, rows.data, bias, i) * rest
                 margins.keys[i] = 1.0 / math.sqrt(moves) if moves > _FLAT else np.inf
-                _add_coded(rows, i, t, weight, codes[i, slots.predicted], 1.0, 0, bias, grids, sums, room)
-                _add_coded(rows, i, t, weight, codes[i, slots.ascent], 1.0, 1, bias, grids, sums, room)
+                _add_coded(rows, i, t, weight, codes[i, slots.predicted], 1.0, 0, bias, grids, sums, buffers)
+                _add_coded(rows, i, t, weight, codes[i, slots.ascent], 1.0, 1, bias, grids, sums, buffers)
     return bad
 
 
 @kernel
-def _score_group(group, rows, margins, start, slots, shares, room):
+def _score_group(group, rows, margins, start, slots, shares, buffers):
     """Scores, predicted shares, and the mixed shares at the start of a group."""
     z_b, z, codes, kappa, bad = margins.z_b, margins.z, margins.codes, start.kappa, -1
     for place in range(max(-group, 0), min(len(shares), len(rows.y) - group)):
@@ -226,18 +226,18 @@ def _score_group(group, rows, margins, start, slots, shares, room):
         _mix(codes[i], start.parts, rows.y[i], shares[place])
         score(rows, start.w, start.bias, i, z[i])
         total = 0.0
-        for k in range(len(room.new)):
+        for k in range(len(buffers.new)):
             total += z[i, k]
-            room.new[k] = z_b[i, k] + kappa * (z[i, k] - z_b[i, k])
+            buffers.new[k] = z_b[i, k] + kappa * (z[i, k] - z_b[i, k])
         if bad < 0 and not np.isfinite(total):
             bad = i
-        normalised(room.new, room.before)
-        encode(rows.y[i], room.before, codes[i, slots.predicted])
+        normalised(buffers.new, buffers.before)
+        encode(rows.y[i], buffers.before, codes[i, slots.predicted])
     return bad
 
 
 @kernel
-def sweep(order, cached, C, bias, W, room):
+def sweep(order, cached, C, bias, W, buffers):
     """A sweep of dual ascent over cached rows (records.CachedRows, shares (rows, K)) in `order` at W; shares and W move in place.
 
     Returns C Σ u_i ΔH: what the rows' terms of the dual gained.
@@ -245,18 +245,18 @@ def sweep(order, cached, C, bias, W, room):
     gain = 0.0
     for i in order:
         t, share, scale = cached.target[i], cached.share[i], C * cached.weight[i]
-        score(cached, W, bias, i, room.new)
+        score(cached, W, bias, i, buffers.new)
         before = entropy(share, t)
-        _coordinate_step(cached, i, scale, cached.square[i], bias, W, share, room)
+        _coordinate_step(cached, i, scale, cached.square[i], bias, W, share, buffers)
         gain += scale * (entropy(share, t) - before)
     return gain
 
 
 @kernel
-def write_back(cached, first_row, slot, bias, grids, codes, sums, room):
+def write_back(cached, first_row, slot, bias, grids, codes, sums, buffers):
     """The shares of cached rows go to `slot` of `codes`, of the rows from `first_row` on; cut 1 and its constant follow."""
     for i in range(len(cached.number)):
         t, weight, now = cached.target[i], cached.weight[i], codes[cached.number[i] - first_row, slot]
-        _add_coded(cached, i, t, weight, now, -1.0, 1, bias, grids, sums, room)
+        _add_coded(cached, i, t, weight, now, -1.0, 1, bias, grids, sums, buffers)
         encode(t, cached.share[i], now)
-        _add_coded(cached, i, t, weight, now, 1.0, 1, bias, grids, sums, room)
+        _add_coded(cached, i, t, weight, now, 1.0, 1, bias, grids, sums, buffers)

@@ -17,7 +17,7 @@ def best_paths(starts, target, z_b, z, kappa, transitions, augment, back, path, 
     """path[i] = the class of row i on the best path of its sequence; excess[s] = how much better it is than the targets.
 
     Rows score z_b + κ(z − z_b), plus `augment` for each class but the target's. Of equal predecessors the target's comes first,
-    then the lowest class. `back` (n, K) int16 is room.
+    then the lowest class. `back` (n, K) int16 is buffers.
     """
     classes = z.shape[1]
     value, after, origin = np.empty(classes), np.empty(classes), np.empty(classes, np.int64)
@@ -111,36 +111,36 @@ def count_transitions(starts, target, path, out):
 
 
 @kernel
-def ascend(rows, bias, starts, order, scale, weights, held, sums, room):
+def ascend(rows, bias, starts, order, scale, weights, held, sums, buffers):
     """A Frank-Wolfe step for each sequence, in `order` (S), in place on what it holds and the weights; then its part of the cut.
 
     A step moves the mixture of labellings that a sequence holds towards the best path as long as the dual objective rises, and
     the `weights` by −`scale` times what it changes. `sums` get Σ x shares and Σ edges of what is held.
     """
-    W, transitions, target, moves, z, path = weights.features, weights.transitions, rows.y, room.moves, room.z, room.path
+    W, transitions, target, moves, z, path = weights.features, weights.transitions, rows.y, buffers.moves, buffers.z, buffers.path
     shares, edges, losses = held.shares, held.edges, held.losses
     move = np.empty_like(transitions)
     for s in order:
         first, stop = starts[s], starts[s + 1]
         _scores(rows, bias, W, first, stop, z)
-        best_paths(starts[s : s + 2], target, z, z, 0.0, transitions, 1.0, room.back, path, room.excess[s : s + 1])
+        best_paths(starts[s : s + 2], target, z, z, 0.0, transitions, 1.0, buffers.back, path, buffers.excess[s : s + 1])
         own, loss = losses[s] + np.sum(edges[s] * transitions), 0.0
         for i in range(first, stop):
             loss += 1.0 if path[i] != target[i] else 0.0
             for k in range(z.shape[1]):
                 own += shares[i, k] * z[i, k]
-        gain = room.excess[s] - own
+        gain = buffers.excess[s] - own
         if gain > 0.0:
             _direction(first, stop, target, path, shares, edges[s], z, move)
-            count = _moves(rows, bias, first, stop, room)
+            count = _moves(rows, bias, first, stop, buffers)
             square = np.sum(move * move)
             for f in range(count):
-                j = np.uint64(room.touched[f])
+                j = np.uint64(buffers.touched[f])
                 for k in range(np.uint64(z.shape[1])):
                     square += moves[j, k] * moves[j, k]
             step = gain / (scale * square) if gain < scale * square else 1.0
             for f in range(count):
-                j = np.uint64(room.touched[f])
+                j = np.uint64(buffers.touched[f])
                 for k in range(np.uint64(z.shape[1])):
                     W[j, k] -= scale * step * moves[j, k]
             transitions -= scale * step * move
@@ -180,9 +180,9 @@ def _direction(first, stop, target, path, shares, edges, z, move):
 
 
 @kernel
-def _moves(rows, bias, first, stop, room):
+def _moves(rows, bias, first, stop, buffers):
     """moves[j] = Σ x_ij z[i] over rows first:stop, for the features j in `touched`; returns how many these are."""
-    z, moves, seen, touched, indptr = room.z, room.moves, room.seen, room.touched, rows.indptr
+    z, moves, seen, touched, indptr = buffers.z, buffers.moves, buffers.seen, buffers.touched, rows.indptr
     last, classes, count = np.uint64(len(moves) - 1), np.uint64(z.shape[1]), 0
     seen[-1] += 1  # the number of this step: a feature that has another is new
     for i in range(first, stop):

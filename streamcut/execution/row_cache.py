@@ -92,7 +92,7 @@ class RowCache(ABC):
             self._order, self._slack = np.arange(n), np.inf
         self._shuffle(rng)
         self._before[:n] = self._share[:n]
-        gain, left, largest = self._climb(C, l1, bias, w)
+        gain, left, largest = self._sweep_rows(C, l1, bias, w)
         self._order, self._slack = self._order[:left], largest
         return gain
 
@@ -108,7 +108,7 @@ class RowCache(ABC):
     def write_back(self, slot: int, bias: float, grids: Grids, codes, cuts, sums, *, first_row: int) -> None:
         """Write the shares of cached rows to `codes`, of the rows from `first_row` on; cuts and sums change by as much."""
         first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)))
-        self._settle(slice(first, last), first_row, slot, bias, grids, codes, cuts, sums)
+        self._write_rows_back(slice(first, last), first_row, slot, bias, grids, codes, cuts, sums)
 
     def _arrays(self) -> tuple[Any, ...]:
         """What `offered` of `fill` copies to."""
@@ -146,9 +146,9 @@ class RowCache(ABC):
             cached_rows.move_up(kept, array.reshape(len(array), -1))
 
     @abstractmethod
-    def _climb(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
+    def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
         """A sweep over the rows `_order`; returns (what the dual gained in their terms, how many of them are left, violation)."""
 
     @abstractmethod
-    def _settle(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
+    def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
         """`write_back` for `part` of the cache."""

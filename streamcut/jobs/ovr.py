@@ -17,16 +17,16 @@ from streamcut.losses.classes import ClassesLoss
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
-from streamcut.oracles.dual.ovr import ORDER, RestDualOracle
+from streamcut.oracles.dual.ovr import ORDER, OvrDualOracle
 from streamcut.oracles.dual.ovr_cache import row_bytes
 from streamcut.oracles.dual.random_order import RandomOrder
-from streamcut.oracles.ovr import RestOracle
+from streamcut.oracles.ovr import OvrOracle
 from streamcut.solvers import ovr
 from streamcut.solvers.progress import Progress
 
 
 @dataclass(frozen=True)
-class RestJob(ClassesJob):
+class OvrJob(ClassesJob):
     """A ClassesJob of a hinge loss for each class. Of the risk only the labels are used."""
 
     order: ClassVar[RandomOrder] = ORDER
@@ -53,11 +53,11 @@ class RestJob(ClassesJob):
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
         options, manifest = self.options, runner.feed.data.manifest
         common: dict[str, Any] = {"C": options.C, "bias": options.bias}
-        oracle: RestOracle
+        oracle: OvrOracle
         if self.solver.dual:
-            oracle = RestDualOracle(runner, self.risk, **common, **self.dual_options(manifest, plan))
+            oracle = OvrDualOracle(runner, self.risk, **common, **self.dual_options(manifest, plan))
         else:
-            oracle = RestOracle(runner, self.risk, **common)
+            oracle = OvrOracle(runner, self.risk, **common)
         solution = ovr.solve(oracle, progress, self.solver.algorithm("one-vs-rest"), self.cuts(plan))
         certificates = tuple(
             Certificate(c.F_b, c.bound, oracle.c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason)

@@ -18,7 +18,7 @@ from streamcut.rounding import Drift
 _TILE = 1024  # features whose numbers of all classes stay in cache
 
 
-class RestOracle(MulticlassOracle):
+class OvrOracle(MulticlassOracle):
     """F_k(w) = ½‖w‖² + C Σ u_i max(0, 1 ∓ ⟨w, x_i⟩) for each class k, w of length `features`, d or d + 1 with a bias feature.
 
     `active` (A) are the classes that are trained; it is also their `LossesAlongLines`. `c_bar` is that of each class.
@@ -68,7 +68,7 @@ class RestOracle(MulticlassOracle):
         return self._runner.run(ovr_passes.HistogramsPass(self.active, low, width))[0]
 
     def _cuts(self, W: np.ndarray, kappa: np.ndarray, *, first: bool = False) -> list[Cut]:
-        sums = self._read(ovr_passes.RestPass(self._risk, self._grids, W, self.active, kappa, self._bias, first))
+        sums = self._read(ovr_passes.OvrPass(self._risk, self._grids, W, self.active, kappa, self._bias, first))
         if first:
             self._learn(sums.totals)
         return self._divided_all(sums.a, sums.b)

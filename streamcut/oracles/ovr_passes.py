@@ -24,7 +24,7 @@ from streamcut.rounding import Grids
 
 
 @dataclass(slots=True)
-class RestSums:
+class OvrSums:
     """Sums over rows, none divided by M: `a` (D, A) and `b` (A) of the cuts; what the first pass learns."""
 
     a: np.ndarray
@@ -33,7 +33,7 @@ class RestSums:
 
 
 @dataclass(frozen=True, slots=True)
-class RestPass(Pass):
+class OvrPass(Pass):
     """Margins at column a of `W` (D, A) against class active[a], and its cut at z_b + κ_a (z − z_b).
 
     `first` also fills `t` and `u`, and sums u.
@@ -48,11 +48,11 @@ class RestPass(Pass):
     first: bool = False
     interruptible: ClassVar[bool] = True
 
-    def begin(self) -> RestSums:
+    def begin(self) -> OvrSums:
         totals = Totals.nothing(len(self.W)) if self.first else None
-        return RestSums(np.zeros(self.W.shape), np.zeros(len(self.active)), totals)
+        return OvrSums(np.zeros(self.W.shape), np.zeros(len(self.active)), totals)
 
-    def visit_chunk(self, sums: RestSums, rows: Rows, chunk: Chunk) -> None:
+    def visit_chunk(self, sums: OvrSums, rows: Rows, chunk: Chunk) -> None:
         A, u, csr = len(self.active), chunk.weight, (chunk.indptr, chunk.indices, chunk.data)
         if sums.totals is not None:
             sums.totals.add(chunk, u, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)
@@ -64,7 +64,7 @@ class RestPass(Pass):
         if bad >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
 
-    def merge(self, total: RestSums, part: RestSums) -> RestSums:
+    def merge(self, total: OvrSums, part: OvrSums) -> OvrSums:
         vectors.add(total.a.reshape(-1), part.a.reshape(-1))
         total.b += part.b
         if total.totals is not None:

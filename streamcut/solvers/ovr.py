@@ -23,7 +23,7 @@ from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
-from streamcut.oracles.ovr import RestOracle
+from streamcut.oracles.ovr import OvrOracle
 from streamcut.rounding import objective
 from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, StoppingRule
@@ -32,13 +32,13 @@ from streamcut.solvers.state import BundleState
 
 
 @dataclass(slots=True)
-class RestState:
+class OvrState:
     """A BundleState for each class."""
 
     classes: list[BundleState]
 
     @classmethod
-    def at_zero(cls, oracle: RestOracle, cuts: BundleSize) -> RestState:
+    def at_zero(cls, oracle: OvrOracle, cuts: BundleSize) -> OvrState:
         """Every w_b = 0, and no cuts yet; the first pass is over."""
         D, loss = oracle.features, oracle.loss_at_zero
         return cls([BundleState.at(np.zeros(D), loss, oracle, cuts) for _ in oracle.active])
@@ -50,7 +50,7 @@ class RestState:
         return {"classes": [numbers for numbers, _ in parts]}, arrays
 
     @classmethod
-    def restored(cls, checkpoint: StoredCheckpoint) -> RestState:
+    def restored(cls, checkpoint: StoredCheckpoint) -> OvrState:
         """The state that was saved, to the last bit."""
         state = checkpoint.record["state"]
         classes = []
@@ -62,7 +62,7 @@ class RestState:
 
 
 @dataclass(frozen=True, slots=True)
-class RestSolution:
+class OvrSolution:
     """The last state of each class, and why each of them stopped."""
 
     classes: list[BundleState]
@@ -72,14 +72,14 @@ class RestSolution:
 class Method(Protocol):
     """The binary solver behind it; a module will do."""
 
-    def begin(self, oracle: Any, cuts: BundleSize, rule: StoppingRule) -> RestState:
+    def begin(self, oracle: Any, cuts: BundleSize, rule: StoppingRule) -> OvrState:
         """One pass, at w = 0, and its cuts in every bundle."""
 
     def iterate(self, classes: list[BundleState], oracle: Any, mu: float, rule: StoppingRule) -> None:
         """One pass, and a step for each of `classes`, the active ones of the oracle; μ is OCAS's."""
 
 
-def solve(oracle: RestOracle, progress: Progress, method: Method, cuts: BundleSize) -> RestSolution:
+def solve(oracle: OvrOracle, progress: Progress, method: Method, cuts: BundleSize) -> OvrSolution:
     """Run all classes to the stopping rule of `progress`: one pass an iteration. Its history has the sums over all classes.
 
     Each has a bundle of `cuts`.
@@ -88,7 +88,7 @@ def solve(oracle: RestOracle, progress: Progress, method: Method, cuts: BundleSi
     rule = progress.rule
     progress.rule = replace(rule, tol=None, tol_relative=None)  # whether classes converged is asked here, of each
     found = progress.resume(oracle)
-    s = method.begin(oracle, cuts, rule) if found is None else RestState.restored(found)
+    s = method.begin(oracle, cuts, rule) if found is None else OvrState.restored(found)
     try:
         while (reason := _note(s, oracle, progress, rule)) is None:
             at_work = _at_work(s, oracle, rule)
@@ -102,10 +102,10 @@ def solve(oracle: RestOracle, progress: Progress, method: Method, cuts: BundleSi
     reasons = [StopReason.CONVERGED if reason is None or _converged(c, oracle, rule) else reason for c in s.classes]
     if reason is not None:
         progress.save(s, oracle)
-    return RestSolution(s.classes, reasons)
+    return OvrSolution(s.classes, reasons)
 
 
-def step_along_lines(classes: list[BundleState], oracle: RestOracle) -> None:
+def step_along_lines(classes: list[BundleState], oracle: OvrOracle) -> None:
     """Each class goes to the best point of the line from w_b to the w that was scored last. The data is not read."""
     A0, B0 = np.array([vectors.line(c.w_b, c.w) for c in classes]).T
     k = minimise_along_lines(A0, B0, oracle.C, oracle)
@@ -116,16 +116,16 @@ def step_along_lines(classes: list[BundleState], oracle: RestOracle) -> None:
         state.F_b = objective(square, len(state.w_b), oracle.C, loss)
 
 
-def _converged(state: BundleState, oracle: RestOracle, rule: StoppingRule) -> bool:
+def _converged(state: BundleState, oracle: OvrOracle, rule: StoppingRule) -> bool:
     limitless = replace(rule, target=None, max_passes=None, max_time=None)
     return limitless.reason(state.F_b, state.bound, oracle.c_bar, 0, 0.0) is StopReason.CONVERGED
 
 
-def _at_work(s: RestState, oracle: RestOracle, rule: StoppingRule) -> list[int]:
+def _at_work(s: OvrState, oracle: OvrOracle, rule: StoppingRule) -> list[int]:
     return [k for k, c in enumerate(s.classes) if not _converged(c, oracle, rule)]
 
 
-def _note(s: RestState, oracle: RestOracle, progress: Progress, rule: StoppingRule) -> StopReason | None:
+def _note(s: OvrState, oracle: OvrOracle, progress: Progress, rule: StoppingRule) -> StopReason | None:
     """Record an iteration of all classes; returns why to stop, or None."""
     primal, bound = sum(c.F_b for c in s.classes), sum(c.bound for c in s.classes)
     step = float(np.mean([c.k for c in s.classes]))

@@ -19,26 +19,26 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
-from streamcut.oracles.dual.ovr import RestDualOracle
+from streamcut.oracles.dual.ovr import OvrDualOracle
 from streamcut.solvers.bundle_dca import ENOUGH
-from streamcut.solvers.ovr import RestState, step_along_lines
+from streamcut.solvers.ovr import OvrState, step_along_lines
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState
 
 
-def begin(oracle: RestDualOracle, cuts: BundleSize, rule: StoppingRule) -> RestState:
+def begin(oracle: OvrDualOracle, cuts: BundleSize, rule: StoppingRule) -> OvrState:
     A = len(oracle.active)
     zeros, none, slots = np.zeros(oracle.features), np.zeros(cuts.first), np.repeat([[0], [1]], A, axis=1)
     # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
     pairs = oracle.ascend_all([zeros] * A, [none] * A, slots, np.zeros(A), np.full(A, ENOUGH * oracle.C), first=True)
-    state = RestState.at_zero(oracle, cuts)
+    state = OvrState.at_zero(oracle, cuts)
     for own, (cut, dual) in zip(state.classes, pairs, strict=True):
         own.bundle.add(cut.a, cut.b, cut.error)
         own.improve(dual, rule)
     return state
 
 
-def iterate(classes: list[BundleState], oracle: RestDualOracle, mu: float, rule: StoppingRule) -> None:
+def iterate(classes: list[BundleState], oracle: OvrDualOracle, mu: float, rule: StoppingRule) -> None:
     grown = [c.bundle.grow(2) for c in classes]
     if any(grown):
         oracle.widen(max(c.bundle.max_cuts for c in classes))

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
-from streamcut.oracles.ovr import RestOracle
-from streamcut.solvers.ovr import RestState, step_along_lines
+from streamcut.oracles.ovr import OvrOracle
+from streamcut.solvers.ovr import OvrState, step_along_lines
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState
 
 
-def begin(oracle: RestOracle, cuts: BundleSize, rule: StoppingRule) -> RestState:
+def begin(oracle: OvrOracle, cuts: BundleSize, rule: StoppingRule) -> OvrState:
     found = oracle.start_all()
-    state = RestState.at_zero(oracle, cuts)
+    state = OvrState.at_zero(oracle, cuts)
     for own, cut in zip(state.classes, found, strict=True):
         own.improve(cut, rule)
     return state
 
 
-def iterate(classes: list[BundleState], oracle: RestOracle, mu: float, rule: StoppingRule) -> None:
+def iterate(classes: list[BundleState], oracle: OvrOracle, mu: float, rule: StoppingRule) -> None:
     k = np.array([c.k for c in classes])
     cuts = oracle.score_and_cut_all([c.w for c in classes], k + mu * (1.0 - k))
     step_along_lines(classes, oracle)

@@ -23,7 +23,7 @@ from streamcut.losses.classes import ClassesLoss
 from streamcut.oracles.crammer_singer import MulticlassOracle
 from streamcut.oracles.crammer_singer_passes import fill
 from streamcut.oracles.dual.ascent import DualAscent
-from streamcut.oracles.dual.crammer_singer_cache import ClassesCache, class_room
+from streamcut.oracles.dual.crammer_singer_cache import ClassesCache, class_buffers
 from streamcut.oracles.dual.dual_pass import DualPass, DualSums
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.row_passes import RowPass, Totals
@@ -85,7 +85,7 @@ class ClassesDualPass(DualPass):
         now, K, size = self.ascent, self.risk.classes, len(self.order)
         slots = np.flatnonzero(now.mixture)
         mixture = records.Mixture(slots, now.mixture[slots] / np.float64(shares.ONE) ** 2)
-        room = np.empty((size, K)), np.empty(size, np.int64), np.zeros(K, np.uint16)
+        buffers = np.empty((size, K)), np.empty(size, np.int64), np.zeros(K, np.uint16)
         return multiclass_dual.ascend(
             records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], chunk.weight),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
@@ -94,7 +94,7 @@ class ClassesDualPass(DualPass):
             self.grids,
             self.visits(chunk, _VISITS_CACHED if self.caches else _VISITS),
             records.DualSums(sums.w.reshape(-1, K), sums.cuts, sums.b.reshape(-1)),
-            records.ClassScratch(*room, class_room(K)),
+            records.ClassScratch(*buffers, class_buffers(K)),
         )
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:

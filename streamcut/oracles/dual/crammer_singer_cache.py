@@ -8,7 +8,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.compiled import cached_rows, multiclass_cache
-from streamcut.compiled.records import CachedRows, ClassRoom, CutSums, Rows
+from streamcut.compiled.records import CachedRows, ClassBuffers, CutSums, Rows
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
 from streamcut.rounding import Grids
 
@@ -18,9 +18,9 @@ def row_bytes(classes: int) -> int:
     return ROW_BYTES + 8 + 16 * classes
 
 
-def class_room(classes: int) -> ClassRoom:
+def class_buffers(classes: int) -> ClassBuffers:
     """Room for kernels to work in."""
-    return ClassRoom(np.empty(classes), np.empty(classes), np.empty(classes), np.empty(classes, np.int64))
+    return ClassBuffers(np.empty(classes), np.empty(classes), np.empty(classes), np.empty(classes, np.int64))
 
 
 class ClassesCache(RowCache):
@@ -58,11 +58,11 @@ class ClassesCache(RowCache):
     def _by_row(self) -> tuple[np.ndarray, ...]:
         return *super()._by_row(), self._goal
 
-    def _climb(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[float, int, float]:
+    def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[float, int, float]:
         K = self._classes
-        return multiclass_cache.sweep(self._order, self._rows(), C, bias, self._slack, w.reshape(-1, K), class_room(K))
+        return multiclass_cache.sweep(self._order, self._rows(), C, bias, self._slack, w.reshape(-1, K), class_buffers(K))
 
-    def _settle(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
+    def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
         changed, past = CutSums(cuts, sums.reshape(-1)), np.empty(self._classes, np.uint16)
-        room = class_room(self._classes)
-        multiclass_cache.write_back(self._rows().part(part), first_row, slot, bias, grids, codes, changed, past, room)
+        buffers = class_buffers(self._classes)
+        multiclass_cache.write_back(self._rows().part(part), first_row, slot, bias, grids, codes, changed, past, buffers)

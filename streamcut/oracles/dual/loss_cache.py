@@ -39,8 +39,8 @@ class LossCache(RowCache):
     def _by_row(self) -> tuple[np.ndarray, ...]:
         return *super()._by_row(), *(() if self._target is None else (self._target,))
 
-    def _climb(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
+    def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
         return dual.sweep(self._loss, self._order, self._rows(), C, bias, l1, self._slack, w)
 
-    def _settle(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
+    def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
         dual.write_back(self._loss, self._rows().part(part), first_row, slot, bias, grids, codes, cuts, sums)

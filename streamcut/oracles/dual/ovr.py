@@ -24,9 +24,9 @@ from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.ascent import write_back
 from streamcut.oracles.dual.crammer_singer import ClassesDualPass
 from streamcut.oracles.dual.dual_pass import DualSums
-from streamcut.oracles.dual.ovr_cache import RestCache, pair_room
+from streamcut.oracles.dual.ovr_cache import OvrCache, pair_buffers
 from streamcut.oracles.dual.random_order import RandomOrder
-from streamcut.oracles.ovr import RestOracle, side_by_side
+from streamcut.oracles.ovr import OvrOracle, side_by_side
 from streamcut.oracles.row_passes import RowPass, Totals
 
 _VISITS = 2  # steps for each pair of a group while it is in cache, as long as it is free
@@ -34,7 +34,7 @@ ORDER = RandomOrder(nnz=1 << 17, batch=8)  # rows of a group stay in the second 
 
 
 @dataclass(frozen=True, slots=True)
-class RestAscent:
+class OvrAscent:
     """Where a pass starts, for the A classes `active` of K: `w` (D, A), and the mixtures (cuts, K) of the rows' shares behind it.
 
     cut, dual  (A) slots of both cuts of the pass
@@ -56,8 +56,8 @@ class RestAscent:
         return self.w
 
 
-class RestDualOracle(RestOracle):
-    """A RestOracle that also does dual coordinate ascent.
+class OvrDualOracle(OvrOracle):
+    """A OvrOracle that also does dual coordinate ascent.
 
     Rows remember their shares in `cuts` of each class, which may grow. Every lane has a cache of `size` (None: none), which is
     swept at most `sweeps` times after each pass.
@@ -78,9 +78,9 @@ class RestDualOracle(RestOracle):
         super().__init__(runner, risk, C=C, bias=bias)
         runner.row_state.add("codes", np.uint16, (cuts.first, risk.classes), most=cuts.most)
         self.cuts = cuts.first
-        self._caches: dict[int, RestCache] = {}
+        self._caches: dict[int, OvrCache] = {}
         if size is not None and sweeps > 0:
-            self._caches = {start: RestCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
+            self._caches = {start: OvrCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
         self._limits = dict.fromkeys(self._caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
         self._sweeps, self._seed = sweeps, seed
         self._last = np.full((2, risk.classes), -1)  # slots of the cuts of each class whose sums are known
@@ -100,10 +100,10 @@ class RestDualOracle(RestOracle):
         overwritten = (self._last[:, None, self.active] == slots).any(axis=(0, 1))
         self._last[:, self.active[overwritten]] = -1
         last = self._last[:, self.active]
-        ascent = RestAscent(self.active, side_by_side(w), mixture, slots[0], slots[1], kappa, enough)
+        ascent = OvrAscent(self.active, side_by_side(w), mixture, slots[0], slots[1], kappa, enough)
         order, places = ORDER.drawn(self._runner.feed.data.manifest.statistics, self.passes, self._seed)
         common = self._risk, self._grids, self.C, self._bias
-        sums = self._read(RestDualPass(*common, ascent, order, places, last, self._caches, self._limits, first))
+        sums = self._read(OvrDualPass(*common, ascent, order, places, last, self._caches, self._limits, first))
         if self._sums is not None:
             self._go_on_from_last(last, sums)
         if first:
@@ -125,7 +125,7 @@ class RestDualOracle(RestOracle):
             if merge.into in self._last[:, k]:
                 self._last[:, k] = -1
         if flat:
-            self._runner.run(RestMergePass(flat))
+            self._runner.run(OvrMergePass(flat))
 
     def widen(self, cuts: int) -> None:
         """Rows keep their dual variables in this number of cuts of each class from now on. The data is not read."""
@@ -152,7 +152,7 @@ class RestDualOracle(RestOracle):
         ovr_dual.add_columns(cuts, columns, sums.cuts)
         ovr_dual.add_columns(b[None], columns, sums.b[None])
 
-    def _sweep(self, ascent: RestAscent, sums: DualSums) -> None:
+    def _sweep(self, ascent: OvrAscent, sums: DualSums) -> None:
         """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step of every class.
 
         A class ends when a sweep brings it no more than `enough` (streamcut.oracles.dual.ascent.sweep_caches).
@@ -162,7 +162,7 @@ class RestDualOracle(RestOracle):
         products, at_work, theta = np.empty((2, A)), np.arange(A), np.ones(A)
         for number in range(self._sweeps):
             seed = self.passes, self._seed
-            work = RestSweepPass(self._caches, sums.w, self.C, None, self._bias, seed, number, theta, at_work)
+            work = OvrSweepPass(self._caches, sums.w, self.C, None, self._bias, seed, number, theta, at_work)
             step, _ = self._runner.run(work)
             ovr_dual.line_products(sums.w, step.delta, products)
             slope, curvature = step.gain - products[0], products[1]
@@ -177,12 +177,12 @@ class RestDualOracle(RestOracle):
 
 
 @dataclass(frozen=True, slots=True)
-class RestDualPass(ClassesDualPass):
+class OvrDualPass(ClassesDualPass):
     """A DualPass of the active classes; last (2, A)."""
 
-    ascent: RestAscent
+    ascent: OvrAscent
     last: np.ndarray
-    caches: Mapping[int, RestCache]
+    caches: Mapping[int, OvrCache]
 
     def begin(self) -> DualSums:
         D, A = self.ascent.w.shape
@@ -204,7 +204,7 @@ class RestDualPass(ClassesDualPass):
             self.grids,
             self.visits(chunk, _VISITS),
             records.DualSums(sums.w, sums.cuts, sums.b),
-            records.PairScratch(np.empty((size, A)), waiting, pending, mixed, pair_room(A)),
+            records.PairScratch(np.empty((size, A)), waiting, pending, mixed, pair_buffers(A)),
         )
 
     def enter(self, sums: Any, first_row: int) -> None:
@@ -214,16 +214,16 @@ class RestDualPass(ClassesDualPass):
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
         now = self.ascent
-        assert isinstance(cache, RestCache)
+        assert isinstance(cache, OvrCache)
         cache.collect(chunk, rows["t"], keys, self.bias, now.active, rows["z"], rows["codes"], now.dual)
 
 
 @dataclass(frozen=True, slots=True)
-class RestSweepPass(SweepPass):
+class OvrSweepPass(SweepPass):
     """A SweepPass of the classes in columns `at_work`."""
 
     at_work: np.ndarray
-    caches: Mapping[int, RestCache]
+    caches: Mapping[int, OvrCache]
 
     def finish(self, step: Step, rows: Rows, first_row: int) -> None:
         self.caches[first_row].at_work = self.at_work
@@ -231,7 +231,7 @@ class RestSweepPass(SweepPass):
 
 
 @dataclass(frozen=True, slots=True)
-class RestMergePass(RowPass):
+class OvrMergePass(RowPass):
     """The rows' shares follow the merges in the bundles of classes; the data is not read."""
 
     merges: list[tuple[int, Merge]]

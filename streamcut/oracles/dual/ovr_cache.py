@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.compiled import ovr_cache
-from streamcut.compiled.records import CutSums, PairRoom
+from streamcut.compiled.records import CutSums, PairBuffers
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize
 from streamcut.oracles.dual.crammer_singer_cache import ClassesCache
 from streamcut.rounding import Grids
@@ -18,13 +18,13 @@ def row_bytes(classes: int) -> int:
     return ROW_BYTES + 8 + 17 * classes
 
 
-def pair_room(problems: int) -> PairRoom:
+def pair_buffers(problems: int) -> PairBuffers:
     """Room for kernels to work in."""
     changes = np.empty(2 * problems, np.int64), np.empty(2 * problems), np.empty(2 * problems)
-    return PairRoom(np.empty(problems), *changes)
+    return PairBuffers(np.empty(problems), *changes)
 
 
-class RestCache(ClassesCache):
+class OvrCache(ClassesCache):
     """Rows with a share for each of the A classes `active`, at most `classes`; w is (D, A), what they add to (D, 2 A).
 
     `at_work` are the columns that are swept. What a RowCache takes and gives for one problem is here an array, one for each.
@@ -56,14 +56,14 @@ class RestCache(ClassesCache):
     def _by_row(self) -> tuple[np.ndarray, ...]:
         return *super()._by_row(), self._busy
 
-    def _climb(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
+    def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
         A = len(self.active)
         gain, largest, slack = np.zeros(A), np.zeros(A), np.full(A, self._slack)
         left = ovr_cache.sweep(
-            self._order, self._rows(), self._busy, self.active, self.at_work, C, bias, slack, w, gain, largest, pair_room(A)
+            self._order, self._rows(), self._busy, self.active, self.at_work, C, bias, slack, w, gain, largest, pair_buffers(A)
         )
         return gain, left, largest
 
-    def _settle(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
+    def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
         rows, changed = self._rows().part(part), CutSums(cuts, sums)
-        ovr_cache.write_back(rows, first_row, self.active, slot, bias, grids, codes, changed, pair_room(len(self.active)))
+        ovr_cache.write_back(rows, first_row, self.active, slot, bias, grids, codes, changed, pair_buffers(len(self.active)))

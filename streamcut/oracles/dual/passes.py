@@ -83,8 +83,8 @@ class RowsDualPass(DualPass):
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
         taken, codes, slot = _records(rows, chunk), rows["codes"], self.ascent.dual
 
-        def offered(first: int, *room) -> tuple[int, int]:
-            return dual.offer(self.risk.loss, first, taken, keys, codes, slot, self.bias, chunk.first_row, *room)
+        def offered(first: int, *buffers) -> tuple[int, int]:
+            return dual.offer(self.risk.loss, first, taken, keys, codes, slot, self.bias, chunk.first_row, *buffers)
 
         cache.fill(offered, chunk.n_rows)
 

@@ -25,7 +25,7 @@ from streamcut.oracles.sequence import SequenceOracle
 from streamcut.oracles.sequence_passes import ScorePass, SequenceSums
 from streamcut.rounding import CutError, gamma
 
-VECTORS = 7  # dense ones of a worker: two cuts, w as it changes, room for a step, and the cuts of a lane that waits
+VECTORS = 7  # dense ones of a worker: two cuts, w as it changes, a buffer for a step, and the cuts of a lane that waits
 _BATCH_NNZ = 1 << 21  # of sequences in random order: a quarter leaves conll2000 a gap of 8.0 % after 9 passes, not 7.0 %
 
 
@@ -104,7 +104,7 @@ class SequenceDualOracle(SequenceOracle):
 
 @dataclass(slots=True)
 class AscentSums(SequenceSums):
-    """Also the sum of the other cut, `dual` (D,), and a lane's own: the weights that its steps have changed, and their room."""
+    """Also the sum of the other cut, `dual` (D,), and a lane's own: the weights that its steps have changed, and buffers."""
 
     dual: np.ndarray | None = None
     w: np.ndarray | None = None
@@ -136,8 +136,8 @@ class AscentPass(ScorePass):
     def begin(self) -> AscentSums:
         D, K = self.dimension, self.risk.classes
         features = D // K - K  # with the bias
-        room = np.empty((features, K)), np.zeros(features + 1, np.int64), np.empty(features, np.int32)
-        return AscentSums(np.zeros((1, D)), dual=np.zeros(D), w=self.held.w.copy(), moves=room[0], seen=room[1], touched=room[2])
+        moves, seen, touched = np.empty((features, K)), np.zeros(features + 1, np.int64), np.empty(features, np.int32)
+        return AscentSums(np.zeros((1, D)), dual=np.zeros(D), w=self.held.w.copy(), moves=moves, seen=seen, touched=touched)
 
     def visit_chunk(self, sums: AscentSums, rows: Rows, chunk: Chunk) -> None:  # type: ignore[override]
         ScorePass.visit_chunk(self, sums, rows, chunk)
@@ -154,7 +154,7 @@ class AscentPass(ScorePass):
         )
         n = chunk.n_rows
         order = np.lexsort((self.keys[here], batch_numbers(chunk.first_row + starts, self.batch)))
-        room = np.empty((n, K)), np.empty((n, K), np.int16), np.empty(n, np.int32), np.empty(len(starts) - 1)
+        buffers = np.empty((n, K)), np.empty((n, K), np.int16), np.empty(n, np.int32), np.empty(len(starts) - 1)
         viterbi.ascend(
             records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], None),
             self.bias,
@@ -164,7 +164,7 @@ class AscentPass(ScorePass):
             weights,
             records.Held(rows["shares"], self.held.edges[here], self.held.losses[here]),
             out,
-            records.ChainRoom(sums.moves, sums.seen, sums.touched, *room),
+            records.ChainBuffers(sums.moves, sums.seen, sums.touched, *buffers),
         )
 
     def finish(self, sums: AscentSums, rows: Rows, first_row: int) -> None:  # type: ignore[override]

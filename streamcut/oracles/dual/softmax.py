@@ -20,7 +20,7 @@ from streamcut.execution.runner import PassRunner
 from streamcut.losses.softmax import Softmax
 from streamcut.oracles.dual.ascent import DualAscent
 from streamcut.oracles.dual.crammer_singer import ORDER, ClassesDualPass
-from streamcut.oracles.dual.crammer_singer_cache import ClassesCache, class_room
+from streamcut.oracles.dual.crammer_singer_cache import ClassesCache, class_buffers
 from streamcut.oracles.dual.dual_pass import DualSums
 from streamcut.oracles.row_passes import RowPass
 from streamcut.oracles.softmax import SoftmaxOracle
@@ -67,7 +67,7 @@ class SoftmaxDualPass(ClassesDualPass):
         now, K, size = self.ascent, self.risk.classes, len(self.order)
         slots = np.flatnonzero(now.mixture)
         mixture = records.Mixture(slots, now.mixture[slots] / np.float64(shares.ONE) ** 2)
-        room = np.empty((size, K)), np.empty(size, np.int64), np.zeros(K, np.uint16)
+        buffers = np.empty((size, K)), np.empty(size, np.int64), np.zeros(K, np.uint16)
         return softmax_dual.ascend(
             records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], chunk.weight),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
@@ -76,21 +76,21 @@ class SoftmaxDualPass(ClassesDualPass):
             self.grids,
             self.visits(chunk, now.visits),
             records.DualSums(sums.w.reshape(-1, K), sums.cuts, sums.b.reshape(-1)),
-            records.ClassScratch(*room, class_room(K)),
+            records.ClassScratch(*buffers, class_buffers(K)),
         )
 
 
 class SoftmaxCache(ClassesCache):
     """Rows with a share for each class, which sweeps move by the softmax loss."""
 
-    def _climb(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[float, int, float]:
+    def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[float, int, float]:
         K = self._classes
-        gain = softmax_dual.sweep(self._order, self._rows(), C, bias, w.reshape(-1, K), class_room(K))
+        gain = softmax_dual.sweep(self._order, self._rows(), C, bias, w.reshape(-1, K), class_buffers(K))
         return gain, len(self._order), 0.0
 
-    def _settle(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
-        changed, room = records.CutSums(cuts, sums.reshape(-1)), class_room(self._classes)
-        softmax_dual.write_back(self._rows().part(part), first_row, slot, bias, grids, codes, changed, room)
+    def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
+        changed, buffers = records.CutSums(cuts, sums.reshape(-1)), class_buffers(self._classes)
+        softmax_dual.write_back(self._rows().part(part), first_row, slot, bias, grids, codes, changed, buffers)
 
 
 @dataclass(frozen=True, slots=True)
