@@ -85,7 +85,7 @@ WATCHERS = ("validation",)  # and what is measured meanwhile; a solver's own lim
 
 @dataclass(frozen=True, slots=True)
 class CheckpointOptions:
-    """Where checkpoints go and how often: every so many seconds (`every`) and every `iterations`-th iteration.
+    """Where checkpoints go and how often: every `every` seconds and every `iterations`-th iteration.
 
     required  a checkpoint that cannot be written ends training; otherwise it is a warning
     resume    go on from the newest one in the folder

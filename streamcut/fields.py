@@ -70,7 +70,7 @@ class Fields:
         return value
 
     def numbers(self, name: str, least: int = 1) -> tuple[float, ...]:
-        """A list of at least so many finite numbers."""
+        """A list of at least `least` finite numbers."""
         values = self.list(name)
         if len(values) < least or not all(isinstance(v, int | float) and not isinstance(v, bool) and _finite(v) for v in values):
             raise self.wrong(name, f"a list of {least} or more finite numbers")

@@ -33,7 +33,7 @@ def weights(
 ) -> list[Weight]:
     """The weights of `model` that are not 0, class after class, the intercept of each first.
 
-    top    so many of each class, those of the largest magnitude; None: all
+    top    how many of each class, those of the largest magnitude; None: all
     sort   "magnitude": the largest first; "weight": from the most positive to the most negative; "feature": by number
     label  of this class only: its word or number
 

@@ -60,7 +60,7 @@ class SolverRecord:
         return "crammer-singer" if "crammer-singer" in self.trains else "one-vs-rest"
 
     def row_bytes(self, scores: int, *, shares: int = 0, share_bytes: int = 2) -> int:
-        """Row state of one row that has so many `scores`, and dual variables `shares`."""
+        """Row state of one row with a number of `scores` and of dual variables `shares`."""
         return 16 * scores * self.margins + share_bytes * shares * self.dual
 
     def algorithm(self, problem: Problem) -> Any:

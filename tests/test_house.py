@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import re
 from pathlib import Path
 
+import click
 import pytest
 from test_imports import MODULES
+
+import streamcut
+from streamcut import estimators
+from streamcut.cli import COMMANDS, cli
 
 DECORATORS = {"kernel", "fused", "inlined", "fused_inlined", "reordered"}
 MOST = 12  # arguments of a kernel: a swapped pair among more is seen by nobody
@@ -31,3 +38,22 @@ def test_no_kernel_has_many_parameters():
 def test_every_package_says_what_lives_there(package):
     text = ast.get_docstring(ast.parse(Path(MODULES[package]).read_text("utf-8"))) or ""
     assert len(text.splitlines()) >= 3, f"{package}: what lives there, what it imports, where new things go"
+
+
+def told() -> dict[str, str]:
+    """What users read: the help of every command and option, and the docstrings of public functions and estimators."""
+    found = {}
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        texts = [command.help, *(parameter.help for parameter in command.params if isinstance(parameter, click.Option))]
+        found[name] = "\n".join(filter(None, texts))
+    for name in (*streamcut.__all__, *estimators.__all__):
+        found[name] = inspect.getdoc(getattr(estimators if name in estimators.__all__ else streamcut, name)) or ""
+    return found
+
+
+def test_users_read_the_words_of_the_field():
+    """Epochs and steps, iterations, cuts, active classes, buffers: what a reader of the papers expects."""
+    strange = re.compile(r"\b(looks? at|so many|rounds?|(?<!cutting )planes|at work|at rest|dealt|home to|takes? home)\b")
+    assert {name: strange.findall(text) for name, text in told().items() if strange.search(text)} == {}

@@ -16,7 +16,7 @@ SLACK = 24 << 20  # what the allocator keeps of freed arrays, threads, decompres
 SORT_LEAST = 32 << 20
 BLOCKS = (512 << 10, 256 << 10, 128 << 10)
 SHARD_LEAST = 1 << 18
-FEATURES_LEAST = 1 << 15  # statistics of so many features always fit into SLACK
+FEATURES_LEAST = 1 << 15  # statistics of this many features always fit into SLACK
 _WITHOUT_FEATURES, _FOR_FEATURES = 400 * 10**6, 0.23  # for those of more goes this part of the memory above this
 GROUP_ENTRY_BYTES = 48  # of a row or group that is larger than a shard: it stands alone in a shard that has to grow
 

@@ -34,7 +34,7 @@ class RejectsFile:
                 raise UsageError(f"{path}: was not written by streamcut; move it away or choose another output")
         self._file: io.FileIO | None = None
         self._begun = 0  # refused lines of an earlier run
-        self._ends = [0]  # length of the file after so many more
+        self._ends = [0]  # length of the file after each of them
         self._durable = 0
 
     def begin(self, count: int, length: int) -> None:

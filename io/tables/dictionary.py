@@ -113,7 +113,7 @@ class KeyDictionary:
 
 
 def _table(keys: int, arena: int) -> k.Dictionary:
-    """An empty one with room for so many keys and bytes."""
+    """An empty one with capacity for a number of keys and bytes."""
     slots = 1 << (2 * keys + 1).bit_length()
     return k.Dictionary(
         np.zeros(slots, np.int32),

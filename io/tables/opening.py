@@ -63,7 +63,7 @@ class OpenedTables:
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def reading_bytes(self, block_bytes: int, threads: int) -> int:
-        """Memory that reading takes with so many threads."""
+        """Memory that reading takes with that number of threads."""
         return self.held_bytes + batch_bytes(_BLOCKS * block_bytes, threads)
 
     def rows(self, block_bytes: int, most_bytes: int, threads: int, *, grouped: bool) -> TableRows:

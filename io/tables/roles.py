@@ -17,8 +17,8 @@ from streamcut.io.tables.arrow import kind_of
 
 NO_LABELS = "none"
 _PARTS = ("month", "weekday", "hour")  # of a time when nobody says which
-_FEW_ROWS = 1000  # so many have to be looked at before a column is called an identifier
-_DISTINCT = 0.9  # and so many of its values differ
+_FEW_ROWS = 1000  # this many have to be seen before a column is called an identifier
+_DISTINCT = 0.9  # and this part of its values differs
 _FEW_TEXTS = 20  # before a text among numbers is called a mistake
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _EXACT = 1 << 53  # whole numbers that float64 keeps

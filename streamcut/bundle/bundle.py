@@ -151,7 +151,7 @@ class Bundle:
         }
 
     def make_places(self, cuts: int) -> dict[str, np.ndarray]:
-        """As `saved`, of so many cuts, for the caller to fill with what was saved."""
+        """As `saved`, for a number of cuts, for the caller to fill with what was saved."""
         size = cuts + 1
         self._b, self._beta, self._gram = np.zeros(size), np.zeros(size), np.zeros((size, size))
         self._errors = np.zeros((size, 2))

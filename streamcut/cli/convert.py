@@ -70,7 +70,7 @@ rows of one qid stay together.
     ),
     default="auto",
     show_default=True,
-    help="What INPUTS are; auto looks into them.",
+    help="Format of INPUTS; auto: found from their names and content.",
 )
 @click.option(
     "--labels",

@@ -85,9 +85,7 @@ def cache_options(command: Any) -> Any:
 
 
 json_option = click.option("--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text.")
-quiet_option = click.option(
-    "--quiet", "-q", is_flag=True, callback=_silence, help="Print nothing for people; errors still go to stderr."
-)
+quiet_option = click.option("--quiet", "-q", is_flag=True, callback=_silence, help="Print nothing but errors.")
 force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 ignore_extra_option = click.option(
     "--ignore-extra-features", is_flag=True, help="Leave out features that the model does not have, instead of refusing the data."
@@ -103,7 +101,7 @@ raw_format_option = click.option(
     type=Choice(["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "anndata", "10x", "vw"]),
     default="auto",
     show_default=True,
-    help="What DATA is, if it is no store; auto looks at its name and into it.",
+    help="Format of DATA, if it is no store; auto: found from its name and content.",
 )
 missing_labels_option = click.option(
     "--missing-labels",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--report", metavar="FILE", help="Also write a page (.html) about the model; see `streamcut report`.")
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 when the tolerance was not reached.")
 @click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
-@click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and what goes on behind.")
+@click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and log messages.")
 @cache_options
 @force_option
 @json_option

@@ -31,11 +31,15 @@ def _gamma(context: click.Context, parameter: click.Parameter, value: str) -> fl
 
 GROUPS: dict[str, list[Callable]] = {
     "What is learnt": [
-        _option("--task", "What is learnt; auto is binary.", default="auto"),
+        _option(
+            "--task",
+            "What to learn; auto goes by the data: qid are ranked, real numbers are targets, more than two labels classes.",
+            default="auto",
+        ),
         _option(
             "--C",
-            "Weight of the loss of one row, as in LIBLINEAR. Several (0.1,1,10) are trained one after the other, each from where "
-            "the last one ended; the model is the best of them on --validation.",
+            "Weight of the loss of one row, as in LIBLINEAR. Several (0.1,1,10) are trained in turn, each from "
+            "where the last one ended; the best on --validation is kept.",
             type=Numbers(),
             default="1",
             metavar="NUMBER[,NUMBER…]",
@@ -52,7 +56,7 @@ GROUPS: dict[str, list[Callable]] = {
         _option("--positive-weight", "Factor on C for rows of the positive label.", type=float, default=1.0),
         _option(
             "--positive-label",
-            "Which label (a number or a word) is the positive one, against all others; of two the greater unless given.",
+            "The positive label (a number or a word), against all others. Default: the greater, or the last word, of two.",
             metavar="LABEL",
         ),
         _option(
@@ -64,17 +68,15 @@ GROUPS: dict[str, list[Callable]] = {
         ),
         _option("--epsilon", "Losses insensitive to ε: residuals up to it cost nothing.", type=float, default=0.1),
         _option("--delta", "Huber's loss: where it becomes linear.", type=float, default=1.0),
-        _option("--quantile", "Quantile loss: which part of the targets is to lie below.", type=float, default=0.5),
-        _option("--k", "For prec@k and rec@k: number of rows (100), or part of them (10%).", metavar="ROWS"),
-        _option("--strategy", "Multiclass: all classes in one problem, or each against the rest.", default="crammer-singer"),
-        _option(
-            "--normalisation", "Ranking: mean over all pairs, or over queries of the mean over their pairs.", default="pairs"
-        ),
+        _option("--quantile", "Quantile loss: the part of the targets that should lie below.", type=float, default=0.5),
+        _option("--k", "For prec@k and rec@k: a number of rows (100) or a part of them (10%).", metavar="ROWS"),
+        _option("--strategy", "Multiclass: one joint problem for all classes, or one-vs-rest.", default="crammer-singer"),
+        _option("--normalisation", "Ranking: average over all pairs, or over queries of each query's average.", default="pairs"),
         _option("--warm-start", "Start from this model instead of zero.", metavar="FILE"),
-        _option("--validation", "Store that models are measured on; kernel solvers do so while they run.", metavar="DATA"),
+        _option("--validation", "Validation store to measure models on; kernel solvers do so during training.", metavar="DATA"),
         _option(
             "--choose-by",
-            "The measure of `evaluate` whose greatest value on --validation is the best; unless given, the task's first.",
+            "Measure of `evaluate` that picks the best model on --validation. Default: the task's first.",
             metavar="MEASURE",
         ),
     ],
@@ -85,11 +87,15 @@ GROUPS: dict[str, list[Callable]] = {
             "Where OCAS takes its cuts: predicted needs one pass an iteration, exact (the paper) two.",
             default="predicted",
         ),
-        _option("--max-cuts", "Cutting planes kept in memory, each as long as the weights. Default: grows with need.", type=int),
-        _option("--sweeps", "bundle-dca: sweeps over cached rows after a pass, at most.", type=int, default=50),
+        _option(
+            "--max-cuts",
+            "Maximum number of cutting planes in memory, each as long as the weights. Default: grows as needed.",
+            type=int,
+        ),
+        _option("--sweeps", "bundle-dca: maximum number of sweeps (epochs over cached rows) after a pass.", type=int, default=50),
         _option(
             "--seed",
-            "Random seed, of solvers that draw: bundle-dca, kernel solvers but smo, --nystroem and --fourier.",
+            "Random seed of bundle-dca, of kernel solvers except smo, of --nystroem and --fourier.",
             type=int,
             default=0,
         ),
@@ -99,39 +105,46 @@ GROUPS: dict[str, list[Callable]] = {
         _option(
             "--gamma", "γ; auto: 1 / (features × variance of all values).", default="auto", callback=_gamma, metavar="NUMBER"
         ),
-        _option("--degree", "Of the polynomial kernel.", type=int, default=3),
-        _option("--coef0", "Of the polynomial kernel.", type=float, default=0.0),
+        _option("--degree", "Degree of the polynomial kernel.", type=int, default=3),
+        _option("--coef0", "Constant term of the polynomial kernel.", type=float, default=0.0),
         _option(
             "--nystroem",
             "Linear solvers: approximate the kernel by features from this number of random rows.",
             type=int,
             metavar="ROWS",
         ),
-        _option("--landmarks", "nystroem: which rows; leverage prefers those that others leave out.", default="uniform"),
+        _option(
+            "--landmarks", "nystroem: how rows are chosen; leverage prefers rows that others represent badly.", default="uniform"
+        ),
         _option(
             "--fourier",
             "Linear solvers: approximate the rbf kernel by this number of random waves.",
             type=int,
             metavar="FEATURES",
         ),
-        _option("--frequencies", "fourier: orthogonal ones are closer to the kernel.", default="independent"),
-        _option("--budget", "bsca, bsgd: support vectors at most (500 unless given).", type=int, metavar="VECTORS"),
-        _option("--maintenance", "bsca, bsgd: what is done to keep the budget.", default="merge"),
+        _option("--frequencies", "fourier: orthogonal frequencies approximate the kernel more closely.", default="independent"),
+        _option("--budget", "bsca, bsgd: maximum number of support vectors (default 500).", type=int, metavar="VECTORS"),
+        _option("--maintenance", "bsca, bsgd: how the budget is kept.", default="merge"),
         _option(
-            "--damping", "bsca: the last part of an epoch, in which steps fall to nothing; 0: the paper.", type=float, default=0.5
+            "--damping",
+            "bsca: final part of an epoch in which steps shrink to 0; 0 is the paper's algorithm.",
+            type=float,
+            default=0.5,
         ),
-        _option("--epochs", "Stochastic solvers: number of epochs (1 unless given).", type=float),
+        _option("--epochs", "Stochastic solvers: number of epochs (default 1).", type=float),
         _option("--nu", "sbp: mean slack per row, in place of C.", type=float),
-        _option("--batch", "sbp and its rivals: rows that are drawn at once.", type=int, metavar="ROWS"),
+        _option("--batch", "sbp, sdca, pegasos, perceptron: rows drawn per step.", type=int, metavar="ROWS"),
         _option("--max-evaluations", "Stop after this number of kernel evaluations.", type=float, metavar="NUMBER"),
-        _option("--kernel-cache", "smo: memory for kernel columns; auto: what is left.", default="auto", metavar="SIZE"),
-        _option("--samples", "Sampled cuts: rows that a cut is made of.", type=int, metavar="ROWS"),
+        _option(
+            "--kernel-cache", "smo: memory for kernel columns; auto: what is left of --memory.", default="auto", metavar="SIZE"
+        ),
+        _option("--samples", "Sampled cuts: rows per cut.", type=int, metavar="ROWS"),
     ],
     "When to stop": [
-        _option("--tol", "Largest gap allowed, in mean loss; 0 switches it off.", type=float, default=1e-3),
+        _option("--tol", "Stop when the gap, in units of mean loss, is at most this; 0: off.", type=float, default=1e-3),
         _option(
             "--tol-relative",
-            "Largest gap allowed, as a part of the objective (of C·rows/1000, if that is more); 0: off.",
+            "Stop when the gap is at most this part of the objective (of C·rows/1000 if greater); 0: off.",
             type=float,
             default=1e-2,
         ),
@@ -146,21 +159,27 @@ GROUPS: dict[str, list[Callable]] = {
             "bundle-dca: memory for the rows that matter most (2GB, 0), or as a part of the data (30%); auto: 30% if it fits.",
             default="auto",
         ),
-        _option("--scratch", "Folder for what is kept of each row when it does not fit, or on Dask.", metavar="DIR"),
-        _option("--workers", "Threads, or processes of a local cluster; the number of processors unless given.", type=int),
+        _option("--scratch", "Folder for the state of the rows when it does not fit in memory, and on Dask.", metavar="DIR"),
+        _option("--workers", "Threads, or processes of a local cluster. Default: one per processor.", type=int),
         _option(
             "--lanes", "Fixed ranges of rows, each summed in order: the same number gives the same bits on any machine.", type=int
         ),
         _option(
             "--scheduler",
-            "Run the lanes on threads, one after the other, on a Dask cluster of our own, or on the one of that scheduler.",
+            "Where passes run: threads, this thread alone, a local Dask cluster, or the Dask cluster at an address.",
             default="threads",
             metavar="threads|sync|local-cluster|tcp://HOST:PORT",
         ),
-        _option("--deadline", "How long Dask may have no workers.", type=Duration(), default="2m", metavar="TIME"),
+        _option(
+            "--deadline",
+            "How long a Dask cluster may be without workers before training ends.",
+            type=Duration(),
+            default="2m",
+            metavar="TIME",
+        ),
     ],
     "Checkpoints": [
-        click.option("--checkpoint", "folder", metavar="DIR", help="Folder for checkpoints of this run, made if need be."),
+        click.option("--checkpoint", "folder", metavar="DIR", help="Folder for checkpoints of this run; created if needed."),
         click.option(
             "--checkpoint-every",
             "every",
@@ -168,13 +187,13 @@ GROUPS: dict[str, list[Callable]] = {
             default="10m",
             show_default=True,
             metavar="TIME",
-            help="How often at least.",
+            help="Longest time between two checkpoints.",
         ),
         click.option(
             "--checkpoint-iterations",
             "iterations",
             type=click.IntRange(1),
-            help="Also whenever this number of iterations is done.",
+            help="Also after every N iterations.",
         ),
         click.option("--checkpoint-required", is_flag=True, help="End with an error when a checkpoint cannot be written."),
         click.option("--resume", is_flag=True, help="Go on from the newest checkpoint; the result is the same to the last bit."),

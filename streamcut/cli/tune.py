@@ -42,7 +42,7 @@ def _training_options(command: Callable) -> Callable:
 @click.option("--nu", type=Numbers(), metavar="NUMBER[,…]", help="sbp: values of ν, in place of C.")
 @click.option("--validation", metavar="DATA", help="Store that every model is measured on.")
 @click.option("--folds", type=click.IntRange(2), help="K-fold cross-validation instead; folds are whole shards.")
-@click.option("--choose-by", metavar="MEASURE", help="Of `evaluate`; the first that the task has unless given.")
+@click.option("--choose-by", metavar="MEASURE", help="Measure of `evaluate` that picks the best. Default: the task's first.")
 @click.option("--plot", metavar="FILE", help="Draw the measure over C (.svg or .png; needs streamcut[plots]).")
 @_training_options
 @cache_options

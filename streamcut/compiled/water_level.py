@@ -61,7 +61,7 @@ def level(work, n, volume, guess):
 
     The nearer `guess` is to k, the fewer numbers are moved.
     """
-    lower, upper = 0, n  # so many are covered for certain, and no more than so many can be
+    lower, upper = 0, n  # how many are covered for certain, and how many can be at most
     lower_sum = 0.0
     high, reach, middle = n, max(guess // 16, 1), min(max(guess, 1), n)
     while lower < upper:

@@ -19,7 +19,7 @@ from streamcut.errors import NotFoundError
 from streamcut.files import disk_full
 
 Rows = dict[str, np.ndarray]
-_WINDOW = 2 << 20  # a page fault maps up to so many bytes around it: the largest folio of the page cache
+_WINDOW = 2 << 20  # a page fault maps up to this many bytes around it: the largest folio of the page cache
 _PIECE = 1 << 16  # rows that move at once
 SPILLED_BYTES = 2 * _WINDOW  # what one array in a scratch file takes at most for each worker, its block aside
 

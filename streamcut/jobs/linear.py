@@ -27,7 +27,7 @@ from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 from streamcut.units import parse_size
 
-_BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most so many float64 (128 MiB)
+_BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
 _GROWN_BYTES, _MOST_CUTS = 128 << 20, 64  # dense problems of 3 to 40 features need no more (bundle_dca.md)
 _WARM_UP_CACHE = 1 << 20
 

@@ -21,7 +21,7 @@ from streamcut.fields import Fields
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.kernels.kernel import Kernel
 
-MOST_ORTHOGONAL = 2048  # features of rows: making so many frequencies orthogonal takes d³ steps
+MOST_ORTHOGONAL = 2048  # features of rows: making more frequencies orthogonal takes d³ steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def drawn(cls, kernel: Kernel, dimension: int, features: int, seed: int, frequencies: str) -> Self:
-        """A map to so many features, an even number; raises UsageError for what it is not made for."""
+        """A map to `features` features, an even number; raises UsageError for what it is not made for."""
         if kernel.name != "rbf":
             raise UsageError(f"fourier: only the rbf kernel is a mean of waves, {kernel.name} is not; take nystroem")
         if frequencies == "orthogonal" and dimension > MOST_ORTHOGONAL:

@@ -68,7 +68,7 @@ def scores_in_memory(
     dimension: int,
     workers: int,
 ) -> np.ndarray:
-    """Σ_k coefficients[k] k(x_i, s_k) for i in `rows`, float64, on so many threads: `add_scores` for a part of the rows each."""
+    """Σ_k coefficients[k] k(x_i, s_k) for i in `rows`, float64, on threads: `add_scores` for a part of the rows each."""
     out = np.zeros(len(rows))
 
     def add(part: slice) -> None:

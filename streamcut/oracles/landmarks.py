@@ -15,7 +15,7 @@ _CANDIDATES = 8  # for each landmark, of which leverage chooses
 
 
 def nystroem_map(data: Dataset, kernel: Kernel, landmarks: int, choice: str, seed: int) -> NystroemMap:
-    """The map of so many rows of `data`, drawn by `choice`.
+    """The map of `landmarks` rows of `data`, drawn by `choice`.
 
     uniform   all rows alike
     leverage  of 8 times as many rows, drawn uniformly, each in proportion to how much of it a first such map leaves out:

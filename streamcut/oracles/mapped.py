@@ -76,7 +76,7 @@ class MappedDataset(ShownDataset):
 
 
 def _shard(rows: int, r: int, manifest: Manifest) -> ShardInfo:
-    """What a shard of so many rows with r features holds."""
+    """What a shard of a number of rows with r features holds."""
     sizes = {"data": ("float32", rows * r), "indices": ("int32", rows * r), "indptr": ("int64", rows + 1), "y": ("float64", rows)}
     sizes |= {"qid": ("int64", rows)} if manifest.statistics.groups is not None else {}
     sizes |= {"weight": ("float64", rows)} if manifest.statistics.weight_sum is not None else {}

@@ -25,7 +25,7 @@ from streamcut.oracles.sampled_proof import Proof, Share, proof, proof_pass, sca
 
 CANDIDATES = 4  # times the sample are kept of the wrong examples of a pass, for samples to be drawn from
 _BY_ROW = ("numbers", "columns", "factors", "first", "weight")  # arrays of an Expansion that a checkpoint keeps
-_ROUNDS_AT_ONCE = 16  # uniform samples don't depend on w: so many are read together
+_ROUNDS_AT_ONCE = 16  # uniform samples don't depend on w: this many are read together
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ def _sensible(*curves: np.ndarray) -> tuple[float, float]:
 
 
 def _thinned(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """At most so many points, the ends among them."""
+    """At most _POINTS points, the ends among them."""
     if len(x) <= _POINTS:
         return x, y
     kept = np.unique(np.linspace(0, len(x) - 1, _POINTS).astype(np.int64))

@@ -3,7 +3,7 @@
 Problem   min F(w) = ½‖w‖² + C̄ R(w) in the space of a kernel, R the mean loss.
 Given     an oracle, r (the size of samples), ε.
 Returns   w as a mixture of cuts, each made of at most r examples, and an estimate of F(w).
-Stops     when the cuts of so many iterations in a row, each of a fresh sample, are violated by no more than ε. F(w) is within C̄ε
+Stops     when the cuts of some iterations in a row, each of a fresh sample, are violated by no more than ε. F(w) is within C̄ε
           of the optimum up to what samples of r can tell, with high probability only (Theorem 3). What is proved of w is found
           afterwards, in one pass (streamcut.oracles.sampled_proof).
 

@@ -69,7 +69,7 @@ class ClusterNeeds:
         return -(-self.row_cache // len(self.lanes))
 
     def client(self, base: int, threads: int) -> list[tuple[str, int]]:
-        """(what, bytes) for the process that runs the solver on a cluster of so many `threads`."""
+        """(what, bytes) for the process that runs the solver on a cluster of `threads` threads."""
         dimension, max_cuts = self.needs.dimension, self.needs.max_cuts
         vector = 8 * dimension
         sums = LANES_AHEAD * threads * self.needs.vectors
