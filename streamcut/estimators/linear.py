@@ -15,6 +15,7 @@ class LinearSVM(ScoringClassifier):
     """Linear support vector machine (hinge loss) for two or more classes, on arrays or on stores larger than memory.
 
     C              loss of a row, as in LinearSVC(loss="hinge")
+    l1             two classes: λ of the elastic net ½‖w‖² + λ‖w‖₁; most weights are 0 when it is large
     bias           value of a constant, regularised feature; 0 = no intercept
     strategy       more than two classes: "crammer-singer" (one problem) or "one-vs-rest"
     class_weight   None, "balanced" or {class: factor}, for arrays
@@ -42,6 +43,7 @@ class LinearSVM(ScoringClassifier):
         self,
         C: float = 1.0,
         *,
+        l1: float = 0.0,
         bias: float = 1.0,
         strategy: str = "crammer-singer",
         class_weight: Any = None,
@@ -65,6 +67,7 @@ class LinearSVM(ScoringClassifier):
         deadline: float = 120.0,
     ) -> None:
         self.C = C
+        self.l1 = l1
         self.bias = bias
         self.strategy = strategy
         self.class_weight = class_weight
