@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.penalty import L2, SQUARES, penalty_of
+from streamcut.bundle.penalty import SQUARES, penalty_of
 from streamcut.compiled.linear import scatter
 from streamcut.errors import BadInputError, UsageError
 from streamcut.inputs import open_store
@@ -43,11 +43,11 @@ from streamcut.models.multiclass import MulticlassModel
 from streamcut.models.sequence import ChainModel, KernelSequenceModel, SequenceModel
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import scored_chunks
-from streamcut.rounding import Grids
+from streamcut.rounding import UNSEEN, CutError
+from streamcut.row_bounds import PLAIN, OwnCut, ScoreDoubt, best_mixture
 from streamcut.solver_table import SOLVER_TABLE
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
-PLAIN = Grids(0.0, 0.0)  # for ordinary sums: a bound needs no equal bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,7 @@ class Verification:
 
     recorded       the certificate of the model, None when it has none
     witness_bound  of a kernel model 0 when its coefficients are no feasible point for these rows
-    resolution     of a kernel: how far rounding may have moved the objective, recorded or recomputed; sums of kernel values can
-                   cancel out
+    resolution     how far rounding may have moved the objective that was recomputed: sums can cancel out
     classes        of a model of each class against the rest: what was found for each, in the order of the labels; the rest of
                    this record, and of `recorded`, is then the sum over them
     """
@@ -76,26 +75,29 @@ class Verification:
     @property
     def primal_agrees(self) -> bool | None:
         """None when the model has no certificate to compare with."""
-        return None if self.recorded is None else self._close(self.primal, self.recorded.primal)
+        if self.recorded is None:
+            return None
+        above = self.recorded.primal - self.primal  # by what was put on it for rounding, and as much that rounding did
+        return -self._slack <= above <= self._slack + 2.0 * self.recorded.raised
 
     @property
     def bound_agrees(self) -> bool | None:
         """None when the model has no witness to compare with."""
         if self.witness_bound is None or self.recorded is None:
             return None
-        return self._close(self.witness_bound, self.recorded.lower_bound)
+        return abs(self.witness_bound - self.recorded.lower_bound) <= self._slack
 
-    def _close(self, one: float, other: float) -> bool:
-        return abs(one - other) <= AGREEMENT * self.primal + self.resolution
+    @property
+    def _slack(self) -> float:
+        return AGREEMENT * self.primal + 2.0 * self.resolution + UNSEEN  # what is recorded may be off by as much
 
     @property
     def consistent(self) -> bool:
         """The certificate is what this data and the model's witness give, and primal and bounds are in order."""
         bounds = [b for b in (self.witness_bound, self.own_bound, self.combined_bound) if b is not None]
         bounds += [] if self.recorded is None else [self.recorded.lower_bound]
-        slack = AGREEMENT * self.primal + self.resolution
         agrees = self.primal_agrees is not False and self.bound_agrees is not False
-        return agrees and all(b <= self.primal + slack for b in bounds) and all(each.consistent for each in self.classes)
+        return agrees and all(b <= self.primal + self._slack for b in bounds) and all(each.consistent for each in self.classes)
 
 
 def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, force: bool = False) -> Verification:
@@ -147,9 +149,9 @@ def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verificat
     """A loss of each row."""
     penalty = penalty_of(model.l1)
     w = np.ascontiguousarray(model.augmented_weights)
-    slope = np.zeros(len(w)) if bound else None  # Σ α_i σ_i x_i with α_i = −C u_i ℓ′(z_i)
-    risk = risk_of(model)
-    rows, loss, total, offset = 0, 0.0, 0.0, 0.0
+    risk, doubt = risk_of(model), ScoreDoubt(model, data.manifest.statistics)
+    own = OwnCut(model, risk, data.manifest.statistics) if bound else None
+    rows, loss, total = 0, 0.0, 0.0
     for chunk, scores in scored_chunks(model, data):
         if model.labels is not None:
             model.is_positive(chunk.y, chunk.first_row)  # raises for labels unknown to the model
@@ -157,11 +159,9 @@ def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verificat
         rows += chunk.n_rows
         loss += float(u @ risk.values(chunk.y, scores))
         total += float(u.sum())
-        if slope is not None:
-            signed, constants = risk.duals(chunk.y, scores)
-            offset += model.C * float(u @ constants)
-            scatter(chunk.indptr, chunk.indices, chunk.data, model.C * u * signed, model.bias, PLAIN, slope[None])
-    own, combined = (None, None) if slope is None else _bounds(model, slope, offset)
+        doubt.add(risk, chunk.y, scores, u)
+        if own is not None:
+            own.add(chunk, scores, u)
     return Verification(
         rows=rows,
         same_data=same,
@@ -169,8 +169,9 @@ def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verificat
         mean_loss=loss / total if total else 0.0,
         recorded=model.certificate,
         witness_bound=None if model.witness is None else model.witness.bound(model.certificate.c_bar, model.l1),
-        own_bound=own,
-        combined_bound=combined,
+        own_bound=None if own is None else own.bound(),
+        combined_bound=None if own is None or model.witness is None else own.bound_with(model.witness, model.certificate.c_bar),
+        resolution=model.C * doubt.loss,
     )
 
 
@@ -237,7 +238,9 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
     )
     if slopes is not None:
         vectors = slopes.reshape(problems, -1)
-        bounds = [_best_mixture(np.zeros_like(v), 0.0, v, float(b)) for v, b in zip(vectors, offsets, strict=True)]
+        exact = CutError(0.0, 0.0)  # sums of classes are not counted
+        points = [(v, float(b), exact) for v, b in zip(vectors, offsets, strict=True)]
+        bounds = [best_mixture((np.zeros_like(v), 0.0, exact), (v, b, error), SQUARES) for v, b, error in points]
         each = tuple(replace(found, own_bound=own) for found, own in zip(each, bounds, strict=True))
     if isinstance(model, KernelModel):
         resolution = resolution_of(model, data, total)
@@ -306,26 +309,3 @@ def _verified_by_sorting(model: LinearModel, data: Any, same: bool) -> Verificat
         recorded=model.certificate,
         witness_bound=_value(model.witness, model.certificate),
     )
-
-
-def _bounds(model: LinearModel, slope: np.ndarray, offset: float) -> tuple[float, float | None]:
-    """(own bound, combined bound) of the dual point with Σ α = offset and Σ α_i y_i x_i = slope.
-
-    Scaling α by t ∈ [0, 1] keeps it in its box, and so does mixing it with another feasible point: both are a parabola in t, or
-    with l1 pieces of some.
-    """
-    penalty = penalty_of(model.l1)
-    own = _best_mixture(np.zeros_like(slope), 0.0, slope, offset, penalty)
-    if model.witness is None:
-        return own, None
-    c_bar = model.certificate.c_bar
-    if model.l1:  # its witness is none for a mixture
-        return own, max(own, model.witness.bound(c_bar, model.l1))
-    return own, max(own, _best_mixture(-c_bar * model.witness.a, c_bar * model.witness.b, slope, offset, penalty))
-
-
-def _best_mixture(g: np.ndarray, e: float, slope: np.ndarray, offset: float, penalty: L2 = SQUARES) -> float:
-    """max over t ∈ [0, 1] of the dual value D(t) = e + t(offset − e) − R*(g + t(slope − g))."""
-    before, after = (penalty.weights(v) for v in (g, slope))
-    at_one = offset - 0.5 * float(after @ after)  # a slope of 0 has no step
-    return max(at_one, e - 0.5 * float(before @ before) + penalty.step(g, slope - g, offset - e)[1])

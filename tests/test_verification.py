@@ -11,8 +11,12 @@ from sklearn.svm import LinearSVC
 from streamcut.bundle.penalty import penalty_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
+from streamcut.rounding import CutError
+from streamcut.row_bounds import best_mixture
 from streamcut.training import train
-from streamcut.verification import _best_mixture, verify
+from streamcut.verification import verify
+
+EXACT = CutError(0.0, 0.0)
 
 
 def problem(weighted: bool, n=400, d=12):
@@ -112,6 +116,6 @@ def test_the_best_mixture_is_the_best_of_a_fine_grid(l1):
         parts = np.linspace(0, 1, 2001)
         weights = [np.maximum(np.abs(g + t * (slope - g)) - l1, 0.0) for t in parts]
         grid = [e + t * (offset - e) - 0.5 * np.sum(w**2) for t, w in zip(parts, weights, strict=True)]
-        assert max(grid) - 1e-12 <= _best_mixture(g, e, slope, offset, penalty) <= max(grid) + 1e-4
+        assert max(grid) - 1e-12 <= best_mixture((g, e, EXACT), (slope, offset, EXACT), penalty) <= max(0.0, *grid) + 1e-4
     same = np.ones(4)
-    assert _best_mixture(same, 1.0, same, 2.0, penalty_of(0.0)) == 0.0
+    assert best_mixture((same, 1.0, EXACT), (same, 2.0, EXACT), penalty_of(0.0)) == 0.0

@@ -133,6 +133,14 @@ class Bundle:
         """The solution for another C̄ and penalty, whose bound is one for these; the bundle stays as it is."""
         return self._solved(self._beta * (c_bar / self.c_bar), c_bar, penalty, tolerance)
 
+    def surest(self, radius: float, tolerance: float) -> MasterSolution:
+        """The solution of a master problem that charges every cut for its error, as large as that may be up to ‖w‖ = `radius`.
+
+        Its bound is the better one where rounding matters, its w is not: that stays close to 0. The bundle stays as it is.
+        """
+        worth = self._b - self._errors @ np.array([radius, 1.0])
+        return self._solved(self._beta.copy(), self.c_bar, self.penalty, tolerance, worth)
+
     def scale(self, c_bar: float, penalty: L2) -> None:
         """The same cuts for another C̄ and penalty: they bound the mean risk, which knows of neither. β keeps its proportions."""
         self._beta *= c_bar / self.c_bar
@@ -166,9 +174,13 @@ class Bundle:
         self._drop((self._unused >= _UNUSED_ITERATIONS).nonzero()[0])
         return solution
 
-    def _solved(self, beta: np.ndarray, c_bar: float, penalty: L2, tolerance: float) -> MasterSolution:
-        """What `beta` gives, improved in place; made feasible, if rounding has left it otherwise."""
-        gap = penalty.solve_master(self._vectors[: len(self._b)], self._gram, self._b, c_bar, beta, tolerance)
+    def _solved(
+        self, beta: np.ndarray, c_bar: float, penalty: L2, tolerance: float, worth: np.ndarray | None = None
+    ) -> MasterSolution:
+        """What `beta` gives, improved in place, for cuts that are `worth` so much instead of b; made feasible, if rounding has
+        left it otherwise."""
+        values = self._b if worth is None else worth
+        gap = penalty.solve_master(self._vectors[: len(self._b)], self._gram, values, c_bar, beta, tolerance)
         used = float(beta[1:].sum())
         if used > c_bar:  # rounding only; the bound must come from a feasible point
             beta[1:] *= c_bar / used

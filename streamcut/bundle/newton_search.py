@@ -68,4 +68,6 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
         k, rise, bend = float(points[best]), float(rises[best]), float(bends[best])
         if abs(rise) <= rounding[best] or abs(rise / bend) <= _SMALL * k or high - low <= _SMALL * high:
             break
+    else:
+        return low  # F falls as far as there, whatever is beyond
     return k

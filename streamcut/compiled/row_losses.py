@@ -44,13 +44,17 @@ def values(loss, y, scores, out):
 
 
 @kernel
-def duals(loss, y, scores, out, constants):
-    """out[i] = −ℓ′ with the sign of the label, constants[i]: the loss at any score s′ is at least −out[i] s′ + constants[i]."""
+def duals(loss, y, scores, out, constants, sizes):
+    """out[i] = −ℓ′ with the sign of the label, constants[i]: the loss at any score s′ is at least −out[i] s′ + constants[i].
+
+    sizes[i]: the sum of the absolute values that the constant is made of.
+    """
     for i in range(len(y)):
         sign = loss.sign(y[i])
         f = loss.dual(sign * scores[i] - loss.offset(y[i]), y[i])
         out[i] = sign * f
         constants[i] = loss.constant(f, y[i])
+        sizes[i] = loss.size(f, y[i]) if loss.sized() else abs(constants[i])
 
 
 @kernel

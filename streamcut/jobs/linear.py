@@ -165,4 +165,5 @@ def certificate(solution: Solution, c_bar: float, options: TrainOptions, *, unit
         converged=solution.reason is StopReason.CONVERGED,
         stop_reason=solution.reason,
         unit=unit,
+        raised=solution.raised,
     )

@@ -28,6 +28,9 @@ class Logistic(UnitShares, MarginLoss, OfLabels):
             return small / (1.0 + small)
         return 1.0 / (1.0 + math.exp(z))
 
+    def size(self, f, y):
+        return abs(self.conjugate(f, y)) + 2.0 * f  # near 1 a rounding of f changes 37 times as much
+
     def conjugate(self, f, y):
         return f * math.log(f) + (1.0 - f) * math.log1p(-f) if 0.0 < f < 1.0 else 0.0
 

@@ -45,11 +45,12 @@ class PointwiseRisk:
         row_losses.values(self.loss, y, scores, out)
         return out
 
-    def duals(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(σ f, constants): at any other score s′ the loss of a row is at least −σ f s′ + constant."""
-        signed, constants = np.empty(len(y)), np.empty(len(y))
-        row_losses.duals(self.loss, y, scores, signed, constants)
-        return signed, constants
+    def duals(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(σ f, constants, sizes): at any other score s′ the loss of a row is at least −σ f s′ + constant, and
+        `sizes` is what the roundings of constants are parts of."""
+        signed, constants, sizes = np.empty(len(y)), np.empty(len(y)), np.empty(len(y))
+        row_losses.duals(self.loss, y, scores, signed, constants, sizes)
+        return signed, constants, sizes
 
     def scale(self, weight: float, lowest: float, highest: float) -> TargetScale:
         """Of rows whose weights add up to `weight` before labels' are put to them, with targets from `lowest` to `highest`."""

@@ -77,7 +77,8 @@ class Certificate(Shown):
 
     c_bar is C·Σu_i, which turns a gap into units of mean loss. `tol` (of gap / (c_bar · unit)) and `tol_relative` (of gap /
     primal, or of gap / (c_bar · unit / 1000) where that is more) are the stopping rules asked for, None when switched off.
-    unit is 1 for losses of labels; for losses of numbers about the mean loss of the best constant.
+    unit is 1 for losses of labels; for losses of numbers about the mean loss of the best constant. raised was put onto F so that
+    rounding cannot make `primal` too little.
     """
 
     primal: float
@@ -88,6 +89,7 @@ class Certificate(Shown):
     converged: bool
     stop_reason: StopReason
     unit: float = 1.0
+    raised: float = 0.0
 
     @property
     def gap(self) -> float:

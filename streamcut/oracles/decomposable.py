@@ -357,7 +357,10 @@ class LinearOracle(DecomposableOracle):
 
     def _loss_above(self, computed: float, error: float) -> float:
         slope = self._loss.steepest(self._steepest, self._near, self._targets)
-        return loss_above(computed, self._scale.rows, self.total_weight, error, self._loss.rounding._replace(slope=slope))
+        rounding = self._loss.rounding._replace(slope=slope)
+        loss = loss_above(computed, self._scale.rows, self.total_weight, error, rounding)
+        self.raised = loss - computed
+        return loss
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
         cut = super()._divided(a, b[:2])

@@ -73,9 +73,9 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:
         progress.save(way, oracle)
-    w, F = way.answer(oracle, rule) if reason is StopReason.CONVERGED else (way.w, way.F)
+    w, F, raised = way.answer(oracle, rule) if reason is StopReason.CONVERGED else (way.w, way.F, way.raised)
     oracle.C, oracle.penalty = way.C, way.penalty
-    return Solution(w, F, way.bound, way.witness, reason, progress.history, way)
+    return Solution(w, F, way.bound, way.witness, reason, progress.history, way, raised)
 
 
 def _at_zero(oracle: DualOracle, cuts: BundleSize, rule: StoppingRule) -> BundleState:

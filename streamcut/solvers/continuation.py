@@ -40,6 +40,7 @@ class Continuation:
     """`state` works for `stage` on the way to `C`; what is known of F for C itself and its `penalty`: the best point `w`, F
     there, bound, witness.
 
+    raised  what was put onto F for its rounding
     stayed  passes at this stage; fell: by how much F did in the last one; gap: after it; late: F hardly fell in it
     tried   C was left for a smaller one already
     """
@@ -52,6 +53,7 @@ class Continuation:
     F: float
     bound: float
     witness: Witness
+    raised: float = 0.0
     stayed: int = 0
     fell: float = 0.0
     gap: float = 0.0
@@ -61,7 +63,7 @@ class Continuation:
     @classmethod
     def at(cls, state: BundleState, C: float) -> Continuation:
         """Begin at C itself."""
-        return cls(state, C, state.penalty, C, state.w_b, state.F_b, state.bound, state.witness)
+        return cls(state, C, state.penalty, C, state.w_b, state.F_b, state.bound, state.witness, state.raised)
 
     def advance(self, fell: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         """After an iteration, in which F fell by `fell`: what it brought for C, and with which C to go on."""
@@ -72,8 +74,8 @@ class Continuation:
         still, slow = self.fell + fell < _STILL * gap, gap > _SLOW * self.gap
         self.fell, self.gap = fell, gap
         if self.stage == self.C:
-            if s.F_b <= self.F:
-                self.w, self.F = s.w_b, s.F_b
+            if s.F_b <= self.F or self.w is s.w_b:  # w moves with w_b, even where rounding lets F rise
+                self.w, self.F, self.raised = s.w_b, s.F_b, s.raised
             if s.bound > self.bound:
                 self.bound, self.witness = s.bound, s.witness
             if not self.tried and self.stayed >= _PASSES and gap > _LATE * oracle.c_bar * oracle.unit and still and slow:
@@ -92,12 +94,12 @@ class Continuation:
         """Go on with another C and penalty, from whatever stage."""
         s = self.state
         s.move_to(C, penalty, oracle, rule)
-        self.__init__(s, C, penalty, C, s.w_b, s.F_b, s.bound, s.witness)  # type: ignore[misc]
+        self.__init__(s, C, penalty, C, s.w_b, s.F_b, s.bound, s.witness, s.raised)  # type: ignore[misc]
 
-    def answer(self, oracle: DecomposableOracle, rule: StoppingRule) -> tuple[np.ndarray, float]:
-        """(w, F there) once all has converged."""
+    def answer(self, oracle: DecomposableOracle, rule: StoppingRule) -> tuple[np.ndarray, float, float]:
+        """(w, F there, by what that was raised) once all has converged."""
         found = self.state.fewest_weights(oracle, rule) if self.stage == self.C else None
-        return found or (self.w, self.F)
+        return found or (self.w, self.F, self.raised)
 
     def _move(self, C: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         self.state.move_to(C, self._penalty_at(C), oracle, rule)
@@ -118,7 +120,7 @@ class Continuation:
         s, c_bar = self.state, self.C * oracle.total_weight
         F = self.penalty.objective(s.w_b, self.C, s.loss)
         if self.F > F:
-            self.w, self.F = s.w_b.copy(), F
+            self.w, self.F, self.raised = s.w_b.copy(), F, s.raised * self.C / oracle.C
         master = s.bundle.solved_for(c_bar, self.penalty, qp_tolerance(rule, self.F, c_bar))
         if master.lower_bound > self.bound:
             self.bound, self.witness = master.lower_bound, Witness(master.a, master.b, master.error)
@@ -149,6 +151,7 @@ class Continuation:
             "C": self.C,
             "stage": self.stage,
             "F": self.F,
+            "raised": self.raised,
             "bound": self.bound,
             "witness_b": self.witness.b,
             "witness_error": self.witness.error,
@@ -174,5 +177,5 @@ class Continuation:
         witness = Witness(found.read("continuation.witness_a"), own["witness_b"], CutError(*own["witness_error"]))
         same = own["stage"] == own["C"] and own["F"] == state.F_b
         w = state.w_b if same else found.read("continuation.w")
-        counts = {name: own[name] for name in ("stayed", "fell", "gap", "late", "tried")}
+        counts = {name: own[name] for name in ("raised", "stayed", "fell", "gap", "late", "tried")}
         return cls(state, own["C"], penalty, own["stage"], w, own["F"], own["bound"], witness, **counts)

@@ -33,7 +33,8 @@ def solve(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int) -> S
             cut, loss = oracle.cut_at(s.w)
             F = oracle.penalty.objective(s.w, oracle.C, loss)
             if s.F_b > F:
-                s.w_b, s.loss, s.F_b = s.w, loss, F
+                s.w_b, s.loss, s.F_b, s.raised = s.w, loss, F, oracle.C * oracle.raised
+            s.sharpen(oracle)
             s.improve(cut, rule)
     except Interrupted:
         reason = StopReason.INTERRUPTED

@@ -119,7 +119,8 @@ class StoppingRule:
 class Solution:
     """w (D,) with F(w) = primal, the bound and its witness, why the solver stopped, and all iterations.
 
-    state  from which the solver goes on when it is given another C (streamcut.solvers.state)
+    state   from which the solver goes on when it is given another C (streamcut.solvers.state)
+    raised  what was put onto F for what rounding may have done to it
     """
 
     w: np.ndarray
@@ -129,6 +130,7 @@ class Solution:
     reason: StopReason
     history: list[Iteration]
     state: Any = None
+    raised: float = 0.0
 
 
 class Saved(Protocol):

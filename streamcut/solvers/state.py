@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.bundle import Bundle, BundleSize
+from streamcut.bundle.bundle import Bundle, BundleSize, MasterSolution
 from streamcut.bundle.penalty import L2, penalty_of
 from streamcut.compiled import vectors
 from streamcut.models.certificate import StopReason, Witness
@@ -17,6 +18,7 @@ from streamcut.rounding import CutError
 from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 from streamcut.solvers.standstill import Standing
 
+CAREFUL = 0.01  # of the gap: when rounding takes more off the bound, cuts are summed more finely, and their errors count
 QP_SHARE = 1e-3  # the master problem is solved to this part of the gap that is asked for
 
 
@@ -64,7 +66,7 @@ class BundleState:
         D = len(w_b)
         bundle = Bundle(D, oracle.c_bar, *cuts, penalty=oracle.penalty)
         F, zero = oracle.penalty.objective(w_b, oracle.C, loss), np.zeros(D)
-        return cls(bundle, w_b, loss, F, zero, zero, 0.0, Witness.none(D))
+        return cls(bundle, w_b, loss, F, zero, zero, 0.0, Witness.none(D), raised=oracle.C * oracle.raised)
 
     @classmethod
     def at_zero(cls, oracle: DecomposableOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
@@ -89,6 +91,16 @@ class BundleState:
         self.loss = oracle.step(k, self.w_b)
         self.raised = oracle.C * oracle.raised
         self.F_b = self.penalty.objective(self.w_b, oracle.C, self.loss, square)
+        self.sharpen(oracle)
+
+    def sharpen(self, oracle: Any) -> None:
+        """Have the next cuts summed more finely, if rounding keeps the bound down."""
+        if self._careful:
+            oracle.refine()
+
+    @property
+    def _careful(self) -> bool:
+        return self.taken > CAREFUL * (self.F_b - self.bound)
 
     def improve(self, cut: Cut, rule: StoppingRule) -> None:
         """Add a cut and solve the master problem."""
@@ -98,10 +110,17 @@ class BundleState:
     def solve_master(self, rule: StoppingRule) -> None:
         """The value of the master problem is a bound, its solution the next w."""
         c_bar = self.bundle.c_bar
-        master = self.bundle.solve(qp_tolerance(rule, self.F_b, c_bar))
+        tolerance = qp_tolerance(rule, self.F_b, c_bar)
+        master = self.bundle.solve(tolerance)
         self.v, self.w = master.v, master.w
         self.value, self.qp_gap, self.taken = master.lower_bound, master.qp_gap, master.taken
         self.stepped = False
+        self._offer(master)
+        if self._careful:
+            self._offer(self.bundle.surest(math.sqrt(2.0 * self.F_b), tolerance))
+
+    def _offer(self, master: MasterSolution) -> None:
+        """Take its bound, if it is better."""
         if master.lower_bound > self.bound:
             self.bound, self.witness = master.lower_bound, Witness(master.a, master.b, master.error)
 
@@ -122,21 +141,21 @@ class BundleState:
         self.witness = Witness.none(len(self.w_b))
         self.solve_master(rule)
 
-    def fewest_weights(self, oracle: Any, rule: StoppingRule) -> tuple[np.ndarray, float] | None:
-        """(w, F there) of a method that has converged: the w that was scored last, if that is good enough, too.
+    def fewest_weights(self, oracle: Any, rule: StoppingRule) -> tuple[np.ndarray, float, float] | None:
+        """(w, F there, by what that was raised) of a method that has converged: the w that was scored last, if good enough, too.
 
         w_b is a mean over all w so far and has the weights of many of them. The data is not read.
         """
         if self.scored is not None:
             F = self.penalty.objective(self.scored, oracle.C, oracle.loss_scored(self.scored))
             if F - self.bound <= rule.allowed_gap(F, oracle.c_bar):
-                return self.scored, F
+                return self.scored, F, oracle.C * oracle.raised
         return None
 
     def solution(self, reason: StopReason, history: list[Iteration], oracle: Any, rule: StoppingRule) -> Solution:
         found = self.fewest_weights(oracle, rule) if reason is StopReason.CONVERGED else None
-        w, F = found or (self.w_b, self.F_b)
-        return Solution(w, F, self.bound, self.witness, reason, history, self)
+        w, F, raised = found or (self.w_b, self.F_b, self.raised)
+        return Solution(w, F, self.bound, self.witness, reason, history, self, raised)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""
