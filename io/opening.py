@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import zipfile
 from pathlib import Path
 
-from streamcut.errors import IncompleteError, NotFoundError
+from streamcut.errors import BadInputError, IncompleteError, NotFoundError
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.codec import MAX_BYTES
 from streamcut.io.stores.guarded import damaged, read_guarded, read_small
@@ -53,6 +54,7 @@ def _open_directory(path: Path) -> StoredDataset:
     if not os.path.lexists(path / MANIFEST):
         if _was_a_store(path):
             raise damaged(path / MANIFEST, "missing")
+        _refuse_anndata(path, {name for name in ("X", "obs") if (path / name).is_dir()})
         what = "a Zarr group" if any((path / name).exists() for name in (METADATA, ".zgroup", ".zarray")) else "a directory"
         raise NotFoundError(f"{path}: {what}, but not a streamcut store; give the data to `streamcut convert`")
     manifest = read_manifest(path / MANIFEST)
@@ -81,8 +83,26 @@ def _open_file(path: Path) -> StoredDataset:
         _check_members(path)
         return _fallback(str(path))
     if start == _HDF5_MAGIC:
+        _refuse_anndata(path, _hdf5_members(path))
         raise NotFoundError(f"{path}: an HDF5 file, but not a streamcut store (those are directories); {_CONVERT}")
     raise NotFoundError(f"{path}: a file, not a streamcut store; {_CONVERT}")
+
+
+def _hdf5_members(path: Path) -> set[str]:
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            return set(file)
+    except (OSError, RuntimeError, ValueError):
+        return set()
+
+
+def _refuse_anndata(path: Path, members: set[str]) -> None:
+    """Raise BadInputError, with the line to type, for what holds the parts of an AnnData file."""
+    if {"X", "obs"} <= members:
+        line = shlex.join(["streamcut", "convert", str(path), f"{path.stem}-store.zarr", "--labels"])
+        raise BadInputError(f"{path}: an AnnData file, not a streamcut store; convert it first: {line} COLUMN")
 
 
 def _check_members(path: Path) -> None:

@@ -7,6 +7,7 @@ seed that gives it again.
 from __future__ import annotations
 
 import argparse
+import logging
 import random
 import sys
 import tempfile
@@ -29,6 +30,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
     failed = False
     with tempfile.TemporaryDirectory(prefix="streamcut-fuzz-") as folder:
         made = make(Path(folder))

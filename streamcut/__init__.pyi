@@ -177,6 +177,8 @@ def convert(
     value_column: str = "values",
     index_base: int | str | None = None,
     n_features: int | None = None,
+    wide_index: bool = False,
+    max_line_bytes: Any = None,
     hash_bits: int | None = None,
     dtype: str | None = None,
     duplicates: str = "error",

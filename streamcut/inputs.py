@@ -161,7 +161,7 @@ def _text_rows(path: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
     given = by_recipe(recipe) if raw.index_base is None else {**by_recipe(recipe), "index_base": raw.index_base}
     if recipe.hash_bits is None:
         given["dtype"] = "float64"  # the numbers as they are written; hashed sums are those of training to the bit
-    options = SvmlightOptions(**given, no_labels=not raw.labelled)
+    options = SvmlightOptions(**given, no_labels=not raw.labelled, wide_index=True)
     states = FileStates([path])
     for chunk, _ in states.watch(SvmlightSource([path], options, model_takes=recipe.in_words()).blocks()):
         yield chunk

@@ -7,7 +7,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-from streamcut.errors import MemoryBudgetError
+from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.units import format_bytes, parse_size
 
 _AUTO_SHARE = 0.8
@@ -20,7 +20,10 @@ def memory_limit(text: str) -> int:
     total, available = machine_memory()
     if text == "auto":
         return int(available * _AUTO_SHARE) + resident_bytes()
-    return parse_size(text, option="--memory", total=total)
+    size = parse_size(text, option="--memory", total=total)
+    if size < 1:
+        raise UsageError(f"--memory: {text!r} is nothing; write for example 2GB, 50% or auto")
+    return size
 
 
 def machine_memory(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> tuple[int, int]:

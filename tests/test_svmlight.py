@@ -55,7 +55,7 @@ ACCEPTED = [
     ("26-underflow", b"1 1:1e-50 2:1\n", O(), [(1, {1: 1})], {"underflows": 1, "explicit_zeros": 0}),
     ("28-numbers", b"1 1:.5 2:5. 3:+.5E-3\n", O(dtype="float64"), [(1, {0: 0.5, 1: 5, 2: 0.0005})], {}),
     ("31-largest-int32", b"1 2147483647:1\n", O(), [(1, {2**31 - 2: 1})], {}),
-    ("31-beyond-int32", b"1 1:1 9223372036854775807:1\n", O(), [(1, {0: 1, 2**63 - 2: 1})], {}),
+    ("31-beyond-int32", b"1 1:1 9223372036854775807:1\n", O(wide_index=True), [(1, {0: 1, 2**63 - 2: 1})], {}),
     ("32-qid", b"1 qid:3 1:1\n2 qid:3\n1 qid:9223372036854775807\n", O(), [(1, {0: 1}, 3), (2, {}, 3), (1, {}, 2**63 - 1)], {}),
     ("33-ungrouped-wanted", b"1 qid:3\n1 qid:4\n1 qid:3\n", O(group_by_qid=True), [(1, {}, 3), (1, {}, 4), (1, {}, 3)], {}),
     ("index-base-0", b"1 0:1 3:1\n", O(index_base=0), [(1, {0: 1, 3: 1})], {}),
@@ -264,7 +264,9 @@ def test_long_lines_grow_the_buffer_up_to_a_limit(tmp_path):
     text = b"1 1:1\n" * 20 + long + b"1 2:1\n"
     rows = rows_of(source_of(tmp_path, text, threads=2, block_bytes=64))
     assert [len(row[1]) for row in rows] == [1] * 20 + [4999, 1]
-    with pytest.raises(MemoryBudgetError, match=r"in\.svm:21: .*20,000 bytes.*20,000"):
+    with pytest.raises(MemoryBudgetError, match=r"in\.svm:21: .* 33,887 bytes, .* 20,000 for one"):
+        rows_of(source_of(tmp_path, text, threads=2, block_bytes=64, held_line=20_000))
+    with pytest.raises(BadInputError, match=r"in\.svm:21: .* longer than 20,000 bytes"):
         rows_of(source_of(tmp_path, text, threads=2, block_bytes=64, max_line_bytes=20_000))
 
 

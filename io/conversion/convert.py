@@ -116,7 +116,7 @@ def convert(
 
 def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:
     """The options that decide what the store holds: a conversion resumes only with the same."""
-    passing = {"memory", "threads", "scratch", "resume", "force", "split_output", "backend"}
+    passing = {"memory", "threads", "scratch", "resume", "force", "split_output", "backend", "wide_index", "max_line_bytes"}
     given = replace(settings, recipe=None, feature_names=None)
     kept = {name: value for name, value in asdict(given).items() if name not in passing and value not in (None, (), [])}
     if settings.feature_names is not None:

@@ -38,6 +38,8 @@ _APPLIES = {  # options that mean something for some formats only
     "recipe": (*TABLES, *_TEXT, "vw"),
     "n_features": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
     "duplicates": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
+    "wide_index": _TEXT,
+    "max_line_bytes": _TEXT,
     "keep_zeros": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
     "index_column": (LISTS,),
     "value_column": (LISTS,),
@@ -81,6 +83,8 @@ class ConvertOptions:
     value_column: str = "values"
     index_base: int | str | None = None
     n_features: int | None = None
+    wide_index: bool = False
+    max_line_bytes: Any = None  # as given; after checking bytes or None
     hash_bits: int | None = None
     dtype: str | None = None
     duplicates: str = "error"
@@ -144,6 +148,11 @@ class ConvertOptions:
             if self.recipe is not None and getattr(self, name) != _default(name):
                 raise UsageError(f"{_flag(name)}: the recipe says it already; leave it out")
         object.__setattr__(self, "memory", _bytes(self.memory))
+        if isinstance(self.max_line_bytes, str):
+            object.__setattr__(self, "max_line_bytes", parse_size(self.max_line_bytes, option="--max-line-bytes"))
+        for name in ("memory", "max_line_bytes"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise UsageError(f"{_flag(name)}: {value} bytes are nothing; write for example 2GB")
         object.__setattr__(self, "feature_names", _feature_names(self.feature_names))
         if self.feature_names is not None:
             if self.hash_bits is not None or self.recipe is not None:

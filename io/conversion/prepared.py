@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -73,9 +73,9 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     begun = _begun_with(outputs, settings)
     widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
     dictionary = 0 if settings.hash_bits or settings.recipe else settings.max_categories * KEY_BYTES
-    plan = make_plan(
-        settings.memory,
-        resident_bytes(),
+    planned = partial(
+        make_plan,
+        base=resident_bytes(),
         threads=settings.threads,
         shard_nnz=settings.shard_nnz or begun.get("shard_nnz"),
         sorting=settings.sorting,
@@ -85,8 +85,9 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
         n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
         features=begun.get("features"),
     )
+    plan = planned(settings.memory)
     rejects = RejectsFile(outputs[0], wanted=settings.on_error == "skip", replace=settings.force or settings.resume)
-    source = open_source(kind, paths, readers, settings, plan, rejects.add)
+    source = open_source(kind, paths, readers, settings, plan, rejects.add, planned)
     return Prepared(settings, outputs, kind, side_files, states, plan, source, rejects)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from streamcut.io.conversion.options import ConvertOptions
@@ -11,7 +12,7 @@ from streamcut.io.sources.canonical import RowRules
 from streamcut.io.sources.columns import ColumnFile
 from streamcut.io.sources.row_source import ENTRY_BYTES, LISTS, TABLES, BlockSize, RowSource, TableReader, TableSource
 from streamcut.io.text.options import by_recipe
-from streamcut.io.text.svmlight import Reject, SvmlightOptions, SvmlightSource, blocks_in_flight
+from streamcut.io.text.svmlight import LONGEST_LINE, Reject, SvmlightOptions, SvmlightSource, blocks_in_flight
 
 # Of lines as short as lines can be ("1\n"): the text, the arrays that the parser fills, and the rows that leave it.
 TEXT_BYTES = 42
@@ -105,16 +106,18 @@ def open_source(
     options: ConvertOptions,
     plan: ConvertPlan,
     on_reject: Callable[[Reject], None],
+    planned: Callable[[int], ConvertPlan],
 ) -> RowSource:
-    """The rows of `paths`, in blocks that fit the plan. Raises what the sources raise."""
+    """The rows of `paths`, in blocks that fit the plan; `planned` gives that of another limit. Raises what the sources raise."""
     if kind == "svmlight":
-        buffers = blocks_in_flight(plan.threads)
         return SvmlightSource(
             list(paths),
             svmlight_options(options),
             threads=plan.threads,
             block_bytes=plan.block_bytes,
-            max_line_bytes=max(plan.block_bytes, plan.row_bytes // (LINE_BYTES * buffers)),
+            max_line_bytes=options.max_line_bytes or LONGEST_LINE,
+            held_line=_held_line(plan),
+            memory_for=partial(_memory_for, plan.limit, planned),
             on_reject=on_reject,
             recipe=options.recipe,
         )
@@ -134,11 +137,24 @@ def open_source(
     return TableSource(list(paths), readers, rules, size, grouped=not options.group_by_qid)
 
 
+def _held_line(plan: ConvertPlan) -> int:
+    """Bytes of the longest line of text that the plan leaves memory for."""
+    return max(plan.block_bytes, plan.row_bytes // (LINE_BYTES * blocks_in_flight(plan.threads)))
+
+
+def _memory_for(limit: int, planned: Callable[[int], ConvertPlan], size: int) -> int:
+    """A limit above `limit`, by 5 % more than need be, that leaves memory for a line of `size` bytes."""
+    while _held_line(planned(limit)) < size:
+        limit += limit // 20
+    return limit
+
+
 def svmlight_options(options: ConvertOptions) -> SvmlightOptions:
     if options.recipe is not None:
         return SvmlightOptions(
             **by_recipe(options.recipe),
             n_features=options.n_features,
+            wide_index=options.wide_index,
             keep_zeros=options.keep_zeros,
             on_error=options.on_error,
             max_errors=1000 if options.max_errors is None else options.max_errors,
@@ -148,6 +164,7 @@ def svmlight_options(options: ConvertOptions) -> SvmlightOptions:
     return SvmlightOptions(
         index_base=None if base == "auto" else int(base),
         n_features=options.n_features,
+        wide_index=options.wide_index,
         hash_bits=options.hash_bits,
         dtype=options.dtype or "float32",
         duplicates=options.duplicates,

@@ -39,6 +39,14 @@ def open_bytes(file: BinaryIO, name: str) -> tuple[BinaryIO, str | None]:
     return cast(BinaryIO, _Decompressed(head, file, name, kind)), kind
 
 
+def expect_whole(file: BinaryIO, name: str) -> None:
+    """Raise BadInputError when `file` is compressed and the compressed data is damaged anywhere."""
+    stream, kind = open_bytes(file, name)
+    buffer = bytearray(1 << 20)
+    while kind is not None and stream.readinto(buffer):  # type: ignore[attr-defined]
+        pass
+
+
 def _sniff(head: bytes) -> str | None:
     if len(head) >= 4 and head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5:
         return "zstd"  # a skippable frame may come first
@@ -72,6 +80,7 @@ class _Decompressed(io.RawIOBase):
 
     def __init__(self, head: bytes, file: BinaryIO, name: str, kind: str) -> None:
         self._input, self._file, self._name, self._kind = head, file, name, kind
+        self._taken = len(head)  # bytes of the file
         self._new, errors = _decompressor(kind, name)
         self._errors = (OSError, EOFError, ValueError, errors)
         self._stream = self._new()
@@ -87,16 +96,20 @@ class _Decompressed(io.RawIOBase):
         except self._errors as error:
             if getattr(error, "errno", None) is not None:
                 raise  # the disk, not the data
-            raise BadInputError(f"{self._name}: the {self._kind} data is damaged: {error}") from error
+            raise BadInputError(
+                f"{self._name}: the {self._kind} data is damaged before byte {self._taken:,} of the file ({error}); copy it again"
+            ) from error
 
     def _fill(self, target) -> int:
         while self._stream is not None:
             given = b""
             if self._stream.needs_input:
-                given = self._input or self._file.read(_PIECE)
+                given = self._input or self._more()
                 self._input = b""
                 if not given:
-                    raise BadInputError(f"{self._name}: the {self._kind} data is cut off; copy the file again")
+                    raise BadInputError(
+                        f"{self._name}: the {self._kind} data is damaged: cut off at byte {self._taken:,}; copy the file again"
+                    )
             out = self._stream.decompress(given, len(target))
             if self._stream.eof:
                 self._input = self._stream.unused_data
@@ -111,15 +124,23 @@ class _Decompressed(io.RawIOBase):
         while True:
             self._input = self._input.lstrip(b"\0")  # tape blocks of gzip, padding of xz
             if len(self._input) < _HEAD:
-                more = self._file.read(_PIECE)
+                more = self._more()
                 self._input += more
                 if more:
                     continue
             if not self._input:
                 return None
             if _sniff(self._input) != self._kind:
-                raise BadInputError(f"{self._name}: something else follows the end of the {self._kind} data")
+                at = self._taken - len(self._input)
+                raise BadInputError(
+                    f"{self._name}: the {self._kind} data is damaged: something else follows its end, at byte {at:,} of the file"
+                )
             return self._new()
+
+    def _more(self) -> bytes:
+        more = self._file.read(_PIECE)
+        self._taken += len(more)
+        return more
 
     def close(self) -> None:
         self._file.close()

@@ -9,6 +9,7 @@ from streamcut.io.text import kernels as k
 NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _INDEX = re.compile(rb"\d+")
 _SHOWN = 60  # characters of a token
+OLD_MAC = "lines end in a carriage return alone (old Mac line ends); convert them with: tr '\\r' '\\n' < OLD > NEW"
 
 
 def explain(
@@ -62,7 +63,7 @@ def _bad_byte(line: bytes) -> tuple[int, str] | None:
     byte = line[at]
     names = {0: "NUL byte", 11: "vertical tab", 12: "form feed", 13: "carriage return inside a line"}
     name = names.get(byte, f"byte 0x{byte:02x} outside of ASCII" if byte > 126 else f"control character 0x{byte:02x}")
-    hint = ""
+    hint = f" ({OLD_MAC})" if byte == 13 else ""
     if line.startswith((b"\xff\xfe", b"\xfe\xff")) or line.count(0) > len(line) // 4:
         hint = " (this looks like UTF-16 or a binary file; svmlight is plain ASCII text)"
     elif line.startswith(b"\x89HDF"):
@@ -102,7 +103,8 @@ def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, s
             return "feature index 0, but indices begin at 1", "--index-base 0 if the file counts from 0"
         case k.INDEX_HIGH:
             if n_features is None:
-                return "feature index too large", None
+                wide = _INDEX.fullmatch(name) and int(name) < 1 << 63
+                return "feature index too large", "--wide-index takes indices above 2147483647" if wide else None
             return f"feature index beyond --n-features {n_features} (indices begin at {rules.base})", None
         case k.OVERFLOW:
             wide = _is_number(value) and abs(float(value)) < float("inf")

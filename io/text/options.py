@@ -18,7 +18,8 @@ class SvmlightOptions:
     """How to read svmlight text. Raises UsageError for values and combinations that make no sense.
 
     index_base    0, 1, or None: found by a full scan before the first block; needs n_features, and files that can be read twice
-    n_features    refuse features beyond; None takes all that fit int64
+    n_features    refuse features beyond; None: beyond int32, which are rather typing errors, unless `wide_index`
+    wide_index    take all that fit int64
     hash_bits     hash features, numbers or names (any bytes), into 2**hash_bits columns; what meets in a column is summed
     dtype         "float32" (overflow is refused, underflow to 0 is counted) or "float64"
     duplicates    the same feature twice in a row: "error", "sum" or "last"
@@ -33,6 +34,7 @@ class SvmlightOptions:
 
     index_base: int | None = 1
     n_features: int | None = None
+    wide_index: bool = False
     hash_bits: int | None = None
     dtype: str = "float32"
     duplicates: str = "error"

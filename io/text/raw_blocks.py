@@ -18,13 +18,14 @@ class RawBlock:
     """A buffer, and the lines in it: text[:stop], from byte `offset` of the decompressed input number `file`.
 
     text[stop] is a line feed and `padding` bytes follow from there on. `last`: the file ends here, `unterminated`: without a line
-    feed. `too_long`: no line feed in the first `stop` bytes, which is all the memory that a line may take.
+    feed. `too_long`: no line feed in the first `stop` bytes, which is all the memory that a line may take; the line has
+    `line_bytes`, if those are no more than may be counted.
     """
 
     def __init__(self, size: int, padding: int) -> None:
         self._size, self._padding = size, padding
         self.text = bytearray(size + padding)
-        self.file = self.offset = self.stop = 0
+        self.file = self.offset = self.stop = self.line_bytes = 0
         self.last = self.unterminated = self.too_long = False
 
     @property
@@ -72,11 +73,13 @@ class RawBlock:
             self.text.extend(bytes(size - self.capacity))
 
 
-def read_blocks(inputs: Sequence[Input], file: int, offset: int, free: queue.SimpleQueue, limit: int) -> Generator[RawBlock]:
+def read_blocks(
+    inputs: Sequence[Input], file: int, offset: int, free: queue.SimpleQueue, limit: int, longest: int = 0
+) -> Generator[RawBlock]:
     """Blocks from byte `offset` of inputs[file] on, in buffers taken from `free` (None there ends it).
 
-    An empty file is one block. A line may take `limit` bytes. Raises NotFoundError for a file that can't be opened and
-    BadInputError for damaged compressed data.
+    An empty file is one block. A line may take `limit` bytes; those of a longer one are counted, up to `longest`. Raises
+    NotFoundError for a file that can't be opened and BadInputError for damaged compressed data.
     """
     for number in range(file, len(inputs)):
         raw = inputs[number].open()
@@ -91,9 +94,22 @@ def read_blocks(inputs: Sequence[Input], file: int, offset: int, free: queue.Sim
                     return
                 block.file, block.offset = number, position
                 head = block.fill(stream, head, limit)
+                if block.too_long:
+                    block.line_bytes = block.stop + _bytes_to_line_feed(stream, longest - block.stop + 1)
                 position += block.stop
                 last = block.last
                 yield block
+
+
+def _bytes_to_line_feed(stream: BinaryIO, most: int) -> int:
+    """Bytes until the line or the file ends, or `most`."""
+    buffer, found = bytearray(1 << 20), 0
+    while found < most and (n := stream.readinto(buffer)):  # type: ignore[attr-defined]
+        at = buffer.find(10, 0, n)
+        if at >= 0:
+            return found + at
+        found += n
+    return found
 
 
 def _skip(stream: BinaryIO, offset: int, seekable: bool) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -18,15 +18,18 @@ from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.text import kernels as k
 from streamcut.io.text.blocks import BlockParser, ParsedBlock, Refused
+from streamcut.io.text.decompress import expect_whole
 from streamcut.io.text.groups import GroupCheck
-from streamcut.io.text.inputs import find_inputs
-from streamcut.io.text.messages import NUMBER, explain
+from streamcut.io.text.inputs import Input, find_inputs
+from streamcut.io.text.messages import NUMBER, OLD_MAC, explain
 from streamcut.io.text.options import SvmlightOptions, recipe_of
 from streamcut.io.text.raw_blocks import RawBlock, ReadAhead, read_blocks
 
 logger = logging.getLogger(__name__)
 
 _NO_LIMIT = np.iinfo(np.int64).max
+_LARGEST_INDEX = np.iinfo(np.int32).max
+LONGEST_LINE = 1 << 28
 _DUPLICATES = {"error": k.ERROR, "sum": k.SUM, "last": k.LAST}
 
 
@@ -48,7 +51,8 @@ class SvmlightSource:
     """Rows of the svmlight files that `paths` name (see find_inputs), compressed or not.
 
     Memory: `blocks_in_flight` × block_bytes of text, the rows of as many blocks, and a line that is longer than a block, up to
-    max_line_bytes. With threads=1 all work is done by the caller's thread; otherwise one thread reads ahead and `threads` parse.
+    `held_line`, for all that memory leaves. No line may have more than max_line_bytes; `memory_for` says what would be enough for
+    one of so many bytes. With threads=1 all work is done by the caller's thread, else one thread reads ahead and `threads` parse.
 
     counters   of the blocks yielded so far: files, rows, lines, comment_lines, unsorted_rows, explicit_zeros, underflows,
                duplicates, skipped_lines, no_final_newline
@@ -67,7 +71,9 @@ class SvmlightSource:
         *,
         threads: int = 2,
         block_bytes: int = 1 << 19,
-        max_line_bytes: int = 1 << 28,
+        max_line_bytes: int = LONGEST_LINE,
+        held_line: int | None = None,
+        memory_for: Callable[[int], int] | None = None,
         on_reject: Callable[[Reject], None] | None = None,
         model_takes: str | None = None,
         recipe: Recipe | None = None,
@@ -78,7 +84,8 @@ class SvmlightSource:
         self.inputs = find_inputs(paths)
         self.index_base = self.options.index_base
         self.rejects: list[Reject] = []
-        self._threads, self._block_bytes, self._line_limit = threads, block_bytes, max(max_line_bytes, block_bytes)
+        self._threads, self._block_bytes, self._longest = threads, block_bytes, max(max_line_bytes, block_bytes)
+        self._held, self._memory_for = min(self._longest, held_line or self._longest), memory_for
         self._on_reject = on_reject or self.rejects.append
         self._model_takes, self._given = model_takes, recipe
         self.counters = _no_counts()
@@ -95,7 +102,7 @@ class SvmlightSource:
         qid int64 if the rows have one; weight float64 with label_weights. Continuing yields identical blocks and counters. It
         seeks in plain files, decompresses and discards in others, and reads rows with qid again from the beginning.
 
-        Raises BadInputError with file:line:column, NotFoundError, and MemoryBudgetError for a line beyond max_line_bytes.
+        Raises BadInputError with file:line:column, NotFoundError, and MemoryBudgetError for a line that memory does not hold.
         """
         self.rejects.clear()
         if self.index_base is None:
@@ -109,7 +116,12 @@ class SvmlightSource:
             for raw, parsed in parsed_blocks:
                 place = state.place(raw, self.index_base)
                 again = replay and start is not None and place["rows"] < start["rows"]
-                self._account(raw, parsed, rules, state, report=not again)
+                try:
+                    self._account(raw, parsed, rules, state, report=not again)
+                except BadInputError:
+                    if parsed.chunk.qid is not None and groups is not None and parsed.refused:
+                        self._check_groups(raw, parsed, place, groups, before=parsed.refused[0].line)
+                    raise
                 if parsed.chunk.qid is not None and groups is not None:
                     self._check_groups(raw, parsed, place, groups)
                 chunk = replace(parsed.chunk, first_row=place["rows"])
@@ -127,7 +139,7 @@ class SvmlightSource:
         o = self.options
         return k.Rules(
             base=base,
-            last=_NO_LIMIT if n_features is None else n_features - 1 + base,
+            last=n_features - 1 + base if n_features is not None else _NO_LIMIT if self._takes_wide else _LARGEST_INDEX,
             hash_bits=o.hash_bits or 0,
             duplicates=k.SUM if o.hash_bits else _DUPLICATES[o.duplicates],
             keep_zeros=o.keep_zeros,
@@ -135,6 +147,10 @@ class SvmlightSource:
             label_weights=o.label_weights,
             no_labels=o.no_labels,
         )
+
+    @property
+    def _takes_wide(self) -> bool:
+        return self.options.wide_index or (self.options.n_features or 0) > _LARGEST_INDEX
 
     def _find_base(self) -> int:
         """The index base that all files agree on: 0 if any has index 0, else 1."""
@@ -174,7 +190,7 @@ class SvmlightSource:
         parsers = {id(raw): BlockParser(np.dtype(self.options.dtype), wide) for raw in buffers}
         for raw in buffers:
             free.put(raw)
-        reading = read_blocks(self.inputs, state.file, state.offset, free, self._line_limit)
+        reading = read_blocks(self.inputs, state.file, state.offset, free, self._held, self._longest)
         if self._threads == 1:
             with closing(reading):
                 for raw in reading:
@@ -215,12 +231,9 @@ class SvmlightSource:
         """Carry `state` past the block; raise for its first refused line, or (with `report`) report all of them."""
         name, before, counters = self.inputs[raw.file].name, state.lines, state.counters
         if raw.too_long:
-            raise MemoryBudgetError(
-                f"{name}:{before + 1}: the line has more than {raw.stop:,} bytes, max_line_bytes allows {self._line_limit:,}; "
-                "raise the memory limit, or check that this is a text file"
-            )
+            self._refuse_line(raw, f"{name}:{before + 1}")
         for refused in parsed.refused:
-            self._refuse(name, before + refused.line + 1, refused, rules, counters, report)
+            self._refuse(self.inputs[raw.file], before + refused.line + 1, refused, rules, counters, report)
         counters["files"] += raw.last
         counters["rows"] += parsed.chunk.n_rows
         counters["lines"] += parsed.lines
@@ -236,7 +249,20 @@ class SvmlightSource:
         state.qid_mode = parsed.qid_mode
         state.lines = 0 if raw.last else before + parsed.lines
 
-    def _refuse(self, name: str, line: int, refused: Refused, rules: k.Rules, counters: dict[str, int], report: bool) -> None:
+    def _refuse_line(self, raw: RawBlock, where: str) -> NoReturn:
+        """Raise for a line that is too long."""
+        if b"\r" in memoryview(raw.text)[: raw.stop].tobytes():
+            raise BadInputError(f"{where}: {OLD_MAC}")
+        if raw.line_bytes > self._longest:
+            raise BadInputError(
+                f"{where}: the line is longer than {self._longest:,} bytes (convert: --max-line-bytes); is this a text file?"
+            )
+        would_do = "" if self._memory_for is None else f"; --memory {self._memory_for(raw.line_bytes) // 10**6 + 1}MB would do"
+        raise MemoryBudgetError(
+            f"{where}: the line has {raw.line_bytes:,} bytes, and the memory limit leaves {self._held:,} for one{would_do}"
+        )
+
+    def _refuse(self, file: Input, line: int, refused: Refused, rules: k.Rules, counters: dict[str, int], report: bool) -> None:
         column, reason = explain(
             refused.code,
             refused.text,
@@ -247,7 +273,11 @@ class SvmlightSource:
             label_map=self.options.label_map is not None,
             model_takes=self._model_takes,
         )
+        name = file.name
         if self.options.on_error == "raise":
+            if file.regular:  # damage of compressed data shows as wrong text first, and may be found much later
+                with closing(file.open()) as again:
+                    expect_whole(again, name)
             raise BadInputError(f"{name}:{line}:{column}: {reason}")
         counters["skipped_lines"] += 1
         if counters["skipped_lines"] > self.options.max_errors:
@@ -257,13 +287,19 @@ class SvmlightSource:
         if report:
             self._on_reject(Reject(name, line, f"{column}: {reason}", refused.text))
 
-    def _check_groups(self, raw: RawBlock, parsed: ParsedBlock, place: dict, groups: GroupCheck) -> None:
+    def _check_groups(
+        self, raw: RawBlock, parsed: ParsedBlock, place: dict, groups: GroupCheck, before: int | None = None
+    ) -> None:
+        """Raise for the first row that comes back to an earlier group; `before`: of those in earlier lines of the block."""
         qid = parsed.chunk.qid
         assert qid is not None
         row = groups.first_repeat(qid)
         if row is None:
             return
-        name, line = self.inputs[raw.file].name, place["lines"] + _line_of_row(raw, parsed, row) + 1
+        in_block = _line_of_row(raw, parsed, row)
+        if before is not None and in_block > before:
+            return
+        name, line = self.inputs[raw.file].name, place["lines"] + in_block + 1
         raise BadInputError(
             f"{name}:{line}: qid {qid[row]} comes back after other rows; rows of a qid must stand together (or --group-by-qid)"
         )

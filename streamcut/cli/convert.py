@@ -92,6 +92,8 @@ rows of one qid stay together.
 )
 @click.option("--n-features", type=int, metavar="N", help="Refuse features beyond N; the store has N, seen or not.")
 @click.option("--feature-names", metavar="FILE", help="Names of the features, one a line (svmlight, npz, npy, mtx, 10x).")
+@click.option("--wide-index", is_flag=True, help="Take features above 2147483647, which are refused as typing errors.")
+@click.option("--max-line-bytes", metavar="SIZE", help="svmlight: refuse longer lines, as no text.  [default: 268MB]")
 @click.option("--hash-bits", type=int, metavar="B", help="Hash feature names, numbers or categories into 2^B features.")
 @click.option("--dtype", type=Choice(["float32", "float64"]), help="Values are read as: text float32, tables as they are.")
 @click.option(

@@ -141,7 +141,7 @@ def column(name: bytes, options) -> int:
     if not WHOLE.fullmatch(name):
         raise Refused("index")
     index = int(name) - options.index_base
-    if index < 0 or index >= (options.n_features or 2**63 - options.index_base):
+    if index < 0 or index >= (options.n_features or (2**63 if options.wide_index else 2**31) - options.index_base):
         raise Refused("index")
     return index
 

@@ -1,0 +1,182 @@
+"""More of the list of what is refused: line ends, wide indices, damage, long lines, AnnData, the first error, no memory.
+
+The number of a test is the row of the list that it is about; test_table_rows.py lists them.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+
+import streamcut
+
+OK, USAGE, BAD, CORRUPT, MEMORY = 0, 2, 3, 5, 7
+GOOD = b"1 1:1 3:0.5\n-1 2:1\n1 1:2\n-1 2:2 3:-1\n"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "good.svm").write_bytes(GOOD)
+    streamcut.convert(folder / "good.svm", folder / "good.zarr")
+    streamcut.save_model(streamcut.train(str(folder / "good.zarr"), solver="ocas", max_passes=3), folder / "m.npz")
+    return folder / "m.npz"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refused(run, line: str, code: int, words: str) -> str:
+    """The command ends with `code` and a message, without a traceback and without leaving a file."""
+    before = set(os.listdir())
+    found, out, err = run(*line.split())
+    assert (found, out, "Traceback" in err) == (code, "", False), err
+    assert re.search(words, err), err
+    assert set(os.listdir()) == before
+    return err
+
+
+# --- 53: old Mac line ends ---
+
+
+@pytest.mark.parametrize("rows", [3, 1_500_000])
+@pytest.mark.parametrize("command", ["convert in.svm out.zarr", "predict {model} in.svm"])
+def test_53_carriage_returns_alone(run, folder, model, rows, command):
+    (folder / "in.svm").write_bytes(b"1 1:1\r" * rows)
+    refused(run, command.format(model=model), BAD, r"in.svm:1.*old Mac line ends.*tr ")
+
+
+def test_53_one_at_the_end_of_a_windows_file_is_cut_off(run, folder):
+    (folder / "in.svm").write_bytes(b"1 1:1\r\n-1 2:1\r")
+    code, _, err = run("convert", "in.svm", "out.zarr")
+    assert (code, "no final newline: 1" in err) == (OK, True), err
+
+
+# --- 54: indices beyond int32 ---
+
+
+def test_54_wide_indices(run, folder):
+    for index in (2**31, 2**40, 2**63 - 1):
+        (folder / "in.svm").write_text(f"1 1:1\n-1 {index}:1\n")
+        refused(run, "convert in.svm out.zarr", BAD, r"in.svm:2:4: feature index too large: .*--wide-index")
+        assert run("convert", "in.svm", "out.zarr", "--wide-index", "--force")[0] == OK
+        assert streamcut.open("out.zarr").manifest.statistics.n_features == index
+        os.system("rm -r out.zarr")
+    (folder / "in.svm").write_text(f"1 {2**63}:1\n")
+    refused(run, "convert in.svm out.zarr --wide-index", BAD, r"in.svm:1:3: feature index too large")
+    (folder / "in.svm").write_text(f"1 {2**33}:1\n-1 1:1\n")
+    assert run("convert", "in.svm", "out.zarr", "--n-features", str(2**34))[0] == OK
+
+
+# --- 55: damaged compression ---
+
+PACKED = {
+    "gz": lambda text: gzip.compress(text, mtime=0),
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": lambda text: zstandard.ZstdCompressor(write_checksum=True).compress(text),
+}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_55_damaged_compression(run, folder, model, kind):
+    lines = [f"{1 - 2 * (k % 2)} 1:{x:.6f} 3:1\n" for k, x in enumerate(np.random.default_rng(0).random(4000))]
+    whole = PACKED[kind]("".join(lines).encode())
+    middle = len(whole) // 2
+    damaged = {
+        "cut": whole[:-3],
+        "flip": whole[:middle] + bytes([whole[middle] ^ 16]) + whole[middle + 1 :],
+        "garbage": whole + b"more",
+    }
+    for what, content in damaged.items():
+        (folder / f"in.{kind}").write_bytes(content)
+        for command in (f"convert in.{kind} out.zarr", f"evaluate {model} in.{kind}"):
+            err = refused(run, command, BAD, rf"in.{kind}: the \w+ data is damaged.* byte [\d,]+")
+            if what != "flip":
+                at = int(re.search(r" byte ([\d,]+)", err)[1].replace(",", ""))
+                assert at == (len(whole) if what == "garbage" else len(content))
+
+
+# --- 56: long lines ---
+
+
+def test_56_a_line_longer_than_any_row(run, folder, model):
+    with open("in.svm", "wb") as file:
+        file.write(b"1 1:1\n1 2:")
+        file.truncate(1 << 30)  # of zeros, which take no room on the disk
+    refused(run, "convert in.svm out.zarr", BAD, r"in.svm:2: the line is longer than 268,435,456 bytes .*--max-line-bytes")
+    refused(run, "convert in.svm out.zarr --max-line-bytes 10MB", BAD, r"in.svm:2: the line is longer than 10,000,000 bytes")
+
+
+def test_56_the_figure_for_a_legal_row_is_enough(folder, model):
+    """In a process of its own, whose memory is not that of these tests."""
+    count = 200_000
+    (folder / "in.svm").write_text("1 " + " ".join(f"{k}:{k % 9}.25" for k in range(1, count)) + "\n-1 1:1\n")
+    streamcut_ = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+
+    def convert(memory: str) -> subprocess.CompletedProcess:
+        command = [*streamcut_, "convert", "in.svm", "out.zarr", "--threads", "1", "--memory", memory]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    small = next(found for size in (220, 240, 260, 280, 300) if "is not enough" not in (found := convert(f"{size}MB")).stderr)
+    assert small.returncode == MEMORY, small.stderr
+    needed = re.search(r"in.svm:1: the line has [\d,]+ bytes, and .*; --memory (\d+MB) would do", small.stderr)[1]
+    enough = convert(needed)
+    assert enough.returncode == OK, (needed, enough.stderr)
+    scored = subprocess.run([*streamcut_, "predict", model, "in.svm", "--ignore-extra-features"], capture_output=True, text=True)
+    assert (scored.returncode, len(scored.stdout.split())) == (OK, 2), scored.stderr
+
+
+# --- 58: AnnData where a store is expected ---
+
+
+@pytest.mark.parametrize("name", ["a.h5ad", "a.anndata"])
+def test_58_anndata_is_converted_by_the_line_that_is_named(run, folder, model, name):
+    import anndata
+    import pandas as pd
+
+    data = anndata.AnnData(X=np.eye(4, 3, dtype=np.float32), obs=pd.DataFrame({"y": [1.0, -1.0, 1.0, -1.0]}, index=list("abcd")))
+    (data.write_h5ad if name.endswith("h5ad") else data.write_zarr)(name)
+    err = refused(run, f"train {name} --model x.npz", BAD, "AnnData")
+    line = re.search(r"convert it first: streamcut (convert .* --labels) COLUMN", err)[1]
+    assert run(*line.split(), "y")[0] == OK
+    assert len(run("predict", model, name)[1].split()) == 4
+    refused(run, f"evaluate {model} {name}", USAGE, "nobody knows where the labels are; .*convert --labels")
+
+
+# --- 61: the first error of a file is the one that is told ---
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_61_the_first_error(run, folder, threads):
+    comes_back = "1 qid:1 1:1\n1 qid:2 1:1\n# a\n1 qid:1 1:1\n"
+    (folder / "in.svm").write_text(comes_back + "x qid:3 1:1\n")
+    refused(run, f"convert in.svm out.zarr --threads {threads}", BAD, r"in.svm:4: qid 1 comes back")
+    (folder / "in.svm").write_text("1 qid:5 1:1\nx qid:5 1:1\n" + comes_back)
+    refused(run, f"convert in.svm out.zarr --threads {threads}", BAD, r"in.svm:2:1: ")
+    (folder / "in.svm").write_text(comes_back + "x qid:3 1:1\n")
+    refused(run, f"convert in.svm out.zarr --threads {threads} --group-by-qid", BAD, r"in.svm:5:1: ")
+
+
+# --- 62: no memory at all ---
+
+
+def test_62_no_memory(run, folder):
+    (folder / "in.svm").write_bytes(GOOD)
+    refused(run, "convert in.svm out.zarr --memory 0GB", USAGE, "--memory")
+    assert run("convert", "in.svm", "out.zarr")[0] == OK
+    refused(run, "train out.zarr --model m.npz --memory 0GB", USAGE, "--memory: '0GB' is nothing")
+    refused(run, "train out.zarr --model m.npz --memory 0%", USAGE, "--memory")
