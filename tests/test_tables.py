@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -365,3 +366,17 @@ def test_dictionaries_are_those_of_one_hot_encoder_up_to_order(frame, tmp_path):
     order = [open_dataset(tmp_path / "o.zarr").recipe.names.index(name) for name in names]
     assert X.shape == theirs.shape
     assert (X[:, order] != theirs).nnz == 0
+
+
+def test_frames_whose_times_are_texts_are_prepared_as_csv_is(tmp_path, run):
+    lines = [
+        f"{'yes' if i % 3 else 'no'},2024-0{i % 9 + 1}-1{i % 7} {i % 24:02d}:15:00,2024-01-{i % 20 + 1:02d}" for i in range(60)
+    ]
+    (tmp_path / "a.csv").write_text("back,placed,day\n" + "\n".join([*lines, "no,,"]) + "\n")
+    code, _, said = run("convert", tmp_path / "a.csv", tmp_path / "c.zarr", "--labels", "back")
+    assert code == 0
+    assert "placed  time: month, weekday, hour" in said
+    assert "day     time: month, weekday\n" in said
+    assert "labels no: 21, yes: 40" in said
+    streamcut.convert(pd.read_csv(tmp_path / "a.csv"), tmp_path / "p.zarr", labels="back")
+    assert len({open_dataset(tmp_path / name).manifest.fingerprint for name in ("c.zarr", "p.zarr")}) == 1

@@ -37,6 +37,7 @@ class ConvertReport:
     rows         read by this run; `resumed_rows` were stored by earlier ones
     bytes_in     of the input files, None for standard input and URLs
     rejects      path of the refused lines, None when there are none
+    label_words  ((label, word), …) where labels are words
     """
 
     outputs: dict[str, Statistics]
@@ -49,6 +50,7 @@ class ConvertReport:
     plan: ConvertPlan
     rejects: str | None = None
     complete_before: list[str] = field(default_factory=list)
+    label_words: tuple[tuple[float, str], ...] = ()
 
 
 def convert(
@@ -108,10 +110,15 @@ def convert(
         plan=plan,
         rejects=str(rejects.final) if work.rejected else None,
         complete_before=[target.path for target in targets if target.complete],
+        label_words=_label_words(source.recipe()),
     )
     for path, found in report.outputs.items():
         log.info("%s: %s rows, %s features, %s entries", path, f"{found.n_rows:,}", f"{found.n_features:,}", f"{found.nnz:,}")
     return report
+
+
+def _label_words(recipe: Recipe | None) -> tuple[tuple[float, str], ...]:
+    return () if recipe is None else tuple(sorted(recipe.labels.names.items()))
 
 
 def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:

@@ -199,5 +199,3 @@ def _manifest(files: Any, root: str, url: str) -> Manifest:
         raise damaged(where, f"is {size:,} bytes long, which no manifest is")
     whole = lambda content: None if size in (None, len(content)) else f"is {len(content):,} of {size:,} bytes"  # noqa: E731
     return parse_manifest(fetched(files, f"{root}/{MANIFEST}", where, whole), where)
-
-

@@ -21,6 +21,7 @@ _FEW_ROWS = 1000  # this many have to be seen before a column is called an ident
 _DISTINCT = 0.9  # and this part of its values differs
 _FEW_TEXTS = 20  # before a text among numbers is called a mistake
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d($|[ T]\d\d:\d\d)")
 _EXACT = 1 << 53  # whole numbers that float64 keeps
 
 
@@ -173,6 +174,8 @@ def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
                 f"--id {name}, --numeric {name} or --categorical {name}"
             )
         return Column(name, NUMERIC)
+    if kind == "text" and (found := _parts_of_texts(column)):
+        return Column(name, TIME, parts=found)
     if kind == "text" and (odd := _odd_one_out(column)) is not None:
         row, value = odd
         raise UsageError(
@@ -185,6 +188,18 @@ def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
             f"--categorical {name}"
         )
     return Column(name, CATEGORICAL)
+
+
+def _parts_of_texts(column: pa.Array) -> tuple[str, ...]:
+    """The parts of times that texts all are, as CSV would guess them; none when they are something else."""
+    known = [text for text in column.to_pylist() if text]
+    if not known or not all(_TIME.match(text) for text in known):
+        return ()
+    try:
+        pa.array(known).cast(pa.timestamp("us"))
+    except pa.ArrowInvalid:
+        return ()
+    return _PARTS if any(len(text) > len("2024-05-17") for text in known) else _PARTS[:2]
 
 
 def _odd_one_out(column: pa.Array) -> tuple[int, str] | None:

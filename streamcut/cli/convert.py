@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -242,7 +243,7 @@ def _summary(report: ConvertReport) -> None:
     for path, found in report.outputs.items():
         already = " (was complete)" if path in report.complete_before else ""
         counts = f"{found.n_rows:,} rows, {found.n_features:,} features, {found.nnz:,} entries"
-        note(f"{path}{already}: {counts}, {describe_labels(found)}")
+        note(f"{path}{already}: {counts}, {describe_labels(found, dict(report.label_words))}")
         if found.groups is not None:
             note(f"  {found.groups:,} groups of equal qid")
     sizes = f"{format_bytes(report.bytes_out)} written in {report.seconds:.1f} s"
@@ -259,10 +260,10 @@ def _summary(report: ConvertReport) -> None:
         note(f"  refused lines are in {report.rejects}")
 
 
-def describe_labels(statistics: Any) -> str:
-    """`labels -1: 24,720, 1: 7,841`, or their number and range when there are many."""
+def describe_labels(statistics: Any, words: Mapping[float, str]) -> str:
+    """`labels -1: 24,720, 1: 7,841` (or words), or their number and range when there are many."""
     if statistics.labels is None:
         return f"labels from {number(statistics.label_min)} to {number(statistics.label_max)}"
     if len(statistics.labels) > 10:
         return f"{len(statistics.labels)} labels from {number(statistics.label_min)} to {number(statistics.label_max)}"
-    return "labels " + ", ".join(f"{number(label)}: {rows:,}" for label, rows in statistics.labels.items())
+    return "labels " + ", ".join(f"{words.get(label) or number(label)}: {rows:,}" for label, rows in statistics.labels.items())
