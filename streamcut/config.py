@@ -11,7 +11,7 @@ from streamcut.errors import UsageError
 from streamcut.solver_table import COMMON, SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
 from streamcut.suggestions import unknown
 
-TASKS = ("auto", "binary", "regression", "multiclass", "ranking", "roc-area", "sequence")
+TASKS = ("auto", "binary", "regression", "multiclass", "one-class", "ranking", "roc-area", "sequence")
 LINEAR = solvers("linear")
 CUTTING_PLANES = solvers_of("labelling")
 BUDGETED = solvers("budgeted")
@@ -60,6 +60,8 @@ CHOICES = {
 
 _LARGEST = 1e100  # of C: (C · rows · ‖x‖)² has to be a float64
 _OF_TASKS = {  # options that only some tasks have; a name that is not here is for all
+    "C": tuple(task for task in TASKS if task != "one-class"),  # there it changes the length of w and nothing else
+    "nu": ("binary", "one-class"),
     "positive_weight": ("binary",),
     "positive_label": ("binary",),
     "l1": ("binary", "regression"),
@@ -213,6 +215,8 @@ class TrainOptions:
             return "regression"
         if task == "sequence":
             return "sequence"
+        if task == "one-class":
+            return "one-class"
         if task != "multiclass":
             return "ranking"
         if self.loss in CLASSES_LOSSES:
@@ -248,6 +252,8 @@ class TrainOptions:
             self._check(name, f"a number above 0 and below {_LARGEST:g}", lambda value: 0.0 < value < _LARGEST)
         for name in ("nu", "epochs", "max_evaluations"):
             self._check(name, "a number above 0", lambda value: 0.0 < value < math.inf)
+        if self.task == "one-class":
+            self._check("nu", "a number above 0 and at most 1", lambda value: 0.0 < value <= 1.0)
         if self.gamma != "auto":
             self._check("gamma", "a number above 0, or 'auto'", lambda value: 0.0 < value < math.inf)
         self._check("l1", f"a number from 0 to {_LARGEST:g}", lambda value: 0.0 <= value < _LARGEST)
@@ -277,6 +283,8 @@ class TrainOptions:
         return self._solver_has(name) and self.chosen_task in _OF_TASKS.get(name, TASKS)
 
     def _solver_has(self, name: str) -> bool:
+        if name == "nu" and (self.chosen_task == "one-class") != (self.record.family == "linear"):
+            return False  # of kernels it takes the place of C
         drawn = name == "seed" and self.maps
         return name in COMMON or name in self.record.options or drawn
 

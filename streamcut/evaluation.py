@@ -37,6 +37,7 @@ _OF_TASK: dict[str, Any] = {
     "binary": BinaryMeasures,
     "multiclass": MulticlassMeasures,
     "regression": RegressionMeasures,
+    "one-class": BinaryMeasures,
     "ranking": RankingMeasures,
     "roc-area": RocAreaMeasures,
     "sequence": SequenceMeasures,

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
-Problem = Literal["binary", "regression", "labelling", "ranking", "crammer-singer", "softmax", "one-vs-rest", "sequence"]
+Problem = Literal[
+    "binary", "regression", "one-class", "labelling", "ranking", "crammer-singer", "softmax", "one-vs-rest", "sequence"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ COMMON = ("task", "solver", "max_time", "positive_label", "kernel", "gamma", "de
 _GAP = ("tol", "tol_relative")
 _LINEAR = ("C", "l1", "loss", "epsilon", "delta", "quantile", "strategy", "bias", *_GAP, "target", "max_passes",
            "positive_weight", "nystroem", "landmarks", "fourier", "frequencies", "warm_start", "max_cuts", "lanes")  # fmt: skip
-_LABELLINGS = ("k", "normalisation")
+_LABELLINGS = ("k", "normalisation", "nu")
 _BUDGETED = ("C", "positive_weight", "budget", "maintenance", "epochs", "seed", "validation", "warm_start")
 _ROUNDS = ("epochs", "seed", "batch", "max_evaluations", "validation")
 _ROUND_LIMITS = ("epochs", "max_evaluations")
@@ -105,6 +107,7 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
             "binary": "ocas",
             "regression": "ocas",
             "labelling": "ocas",
+            "one-class": "ocas",
             "ranking": "ocas",
             "crammer-singer": "ocas",
             "softmax": "ocas",
@@ -116,7 +119,9 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
     ),
     "cpa": SolverRecord(
         family="linear",
-        trains=dict.fromkeys(("binary", "regression", "labelling", "ranking", "crammer-singer", "softmax", "sequence"), "cpa"),
+        trains=dict.fromkeys(
+            ("binary", "regression", "one-class", "labelling", "ranking", "crammer-singer", "softmax", "sequence"), "cpa"
+        ),
         options=(*_LINEAR, *_LABELLINGS),
     ),
     "bsca": SolverRecord(

@@ -50,6 +50,7 @@ _JOBS = {  # of linear solvers by the problem, of others by the family
     "regression": ("streamcut.jobs.regression", "RegressionJob"),
     "labelling": ("streamcut.jobs.multivariate", "MultivariateJob"),
     "ranking": ("streamcut.jobs.ranking", "RankingJob"),
+    "one-class": ("streamcut.jobs.one_class", "OneClassJob"),
     "crammer-singer": ("streamcut.jobs.multiclass", "MulticlassJob"),
     "softmax": ("streamcut.jobs.multiclass", "SoftmaxJob"),
     "one-vs-rest": ("streamcut.jobs.ovr", "OvrJob"),
@@ -81,7 +82,7 @@ def train(
                      made in `scratch` for the time of the training
     label            of raw data: the column with the labels (or a comparison)
     convert          of raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
-    task             "binary", "regression", "multiclass", "ranking" (within qid), "roc-area", "sequence" (rows of one qid);
+    task             "binary", "regression", "multiclass", "one-class", "ranking" (in qid), "roc-area", "sequence" (of one qid);
                      "auto": rows with qid are ranked, labels that are no whole numbers are targets of a regression, more than
                      two others are classes, else there are two
     C                loss of a row, as in LIBLINEAR and scikit-learn

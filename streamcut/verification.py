@@ -300,7 +300,7 @@ def _verified_by_sorting(model: LinearModel, data: Any, same: bool) -> Verificat
     for chunk, scores in scored_chunks(model, data):
         collected.add(chunk, scores)
         rows += chunk.n_rows
-    w, loss = model.augmented_weights, collected.value()
+    w, loss = model.trained_weights, collected.value()
     return Verification(
         rows=rows,
         same_data=same,

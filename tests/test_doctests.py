@@ -21,6 +21,7 @@ NAMES = {
     "streamcut.calibration": "calibrate",
     "streamcut.estimators.linear": "LinearSVM",
     "streamcut.estimators.regression": "LinearSVR",
+    "streamcut.estimators.one_class": "OneClassSVM",
 }
 
 

@@ -10,13 +10,14 @@ from sklearn.model_selection import GridSearchCV
 import streamcut
 from streamcut.config import BUDGETED, CUTTING_PLANES, EXACT_KERNEL, LINEAR, SAMPLED, TrainOptions
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
-from streamcut.estimators import BudgetedKernelSVM, KernelSVM, LinearSVM, LinearSVR, RankingSVM, SequenceSVM
+from streamcut.estimators import BudgetedKernelSVM, KernelSVM, LinearSVM, LinearSVR, OneClassSVM, RankingSVM, SequenceSVM
 from streamcut.solver_table import solvers_of
 
 TWO = ("binary", "multiclass")
 ESTIMATORS = {  # (tasks, solvers, kernel)
     LinearSVM: (TWO, LINEAR, "linear"),
     LinearSVR: (("regression",), solvers_of("regression"), "linear"),
+    OneClassSVM: (("one-class",), solvers_of("one-class"), "linear"),
     RankingSVM: (("ranking",), CUTTING_PLANES, "linear"),
     SequenceSVM: (("sequence",), LINEAR, "linear"),
     BudgetedKernelSVM: (TWO, BUDGETED, "rbf"),
@@ -33,6 +34,7 @@ FEATURES = {"kernel", "gamma", "degree", "coef0", "nystroem", "landmarks", "four
 LEFT_OUT = {
     LinearSVM: FEATURES | {"loss", "k"},
     LinearSVR: FEATURES,
+    OneClassSVM: FEATURES,
     RankingSVM: FEATURES,
     SequenceSVM: FEATURES,
     BudgetedKernelSVM: {"warm_start", "scheduler", "deadline"},  # partial_fit; on threads only
@@ -47,7 +49,8 @@ def test_every_option_of_a_solver_is_in_the_constructor(estimator):
         TrainOptions(task=task, solver=solver, kernel=kernel)
         for task in tasks
         for solver in solvers
-        if task == "binary" or solver in solvers_of("regression", "ranking", "crammer-singer", "one-vs-rest", "sequence")
+        if task == "binary"
+        or solver in solvers_of("regression", "one-class", "ranking", "crammer-singer", "one-vs-rest", "sequence")
     ]
     offered = {name for name in TrainOptions.__dataclass_fields__ if any(options.has(name) for options in asked)}
     own = set(estimator().get_params())
@@ -60,7 +63,7 @@ def test_every_option_of_a_solver_is_in_the_constructor(estimator):
 def test_defaults_are_those_of_train(estimator):
     ours = TrainOptions.__dataclass_fields__
     chosen = {"kernel": "rbf", "solver": estimator().solver, "epochs": 5.0, "warm_start": False}
-    chosen |= {"loss": "epsilon_insensitive", "epsilon": 0.0}  # those of scikit-learn
+    chosen |= {"loss": "epsilon_insensitive", "epsilon": 0.0, "nu": 0.5}  # those of scikit-learn
     for name, value in estimator().get_params().items():
         if name in ours:
             assert value in (ours[name].default, chosen.get(name, ours[name].default)), name

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from streamcut import convert, load_model, save_model, train
 from streamcut import open as open_store
 from streamcut.errors import UsageError
-from streamcut.estimators import BudgetedKernelSVM, KernelSVM, LinearSVM, LinearSVR, RankingSVM, SequenceSVM
+from streamcut.estimators import BudgetedKernelSVM, KernelSVM, LinearSVM, LinearSVR, OneClassSVM, RankingSVM, SequenceSVM
 from streamcut.io.memory import MemoryDataset
 
 STOPS_EARLIER = {  # they compare to 7 digits what is trained to a tolerance, from other rows in another order
@@ -31,6 +31,7 @@ CHECKED = {
     "budget": BudgetedKernelSVM(epochs=1.0, budget=20, workers=1),
     "smo": KernelSVM(),
     "regression": LinearSVR(),
+    "one class": OneClassSVM(),
     "ranking": RankingSVM(),
     "sequence": SequenceSVM(),
 }

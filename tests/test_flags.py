@@ -297,6 +297,13 @@ def test_regressions(data, tool, text, theirs):
     np.testing.assert_allclose(parts, parts[0], rtol=1e-12)
 
 
+def test_one_class():
+    assert translate("liblinear", "-s 21 -n 0.1").options == {"--task": "one-class", "--nu": "0.1"}
+    assert translate("liblinear", "-s 21 -c 7").options == {"--task": "one-class", "--nu": "0.5"}
+    with pytest.raises(UsageError, match="-s 21 has neither class weights nor a bias"):
+        translate("liblinear", "-s 21 -B 1")
+
+
 def _value(text):
     try:
         return float(text)

@@ -22,6 +22,7 @@ PROBLEMS = {  # (options, data)
     "binary": ({}, "two"),
     "labelling": ({"loss": "prec@k", "k": "20%"}, "two"),
     "regression": ({"task": "regression"}, "queries"),
+    "one-class": ({"task": "one-class", "nu": 0.05}, "two"),
     "ranking": ({"task": "ranking"}, "queries"),
     "ROC area": ({"task": "roc-area"}, "clicks"),
     "crammer-singer": ({"task": "multiclass"}, "classes"),

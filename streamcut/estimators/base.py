@@ -26,7 +26,7 @@ from streamcut.prediction import predict
 from streamcut.suggestions import unknown
 from streamcut.training import opened
 
-_DTYPES = (np.float64, np.float32)
+DTYPES = (np.float64, np.float32)
 _RESULTS = {"primal": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
 
 
@@ -79,7 +79,7 @@ class StreamedEstimator(BaseEstimator):
     def _arrays(
         self, X: Any, y: Any, sample_weight: Any = None, *, numeric: bool, reset: bool = True
     ) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        checks: Any = {"accept_sparse": "csr", "dtype": _DTYPES, "accept_large_sparse": True}
+        checks: Any = {"accept_sparse": "csr", "dtype": DTYPES, "accept_large_sparse": True}
         X, y = validate_data(self, X, y, y_numeric=numeric, reset=reset, **checks)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -129,7 +129,7 @@ class StreamedEstimator(BaseEstimator):
 
     def _checked(self, X: Any) -> Any:
         """The rows, if they have the features that fit saw."""
-        return validate_data(self, X, accept_sparse="csr", dtype=_DTYPES, reset=False, accept_large_sparse=True)
+        return validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False, accept_large_sparse=True)
 
 
 class StreamedClassifier(ClassifierMixin, StreamedEstimator):

@@ -1,4 +1,4 @@
-"""LIBLINEAR's train: two classes, several, and regression."""
+"""LIBLINEAR's train: two classes, several, regression, and one class."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _PROBLEMS = {  # -s: (task, loss)
     "11": ("regression", "squared-epsilon-insensitive"),
     "12": ("regression", "squared-epsilon-insensitive"),
     "13": ("regression", "epsilon-insensitive"),
+    "21": ("one-class", "hinge"),
 }
 
 
@@ -29,10 +30,16 @@ def liblinear(text: str, counts: Counts) -> Translation:
         given.refuse("-w", "there are no class weights among several classes")
     if task == "regression" and weights:
         given.refuse("-w", "numbers are no classes")
+    if task == "one-class" and (weights or bias >= 0.0):
+        given.refuse("-w" if weights else f"-B {bias:g}", "-s 21 has neither class weights nor a bias feature")
     if task != "regression" and "-p" in given.found:
         given.refuse("-p", "only -s 11, 12 and 13 have it")
     given.check()
     done = Translation({"--task": task} if task != "binary" else {})
+    if task == "one-class":
+        done.number("--nu", given.number("-n", 0.5))  # -c has no say there
+        given.leave_out(done, "-e")
+        return done
     if task == "regression":
         done.number("--epsilon", given.number("-p", 0.1))
     take_loss(done, loss, task)

@@ -52,6 +52,7 @@ class GlobalJob:
     lanes: Lanes
     workers: int
     distributable: ClassVar[bool] = True
+    oracle_type: ClassVar[type[GlobalOracle]] = GlobalOracle
 
     @property
     def task(self) -> str:
@@ -114,7 +115,7 @@ class GlobalJob:
         """For one C after another."""
         room = self._client_room(runner.row_state.n_rows) if self.options.distributed else plan.row_cache
         fixed: dict[str, Any] = {"C": self.options.C, "bias": self.bias, "workers": self.workers}
-        oracle: Any = GlobalOracle(runner, self.risk, keep_best=self.solver.margins, room=room, **fixed)
+        oracle: Any = self.oracle_type(runner, self.risk, keep_best=self.solver.margins, room=room, **fixed)
         mu = 0.0 if isinstance(self.risk, PairsOfLevels) else MU
         exact: dict[str, Any] = {"cut": "exact", "mu": mu} if self.solver.margins else {}
         solve = solver_of(self.options, oracle, max_cuts=self.max_cuts, **exact)

@@ -7,6 +7,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.config import LABELLING_LOSSES
 from streamcut.losses.multivariate import Multivariate, rows_of
+from streamcut.losses.one_class import OneClass
 from streamcut.losses.pairs import Pairs, PairsOfLevels
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.linear import LinearModel
@@ -24,10 +25,13 @@ class GlobalLoss:
     @staticmethod
     def trained(model: LinearModel) -> bool:
         """Whether such a loss was minimised."""
-        return model.task in ("ranking", "roc-area") or model.parameters.get("loss") in LABELLING_LOSSES
+        return model.task in ("one-class", "ranking", "roc-area") or model.parameters.get("loss") in LABELLING_LOSSES
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take rows and their scores; raises BadInputError for labels that the model does not know."""
+        if self._model.task == "one-class":
+            self._parts.append((np.zeros(chunk.n_rows), scores - self._model.intercept, None))
+            return
         y = chunk.y.copy() if self._model.labels is None else self._model.is_positive(chunk.y, chunk.first_row).astype(np.float64)
         self._parts.append((y, scores.copy(), None if chunk.qid is None else chunk.qid.copy()))
 
@@ -37,6 +41,8 @@ class GlobalLoss:
         qids = [part[2] for part in self._parts if part[2] is not None]
         self._parts.clear()
         parameters, labels = self._model.parameters, np.unique(y)
+        if self._model.task == "one-class":
+            return _of_one_group(OneClass(parameters["nu"]), y, scores)
         if self._model.labels is not None:
             k = parameters.get("k")
             return _of_one_group(Multivariate(parameters["loss"], 1.0, 0 if k is None else rows_of(k, len(y))), y, scores)

@@ -27,7 +27,8 @@ class LinearModel(CertifiedModel):
 
     weights      float64 (n_features,)
     intercept    weight of the bias feature × `bias`
-    bias         value of the constant feature that training added to every row, 0 = none; its weight is regularised
+    bias         value of the constant feature that training added to every row, 0 = none; its weight is regularised, but for
+                 one class, where the intercept is −ρ
     labels       (negative, positive) as the user wrote them; None for numbers, and for a ranking, whose scores are compared only
     l1           λ of the penalty ½‖w‖² + λ‖w‖₁ that it was trained with
     rest         the negative label stands for every label that is not the positive one
@@ -53,10 +54,15 @@ class LinearModel(CertifiedModel):
 
     @property
     def augmented_weights(self) -> np.ndarray:
-        """float64 (n_features + 1 with a bias feature): what training minimises over, the bias feature's weight last."""
+        """float64 (n_features + 1 with a bias feature): what scores are made with, the bias feature's weight last."""
         if not self.bias:
             return self.weights
         return np.append(self.weights, self.intercept / self.bias)
+
+    @property
+    def trained_weights(self) -> np.ndarray:
+        """What training minimises over: without the offset of one class, which follows from the others."""
+        return self.weights if self.task == "one-class" else self.augmented_weights
 
     def in_words(self) -> str:
         words = super().in_words()
@@ -125,7 +131,8 @@ class LinearModel(CertifiedModel):
         witness = None
         if not given.is_null("witness_b"):
             slope, offset = given.numbers("witness_error", 2)
-            a = checked(arrays, "witness", n_features + (bias != 0))
+            bias_has_weight = bias != 0 and meta.get("task") != "one-class"
+            a = checked(arrays, "witness", n_features + bias_has_weight)
             witness = Witness(a, given.number("witness_b"), CutError(slope, offset))
         return cls(
             weights=checked(arrays, "weights", n_features),
@@ -145,7 +152,7 @@ class LinearModel(CertifiedModel):
         return {
             "n_features": self.n_features,
             "n_nonzero_weights": int(np.count_nonzero(self.weights)),
-            "norm": float(np.linalg.norm(self.augmented_weights)),
+            "norm": float(np.linalg.norm(self.trained_weights)),
             "intercept": self.intercept,
             "bias": self.bias,
             "labels": None if self.labels is None else list(self.labels),

@@ -44,15 +44,19 @@ class OneGroup:
         """Count the rows of each class. Raises BadInputError when no two rows can be compared."""
         counts = self._blocks.map(lambda _, rows: np.bincount(rows["code"], minlength=len(self._counts)))
         self._counts = sum(counts, np.zeros_like(self._counts))
-        if np.count_nonzero(self._counts) < 2:
+        if self._risk.classes > 1 and np.count_nonzero(self._counts) < 2:
             raise BadInputError("no two rows have different labels: there is nothing to rank")
 
     def value(self, k: float | None) -> tuple[float, float]:
         """(risk, offset) at z_b + k(z − z_b), or at z when k is None; fills the coefficients."""
+        return self._risk.evaluate(self.sorted(k))
+
+    def sorted(self, k: float | None, blocks: RowBlocks | None = None) -> SortedScores:
+        """The scores at z_b + k(z − z_b), or at z when k is None; by other blocks of the same rows if given."""
         known, apart = self._splitters, self._risk.apart
-        scores = SortedScores(self._blocks, k, self._counts, self._room, known=known, apart=apart)
+        scores = SortedScores(blocks or self._blocks, k, self._counts, self._room, known=known, apart=apart)
         self._splitters = scores.splitters
-        return self._risk.evaluate(scores)
+        return scores
 
 
 def sorting_bytes(n_rows: int, numbers: int, workers: int) -> tuple[int, tuple[int, int]]:

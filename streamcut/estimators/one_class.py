@@ -1,0 +1,105 @@
+"""OneClassSVM: outliers by a plane, with a certificate, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import OutlierMixin
+from sklearn.utils.validation import validate_data
+
+from streamcut.estimators.base import DTYPES, StreamedEstimator, is_stored
+from streamcut.io.memory import MemoryDataset
+from streamcut.solver_table import solvers_of
+from streamcut.training import train
+
+
+class OneClassSVM(OutlierMixin, StreamedEstimator):
+    """The plane farthest from the origin that all but a part ν of the rows lie beyond, on arrays or on stores.
+
+    The decisions are those of scikit-learn's OneClassSVM(kernel="linear"); weights differ by a factor.
+
+    Parameters
+    ----------
+    nu : float
+        Part of the rows that may lie outside, above 0 and at most 1.
+    others
+        As in `streamcut.train`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (features,)
+    offset_ : float
+        `decision_function` is `score_samples`, ⟨w, x⟩, minus this.
+    n_iter_, primal_objective_, lower_bound_, gap_, converged_, history_
+        What training found.
+    model_ : LinearModel
+        What `streamcut.save_model` writes.
+
+    >>> import numpy as np
+    >>> from streamcut.estimators import OneClassSVM
+    >>> X = np.array([[2.0, 2.1], [2.2, 2.0], [1.9, 2.0], [2.1, 2.2], [0.1, 0.2]])
+    >>> OneClassSVM(nu=0.2).fit(X).predict(X).tolist()
+    [1, 1, 1, 1, -1]
+    """
+
+    _solvers: ClassVar = ("auto", *solvers_of("one-class"))
+    _fixed: ClassVar[dict[str, Any]] = {"task": "one-class"}
+    coef_: np.ndarray
+    offset_: float
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        solver: str = "auto",
+        tol: float | None = 1e-3,
+        tol_relative: float | None = 1e-2,
+        max_passes: int | None = None,
+        max_time: float | None = None,
+        target: float | None = None,
+        max_cuts: int | None = None,
+        memory: str = "auto",
+        workers: int | None = None,
+        scratch: str | None = None,
+        lanes: int | None = None,
+        scheduler: Any = "threads",
+        deadline: float = 120.0,
+    ) -> None:
+        self.nu = nu
+        self.solver = solver
+        self.tol = tol
+        self.tol_relative = tol_relative
+        self.max_passes = max_passes
+        self.max_time = max_time
+        self.target = target
+        self.max_cuts = max_cuts
+        self.memory = memory
+        self.workers = workers
+        self.scratch = scratch
+        self.lanes = lanes
+        self.scheduler = scheduler
+        self.deadline = deadline
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train on the rows of `X` (n × d, NumPy or SciPy sparse) or of a store; `y` is not looked at."""
+        if is_stored(X):
+            data = self._stored(X)
+        else:
+            X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, accept_large_sparse=True)
+            data = MemoryDataset(X, np.ones(X.shape[0]))
+        model: Any = train(data, **self._options())
+        self.coef_, self.offset_ = model.weights, -model.intercept
+        return self._keep(model)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """How far inside the plane rows of an array or a store are, float64 (n,); below 0 outside."""
+        return self._scores(X)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """⟨w, x⟩, float64 (n,), of the rows of an array or a store."""
+        return self._scores(X) + self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for rows inside, −1 for those outside, int64 (n,)."""
+        return np.where(self._scores(X) > 0.0, 1, -1)
