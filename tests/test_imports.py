@@ -28,7 +28,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"__main__"},
 ]
 FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "interrupts", "jit", "machine"}  # "" is streamcut itself
-FOUNDATION |= {"fields", "opened", "outputs", "rehearsal", "rounding", "shown", "solver_table", "suggestions", "units"}
+FOUNDATION |= {"fields", "opened", "outputs", "rehearsal", "rounding", "shown", "solver_table", "visible", "suggestions", "units"}
 WIRING = {"by_data", "calibration", "datasets", "evaluation", "flags", "inputs", "prediction", "row_bounds", "selection"}
 WIRING |= {"named_weights", "structured", "training", "tuning", "verification", "warming"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file

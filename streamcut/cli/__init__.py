@@ -8,6 +8,7 @@ and its line in COMMANDS; a new option of training is one in `train_options.py` 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import signal
 import sys
@@ -25,6 +26,7 @@ from streamcut.errors import ExitCode, StreamcutError
 from streamcut.files import UNREACHABLE, disk_full
 from streamcut.machine import expect_room
 from streamcut.suggestions import meant
+from streamcut.visible import VisibleFormatter, visible
 
 COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stands here, so that none is imported to list them
     "convert": "Convert svmlight, SciPy, AnnData or Parquet files to a store.",
@@ -109,6 +111,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if instruction := os.environ.get(_COMPLETE):  # a shell asks what could come next
         sys.exit(shell_complete(cli, {}, "streamcut", _COMPLETE, instruction))
     signals.install()
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(VisibleFormatter())
     compiler.announce = lambda: click.echo(NOTICE, err=True)
     sys.exit(_run(arguments))
 
@@ -126,6 +130,7 @@ def _run(arguments: list[str] | None) -> int:
     except click.exceptions.Exit as request:
         return request.exit_code
     except click.ClickException as error:
+        error.message = visible(error.message)  # type: ignore[misc]
         error.show()
         return ExitCode.USAGE
     except StreamcutError as error:
@@ -152,7 +157,7 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"streamcut: {message}", file=sys.stderr)
+    print(f"streamcut: {visible(message)}", file=sys.stderr)
     return code
 
 

@@ -10,6 +10,7 @@ from streamcut.cli.output import counted, note, print_json
 from streamcut.cli.parameters import json_option
 from streamcut.errors import CorruptError
 from streamcut.units import format_bytes
+from streamcut.visible import visible
 
 
 @click.command()
@@ -30,7 +31,7 @@ def command(path: str, read_data: bool, as_json: bool) -> None:
         print_json({**asdict(report), "sound": report.sound})
     else:
         for problem in report.problems:
-            click.echo(problem)
+            click.echo(visible(problem))
         for name in report.unexpected:
             note(f"{path}/{name}: not a part of the store; it harms nothing")
     if not report.sound:

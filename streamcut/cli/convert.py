@@ -16,6 +16,7 @@ from streamcut.cli.output import note, number, print_json
 from streamcut.cli.parameters import Choice, json_option, quiet_option
 from streamcut.cli.table_options import joined, recipe_lines, table_options
 from streamcut.units import format_bytes
+from streamcut.visible import visible
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.convert import ConvertReport
@@ -179,10 +180,10 @@ def _dry_run(inputs: list[str], output: str, settings: dict[str, Any], as_json: 
         print_json({"recipe": json.loads(found.recipe.to_json()), "rows": rows})
         return
     for line in recipe_lines(found.recipe):
-        click.echo(line)
+        click.echo(visible(line))
     for row in found.rows:
         listed = (f"{name}" if value == 1 else f"{name}: {value:.6g}" for name, value in row.features.items())
-        click.echo(f"{'no label' if row.label is None else number(row.label)} | {' | '.join(listed)}")
+        click.echo(visible(f"{'no label' if row.label is None else number(row.label)} | {' | '.join(listed)}"))
 
 
 def _show(recipe: Recipe) -> None:

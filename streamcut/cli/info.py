@@ -11,6 +11,7 @@ import click
 from streamcut.cli.output import number, print_json
 from streamcut.cli.parameters import json_option
 from streamcut.units import format_bytes
+from streamcut.visible import visible
 
 if TYPE_CHECKING:
     from streamcut.io.recipe.recipe import Recipe
@@ -41,9 +42,9 @@ def command(path: str, as_json: bool) -> None:
         print_json(record)
     else:
         for name, value in shown.items():
-            click.echo(f"{name.replace('_', ' '):<18} {number(value)}")
+            click.echo(f"{visible(name.replace('_', ' ')):<18} {visible(number(value))}")
         for what, size in record.get("resources", {}).get("plan", []):
-            click.echo(f"  {what:<58} {format_bytes(size):>8}")
+            click.echo(f"  {visible(what):<58} {format_bytes(size):>8}")
 
 
 def describe(manifest: Any, path: str) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from streamcut.units import format_number as number
+from streamcut.visible import visible
 
 
 def note(message: str) -> None:
     """A line for people, on stderr."""
-    click.echo(message, err=True)
+    click.echo(visible(message), err=True)
 
 
 def print_json(value: Any) -> None:
@@ -23,8 +24,8 @@ def print_json(value: Any) -> None:
 
 def print_table(rows: Mapping[str, Any], *, err: bool = False) -> None:
     """Names and values below each other on stdout, or on stderr; None is shown as a dash."""
-    names = [name.replace("_", " ") for name in rows]
-    values = [number(value) for value in rows.values()]
+    names = [visible(name.replace("_", " ")) for name in rows]
+    values = [visible(number(value)) for value in rows.values()]
     wide, high = max(map(len, names), default=0), max(map(len, values), default=0)
     for name, value in zip(names, values, strict=True):
         click.echo(f"{name:<{wide}}  {value:>{high}}", err=err)
@@ -34,7 +35,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], *, err: bool = False) -> None:
     """Records with the same names as a table with a head on stdout, or on stderr; nothing when there are none."""
     if not rows:
         return
-    columns = [[name.replace("_", " "), *(number(row[name]) for row in rows)] for name in rows[0]]
+    columns = [[name.replace("_", " "), *(visible(number(row[name])) for row in rows)] for name in rows[0]]
     widths = [max(map(len, column)) for column in columns]
     for line in zip(*columns, strict=True):
         click.echo("  ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=True)), err=err)

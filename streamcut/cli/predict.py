@@ -10,6 +10,7 @@ import click
 from streamcut.cli.destinations import output_file, refuse_existing
 from streamcut.cli.output import note
 from streamcut.cli.parameters import cache_options, force_option, ignore_extra_option, index_base_option, raw_format_option
+from streamcut.visible import visible
 
 if TYPE_CHECKING:
     import numpy as np
@@ -120,4 +121,4 @@ def _texts(values: np.ndarray) -> list[str]:
     """Each row's number or word, or its numbers with blanks between them."""
     if values.ndim == 2:
         return [" ".join([f"{number:.17g}" for number in row]) for row in values.tolist()]
-    return [value if isinstance(value, str) else f"{value:.17g}" for value in values.tolist()]
+    return [visible(value) if isinstance(value, str) else f"{value:.17g}" for value in values.tolist()]

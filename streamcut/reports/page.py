@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from streamcut.reports.plots import (
 )
 from streamcut.training import opened
 from streamcut.units import format_bytes
+from streamcut.visible import html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -138,7 +138,7 @@ class Report:
         numbers = json.dumps(self.numbers(), allow_nan=False).replace("<", "\\u003c")
         sections = [self._head(), self._training(), self._memory(), self._weights(), self._validation(), self._again()]
         return (
-            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(self.title)}</title>\n'
+            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html(self.title)}</title>\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n<body>\n'
             + "\n".join(filter(None, sections))
             + f'\n<script type="application/json" id="numbers">{numbers}</script>\n</body></html>\n'
@@ -149,9 +149,9 @@ class Report:
         classes = self.model.result().get("classes", {})
         rows = [{"class": name, **_some(each, ("primal", "lower_bound", "gap", "stop_reason"))} for name, each in classes.items()]
         return (
-            f"<h1>{escape(self.title[0].upper() + self.title[1:])}</h1>"
+            f"<h1>{html(self.title[0].upper() + self.title[1:])}</h1>"
             f'<p class="quiet">{self.model.n_features:,} features · streamcut {__version__}</p>'
-            f'<p class="words">{escape(self.model.in_words())}</p>{_table(result)}{_rows(rows)}'
+            f'<p class="words">{html(self.model.in_words())}</p>{_table(result)}{_rows(rows)}'
         )
 
     def _training(self) -> str:
@@ -185,7 +185,7 @@ class Report:
         if len(self.features) >= facts.MOST_CLASSES and left_out > 0:
             what += f'<p class="quiet">The first {len(self.features)} classes; {left_out} more are not shown.</p>'
         columns = "".join(
-            f"<div><h3>for {escape(side)}</h3>{_weights(features)}</div>" for side, features in self.features.items()
+            f"<div><h3>for {html(side)}</h3>{_weights(features)}</div>" for side, features in self.features.items()
         )
         return f'<h2>Greatest weights</h2>{what}<div class="few">{columns}</div>'
 
@@ -197,8 +197,8 @@ class Report:
 
     def _again(self) -> str:
         return (
-            f"<h2>To train it again</h2><pre>{escape(self.command)}</pre>"
-            f'<p class="quiet">Fingerprint of the data: {escape(self.model.fingerprint)}</p>'
+            f"<h2>To train it again</h2><pre>{html(self.command)}</pre>"
+            f'<p class="quiet">Fingerprint of the data: {html(self.model.fingerprint)}</p>'
         )
 
 
@@ -212,12 +212,12 @@ def _figures(figures: Mapping[str, Any]) -> str:
 
 def _table(rows: Mapping[str, Any]) -> str:
     """Names of ours and values."""
-    lines = "".join(f"<tr><td>{escape(name.replace('_', ' '))}</td><td>{_text(value)}</td></tr>" for name, value in rows.items())
+    lines = "".join(f"<tr><td>{html(name.replace('_', ' '))}</td><td>{_text(value)}</td></tr>" for name, value in rows.items())
     return f'<div class="wide"><table>{lines}</table></div>' if rows else ""
 
 
 def _weights(rows: Sequence[tuple[str, float]]) -> str:
-    lines = "".join(f"<tr><td>{escape(name)}</td><td>{weight:.6g}</td></tr>" for name, weight in rows)
+    lines = "".join(f"<tr><td>{html(name)}</td><td>{weight:.6g}</td></tr>" for name, weight in rows)
     return f'<div class="wide"><table>{lines}</table></div>'
 
 
@@ -225,7 +225,7 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> str:
     """Records with the same names."""
     if not rows:
         return ""
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in rows[0])
+    head = "".join(f"<th>{html(name.replace('_', ' '))}</th>" for name in rows[0])
     body = "".join(f"<tr>{''.join(f'<td>{_text(value)}</td>' for value in row.values())}</tr>" for row in rows)
     return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
@@ -245,4 +245,4 @@ def _text(value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return escape(f"{value:,}" if isinstance(value, int) else repr(value) if isinstance(value, float) else str(value))
+    return html(f"{value:,}" if isinstance(value, int) else repr(value) if isinstance(value, float) else str(value))
