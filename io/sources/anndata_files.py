@@ -17,6 +17,7 @@ from streamcut.io.sources import scattered
 from streamcut.io.sources.arrays import Entries, dense_entries
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.row_source import BlockSize, row_ranges
+from streamcut.io.sources.self_contained import expect_self_contained, readable
 
 ROWS_AT_ONCE = 1 << 16
 _OBS = "obs:"
@@ -43,10 +44,17 @@ class AnnDataReader:
         scratch: str = ".",
     ) -> None:
         self.path, self._scratch = path, scratch
-        group = _open(path)
+        with readable(path):
+            self._open(labels, qid, weight, layer)
+
+    def _open(self, labels: str, qid: str | None, weight: str | None, layer: str | None) -> None:
+        path, group = self.path, _open(self.path)
         if "X" not in group or "obs" not in group:
             raise BadInputError(f"{path}: not an AnnData file (X and obs are missing)")
         self.X = group["X"] if layer is None else self._layer(group, layer)
+        for name, part in (("X", self.X), ("obs", group["obs"]), ("var", group.get("var"))):
+            if part is not None:
+                expect_self_contained({name: part} if hasattr(part, "shape") else part, path)
         self.form, shape = self._form_and_shape()
         self.n_rows, self.n_features = (int(size) for size in shape)
         self.held_bytes = 64 * self.n_rows  # the columns of obs, words included
@@ -61,11 +69,12 @@ class AnnDataReader:
         self.recipe = Recipe(labels=rule, names=self._names(group), layer=layer)
 
     def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
-        for part in self._entries(start, size):
-            rows = slice(part.first, part.stop)
-            qid = None if self.qid is None else self.qid[rows]
-            weight = None if self.weight is None else self.weight[rows]
-            yield RawRows(part.indptr, part.indices, part.values, self.labels[rows], qid, weight)
+        with readable(self.path):
+            for part in self._entries(start, size):
+                rows = slice(part.first, part.stop)
+                qid = None if self.qid is None else self.qid[rows]
+                weight = None if self.weight is None else self.weight[rows]
+                yield RawRows(part.indptr, part.indices, part.values, self.labels[rows], qid, weight)
 
     def _entries(self, start: int, size: BlockSize) -> Iterator[Entries]:
         if self.form == "dense":

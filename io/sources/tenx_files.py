@@ -12,6 +12,7 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.row_source import BlockSize, row_ranges
 from streamcut.io.sources.scipy_files import SideFiles
+from streamcut.io.sources.self_contained import expect_self_contained, readable
 
 ROWS_AT_ONCE = 1 << 16
 
@@ -25,9 +26,14 @@ class TenXReader:
     held_bytes = 0
 
     def __init__(self, path: str, side: SideFiles, offset: int) -> None:
+        self.path, self.side, self.offset = path, side, offset
+        with readable(path):
+            self._open()
+
+    def _open(self) -> None:
         import h5py
 
-        self.path, self.side, self.offset = path, side, offset
+        path = self.path
         try:
             file = h5py.File(path, "r")
         except OSError as error:
@@ -37,12 +43,17 @@ class TenXReader:
             listed = ", ".join(groups) or "no matrix"
             raise BadInputError(f"{path}: one matrix of CellRanger is read, and this file has {listed}")
         self._matrix = file[groups[0]]
+        expect_self_contained(self._matrix, path)
         self.n_features, self.n_rows = (int(size) for size in self._matrix["shape"][:])
         if len(self._matrix["indptr"]) != self.n_rows + 1:
             raise BadInputError(f"{path}: {len(self._matrix['indptr'])} pointers for {self.n_rows} barcodes; the file is damaged")
         self.recipe = Recipe(names=self._names())
 
     def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
+        with readable(self.path):
+            yield from self._rows(start, size)
+
+    def _rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
         while start < self.n_rows:
             stop = min(start + ROWS_AT_ONCE, self.n_rows)
             bounds = np.asarray(self._matrix["indptr"][start : stop + 1], np.int64)
