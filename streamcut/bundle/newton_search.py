@@ -12,6 +12,7 @@ curvatures of the rows' losses at one or more k cost a pass over the row state, 
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import numpy as np
@@ -39,11 +40,14 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
     def slopes(k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """F′, F″ and what rounding leaves of F′ at each k."""
         slope, curvature = rows.slopes(k)
-        parts = np.maximum(np.maximum(np.abs(C * slope), abs(B0)), k * A0)
-        return k * A0 + B0 + C * slope, A0 + C * curvature, _ROUNDING * parts
+        with np.errstate(over="ignore", invalid="ignore"):
+            rises, bends = k * A0 + B0 + C * slope, A0 + C * curvature
+            parts = np.maximum(np.maximum(np.abs(C * slope), abs(B0)), k * A0)
+        known = np.isfinite(rises) & np.isfinite(bends)  # where powers of e are too large, F rises as steeply as can be
+        return np.where(known, rises, np.inf), np.where(known, bends, 1.0), np.where(known, _ROUNDING * parts, 0.0)
 
     (rise,), (bend,), _ = slopes(np.zeros(1))
-    if rise >= 0.0 or A0 <= 0.0:
+    if not rise < 0.0 or A0 <= 0.0:
         return 0.0
     low, high, k = 0.0, -rise / A0, 0.0
     last = high
@@ -70,4 +74,4 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
             break
     else:
         return low  # F falls as far as there, whatever is beyond
-    return k
+    return k if rise < math.inf else low

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 Interval = tuple[Fraction, Fraction]
 Loss = Callable[[Fraction, Fraction, dict[str, Fraction]], Interval]  # of a score, its target, the loss's options
 
-_DIGITS = {"prec": 40, "Emax": MAX_EMAX, "Emin": MIN_EMIN, "traps": []}
+_DIGITS = {"prec": 40, "Emax": 10**6, "Emin": -(10**4), "traps": []}
 _NEAREST = Context(**_DIGITS)
 _DOWN, _UP = (Context(**_DIGITS, rounding=rounding) for rounding in (ROUND_FLOOR, ROUND_CEILING))
 _FAR = 300  # e^−z of a larger z is as good as nothing
@@ -37,6 +37,8 @@ def exp(x: Fraction) -> Interval:
 
 def log(x: Fraction) -> Interval:
     """An enclosure of log x, x > 0."""
+    if x == 1:
+        return exactly(Fraction(0))
     low, high = as_decimals(x)
     return Fraction(_NEAREST.ln(low).next_minus(_NEAREST)), Fraction(_NEAREST.ln(high).next_plus(_NEAREST))
 
