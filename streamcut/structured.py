@@ -3,6 +3,26 @@
 streamcut.losses.structured.StructuredTask says what a task is. Data are streamed as for every other task; the arithmetic of an
 example is the task's, so a pass takes as long as Python does. It runs CPA: OCAS would want scores between two w, which only the
 task could tell, at the price of a pass each. Sequence labelling is built in: streamcut.train(data, task="sequence").
+
+>>> class Ordered:
+...     "Grades 0 … K − 1, where a mistake costs the distance."
+...     def __init__(self, grades):
+...         self.grades = grades
+...     def size(self, n_features):
+...         return self.grades * n_features
+...     def joint_features(self, x, y):
+...         return x.indices + int(y[0]) * x.shape[1], x.data
+...     def loss(self, y, answer):
+...         return abs(y[0] - answer[0])
+...     def argmax(self, w, x, y=None):
+...         scores = (x @ w.reshape(self.grades, -1).T).ravel()
+...         if y is not None:
+...             scores = scores + abs(np.arange(self.grades) - y[0])
+...         return np.array([np.argmax(scores)])
+>>> rows = MemoryDataset(np.eye(3), np.array([0.0, 1.0, 2.0]))
+>>> model = train(rows, Ordered(3), C=10.0)
+>>> model.certificate.converged, [int(answer[0]) for answer in model.predict(rows)]
+(True, [0, 1, 2])
 """
 
 from __future__ import annotations
