@@ -18,7 +18,7 @@ from streamcut.selection import Tried, measured, train_path
 from streamcut.solvers.progress import Observer
 from streamcut.training import checked, job_class, opened, train
 
-GRID = ("C", "gamma", "budget", "nu")
+GRID = ("C", "l1", "gamma", "budget", "nu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def tune(
 ) -> Tuned:
     """Train a model for every point of `grid` and return the best.
 
-    grid        {"C": values, "gamma": values, "budget": values, "nu": values}, any of them
+    grid        {"C": values, "l1": values, "gamma": values, "budget": values, "nu": values}, any of them
     validation  data that all models are measured on; the best of them comes out
     folds       instead: K-fold cross-validation, folds being whole shards; the best options are then trained with again, on
                 everything. Folds are trained one after the other and share no passes

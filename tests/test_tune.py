@@ -178,3 +178,13 @@ def test_train_sends_grids_of_kernels_here(stores, tmp_path, run):
     more = ["--kernel", "rbf", "--C", "1,2", "--validation", validation]
     code, _, err = run("train", data, "--model", tmp_path / "m.npz", *more)
     assert (code, "streamcut tune" in err) == (2, True)
+
+
+def test_the_penalty_is_a_side_of_the_grid(stores, tmp_path, run):
+    code, out, err = run(
+        "tune", stores[0], "--model", tmp_path / "m.npz", "--C", "0.1,1", "--l1", "0,40", "--validation", stores[1], "--json"
+    )
+    assert code == 0, err
+    cells = [line for line in map(json.loads, out.splitlines()) if line["event"] == "cell"]
+    assert [(cell["C"], cell["l1"]) for cell in cells] == [(0.1, 0.0), (1.0, 0.0), (0.1, 40.0), (1.0, 40.0)]
+    assert load_model(tmp_path / "m.npz").l1 == json.loads(out.splitlines()[-1])["l1"]

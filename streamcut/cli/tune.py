@@ -58,6 +58,7 @@ def command(
     nu: tuple[float, ...] | None,
     validation: str | None,
     folds: int | None,
+    l1: tuple[float, ...],
     choose_by: str | None,
     plot: str | None,
     force: bool,
@@ -65,7 +66,7 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Train on the store DATA for every combination of --C, --gamma, --budget and --nu, and write the best model.
+    """Train on the store DATA for every combination of --C, --l1, --gamma, --budget and --nu, and write the best model.
 
     With --validation all models are measured on that store. With --folds they are measured on shards that were left out, and the
     best combination is trained with once more, on everything; the rows should be in random order (`convert --shuffle`).
@@ -101,7 +102,7 @@ def command(
             options = "  ".join(f"{name} {value:g}" for name, value in point.items())
             note(f"{where}{options}  {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s")
 
-    asked = {"C": C, "gamma": gamma, "budget": budget, "nu": nu}
+    asked = {"C": C, "l1": None if l1 == (0.0,) else l1, "gamma": gamma, "budget": budget, "nu": nu}
     grid = {name: values for name, values in asked.items() if values is not None}
     with reserved_output(model_path, "--model", force), signals.deferred() as stop:
         try:
