@@ -271,6 +271,15 @@ def test_the_task_follows_from_the_loss_and_from_labels():
         assert for_data(TrainOptions(**options), MemoryDataset(X, target)).task == expected
 
 
+@pytest.mark.parametrize("name", ["squared", "quantile", "epsilon-insensitive"])
+@pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])
+def test_targets_without_a_loss_need_no_weights(name, solver):
+    X, y, _ = numbers(name, 60)
+    model = train(MemoryDataset(X, 0.0 * y), solver=solver, scheduler="sync", **options_of(name))
+    assert model.converged
+    assert not model.weights.any()
+
+
 def test_poisson_predicts_means_and_quantiles_lie_where_they_should():
     X, y, _ = numbers("poisson", 2000, 6, seed=2)
     model = train(MemoryDataset(X, y), task="regression", loss="poisson", C=10.0, bias=1.0)

@@ -297,7 +297,8 @@ class LinearOracle(DecomposableOracle):
         at_zero = above(at_zero, gamma(value.near_one) * weight)
         self._targets = self._targets._replace(weight=weight, targets=far, loss_at_zero=at_zero)
         self._drift.best, self._reach.best = self._spread(np.zeros(self.dimension)), self._targets.farthest
-        self.unit = max(min(*constants, at_zero), _LEAST_UNIT * at_zero) / self.total_weight or 1.0
+        if totals.numbers[1] > 0.0:  # else w = 0 has no loss, and there is no unit
+            self.unit = max(min(*constants, at_zero), _LEAST_UNIT * at_zero) / self.total_weight
 
     @property
     def mean_loss_at_zero(self) -> float:
