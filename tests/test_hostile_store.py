@@ -403,6 +403,34 @@ def test_48_an_h5ad_that_leads_elsewhere(run, folder, change):
     assert (code, "lies in another file" in err) == (3, True), err
 
 
+@pytest.mark.parametrize("where", ["layers/counts", "var"])
+def test_48_other_parts_of_an_h5ad_that_lead_elsewhere(run, folder, where):
+    import anndata
+    import pandas as pd
+
+    X, obs = np.eye(2, dtype=np.float32), pd.DataFrame({"y": [1.0, -1.0]}, index=list("ab"))
+    anndata.AnnData(X=X, obs=obs, layers={"counts": X}).write_h5ad("a.h5ad")
+    with h5py.File("a.h5ad", "r+") as file:
+        if where == "var":
+            file["var/y"] = h5py.ExternalLink("/etc/passwd", "/y")
+        else:
+            del file[where]
+            file.create_dataset(where, (2, 2), np.int8, external=[("/etc/passwd", 0, 4)])
+    code, _, err = run("convert", "a.h5ad", "x.zarr", "--labels", "y", "--layer", "counts")
+    assert (code, "lies in another file" in err) == (3, True), err
+
+
+def test_48_a_matrix_of_10x_that_leads_elsewhere(run, folder):
+    with h5py.File("a.h5", "w") as file:
+        group = file.create_group("matrix")
+        group["shape"], group["indptr"], group["indices"] = np.array([2, 2]), np.array([0, 1, 2]), np.array([0, 1])
+        group["barcodes"] = [b"a", b"b"]
+        group.create_dataset("data", (2,), np.int8, external=[("/etc/passwd", 0, 2)])
+    Path("labels.txt").write_text("1\n-1\n")
+    code, _, err = run("convert", "a.h5", "x.zarr", "--labels", "labels.txt")
+    assert (code, "lies in another file" in err) == (3, True), err
+
+
 def test_48_zip_files_that_are_none_or_hold_too_much(run, folder, monkeypatch):
     with zipfile.ZipFile("z.zip", "w") as archive:
         for path in sorted((folder / "z.zarr").rglob("*")):

@@ -6,7 +6,6 @@ import logging
 import runpy
 import sys
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +18,6 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.model import Model
 from streamcut.suggestions import meant
-
-FOLDER = Path(streamcut.__file__).parent
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ NUMERIC, BINNED, CATEGORICAL, TEXT, TIME = ROLES = ("numeric", "binned", "catego
 MISSING = ("own", "zero", "error")
 MISSING_LABELS = ("error", "skip")
 TIME_PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute")
-OPERATORS = (">=", "<=", "!=", "==", ">", "<")
 ABSENT = " is missing"  # after the name of a column: the feature of a missing value
 
 

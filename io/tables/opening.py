@@ -57,11 +57,6 @@ class OpenedTables:
             return 1 << self.recipe.hash_bits
         return None if self._learn or self.recipe.names is None else len(self.recipe.names)
 
-    @property
-    def rows_known(self) -> int | None:
-        counts = [file.n_rows for file in self.files]
-        return None if None in counts else sum(count for count in counts if count is not None)
-
     def reading_bytes(self, block_bytes: int, threads: int) -> int:
         """Memory that reading takes with that number of threads."""
         return self.held_bytes + batch_bytes(_BLOCKS * block_bytes, threads)
