@@ -41,7 +41,7 @@ def weights(
 
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
     >>> [weight.feature for weight in streamcut.weights(model, top=1)]
-    [None, 0]
+    [None, 2]
     """
     if sort not in SORTS:
         raise UsageError(f"sort: {sort!r} is not one of {', '.join(SORTS)}")

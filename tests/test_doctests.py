@@ -12,10 +12,12 @@ import streamcut
 # in the order of a session: `convert` makes the files that the others use
 NAMES = {
     "streamcut.io.conversion.convert": "convert",
+    "streamcut.io.conversion.create": "NewStore",
     "streamcut.io.opening": "open_dataset",
     "streamcut.training": "train",
     "streamcut.prediction": "predict",
     "streamcut.evaluation": "evaluate",
+    "streamcut.named_weights": "weights",
     "streamcut.selection": "train_path",
     "streamcut.tuning": "tune",
     "streamcut.calibration": "calibrate",

@@ -15,7 +15,7 @@ from streamcut.cli.parameters import force_option, quiet_option
 @click.argument("model")
 @click.option("--output", "-o", "path", metavar="FILE", help="The page (.html).")
 @click.option("--plots", metavar="DIR", help="Folder for the plots, each as SVG and PNG; made if need be.")
-@click.option("--data", metavar="DATA", help="Store that the model is measured on.")
+@click.option("--data", metavar="DATA", help="What the model is measured on: a store, or a table or text with labels.")
 @click.option("--vocabulary", metavar="FILE", help="Names of the features, one a line, instead of those of the data.")
 @force_option
 @quiet_option

@@ -23,7 +23,6 @@ from streamcut.reports.plots import (
     separation_plots,
     traffic_plot,
 )
-from streamcut.training import opened
 from streamcut.units import format_bytes
 from streamcut.visible import html
 
@@ -63,7 +62,7 @@ _CAPTIONS = {
 class Report:
     """All that is known of a model.
 
-    data        a store (path or opened) that it is measured on
+    data        what `evaluate` takes that it is measured on: a store, a table, text
     vocabulary  file with the name of each feature on a line of its own
     path        the model file, for the command that trains it again
 
@@ -91,7 +90,7 @@ class Report:
         self.measures: dict[str, Any] = {}
         self.data_plots: dict[str, Figure] = {}
         if data is not None:
-            held_out = opened(data)
+            held_out = data
             self.measures = evaluate(model, held_out).measures()
             if model.task == "binary":
                 self.data_plots = separation_plots(model, held_out)

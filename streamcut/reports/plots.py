@@ -159,7 +159,7 @@ def confusion_plot(measures: dict[str, Any]) -> Figure:
     figure.set_size_inches(6.0, 5.2)
     image = axes.imshow(matrix / np.where(totals > 0, totals, 1.0), cmap="Blues", vmin=0, vmax=1)
     axes.grid(visible=False)
-    names = [f"{label:g}" for label in measures["labels"]]
+    names = [label if isinstance(label, str) else f"{label:g}" for label in measures["labels"]]
     if len(names) <= 30:
         axes.set_xticks(range(len(names)), names, rotation=0 if len(names) <= 12 else 90)
         axes.set_yticks(range(len(names)), names)
