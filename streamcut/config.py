@@ -352,12 +352,16 @@ class TrainOptions:
         fitting = {
             "binary": (*labels, *LABELLING_LOSSES),
             "regression": tuple(name for name in ROW_LOSSES if name not in labels),
-            "multiclass": ("hinge", *CLASSES_LOSSES),
+            "multiclass": labels if self.strategy == "one-vs-rest" else ("hinge", *CLASSES_LOSSES),
         }.get(task, ("hinge",))
+        if task == "multiclass" and loss in CLASSES_LOSSES and self.strategy != _default("strategy"):
+            raise UsageError(f"strategy: loss {loss} is of all classes at once; leave it out, or take loss logistic")
+        if task == "multiclass" and loss in labels and loss not in fitting:
+            raise UsageError(
+                f"loss: {loss} for several classes takes strategy one-vs-rest; all at once have {', '.join(fitting)}"
+            )
         if loss not in fitting:
             raise UsageError(f"loss: {loss!r} is not one of task {task}, which has {', '.join(fitting)}")
-        if loss in CLASSES_LOSSES and self.strategy != _default("strategy"):
-            raise UsageError(f"strategy: loss {loss} is of all classes at once; leave it out, or take loss logistic")
         own = ROW_LOSSES[loss].options if loss in ROW_LOSSES else ()
         for name in sorted({option for each in ROW_LOSSES.values() for option in each.options} - set(own)):
             if getattr(self, name) != _default(name):

@@ -61,10 +61,6 @@ class SolverRecord:
         """How it trains several classes, where that is no choice."""
         return "crammer-singer" if "crammer-singer" in self.trains else "one-vs-rest"
 
-    def row_bytes(self, scores: int, *, shares: int = 0, share_bytes: int = 2) -> int:
-        """Row state of one row with a number of `scores` and of dual variables `shares`."""
-        return 16 * scores * self.margins + share_bytes * shares * self.dual
-
     def algorithm(self, problem: Problem) -> Any:
         """The module, or the class, that solves `problem`."""
         module, _, name = self.trains[problem].partition(".")
@@ -119,9 +115,12 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
     ),
     "cpa": SolverRecord(
         family="linear",
-        trains=dict.fromkeys(
-            ("binary", "regression", "one-class", "labelling", "ranking", "crammer-singer", "softmax", "sequence"), "cpa"
-        ),
+        trains={
+            **dict.fromkeys(
+                ("binary", "regression", "one-class", "labelling", "ranking", "crammer-singer", "softmax", "sequence"), "cpa"
+            ),
+            "one-vs-rest": "ovr_cpa",
+        },
         options=(*_LINEAR, *_LABELLINGS),
     ),
     "bsca": SolverRecord(

@@ -46,6 +46,7 @@ TASKS = {
     "multiclass": {"task": "multiclass"},
     "softmax": {"task": "multiclass", "loss": "softmax"},
     "rest": {"task": "multiclass", "strategy": "one-vs-rest"},
+    "rest, squared": {"task": "multiclass", "strategy": "one-vs-rest", "loss": "squared-hinge"},
 }
 FEW_IN_WORDS = [f"--{name.replace('_', '-')}={value or 0}" for name, value in FEW.items()]
 
@@ -69,7 +70,7 @@ def stores(tmp_path_factory):
             writer.append(Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, labels, None, u), {})
             writer.finish({})
         found[task] = open_dataset(path)
-    return {**found, "rest": found["multiclass"], "softmax": found["multiclass"]}
+    return {**found, "rest": found["multiclass"], "softmax": found["multiclass"], "rest, squared": found["multiclass"]}
 
 
 @pytest.fixture(scope="module")

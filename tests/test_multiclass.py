@@ -353,7 +353,6 @@ class TestRefusals:
         [
             ({"solver": "bundle-dca", "row_cache": "100B"}, "row_cache: 100B is too little for a row in each of 1 lanes"),
             ({"positive_label": 1.0}, "positive_label"),
-            ({"strategy": "one-vs-rest", "solver": "cpa"}, "one-vs-rest, is trained by bundle-dca, ocas, .*not by cpa"),
             ({"strategy": "one-vs-rest", "target": 1.0}, "target: "),
         ],
     )

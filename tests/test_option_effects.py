@@ -44,7 +44,7 @@ CHANGES = {  # option: [(what else is asked for, another value)]; FAMILIES are a
     "C": [({}, 0.05)],
     "l1": [({}, 2.0)],
     "solver": [({}, "ocas"), ({}, "cpa")],
-    "loss": [({}, "f1"), ({}, "error"), ({}, "logistic"), ({}, "huber"), ({}, "poisson")],
+    "loss": [({}, "f1"), ({}, "error"), ({}, "logistic"), ({}, "squared-hinge"), ({}, "softmax"), ({}, "huber"), ({}, "poisson")],
     "epsilon": [({"loss": "epsilon-insensitive"}, 0.3), ({"loss": "squared-epsilon-insensitive"}, 0.3)],
     "delta": [({"loss": "huber"}, 0.5)],
     "quantile": [({"loss": "quantile"}, 0.7)],

@@ -19,8 +19,10 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
+from streamcut.losses.hinge import Hinge
 from streamcut.training import train
 
+HINGE = Hinge()
 REST = {"task": "multiclass", "strategy": "one-vs-rest"}
 METHODS = {"ocas": {"solver": "ocas"}, "bundle-dca": {}, "uncached": {"row_cache": "0"}, "few cached": {"row_cache": "30%"}}
 methods = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
@@ -45,13 +47,13 @@ def test_line_searches_equal_sorting(seed, A0, B0):
     class Rows:
         def slopes_at_zero(self):
             out = np.empty((3, n))
-            ovr.slopes_at_zero(active, z_b, z, out)
+            ovr.slopes_at_zero(HINGE, active, z_b, z, out)
             return out @ u
 
         def histograms(self, low, width):
             jumps = np.zeros((3, BINS))
             for half in (slice(0, n // 2), slice(n // 2, n)):
-                ovr.breakpoint_histograms(active, z_b[half], z[half], u[half], low, width, jumps)
+                ovr.breakpoint_histograms(HINGE, active, z_b[half], z[half], u[half], low, width, jumps)
             return jumps
 
     k = minimise_along_lines(np.full(3, A0), np.full(3, B0), 0.7, Rows())

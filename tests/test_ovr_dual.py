@@ -17,11 +17,13 @@ from streamcut.config import TrainOptions
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.multiclass import MulticlassJob
 from streamcut.jobs.ovr import OvrJob
+from streamcut.losses.hinge import Hinge
 from streamcut.oracles.dual.ovr_cache import pair_buffers
 from streamcut.rounding import Grids, exact_rounder
 from streamcut.training import train
 
 K, T = 4, 5
+HINGE = Hinge()
 
 
 class Rows:
@@ -49,11 +51,12 @@ class Rows:
     def ascend(self, active, W, mixture, slots, last, kappa, order, places=(0,), visits=2):
         """What the kernel gives: (cuts, sums, running W, keys)."""
         D, A = W.shape
-        cuts, sums, W_run, keys, g = np.zeros((D, 2 * A)), np.zeros(2 * A), W.copy(), np.empty(self.n), len(order)
+        cuts, sums, W_run, keys, g = np.zeros((D, 2 * A)), np.zeros((1, 2 * A)), W.copy(), np.empty(self.n), len(order)
         used = np.flatnonzero(mixture.any(axis=1))
         parts = mixture[used] / np.float64(ONE) ** 2
         room = np.empty((g, A)), np.empty(g, np.int64), np.empty(g, np.int64), np.empty(K)
         bad = ovr_dual.ascend(
+            HINGE,
             records.Rows(*self.csr, self.target, self.given),
             active,
             records.Margins(self.z_b, self.z, self.codes, keys),
@@ -99,7 +102,7 @@ def test_a_pass_is_that_of_one_class_after_the_other(seed, bias, ones, weights):
         for column, part in ((a, wrong), (3 + a, found)):
             vector, total = slow.cut(rows.dense, rows.sign(k), rows.u, part)
             np.testing.assert_allclose(cuts[:, column], vector, atol=1e-9)
-            assert sums[column] == pytest.approx(total, abs=1e-9)
+            assert sums[0, column] == pytest.approx(total, abs=1e-9)
 
 
 @settings(max_examples=15, deadline=None)
@@ -118,7 +121,7 @@ def test_going_on_from_the_last_sums_gives_the_bits_of_starting_from_nothing(see
         cuts, sums, W_run, _ = rows.ascend(active, W, mixture, slots, last, np.full(2, 0.5), order)
         columns = np.where(last >= 0, np.array([active, K + active]), -1).ravel()
         ovr_dual.add_columns(first[0], columns, cuts)
-        ovr_dual.add_columns(first[1][None], columns, sums[None])
+        ovr_dual.add_columns(first[1], columns, sums)
         found.append((cuts, sums, W_run))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -136,7 +139,7 @@ def test_sweeps_over_cached_rows_climb_each_dual_and_write_their_shares_back(see
     share, goal, busy = np.empty((n, 3)), np.empty(n, np.int64), np.empty((n, 3), np.bool_)
     cached = records.CachedRows(*csr, number, key, weight, square, share, goal)
     at, m = cached_rows.offer(0, records.Rows(*rows.csr, rows.target, rows.given), np.zeros(n), bias, 0, np.inf, 0, cached)
-    ovr_cache.remember(number[:m], active, rows.z, rows.codes, dual, share, busy)
+    ovr_cache.remember(HINGE, number[:m], rows.target, active, rows.z, rows.codes, dual, share, busy)
     some = np.flatnonzero((rows.dense**2).sum(axis=1) > 0)
     assert at == n
     np.testing.assert_array_equal(number[:m], some)
@@ -155,23 +158,23 @@ def test_sweeps_over_cached_rows_climb_each_dual_and_write_their_shares_back(see
     work = np.array([0, 2])
     for _ in range(30):
         gain, largest, before = np.zeros(3), np.zeros(3), share[:m].copy()
-        left = ovr_cache.sweep(order, cached, busy, active, work, rows.C, bias, slack, W, gain, largest, pair_buffers(3))
+        left = ovr_cache.sweep(HINGE, order, cached, busy, active, work, rows.C, bias, slack, W, gain, largest, pair_buffers(3))
         order, slack = order[:left], largest
         np.testing.assert_allclose(gain, rows.C * (u @ (share[:m] - before)), atol=1e-9)
         values.append(objective())
     np.testing.assert_allclose(W, primal_part(), atol=1e-9)
     assert (np.diff(values, axis=0) >= -1e-9).all()
     np.testing.assert_array_equal(share[:m, 1], before[:, 1])
-    cuts, sums = np.zeros((d + (bias != 0.0), 6)), np.zeros(6)
+    cuts, sums = np.zeros((d + (bias != 0.0), 6)), np.zeros((1, 6))
     past = rows.codes.copy()
     part, sums_of = cached.part(slice(0, m)), records.CutSums(cuts, sums)
-    ovr_cache.write_back(part, 0, active, dual, bias, rows.grids, rows.codes, sums_of, pair_buffers(3))
+    ovr_cache.write_back(HINGE, part, 0, active, dual, bias, rows.grids, rows.codes, sums_of, pair_buffers(3))
     for a, k in enumerate(active):
         changed = (rows.codes[:, dual[a], k] / ONE) ** 2 - (past[:, dual[a], k] / ONE) ** 2
         np.testing.assert_allclose((past[some, dual[a], k] / ONE) ** 2 + changed[some], share[:m, a], atol=1e-4)
         vector, total = slow.cut(rows.dense, rows.sign(k), rows.u, changed)
         np.testing.assert_allclose(cuts[:, 3 + a], vector, atol=1e-9)
-        assert sums[3 + a] == pytest.approx(total, abs=1e-9)
+        assert sums[0, 3 + a] == pytest.approx(total, abs=1e-9)
     assert not cuts[:, :3].any()
 
 
@@ -179,7 +182,7 @@ def test_merged_shares_follow_merges_one_after_the_other():
     codes = np.random.default_rng(0).integers(0, ONE + 1, (50, T, K)).astype(np.uint16)
     f = (codes / ONE) ** 2
     merges = [(1, 0, 2, 0.3), (1, 0, 3, 0.5), (3, 4, 1, 0.0)]
-    ovr_dual.merge_shares(codes, *(np.array(x) for x in zip(*merges, strict=True)))
+    ovr_dual.merge_shares(HINGE, codes, *(np.array(x) for x in zip(*merges, strict=True)))
     for k, into, gone, weight in merges:
         f[:, into, k] = (1 - weight) * f[:, into, k] + weight * f[:, gone, k]
     np.testing.assert_allclose((codes / ONE) ** 2, f, atol=4e-5)

@@ -9,7 +9,7 @@ from test_imports import MODULES
 
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.solver_table import COMMON, SOLVER_TABLE, SolverRecord
+from streamcut.solver_table import COMMON, SOLVER_TABLE
 from streamcut.training import job_class
 
 TABLE = "streamcut.solver_table"
@@ -58,11 +58,6 @@ def test_solvers_are_refused_what_they_do_not_train():
     tasks = {
         "ranking": ({"task": "ranking"}, "bundle-dca", "task ranking is trained by ocas, cpa, not by bundle-dca"),
         "loss": ({"loss": "f1"}, "bundle-dca", "loss f1 is trained by ocas, cpa, not by bundle-dca"),
-        "strategy": (
-            {"task": "multiclass", "strategy": "one-vs-rest"},
-            "cpa",
-            "multiclass, one-vs-rest, is trained by .*, not by cpa",
-        ),
         "classes": ({"task": "multiclass", "kernel": "rbf"}, "smo", "task multiclass is trained by .*, not by smo"),
     }
     for options, solver, message in tasks.values():
@@ -70,8 +65,5 @@ def test_solvers_are_refused_what_they_do_not_train():
             TrainOptions(solver=solver, **options)
 
 
-def test_row_state_follows_from_facts():
-    record = SolverRecord("linear", {}, (), margins=True, dual=True)
-    assert record.row_bytes(3, shares=12) == 16 * 3 + 2 * 12
-    assert SolverRecord("linear", {}, ()).row_bytes(3, shares=12) == 0
+def test_a_binary_job_is_the_default():
     assert job_class(TrainOptions()).__name__ == "BinaryJob"

@@ -132,9 +132,7 @@ GROUPS: dict[str, list[Callable]] = {
             default=0.5,
         ),
         _option("--epochs", "Stochastic solvers: number of epochs (default 1).", type=float),
-        _option(
-            "--nu", "One class: part of the rows outside (default 0.5). sbp: mean slack per row, in place of C.", type=float
-        ),
+        _option("--nu", "One class: part of the rows outside (default 0.5). sbp: mean slack per row, in place of C.", type=float),
         _option("--batch", "sbp, sdca, pegasos, perceptron: rows drawn per step.", type=int, metavar="ROWS"),
         _option("--max-evaluations", "Stop after this number of kernel evaluations.", type=float, metavar="NUMBER"),
         _option(

@@ -133,3 +133,13 @@ def kinks(self):
 @_of_a_record
 def kink(self, j):
     return self.instance_class.kink
+
+
+@_of_a_record
+def raw(self, code):
+    return self.instance_class.raw
+
+
+@_of_a_record
+def snapped(self, f, y):
+    return self.instance_class.snapped

@@ -4,30 +4,30 @@
 (rows, A) says which pairs may still move.
 """
 
+from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
 from streamcut.compiled.ovr_dual import FAR, add_changes, add_steps, note_change, scores
-from streamcut.compiled.shares import ONE, code_of, share_of
 from streamcut.jit import kernel
 
 
 @kernel
-def remember(rows, active, z, codes, dual, share, busy):
+def remember(loss, rows, target, active, z, codes, dual, share, busy):
     """The shares of the `rows` of a block that were taken, and whether their margins z let them move."""
     for n in range(len(rows)):
         i = rows[n]
         for a in range(len(active)):
-            code = codes[i, dual[a], active[a]]
-            share[n, a] = share_of(code)
-            far = (code == 0 and z[i, a] >= 1.0 + FAR) or (code == ONE and z[i, a] <= 1.0 - FAR)
-            busy[n, a] = not far
+            sign = 1.0 if target[i] == active[a] else -1.0
+            f = loss.decode(codes[i, dual[a], active[a]], sign)
+            share[n, a] = f
+            busy[n, a] = not (loss.stays(f, z[i, a], 0.0, sign) and loss.violation(f, z[i, a], sign) >= FAR)
 
 
 @kernel
-def sweep(order, cached, busy, active, at_work, C, bias, slack, W, gain, largest, buffers):
+def sweep(loss, order, cached, busy, active, at_work, C, bias, slack, W, gain, largest, buffers):
     """A sweep of dual ascent over cached rows in `order` at W for the columns `at_work`; shares, `busy` and W move in place.
 
     A pair at a bound whose margin is more than slack[a] from where it would leave it is shrunk away (Hsieh et al. 2008, 3.2):
-    busy no more. Rows with busy pairs come first in `order`; returns how many they are. Adds C Σ u_i Δf to gain (A), and takes
-    the largest violation |1 − margin| to largest (A).
+    busy no more. Rows with busy pairs come first in `order`; returns how many they are. Adds what the rows' terms of the dual
+    gained to gain (A), and takes the largest violation to largest (A).
     """
     share, running, columns, steps, left = cached.share, buffers.running, buffers.columns, buffers.after, 0
     for i in order:
@@ -43,16 +43,16 @@ def sweep(order, cached, busy, active, at_work, C, bias, slack, W, gain, largest
         for m in range(count):
             a = columns[m]
             sign = 1.0 if cached.target[i] == active[a] else -1.0
-            ahead = 1.0 - sign * running[a]
-            if (share[i, a] == 0.0 and ahead < -slack[a]) or (share[i, a] == 1.0 and ahead > slack[a]):
+            z = sign * running[a]
+            if loss.stays(share[i, a], z, slack[a], sign):
                 busy[i, a] = False
                 continue
             some = True
-            after = min(1.0, max(0.0, share[i, a] + ahead / (scale * cached.square[i])))
+            after = loss.step(share[i, a], z, scale * cached.square[i], sign)
             step = (after - share[i, a]) * scale
             if step != 0.0:
-                largest[a] = max(largest[a], abs(ahead))
-                gain[a] += step
+                largest[a] = max(largest[a], loss.violation(share[i, a], z, sign))
+                gain[a] += (loss.constant(after, sign) - loss.constant(share[i, a], sign)) * scale
                 share[i, a] = after
                 columns[moved], steps[moved] = a, step * sign
                 moved += 1
@@ -64,15 +64,15 @@ def sweep(order, cached, busy, active, at_work, C, bias, slack, W, gain, largest
 
 
 @kernel
-def write_back(cached, first_row, active, slots, bias, grids, codes, sums, buffers):
+def write_back(loss, cached, first_row, active, slots, bias, grids, codes, sums, buffers):
     """The shares of cached rows go to slots[a] of `codes`, of the rows from `first_row` on; dual cuts and constants follow."""
     A = len(active)
     for i in range(len(cached.number)):
         row, changes = cached.number[i] - first_row, 0
         for a in range(A):
             k = active[a]
-            past, now = codes[row, slots[a], k], code_of(cached.share[i, a])
+            past, now = codes[row, slots[a], k], loss.encode(loss.limited(cached.share[i, a], grids.limit, cached.weight[i]))
             codes[row, slots[a], k] = now
             sign = 1.0 if cached.target[i] == k else -1.0
-            changes = note_change(A + a, past, now, cached.weight[i], sign, grids, sums, changes, buffers)
+            changes = note_change(loss, A + a, past, now, cached.weight[i], sign, grids, sums, changes, buffers)
         add_changes(cached, bias, i, grids, changes, buffers, sums)

@@ -1,38 +1,38 @@
 """Dual coordinate ascent for one class against the rest, several classes at once, over streamed rows and over rows in a cache.
 
-A problems of streamcut.compiled.dual share every row: a pair of row i and class k has the dual variable C u_i f with a share
-0 ≤ f ≤ 1, kept for every cut of the class's bundle as a 16-bit code q, f = (q / 65535)². Most pairs are at bound: the row is far
-on the right side of most classes. So scores of a row are those of all classes, and steps are for the few pairs that may move.
+A problems of streamcut.compiled.dual share every row: a pair of row i and class k has the dual variable C u_i f with a share f in
+the domain of the loss's conjugate, kept for every cut of the class's bundle as a code of the loss's choosing
+(streamcut.losses.codes). With losses that are 0 beyond a margin most pairs are at bound: the row is far on the right side of most
+classes. So scores of a row are those of all classes, and steps are for the few pairs that may move.
 
 Records are those of streamcut.compiled.records, with y the number of a row's class. As in streamcut.compiled.ovr, column a of w,
 of the running w′ (D, A) and of z belongs to class active[a], codes (n, T, K) and z_b have a column for every class. The cuts
-(D, 2 A) are both of each class: first the predicted ones, Σ −u_i y_ik 1[z_c < 1] x_i with y_ik = ±1, + for rows of class k, then
-those of the ascent, Σ −u_i y_ik f_ik x_i; their constants b (2 A) are Σ u_i 1[z_c < 1] and Σ u_i f_ik. Terms are rounded to
+(D, 2 A) are both of each class: first the predicted ones, Σ −u_i y_ik f(z_c) x_i with y_ik = ±1, + for rows of class k, then
+those of the ascent, Σ −u_i y_ik f_ik x_i; their constants are b (1 or 3, 2 A), see ovr.add_constant. Terms are rounded to
 `grids`: what a row added to the cuts can be taken back exactly.
 """
 
 import numpy as np
 
+from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.ovr import add_constant
 from streamcut.compiled.records import entry, weight_of
-from streamcut.compiled.shares import ONE, code_of, rounded, share_of, square_of
+from streamcut.compiled.shares import rounded, square_of
 from streamcut.jit import inlined, kernel
 
-_NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
-_NOT_FREE = 1e3  # added to the keys of rows whose shares are all at a bound: free rows come first, whatever their margins
 FAR = 1.0  # a pair at a bound whose margin says by so much that it stays there is not swept in a cache
 _AT_BOUND = -1.0
 _FEW = 4  # all classes together take about as long as a fourth of them one by one
 
 
 @kernel
-def merge_shares(codes, classes, into, gone, weight):
+def merge_shares(loss, codes, classes, into, gone, weight):
     """codes[:, into[m], classes[m]] becomes (1 − weight[m])·itself + weight[m]·(the same of gone[m]), m after m, in place."""
     for i in range(len(codes)):
         for m in range(len(classes)):
             k = classes[m]
             if codes[i, into[m], k] != codes[i, gone[m], k]:
-                kept = (1.0 - weight[m]) * share_of(codes[i, into[m], k])
-                codes[i, into[m], k] = code_of(kept + weight[m] * share_of(codes[i, gone[m], k]))
+                codes[i, into[m], k] = loss.merged(codes[i, into[m], k], codes[i, gone[m], k], weight[m])
 
 
 @kernel
@@ -70,27 +70,27 @@ def add_steps(rows, W, bias, i, columns, count, steps):
 
 
 @kernel
-def ascend(rows, active, margins, start, slots, grids, visits, sums, scratch):
+def ascend(loss, rows, active, margins, start, slots, grids, visits, sums, scratch):
     """One visit of every row: its margins under w, its part of the cuts at z_b + κ_a (z − z_b), steps of dual ascent.
 
-    Ascent of class k starts from the shares Σ_s parts[s, k]·q² of the codes in the mixture's slots (start.parts); a step goes to
+    Ascent of class k starts from the shares Σ_s parts[s, k]·raw of the codes in the mixture's slots (start.parts); a step goes to
     the maximum of its dual along the row at w′, and takes w′ along. A pair at a bound whose margin under w says that it stays
-    there is at bound: no step. A pair of a row without features has share 1. Fills z and keys (n); slots predicted[a] and
-    ascent[a] of codes get the shares of both cuts. Adds to the sums the difference to the last slots (−1: to nothing). A row's
-    key says how little it may still move: the least |1 − margin| of its pairs, rows that have no free one after all others.
+    there is at bound: no step. Fills z and keys (n); slots predicted[a] and ascent[a] of codes get the shares of both cuts. Adds
+    to the sums the difference to the last slots (−1: to nothing). A row's key tells how little it may still move: the least
+    priority of its pairs.
 
     Groups, batches and the order of work are those of streamcut.compiled.dual.ascend; from the second step on only free pairs.
     Returns the first row with a score that is not finite, or −1.
     """
     size, n, bad = len(visits.order), len(rows.y), -1
-    waiting, codes, buffers = scratch.waiting, margins.codes, scratch.buffers
+    waiting, codes, buffers, nothing = scratch.waiting, margins.codes, scratch.buffers, loss.encode(0.0)
     batch = size * len(visits.places)
     for first in range(-visits.begins, n, batch):
         for place in visits.places:
             group = first + size * place
             if group + size <= 0 or group >= n:
                 continue
-            found = _score_group(group, rows, active, margins, start, slots, scratch)
+            found = _score_group(loss, group, rows, active, margins, start, slots, grids, scratch)
             bad = found if bad < 0 else bad
             count = 0
             for at in visits.order:
@@ -98,14 +98,15 @@ def ascend(rows, active, margins, start, slots, grids, visits, sums, scratch):
                 count += scratch.pending[at] > 0
             for _ in range(visits.steps):
                 count = _coordinate_steps(
+                    loss,
                     group,
                     waiting[:count],
                     rows,
                     active,
                     margins,
-                    start.C,
-                    start.bias,
+                    start,
                     slots.ascent,
+                    grids,
                     sums.w,
                     scratch.shares,
                     buffers,
@@ -115,16 +116,20 @@ def ascend(rows, active, margins, start, slots, grids, visits, sums, scratch):
                 for a in range(A):
                     k = active[a]
                     sign = 1.0 if rows.y[i] == k else -1.0
-                    past = codes[i, slots.last_predicted[a], k] if slots.last_predicted[a] >= 0 else np.uint16(0)
-                    changes = note_change(a, past, codes[i, slots.predicted[a], k], weight, sign, grids, sums, changes, buffers)
-                    past = codes[i, slots.last_ascent[a], k] if slots.last_ascent[a] >= 0 else np.uint16(0)
-                    changes = note_change(A + a, past, codes[i, slots.ascent[a], k], weight, sign, grids, sums, changes, buffers)
+                    past = codes[i, slots.last_predicted[a], k] if slots.last_predicted[a] >= 0 else nothing
+                    changes = note_change(
+                        loss, a, past, codes[i, slots.predicted[a], k], weight, sign, grids, sums, changes, buffers
+                    )
+                    past = codes[i, slots.last_ascent[a], k] if slots.last_ascent[a] >= 0 else nothing
+                    changes = note_change(
+                        loss, A + a, past, codes[i, slots.ascent[a], k], weight, sign, grids, sums, changes, buffers
+                    )
                 add_changes(rows, start.bias, i, grids, changes, buffers, sums)
     return bad
 
 
 @kernel
-def _score_group(group, rows, active, margins, start, slots, scratch):
+def _score_group(loss, group, rows, active, margins, start, slots, grids, scratch):
     """Margins and shares at the start of a group, _AT_BOUND for pairs that stay at their bound; `pending` counts the others."""
     z_b, z, codes, kappa, bad, A = margins.z_b, margins.z, margins.codes, start.kappa, -1, len(active)
     shares, pending, mixed, mixture = scratch.shares, scratch.pending, scratch.sums, start.parts
@@ -134,21 +139,22 @@ def _score_group(group, rows, active, margins, start, slots, scratch):
         mixed[:] = 0.0  # before codes are written: a wide load right after a narrow store waits for it
         for s in range(len(mixture.slots)):
             for k in range(len(mixed)):
-                code = np.float64(codes[i, mixture.slots[s], k])
-                mixed[k] += mixture.parts[s, k] * (code * code)
+                mixed[k] += mixture.parts[s, k] * loss.raw(codes[i, mixture.slots[s], k])
         scores(rows, start.w, start.bias, i, active, A, z[i, :A])
         for a in range(A):
             k = active[a]
             total += z[i, a]
-            margin = z[i, a] if rows.y[i] == k else -z[i, a]
+            sign = 1.0 if rows.y[i] == k else -1.0
+            margin = sign * z[i, a]
             z[i, a] = margin
-            codes[i, slots.predicted[a], k] = ONE if z_b[i, k] + kappa[a] * (margin - z_b[i, k]) < 1.0 else 0
-            share[a] = 1.0 if mixed[k] > _NEARLY else mixed[k]
-            if (share[a] == 0.0 and margin > 1.0) or (share[a] == 1.0 and margin < 1.0):
-                codes[i, slots.ascent[a], k] = ONE if share[a] == 1.0 else 0
+            f = loss.dual(z_b[i, k] + kappa[a] * (margin - z_b[i, k]), sign)
+            codes[i, slots.predicted[a], k] = loss.encode(loss.limited(f, grids.limit, weight_of(rows.u, i)))
+            share[a] = loss.snapped(mixed[k], sign)
+            if loss.stays(share[a], margin, 0.0, sign):
+                codes[i, slots.ascent[a], k] = loss.encode(share[a])
+                if loss.violation(share[a], margin, sign) < FAR:
+                    key = min(key, loss.priority(share[a], margin, 0.0, sign))
                 share[a] = _AT_BOUND
-                if abs(1.0 - margin) < FAR:
-                    key = min(key, abs(1.0 - margin) + _NOT_FREE)
             else:
                 pending[place] += 1
         margins.keys[i] = key
@@ -158,12 +164,12 @@ def _score_group(group, rows, active, margins, start, slots, scratch):
 
 
 @kernel
-def _coordinate_steps(group, waiting, rows, active, margins, C, bias, dual, W, shares, buffers):
+def _coordinate_steps(loss, group, waiting, rows, active, margins, start, dual, grids, W, shares, buffers):
     """A step of dual ascent for the pairs of the rows at `waiting` that are not at bound; rows with free ones come first then.
 
-    Pairs that reach a bound are not active after it. Returns how many rows have free ones.
+    Pairs at a bound stay there after it. Returns how many rows have free ones.
     """
-    running, columns, steps, keys, left = buffers.running, buffers.columns, buffers.after, margins.keys, 0
+    running, columns, steps, keys, bias, left = buffers.running, buffers.columns, buffers.after, margins.keys, start.bias, 0
     for place in waiting:
         i, share, count, free = group + place, shares[place], 0, 0
         for a in range(len(share)):
@@ -171,23 +177,25 @@ def _coordinate_steps(group, waiting, rows, active, margins, C, bias, dual, W, s
                 columns[count] = a
                 count += 1
         scores(rows, W, bias, i, columns, count, running)
-        scale = C * weight_of(rows.u, i)
-        curvature, key, moved = scale * square_of(rows.indptr, rows.data, bias, i), keys[i], 0
+        weight, square = weight_of(rows.u, i), square_of(rows.indptr, rows.data, bias, i)
+        scale = start.C * weight
+        curvature, key, moved = scale * square, keys[i], 0
         for m in range(count):
             a = columns[m]
             k = active[a]
             sign = 1.0 if rows.y[i] == k else -1.0
-            ahead = 1.0 - sign * running[a]
-            code = code_of(min(1.0, max(0.0, share[a] + ahead / curvature))) if curvature > 0.0 else np.uint16(ONE)
-            after = share_of(code)
+            z = sign * running[a]
+            f = loss.step(share[a], z, curvature, sign) if curvature > 0.0 else loss.dual(z, sign)
+            code = loss.encode(loss.limited(f, grids.limit, weight))
+            after = loss.decode(code, sign)
             if after != share[a]:
                 columns[moved], steps[moved] = a, (after - share[a]) * scale * sign
                 moved += 1
             margins.codes[i, dual[a], k] = code
-            bounded = code == 0 or code == ONE
-            key = min(key, abs(ahead) + (_NOT_FREE if bounded else 0.0))
-            share[a] = _AT_BOUND if bounded else after
-            free += not bounded
+            key = min(key, loss.priority(after, z, weight * square, sign))
+            still = loss.free(after, sign)
+            share[a] = after if still else _AT_BOUND
+            free += still
         keys[i] = key
         if moved > 0:
             add_steps(rows, W, bias, i, columns, moved, steps)
@@ -197,15 +205,20 @@ def _coordinate_steps(group, waiting, rows, active, margins, C, bias, dual, W, s
 
 
 @inlined
-def note_change(column, past, now, weight, sign, grids, sums, changes, buffers):
-    """A change of code goes behind the first `changes` of buffers's columns, before, after; returns how many they are then.
+def note_change(loss, column, past, now, weight, sign, grids, sums, changes, buffers):
+    """A change of code goes behind the first `changes` of the buffers' columns, before, after; returns how many they are then.
 
     There is one of each of the 2 A columns at most.
     """
     if now != past:
-        taken, given = weight * share_of(past), weight * share_of(now)
-        sums.b[column] += rounded(given, grids.weight) - rounded(taken, grids.weight)
-        buffers.columns[changes], buffers.before[changes], buffers.after[changes] = column, -sign * taken, -sign * given
+        taken, given = loss.decode(past, sign), loss.decode(now, sign)
+        add_constant(loss, sums.b, column, weight, given, sign, 1.0, grids)
+        add_constant(loss, sums.b, column, weight, taken, sign, -1.0, grids)
+        buffers.columns[changes], buffers.before[changes], buffers.after[changes] = (
+            column,
+            -sign * (weight * taken),
+            -sign * (weight * given),
+        )
         changes += 1
     return changes
 

@@ -7,7 +7,7 @@ from streamcut.jit import inlined, kernel
 ONE = 65535  # the code of share 1
 MIXED = 1 << 31  # what parts of a mixture are multiples of: then Σ part·q² is exact in 64 bits
 _WHOLE = MIXED * 65535.0 * 65535.0
-_NEARLY = 1.0 - 1e-7  # rounding of parts and merged codes apart, such a share is 1
+NEARLY = 1.0 - 1e-7  # rounding of parts and merged codes apart, such a share is 1
 
 
 @inlined
@@ -31,7 +31,7 @@ def mixed_share(codes, i, parts):
         code = np.uint64(codes[i, t])
         total += parts[t] * (code * code)
     share = np.float64(total) / _WHOLE
-    return 1.0 if share > _NEARLY else share
+    return 1.0 if share > NEARLY else share
 
 
 @inlined

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
+from streamcut.config import TrainOptions
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
@@ -33,7 +34,7 @@ class MulticlassJob(ClassesJob):
     oracles: ClassVar[tuple[Any, Any]] = MulticlassOracle, MulticlassDualOracle
 
     @classmethod
-    def loss_of(cls, labels: tuple[float, ...]) -> ClassesLoss:
+    def loss_of(cls, options: TrainOptions, labels: tuple[float, ...]) -> ClassesLoss:
         return CrammerSinger(labels)
 
     def rows_scored(self, manifest: Manifest) -> int:
@@ -76,5 +77,5 @@ class SoftmaxJob(MulticlassJob):
     oracles: ClassVar[tuple[Any, Any]] = SoftmaxOracle, SoftmaxDualOracle
 
     @classmethod
-    def loss_of(cls, labels: tuple[float, ...]) -> ClassesLoss:
+    def loss_of(cls, options: TrainOptions, labels: tuple[float, ...]) -> ClassesLoss:
         return Softmax(labels)

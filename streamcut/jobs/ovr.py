@@ -1,4 +1,4 @@
-"""Several classes, each against the rest, hinge loss, linear: by bundle-dca or OCAS, all classes in the same passes."""
+"""Several classes, each against the rest, linear: by bundle-dca, OCAS or CPA, all classes in the same passes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import ROW_BLOCK, PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.several_classes import ClassesJob, multiclass_model, several_labels
-from streamcut.losses.classes import ClassesLoss
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses import row_loss
+from streamcut.losses.classes import OneVsRest
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.oracles.dual.ovr import ORDER, OvrDualOracle
@@ -27,8 +27,9 @@ from streamcut.solvers.progress import Progress
 
 @dataclass(frozen=True)
 class OvrJob(ClassesJob):
-    """A ClassesJob of a hinge loss for each class. Of the risk only the labels are used."""
+    """A ClassesJob of a loss of two classes for each class."""
 
+    risk: OneVsRest
     order: ClassVar[RandomOrder] = ORDER
 
     @classmethod
@@ -40,8 +41,16 @@ class OvrJob(ClassesJob):
         return super().planned(options, manifest)
 
     @classmethod
-    def loss_of(cls, labels: tuple[float, ...]) -> ClassesLoss:
-        return CrammerSinger(labels)
+    def loss_of(cls, options: TrainOptions, labels: tuple[float, ...]) -> OneVsRest:
+        return OneVsRest(labels, row_loss(options.chosen_loss, options.as_dict()))
+
+    @property
+    def margins(self) -> bool:
+        return True
+
+    @property
+    def share_bytes(self) -> int:
+        return np.dtype(self.risk.loss.code_type).itemsize
 
     def rows_scored(self, manifest: Manifest) -> int:
         """OCAS has scores of a block, both have losses for the line search."""

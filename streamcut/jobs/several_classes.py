@@ -57,16 +57,26 @@ class ClassesJob(ABC):
             max_cuts = options.max_cuts or (_FEW_CUTS if dimension > _LONG else max_cuts)
             lanes = lanes or min(_DCA_LANES, max(1, statistics.nnz * len(labels) // _DCA_LANE_WORK))
         chosen = plan_lanes(statistics, lanes)
-        return cls(options, cls.loss_of(labels), solver, max_cuts, chosen, min(threads_wanted(options), len(chosen)))
+        return cls(options, cls.loss_of(options, labels), solver, max_cuts, chosen, min(threads_wanted(options), len(chosen)))
 
     @classmethod
     @abstractmethod
-    def loss_of(cls, labels: tuple[float, ...]) -> ClassesLoss:
+    def loss_of(cls, options: TrainOptions, labels: tuple[float, ...]) -> ClassesLoss:
         """The loss of rows whose classes have these labels."""
+
+    @property
+    def margins(self) -> bool:
+        """Whether rows keep scores at the last w and at the best one."""
+        return self.solver.margins
+
+    @property
+    def share_bytes(self) -> int:
+        """Of a row's dual variable of a class in a cut."""
+        return 2
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: class and weight, two scores for each class, and the shares of each in the cuts of bundle-dca."""
-        statistics, K, solver = manifest.statistics, self.risk.classes, self.solver
+        statistics, K, solver, share = manifest.statistics, self.risk.classes, self.solver, self.share_bytes
         own = []
         if block := self.rows_scored(manifest):
             own.append((f"scores of rows in progress, {K} classes", 8 * K * block))
@@ -77,10 +87,10 @@ class ClassesJob(ABC):
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
-            most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + 2 * K * statistics.n_rows) if solver.dual else 0,
-            cut_bytes=2 * K,
+            most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + share * K * statistics.n_rows) if solver.dual else 0,
+            cut_bytes=share * K,
             vectors=solver.vectors,
-            row_bytes=solver.row_bytes(K, shares=K * self.max_cuts) + known * solver.margins,
+            row_bytes=(16 * K + known) * self.margins + share * K * self.max_cuts * solver.dual,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=self.row_bytes(K)),
             per_worker=tuple(own),
         )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamcut.losses.loss import Loss, TargetScale
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.rounding import Grids, LossRounding
 
 
@@ -31,14 +33,46 @@ class ClassesLoss(ABC):
         """What streamcut.rounding asks of a loss."""
 
     @property
+    @abstractmethod
     def at_zero(self) -> float:
-        """The loss of a row whose scores are all 0: no constant of a cut is more in size."""
-        return 1.0
+        """The loss of a row whose scores are all 0."""
 
-    def grids(self, weight: float, largest: float) -> Grids:
-        """The grids of sums over rows of whole weight `weight`, values up to `largest` in size."""
+    @abstractmethod
+    def grids(self, rows: int, weight_sum: float | None, largest: float) -> Grids:
+        """The grids of sums over `rows` rows of whole weight `weight_sum` (None: 1 each), values up to `largest` in size."""
+
+
+class JointLoss(ClassesLoss):
+    """Base of losses of all classes together. No constant of a cut is more than the loss of scores that are all 0, or 1."""
+
+    __slots__ = ()
+
+    def grids(self, rows: int, weight_sum: float | None, largest: float) -> Grids:
+        weight = rows if weight_sum is None else weight_sum
         return Grids.holding(vector=largest * weight, weight=max(1.0, self.at_zero) * weight)
 
     @abstractmethod
     def losses(self, target: np.ndarray, u: np.ndarray | None, z: np.ndarray, sums: np.ndarray) -> int:
         """Add Σ u_i ℓ_i at scores z (n, K) to `sums`; returns the first row with a score that is not finite, or −1."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneVsRest(ClassesLoss):
+    """`loss`, one of labels whose positive one is 1, of each class: 1 for its own rows, −1 for all others."""
+
+    loss: Loss
+
+    @property
+    def rounding(self) -> LossRounding:
+        return self.loss.rounding
+
+    @property
+    def at_zero(self) -> float:
+        return self.loss.value(0.0, 1.0)
+
+    def grids(self, rows: int, weight_sum: float | None, largest: float) -> Grids:
+        return PointwiseRisk(self.loss).grids(rows, self.scale(float(rows) if weight_sum is None else weight_sum), largest)
+
+    def scale(self, weight: float) -> TargetScale:
+        """Of rows of this whole weight."""
+        return PointwiseRisk(self.loss).scale(weight, -1.0, 1.0)

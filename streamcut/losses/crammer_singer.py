@@ -7,17 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.compiled import multiclass, vectors
-from streamcut.losses.classes import ClassesLoss
+from streamcut.losses.classes import JointLoss
 from streamcut.rounding import LossRounding
 
 
 @dataclass(frozen=True, slots=True)
-class CrammerSinger(ClassesLoss):
+class CrammerSinger(JointLoss):
     """The hinge of how far the worst class trails."""
 
     @property
     def rounding(self) -> LossRounding:
         return LossRounding(value=4, near_one=4)
+
+    @property
+    def at_zero(self) -> float:
+        return 1.0
 
     def losses(self, target: np.ndarray, u: np.ndarray | None, z: np.ndarray, sums: np.ndarray) -> int:
         losses = np.empty(len(z))

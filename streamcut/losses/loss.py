@@ -186,6 +186,21 @@ class Loss(ABC):
     def mixed(self, codes: np.ndarray, i: int, parts: np.ndarray, y: float) -> float:
         """Σ_t parts[t] · (share of codes[i, t])."""
 
+    # The same where the shares of many problems are mixed side by side: snapped(Σ_t raw_parts[t] · raw(code t)).
+
+    @staticmethod
+    @abstractmethod
+    def raw_parts(mixture: np.ndarray) -> np.ndarray:
+        """`mixture`, parts of 1, for `raw`."""
+
+    @abstractmethod
+    def raw(self, code) -> float:
+        """What a code adds to a mixture."""
+
+    @abstractmethod
+    def snapped(self, f: float, y: float) -> float:
+        """A mixed share, at its bound where only rounding keeps it away."""
+
 
 class OfLabels(NamedTuple):
     """The parameters of losses of labels: which label is the positive one."""

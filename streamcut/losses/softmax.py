@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.compiled import softmax, vectors
-from streamcut.losses.classes import ClassesLoss
+from streamcut.losses.classes import JointLoss
 from streamcut.rounding import LossRounding
 
 
 @dataclass(frozen=True, slots=True)
-class Softmax(ClassesLoss):
+class Softmax(JointLoss):
     """K vectors of weights, of which one is superfluous but for the regulariser, as in scikit-learn."""
 
     @property

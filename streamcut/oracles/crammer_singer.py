@@ -10,6 +10,7 @@ from streamcut.execution.runner import PassRunner
 from streamcut.losses.classes import ClassesLoss
 from streamcut.oracles import crammer_singer_passes
 from streamcut.oracles.decomposable import DecomposableOracle
+from streamcut.rounding import above, gamma
 
 
 class MulticlassOracle(DecomposableOracle):
@@ -24,8 +25,7 @@ class MulticlassOracle(DecomposableOracle):
     def __init__(self, runner: PassRunner, risk: ClassesLoss, *, C: float, bias: float, keep_margins: bool) -> None:
         statistics = runner.feed.data.manifest.statistics
         dimension = (statistics.n_features + (bias != 0.0)) * risk.classes
-        weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum
-        grids = risk.grids(weight, max(statistics.max_abs_value, abs(bias)))
+        grids = risk.grids(statistics.n_rows, statistics.weight_sum, max(statistics.max_abs_value, abs(bias)))
         super().__init__(runner, risk, self.kinds, dimension=dimension, C=C, bias=bias, grids=grids, width=risk.classes)
         if not keep_margins:
             return
@@ -34,3 +34,12 @@ class MulticlassOracle(DecomposableOracle):
             runner.row_state.add(name, np.float64, (risk.classes,))
         if statistics.weight_sum is not None:
             runner.row_state.add("u")
+
+    @property
+    def mean_loss_at_zero(self) -> float:
+        return self._risk.at_zero
+
+    @property
+    def loss_at_zero(self) -> float:
+        total, value = super().loss_at_zero, self.mean_loss_at_zero
+        return total if value == 1.0 else above(value * total, gamma(8.0) * value * total)

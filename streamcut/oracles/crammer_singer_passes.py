@@ -16,7 +16,7 @@ from streamcut.compiled import multiclass, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.losses.classes import ClassesLoss
+from streamcut.losses.classes import ClassesLoss, JointLoss
 from streamcut.oracles import row_passes
 from streamcut.oracles.row_passes import CutSums, Totals, weight_sum
 from streamcut.rounding import Grids
@@ -56,7 +56,7 @@ def fill(rows: Rows, chunk: Chunk, risk: ClassesLoss, grids: Grids) -> float:
 class _DataPass(Pass):
     """Base of passes that take cuts: rows of a chunk into the columns of their target and their rival."""
 
-    risk: ClassesLoss
+    risk: JointLoss
     grids: Grids
     interruptible: ClassVar[bool] = True
 

@@ -245,6 +245,11 @@ def row_scale(statistics: Statistics, bias: float, width: int = 1) -> RowScale:
     )
 
 
+def longest(scale: RowScale, w: np.ndarray) -> float:
+    """At least Σ_j |x_ij w_j| of every row i."""
+    return scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER + UNSEEN
+
+
 class LinearOracle(DecomposableOracle):
     """The oracle of a loss of single rows: w of length d, or d + 1 with a bias feature."""
 
@@ -350,7 +355,7 @@ class LinearOracle(DecomposableOracle):
 
     def _longest(self, w: np.ndarray) -> float:
         """At least Σ_j |x_ij w_j| + |t_i| of every row i."""
-        return self._scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER + self._targets.farthest + UNSEEN
+        return longest(self._scale, w) + self._targets.farthest
 
     def _summed(self, sums: np.ndarray) -> float:
         self._steepest = float(sums[2])

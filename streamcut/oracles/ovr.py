@@ -8,36 +8,43 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.bundle.line_searches import minimise_along_lines
+from streamcut.bundle.newton_searches import minimise_by_newton_along
 from streamcut.execution.runner import PassRunner
-from streamcut.losses.classes import ClassesLoss
+from streamcut.losses.classes import OneVsRest
 from streamcut.oracles import ovr_passes
 from streamcut.oracles.crammer_singer import MulticlassOracle
-from streamcut.oracles.decomposable import Cut, row_scale
-from streamcut.rounding import Drift
+from streamcut.oracles.decomposable import Cut, longest, row_scale
+from streamcut.rounding import Drift, loss_above
 
 _TILE = 1024  # features whose numbers of all classes stay in cache
 
 
 class OvrOracle(MulticlassOracle):
-    """F_k(w) = ½‖w‖² + C Σ u_i max(0, 1 ∓ ⟨w, x_i⟩) for each class k, w of length `features`, d or d + 1 with a bias feature.
+    """F_k(w) = ½‖w‖² + C Σ u_i ℓ(±⟨w, x_i⟩) for each class k, w of length `features`, d or d + 1 with a bias feature.
 
-    `active` (A) are the classes that are trained; it is also their `LossesAlongLines`. `c_bar` is that of each class.
+    `active` (A) are the classes that are trained; it is also their losses along lines. `c_bar` is that of each class.
     """
 
-    def __init__(self, runner: PassRunner, risk: ClassesLoss, *, C: float, bias: float) -> None:
+    def __init__(self, runner: PassRunner, risk: OneVsRest, *, C: float, bias: float) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
         self.features = self.dimension // risk.classes
         self.active = np.arange(risk.classes)
-        self._scale, self._width = row_scale(runner.feed.data.manifest.statistics, bias), 1
+        statistics = runner.feed.data.manifest.statistics
+        self._scale, self._width = row_scale(statistics, bias), 1
+        self._loss = risk.loss
+        self._targets = risk.scale(float(statistics.n_rows) if statistics.weight_sum is None else statistics.weight_sum)
         self._drifts = [Drift() for _ in range(risk.classes)]
+        self._reaches = [Drift() for _ in range(risk.classes)]  # the same of a single row
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        return {**numbers, "drifts": [asdict(drift) for drift in self._drifts]}, arrays
+        own = {"drifts": self._drifts, "reaches": self._reaches}
+        return {**numbers, **{name: [asdict(drift) for drift in drifts] for name, drifts in own.items()}}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
         super().restore(numbers, fill)
-        self._drifts = [Drift(**drift) for drift in numbers["drifts"]]
+        self._drifts, self._reaches = ([Drift(**drift) for drift in numbers[name]] for name in ("drifts", "reaches"))
 
     def start_all(self) -> list[Cut]:
         """One pass at w = 0: the cut of each class there; sets `total_weight`."""
@@ -51,21 +58,37 @@ class OvrOracle(MulticlassOracle):
 
     def step_all(self, k: np.ndarray, w_b: Sequence[np.ndarray]) -> list[float]:
         """Make w_b + k(w − w_b), `w_b` as they are after it, the best points; returns Σ u_i ℓ_i of each. The data is not read."""
-        losses = self._runner.run(ovr_passes.StepPass(self.active, k))[0].sum(axis=1)
+        sums, steepest = self._look(ovr_passes.StepPass, k)
         found, raised = [], 0.0
-        for a, step, best, loss in zip(self.active.tolist(), k.tolist(), w_b, losses.tolist(), strict=True):
-            drift = self._drifts[a]
+        numbers = self.active.tolist(), k.tolist(), sums.sum(axis=1).tolist(), steepest.tolist()
+        for a, step, loss, share, best in zip(*numbers, w_b, strict=True):
+            drift, reach = self._drifts[a], self._reaches[a]
             drift.step(step, self._spread(best), self._scale)
-            found.append(self._loss_above(loss, drift.error))
-            raised = max(raised, self.raised)
+            reach.step(step, longest(self._scale, best), self._scale)
+            slope = self._loss.steepest(share, reach.error, self._targets)
+            rounding = self._loss.rounding._replace(slope=slope)
+            above = loss_above(loss, self._scale.rows, self.total_weight, drift.error, rounding)
+            found.append(above)
+            raised = max(raised, above - loss)
         self.raised = raised
         return found
 
+    def line_searches(self, A0: np.ndarray, B0: np.ndarray) -> np.ndarray:
+        """The k ≥ 0 (A,) that minimise F of each class along its line, as `line_search` does for one. The data is not read."""
+        return (minimise_by_newton_along if self._loss.smooth else minimise_along_lines)(A0, B0, self.C, self)
+
+    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        slopes, curvatures = self._look(ovr_passes.SlopesPass, k)
+        return slopes.sum(axis=1), curvatures.sum(axis=1)
+
     def slopes_at_zero(self) -> np.ndarray:
-        return self._runner.run(ovr_passes.SlopesPass(self.active))[0].sum(axis=1)
+        return self._look(ovr_passes.SlopesAtZeroPass).sum(axis=1)
 
     def histograms(self, low: np.ndarray, width: np.ndarray) -> np.ndarray:
-        return self._runner.run(ovr_passes.HistogramsPass(self.active, low, width))[0]
+        return self._look(ovr_passes.HistogramsPass, low, width)
+
+    def _look(self, kind: Any, *given: Any) -> Any:
+        return self._runner.run(kind(self._loss, self.active, *given))[0]
 
     def _cuts(self, W: np.ndarray, kappa: np.ndarray, *, first: bool = False) -> list[Cut]:
         sums = self._read(ovr_passes.OvrPass(self._risk, self._grids, W, self.active, kappa, self._bias, first))
@@ -76,13 +99,19 @@ class OvrOracle(MulticlassOracle):
     def _scored_all(self, w: Sequence[np.ndarray]) -> None:
         """The margins of the active classes' w are known now, or will be."""
         for k, own in zip(self.active.tolist(), w, strict=True):
-            self._drifts[k].scored = self._spread(own)
+            self._drifts[k].scored, self._reaches[k].scored = self._spread(own), longest(self._scale, own)
 
     def _divided_all(self, a: np.ndarray, b: np.ndarray) -> list[Cut]:
-        """The cuts of the sums a (D, cuts) and b (cuts)."""
-        M, loss = self.total_weight, self._risk.rounding
-        offsets = (b / M).tolist()
-        errors = [self._scale.cut_error(self._grids, self._scale.length * one, one, M, loss) for one in offsets]
+        """The cuts of the sums a (D, cuts) and b (1 or 3, cuts); what their rounding is measured by, where it is not b itself."""
+        M, loss, scale = self.total_weight, self._risk.rounding, self._scale
+        offsets = (b[0] / M).tolist()
+        shares, sizes = offsets, offsets
+        if len(b) > 1:
+            more = 2.0 * self._grids.weight_error(scale.rows)
+            shares, sizes = (((sums + more) / M).tolist() for sums in b[1:])
+        errors = [
+            scale.cut_error(self._grids, scale.length * share, size, M, loss) for share, size in zip(shares, sizes, strict=True)
+        ]
         return [Cut(*cut) for cut in zip(by_class(a, M), offsets, errors, strict=True)]
 
 

@@ -17,15 +17,21 @@ from streamcut.compiled import multiclass, ovr, records, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.losses.classes import ClassesLoss
+from streamcut.losses.classes import OneVsRest
+from streamcut.losses.loss import Loss
 from streamcut.oracles.crammer_singer_passes import fill
 from streamcut.oracles.row_passes import RowPass, Totals
 from streamcut.rounding import Grids
 
 
+def constants(loss: Loss, columns: int) -> np.ndarray:
+    """Room for the constants of so many cuts, and for what their rounding is measured by: compiled.ovr.add_constant."""
+    return np.zeros((3 if loss.sized() else 1, columns))
+
+
 @dataclass(slots=True)
 class OvrSums:
-    """Sums over rows, none divided by M: `a` (D, A) and `b` (A) of the cuts; what the first pass learns."""
+    """Sums over rows, none divided by M: `a` (D, A) and `b` (1 or 3, A) of the cuts; what the first pass learns."""
 
     a: np.ndarray
     b: np.ndarray
@@ -39,7 +45,7 @@ class OvrPass(Pass):
     `first` also fills `t` and `u`, and sums u.
     """
 
-    risk: ClassesLoss
+    risk: OneVsRest
     grids: Grids
     W: np.ndarray
     active: np.ndarray
@@ -50,7 +56,7 @@ class OvrPass(Pass):
 
     def begin(self) -> OvrSums:
         totals = Totals.nothing(len(self.W)) if self.first else None
-        return OvrSums(np.zeros(self.W.shape), np.zeros(len(self.active)), totals)
+        return OvrSums(np.zeros(self.W.shape), constants(self.risk.loss, len(self.active)), totals)
 
     def visit_chunk(self, sums: OvrSums, rows: Rows, chunk: Chunk) -> None:
         A, u, csr = len(self.active), chunk.weight, (chunk.indptr, chunk.indices, chunk.data)
@@ -60,7 +66,8 @@ class OvrPass(Pass):
         multiclass.scores(*csr, self.W, self.bias, scores)
         taken, added = records.Rows(*csr, rows["t"], u), records.CutSums(sums.a, sums.b)
         room = np.empty(A, np.int64), np.empty(A)
-        bad = ovr.cut(taken, self.active, scores, rows["z_b"], self.kappa, self.bias, self.grids, rows["z"], added, *room)
+        common = self.active, scores, rows["z_b"], self.kappa, self.bias, self.grids, rows["z"]
+        bad = ovr.cut(self.risk.loss, taken, *common, added, *room)
         if bad >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
 
@@ -74,51 +81,93 @@ class OvrPass(Pass):
 
 
 @dataclass(frozen=True, slots=True)
-class _SumsPass(RowPass):
-    """Base of passes over the row state that add up a number for each class, (A, 2) as (total, rounding lost)."""
+class _ClassesPass(RowPass):
+    """Base of passes over the row state of the active classes."""
 
+    loss: Loss
     active: np.ndarray
 
-    def begin(self) -> np.ndarray:
+    def _values(self, rows: Rows) -> np.ndarray:
+        """Room for a number of each class and row."""
+        return np.empty((len(self.active), len(rows["t"])))
+
+    def _pairs(self) -> np.ndarray:
+        """Sums of each class, (A, 2) as (total, rounding lost)."""
         return np.zeros((len(self.active), 2))
 
-    def _add(self, values: np.ndarray, rows: Rows, sums: np.ndarray) -> None:
-        for value, pair in zip(values, sums, strict=True):
-            vectors.accumulate(value if "u" not in rows else rows["u"] * value, pair)
+
+def _add(values: np.ndarray, rows: Rows, sums: np.ndarray) -> None:
+    for value, pair in zip(values, sums, strict=True):
+        vectors.accumulate(value if "u" not in rows else rows["u"] * value, pair)
+
+
+def _merge(total: np.ndarray, part: np.ndarray) -> None:
+    for ours, theirs in zip(total, part, strict=True):
+        vectors.accumulate(theirs, ours)
+
+
+@dataclass(frozen=True, slots=True)
+class SlopesAtZeroPass(_ClassesPass):
+    """Slopes at k = 0 of piecewise linear losses along z_b + k(z − z_b)."""
+
+    def begin(self) -> np.ndarray:
+        return self._pairs()
+
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
+        values = self._values(rows)
+        ovr.slopes_at_zero(self.loss, self.active, rows["z_b"], rows["z"], values)
+        _add(values, rows, sums)
 
     def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
-        for ours, theirs in zip(total, part, strict=True):
-            vectors.accumulate(theirs, ours)
+        _merge(total, part)
         return total
 
 
 @dataclass(frozen=True, slots=True)
-class SlopesPass(_SumsPass):
-    """Slopes at k = 0 of the losses along z_b + k(z − z_b)."""
-
-    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        values = np.empty((len(self.active), len(rows["t"])))
-        ovr.slopes_at_zero(self.active, rows["z_b"], rows["z"], values)
-        self._add(values, rows, sums)
-
-
-@dataclass(frozen=True, slots=True)
-class StepPass(_SumsPass):
-    """z_b += k_a (z − z_b) in the row state, and the losses there."""
+class SlopesPass(_ClassesPass):
+    """Slopes and curvatures at k_a of smooth losses along z_b + k(z − z_b)."""
 
     k: np.ndarray
 
-    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        values = np.empty((len(self.active), len(rows["t"])))
-        ovr.step(self.active, rows["z_b"], rows["z"], self.k, values)
-        self._add(values, rows, sums)
+    def begin(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._pairs(), self._pairs()
+
+    def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
+        slopes, curvatures = self._values(rows), self._values(rows)
+        ovr.slopes(self.loss, self.active, rows["z_b"], rows["z"], self.k, slopes, curvatures)
+        for values, pairs in zip((slopes, curvatures), sums, strict=True):
+            _add(values, rows, pairs)
+
+    def merge(self, total, part):
+        for ours, theirs in zip(total, part, strict=True):
+            _merge(ours, theirs)
+        return total
 
 
 @dataclass(frozen=True, slots=True)
-class HistogramsPass(RowPass):
+class StepPass(_ClassesPass):
+    """z_b += k_a (z − z_b) in the row state; the losses there, and the largest shares (A) of losses that have no largest one."""
+
+    k: np.ndarray
+
+    def begin(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._pairs(), np.zeros(len(self.active))
+
+    def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
+        values, (losses, steepest) = self._values(rows), sums
+        ovr.step(self.loss, self.active, rows["z_b"], rows["z"], self.k, values, steepest)
+        _add(values, rows, losses)
+
+    def merge(self, total, part):
+        _merge(total[0], part[0])
+        np.maximum(total[1], part[1], out=total[1])
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramsPass(_ClassesPass):
     """Jumps of the breakpoints in the bins of each class: bin j begins at low + j width."""
 
-    active: np.ndarray
     low: np.ndarray
     width: np.ndarray
 
@@ -126,7 +175,7 @@ class HistogramsPass(RowPass):
         return np.zeros((len(self.active), BINS))
 
     def visit_rows(self, jumps: np.ndarray, rows: Rows) -> None:
-        ovr.breakpoint_histograms(self.active, rows["z_b"], rows["z"], rows.get("u"), self.low, self.width, jumps)
+        ovr.breakpoint_histograms(self.loss, self.active, rows["z_b"], rows["z"], rows.get("u"), self.low, self.width, jumps)
 
     def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
         total += part

@@ -10,7 +10,7 @@ from streamcut.bundle.newton_search import minimise_by_newton
 from streamcut.oracles import softmax_passes
 from streamcut.oracles.crammer_singer import MulticlassOracle
 from streamcut.oracles.decomposable import Cut
-from streamcut.rounding import EPSILON, above, gamma
+from streamcut.rounding import EPSILON, gamma
 
 _WHOLE = 1.0 + 2.0**-40  # Σ u of M, whatever grid that was summed on
 
@@ -19,15 +19,6 @@ class SoftmaxOracle(MulticlassOracle):
     """F(W) = ½ Σ_k ‖w_k‖² + C Σ u_i (log Σ_y exp⟨w_y, x_i⟩ − ⟨w_{y_i}, x_i⟩); else as a MulticlassOracle."""
 
     kinds: ClassVar[Any] = softmax_passes
-
-    @property
-    def mean_loss_at_zero(self) -> float:
-        return self._risk.at_zero
-
-    @property
-    def loss_at_zero(self) -> float:
-        loss = self.mean_loss_at_zero * super().loss_at_zero
-        return above(loss, gamma(8.0) * loss)
 
     def line_search(self, A0: float, B0: float) -> float:
         return minimise_by_newton(A0, B0, self.C, self)

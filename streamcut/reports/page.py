@@ -183,9 +183,7 @@ class Report:
         left_out = getattr(self.model, "scores_per_row", 1) - len(self.features)
         if len(self.features) >= facts.MOST_CLASSES and left_out > 0:
             what += f'<p class="quiet">The first {len(self.features)} classes; {left_out} more are not shown.</p>'
-        columns = "".join(
-            f"<div><h3>for {html(side)}</h3>{_weights(features)}</div>" for side, features in self.features.items()
-        )
+        columns = "".join(f"<div><h3>for {html(side)}</h3>{_weights(features)}</div>" for side, features in self.features.items())
         return f'<h2>Greatest weights</h2>{what}<div class="few">{columns}</div>'
 
     def _validation(self) -> str:

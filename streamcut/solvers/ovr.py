@@ -1,6 +1,6 @@
 """One-against-rest: a binary training for every class, all of them in the same passes over the data.
 
-Problem   min F_k(w) = ½‖w‖² + C Σ u_i max(0, 1 ∓ ⟨w, x_i⟩) for each of K classes, + for rows of class k.
+Problem   min F_k(w) = ½‖w‖² + C Σ u_i ℓ(±⟨w, x_i⟩) for each of K classes, + for rows of class k, ℓ a loss of margins.
 Given     the oracle, a bundle size, a stopping rule.
 Returns   the best point of each class, F_k there, and a lower bound on min F_k.
 Stops     a class, when its own gap is small enough; it leaves the passes then. Limits on passes and time hold for all.
@@ -18,7 +18,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
-from streamcut.bundle.line_searches import minimise_along_lines
 from streamcut.compiled import vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
@@ -108,7 +107,7 @@ def solve(oracle: OvrOracle, progress: Progress, method: Method, cuts: BundleSiz
 def step_along_lines(classes: list[BundleState], oracle: OvrOracle) -> None:
     """Each class goes to the best point of the line from w_b to the w that was scored last. The data is not read."""
     A0, B0 = np.array([vectors.line(c.w_b, c.w) for c in classes]).T
-    k = minimise_along_lines(A0, B0, oracle.C, oracle)
+    k = oracle.line_searches(A0, B0)
     squares = [vectors.move(c.w_b, c.w, step) for c, step in zip(classes, k.tolist(), strict=True)]
     losses = oracle.step_all(k, [c.w_b for c in classes])
     for state, step, square, loss in zip(classes, k.tolist(), squares, losses, strict=True):

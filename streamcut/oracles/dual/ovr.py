@@ -1,6 +1,6 @@
 """What bundle-dca sees of one class against the rest: two cuts a pass for every active class.
 
-Row state: that of streamcut.oracles.ovr_passes, and `codes` uint16 (cuts, K): the share of a row in each cut of each class, by
+Row state: that of streamcut.oracles.ovr_passes, and `codes` (cuts, K): the share of a row in each cut of each class, by
 the cut's slot in the class's bundle (streamcut.compiled.ovr_dual).
 """
 
@@ -14,12 +14,13 @@ import numpy as np
 
 from streamcut.bundle.bundle import BundleSize, Merge
 from streamcut.chunk import Chunk
-from streamcut.compiled import ovr_dual, records, shares
+from streamcut.compiled import ovr_dual, records
 from streamcut.execution.cache_passes import FillingPass, Step, SweepPass
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
-from streamcut.losses.classes import ClassesLoss
+from streamcut.losses.classes import OneVsRest
+from streamcut.losses.loss import Loss
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.ascent import write_back
 from streamcut.oracles.dual.crammer_singer import ClassesDualPass
@@ -27,6 +28,7 @@ from streamcut.oracles.dual.dual_pass import DualSums
 from streamcut.oracles.dual.ovr_cache import OvrCache, pair_buffers
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.ovr import OvrOracle, side_by_side
+from streamcut.oracles.ovr_passes import constants
 from streamcut.oracles.row_passes import RowPass, Totals
 
 _VISITS = 2  # steps for each pair of a group while it is in cache, as long as it is free
@@ -66,7 +68,7 @@ class OvrDualOracle(OvrOracle):
     def __init__(
         self,
         runner: PassRunner,
-        risk: ClassesLoss,
+        risk: OneVsRest,
         *,
         C: float,
         bias: float,
@@ -76,11 +78,11 @@ class OvrDualOracle(OvrOracle):
         seed: int = 0,
     ) -> None:
         super().__init__(runner, risk, C=C, bias=bias)
-        runner.row_state.add("codes", np.uint16, (cuts.first, risk.classes), most=cuts.most)
+        runner.row_state.add("codes", risk.loss.code_type, (cuts.first, risk.classes), most=cuts.most)
         self.cuts = cuts.first
         self._caches: dict[int, OvrCache] = {}
         if size is not None and sweeps > 0:
-            self._caches = {start: OvrCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
+            self._caches = {start: OvrCache(size, risk) for start in runner.lanes.bounds[:-1]}
         self._limits = dict.fromkeys(self._caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
         self._sweeps, self._seed = sweeps, seed
         self._last = np.full((2, risk.classes), -1)  # slots of the cuts of each class whose sums are known
@@ -112,8 +114,9 @@ class OvrDualOracle(OvrOracle):
         if self._caches:
             self._limits = sums.limits
             self._sweep(ascent, sums)
-        self._last[:, self.active] = slots
-        self._sums = self.active, sums.cuts, sums.b
+        if self._loss.incremental:
+            self._last[:, self.active] = slots
+            self._sums = self.active, sums.cuts, sums.b
         A = len(w)
         cuts = self._divided_all(sums.cuts, sums.b)
         return list(zip(cuts[:A], cuts[A:], strict=True))
@@ -125,7 +128,7 @@ class OvrDualOracle(OvrOracle):
             if merge.into in self._last[:, k]:
                 self._last[:, k] = -1
         if flat:
-            self._runner.run(OvrMergePass(flat))
+            self._runner.run(OvrMergePass(self._loss, flat))
 
     def widen(self, cuts: int) -> None:
         """Rows keep their dual variables in this number of cuts of each class from now on. The data is not read."""
@@ -150,7 +153,7 @@ class OvrDualOracle(OvrOracle):
         at = np.searchsorted(before, self.active)
         columns = np.where(last >= 0, np.stack([at, at + len(before)]), -1).ravel()
         ovr_dual.add_columns(cuts, columns, sums.cuts)
-        ovr_dual.add_columns(b[None], columns, sums.b[None])
+        ovr_dual.add_columns(b, columns, sums.b)
 
     def _sweep(self, ascent: OvrAscent, sums: DualSums) -> None:
         """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step of every class.
@@ -180,6 +183,7 @@ class OvrDualOracle(OvrOracle):
 class OvrDualPass(ClassesDualPass):
     """A DualPass of the active classes; last (2, A)."""
 
+    risk: OneVsRest
     ascent: OvrAscent
     last: np.ndarray
     caches: Mapping[int, OvrCache]
@@ -187,15 +191,16 @@ class OvrDualPass(ClassesDualPass):
     def begin(self) -> DualSums:
         D, A = self.ascent.w.shape
         totals = Totals.nothing(D) if self.first else None
-        return DualSums(self.ascent.w.copy(), np.zeros((D, 2 * A)), np.zeros(2 * A), totals)
+        return DualSums(self.ascent.w.copy(), np.zeros((D, 2 * A)), constants(self.risk.loss, 2 * A), totals)
 
     def ascend(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
         assert sums.w is not None
         now, A, size = self.ascent, len(self.ascent.active), len(self.order)
         slots = np.flatnonzero(now.mixture.any(axis=1))
-        mixture = records.Mixture(slots, now.mixture[slots] / np.float64(shares.ONE) ** 2)
+        mixture = records.Mixture(slots, self.risk.loss.raw_parts(now.mixture[slots]))
         waiting, pending, mixed = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(self.risk.classes)
         return ovr_dual.ascend(
+            self.risk.loss,
             records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], chunk.weight),
             now.active,
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
@@ -215,7 +220,7 @@ class OvrDualPass(ClassesDualPass):
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
         now = self.ascent
         assert isinstance(cache, OvrCache)
-        cache.collect(chunk, rows["t"], keys, self.bias, now.active, rows["z"], rows["codes"], now.dual)
+        cache.collect(chunk, rows["t"], keys, self.bias, rows["t"], now.active, rows["z"], rows["codes"], now.dual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +239,11 @@ class OvrSweepPass(SweepPass):
 class OvrMergePass(RowPass):
     """The rows' shares follow the merges in the bundles of classes; the data is not read."""
 
+    loss: Loss
     merges: list[tuple[int, Merge]]
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
     def visit_rows(self, nothing: None, rows: Rows) -> None:
         classes, into, gone = (np.array(x) for x in zip(*((k, m.into, m.gone) for k, m in self.merges), strict=True))
-        ovr_dual.merge_shares(rows["codes"], classes, into, gone, np.array([merge.share for _, merge in self.merges]))
+        weight = np.array([merge.share for _, merge in self.merges])
+        ovr_dual.merge_shares(self.loss, rows["codes"], classes, into, gone, weight)

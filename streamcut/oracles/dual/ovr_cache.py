@@ -9,6 +9,7 @@ import numpy as np
 from streamcut.compiled import ovr_cache
 from streamcut.compiled.records import CutSums, PairBuffers
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize
+from streamcut.losses.classes import OneVsRest
 from streamcut.oracles.dual.crammer_singer_cache import ClassesCache
 from streamcut.rounding import Grids
 
@@ -30,10 +31,15 @@ class OvrCache(ClassesCache):
     `at_work` are the columns that are swept. What a RowCache takes and gives for one problem is here an array, one for each.
     """
 
-    def __init__(self, size: CacheSize, classes: int) -> None:
+    def __init__(self, size: CacheSize, risk: OneVsRest) -> None:
+        classes = risk.classes
         super().__init__(size, classes)
+        self._risk = risk
         self._most = np.empty((2, size.rows * classes)), np.empty(size.rows * classes, np.bool_)
         self.serve(np.arange(classes))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.size, self._risk)
 
     def serve(self, active: np.ndarray) -> None:
         """From now on the classes are `active`; the cache must be empty."""
@@ -51,7 +57,7 @@ class OvrCache(ClassesCache):
 
     def _remember(self, part: slice, rows: np.ndarray, *shares: Any) -> None:
         taken = rows, *shares, self._share[part], self._busy[part]
-        ovr_cache.remember(*taken)
+        ovr_cache.remember(self._risk.loss, *taken)
 
     def _by_row(self) -> tuple[np.ndarray, ...]:
         return *super()._by_row(), self._busy
@@ -59,11 +65,13 @@ class OvrCache(ClassesCache):
     def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
         A = len(self.active)
         gain, largest, slack = np.zeros(A), np.zeros(A), np.full(A, self._slack)
+        which = self._busy, self.active, self.at_work
         left = ovr_cache.sweep(
-            self._order, self._rows(), self._busy, self.active, self.at_work, C, bias, slack, w, gain, largest, pair_buffers(A)
+            self._risk.loss, self._order, self._rows(), *which, C, bias, slack, w, gain, largest, pair_buffers(A)
         )
         return gain, left, largest
 
     def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
         rows, changed = self._rows().part(part), CutSums(cuts, sums)
-        ovr_cache.write_back(rows, first_row, self.active, slot, bias, grids, codes, changed, pair_buffers(len(self.active)))
+        buffers = pair_buffers(len(self.active))
+        ovr_cache.write_back(self._risk.loss, rows, first_row, self.active, slot, bias, grids, codes, changed, buffers)
