@@ -47,11 +47,13 @@ ROW_LOSSES = {
 }
 CLASSES_LOSSES = ("softmax",)  # of all classes at once, beside Crammer and Singer's, which is what the hinge becomes
 LABELLING_LOSSES = ("f1", "prbep", "prec@k", "rec@k", "error")
+SCALES = ("none", "max-abs", "std")
 CHOICES = {
     "task": TASKS,
     "solver": ("auto", *SOLVERS),
     "loss": ("auto", *ROW_LOSSES, *CLASSES_LOSSES, *LABELLING_LOSSES),
     "strategy": ("crammer-singer", "one-vs-rest"),
+    "scale": SCALES,
     "normalisation": ("pairs", "queries"),
     "cut": ("predicted", "exact"),
     "kernel": ("linear", "rbf", "poly"),
@@ -65,6 +67,7 @@ _OF_TASKS = {  # options that only some tasks have; a name that is not here is f
     "positive_weight": ("binary",),
     "positive_label": ("binary",),
     "l1": ("binary", "regression"),
+    "scale": ("binary", "regression"),
     "loss": ("binary", "regression", "multiclass"),
     "delta": ("regression",),
     "epsilon": ("regression",),
@@ -116,6 +119,7 @@ class TrainOptions:
     task: str = "auto"
     C: float = 1.0
     l1: float = 0.0
+    scale: str = "none"
     solver: str = "auto"
     loss: str = "auto"
     epsilon: float = 0.1
@@ -324,8 +328,13 @@ class TrainOptions:
             raise UsageError("warm_start: only losses of single rows without nystroem and fourier can start from a model")
         if self.warm_start is not None and task == "multiclass" and self.record.family == "linear":
             raise UsageError(f"warm_start: {solver} starts from models of two classes only")
-        if self.l1 and self.chosen_loss not in ROW_LOSSES:
-            raise UsageError(f"l1: only losses of single rows have it ({', '.join(ROW_LOSSES)}), not loss {self.loss}")
+        for name in ("l1", "scale"):
+            if getattr(self, name) != _default(name) and self.chosen_loss not in ROW_LOSSES:
+                raise UsageError(f"{name}: only losses of single rows have it ({', '.join(ROW_LOSSES)}), not loss {self.loss}")
+        if self.scale != "none" and self.maps:
+            raise UsageError("scale: features of a kernel are not scaled; scale the data before they are made")
+        if self.scale != "none" and self.warm_start is not None:
+            raise UsageError("scale: a model to begin with has weights of features that are not scaled; leave one of them out")
         if self.nystroem is not None and self.fourier is not None:
             raise UsageError("fourier: nystroem is given too; the kernel is approximated in one way")
         for name, of in (("landmarks", "nystroem"), ("frequencies", "fourier")):

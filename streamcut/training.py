@@ -20,6 +20,7 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
+from streamcut.execution.scaled import ScaledDataset, scaled
 from streamcut.interrupts import first_interrupt_asks
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
@@ -30,6 +31,7 @@ from streamcut.jobs.weights import check_weights
 from streamcut.machine import memory_limit, resident_bytes
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
+from streamcut.models.linear import LinearModel
 from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
 from streamcut.oracles.mapped import MappedDataset
@@ -88,6 +90,8 @@ def train(
     C                loss of a row, as in LIBLINEAR and scikit-learn
     l1               λ ≥ 0 of the elastic net: F(w) = ½‖w‖² + λ‖w‖₁ + C Σ u_i ℓ_i, for losses of single rows; most weights are 0
                      when it is large
+    scale            "max-abs" or "std" (not centred): train on values divided by this number of each feature, which are scaled as
+                     they are read. The certificate is about the scaled problem, the model's weights are for values as they are
     loss, k          binary: "hinge" (the default), "squared-hinge", "logistic", or a bound on a measure of all rows: "f1",
                      "prbep", "prec@k", "rec@k", "error"; k is "100" or "10%"; multiclass: "hinge", "softmax", one-vs-rest those
                      of two classes; regression: "squared" (the default), "huber" (linear beyond `delta`),
@@ -191,6 +195,7 @@ class Session:
         self._compare_recipes()
         if options.maps:
             self.dataset = features.with_features(self.dataset, options)
+        self.dataset = scaled(self.dataset, options.scale)
         self.job = job_class(options).planned(options, self.dataset.manifest)
         check_weights(self.dataset.manifest.statistics, options)
         self._scheduler = scheduler
@@ -236,6 +241,9 @@ class Session:
         except Interrupted:
             raise KeyboardInterrupt("training was stopped before it had a model") from None
         run_log.info("%s", model.in_words())
+        if isinstance(self.dataset, ScaledDataset):
+            assert isinstance(model, LinearModel)  # whose problems alone are scaled
+            model = replace(model, weights=model.weights / self.dataset.divisors)
         if isinstance(self.dataset, MappedDataset):
             model = MappedModel.around(model, self.dataset.map)
         own, workers = resident_bytes("VmHWM"), 0 if self._cluster is None else self._cluster.peak()
@@ -263,6 +271,8 @@ class Session:
         self._peak_before = resident_bytes("VmHWM")  # not ours to answer for
         compiler.run(job.warm_up, manifest)
         needs, more = job.needs(manifest), self._more
+        if isinstance(self.dataset, ScaledDataset):
+            more += self.dataset.memory(job.workers)
         if isinstance(self.dataset, MappedDataset):
             more += features.memory(self.dataset, job.workers)
         if held := getattr(self.dataset, "held_bytes", 0):

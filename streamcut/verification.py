@@ -26,6 +26,7 @@ import numpy as np
 from streamcut.bundle.penalty import SQUARES, penalty_of
 from streamcut.compiled.linear import scatter
 from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.scaled import ScaledDataset
 from streamcut.inputs import open_store
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.sequence import SequenceRisk
@@ -114,6 +115,10 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
         data = MemoryDataset(data[0], data[1], weight=data[2] if len(data) > 2 else None)
     elif isinstance(data, str | os.PathLike):
         data = open_store(data)
+    scale = trained.parameters.get("scale", "none")
+    if scale != "none":  # its certificate is about the scaled problem
+        data = ScaledDataset(data, scale)
+        trained = replace(trained, weights=trained.weights * _as_long(data.divisors, len(trained.weights)))
     if isinstance(trained, MappedModel):
         trained, data = trained.inner, _features(trained, data)
     if not isinstance(trained, LinearModel | MulticlassModel | KernelModel | SequenceModel | KernelSequenceModel):
@@ -135,6 +140,11 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
     if isinstance(trained, MulticlassModel) or trained.scores_per_row > 1:
         return _several(trained, data, same, bound)
     return _kernel(trained, data, same)
+
+
+def _as_long(values: np.ndarray, size: int) -> np.ndarray:
+    """The first `size` of them, then ones."""
+    return np.concatenate([values[:size], np.ones(max(0, size - len(values)))])
 
 
 def _features(model: MappedModel, data: Any) -> MappedDataset:

@@ -43,6 +43,7 @@ CHANGES = {  # option: [(what else is asked for, another value)]; FAMILIES are a
     "task": [({}, "roc-area"), ({}, "sequence")],
     "C": [({}, 0.05)],
     "l1": [({}, 2.0)],
+    "scale": [({}, "std"), ({}, "max-abs")],
     "solver": [({}, "ocas"), ({}, "cpa")],
     "loss": [({}, "f1"), ({}, "error"), ({}, "logistic"), ({}, "squared-hinge"), ({}, "softmax"), ({}, "huber"), ({}, "poisson")],
     "epsilon": [({"loss": "epsilon-insensitive"}, 0.3), ({"loss": "squared-epsilon-insensitive"}, 0.3)],

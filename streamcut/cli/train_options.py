@@ -52,6 +52,12 @@ GROUPS: dict[str, list[Callable]] = {
             default="0",
             metavar="NUMBER[,NUMBER…]",
         ),
+        _option(
+            "--scale",
+            "Train on values divided by the largest of each feature (max-abs) or its standard deviation (std, not centred); "
+            "the model takes values as they are.",
+            default="none",
+        ),
         _option("--bias", "Value of the constant feature of every row; 0 for none.", type=float, default=1.0),
         _option("--positive-weight", "Factor on C for rows of the positive label.", type=float, default=1.0),
         _option(

@@ -16,6 +16,7 @@ class LinearSVM(ScoringClassifier):
 
     C              loss of a row, as in LinearSVC(loss="hinge")
     l1             two classes: λ of the elastic net ½‖w‖² + λ‖w‖₁; most weights are 0 when it is large
+    scale          two classes: "max-abs" or "std": train on values divided by this number of each feature
     bias           value of a constant, regularised feature; 0 = no intercept
     strategy       more than two classes: "crammer-singer" (one problem) or "one-vs-rest"
     class_weight   None, "balanced" or {class: factor}, for arrays
@@ -44,6 +45,7 @@ class LinearSVM(ScoringClassifier):
         C: float = 1.0,
         *,
         l1: float = 0.0,
+        scale: str = "none",
         bias: float = 1.0,
         strategy: str = "crammer-singer",
         class_weight: Any = None,
@@ -68,6 +70,7 @@ class LinearSVM(ScoringClassifier):
     ) -> None:
         self.C = C
         self.l1 = l1
+        self.scale = scale
         self.bias = bias
         self.strategy = strategy
         self.class_weight = class_weight

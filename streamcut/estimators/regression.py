@@ -44,6 +44,8 @@ class LinearSVR(RegressorMixin, StreamedEstimator):
         Loss of a row, as in scikit-learn's LinearSVR.
     l1 : float
         λ of the elastic net ½‖w‖² + λ‖w‖₁.
+    scale : {"none", "max-abs", "std"}
+        Train on values divided by this number of each feature; coef_ is for values as they are.
     bias : float
         Value of a constant, regularised feature, its `intercept_scaling`; 0 = no intercept.
     warm_start : bool
@@ -84,6 +86,7 @@ class LinearSVR(RegressorMixin, StreamedEstimator):
         quantile: float = 0.5,
         C: float = 1.0,
         l1: float = 0.0,
+        scale: str = "none",
         bias: float = 1.0,
         warm_start: bool = False,
         solver: str = "auto",
@@ -110,6 +113,7 @@ class LinearSVR(RegressorMixin, StreamedEstimator):
         self.quantile = quantile
         self.C = C
         self.l1 = l1
+        self.scale = scale
         self.bias = bias
         self.warm_start = warm_start
         self.solver = solver

@@ -41,6 +41,7 @@ from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass, row_caches
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import Interrupted, PassReport, Watchable
+from streamcut.execution.scaled import scale_of
 from streamcut.files import disk_full, locked
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
@@ -104,9 +105,8 @@ class Cluster:
         if data.path is None:
             raise UsageError("rows in memory cannot be trained on Dask; make a store of them with `streamcut convert`")
         path = data.path if "://" in data.path else os.path.abspath(data.path)
-        self._store = Store(path, data.manifest.fingerprint)
-        self._scratch = scratch
-        self._warm_up = warm_up
+        self._store = Store(path, data.manifest.fingerprint, scale_of(data))
+        self._scratch, self._warm_up = scratch, warm_up
         since = time.monotonic()
         while not self.workers:
             if running := self._running():

@@ -27,6 +27,7 @@ from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass, row_caches
 from streamcut.execution.runner import Interrupted, Runner
+from streamcut.execution.scaled import scaled
 from streamcut.files import failpoint
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
@@ -35,10 +36,11 @@ from streamcut.machine import machine_memory, resident_bytes
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A data set that every process opens for itself: `path`, and the fingerprint that it must have."""
+    """A data set that every process opens for itself: `path`, the fingerprint that it must have, how its values are scaled."""
 
     path: str
     fingerprint: str
+    scale: str = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ def _feed(store: Store, pins: frozenset[int]) -> Feed:
         if feed is None:
             _feeds.clear()
             try:
-                data = open_dataset(store.path)
+                data = scaled(open_dataset(store.path), store.scale)
             except NotFoundError as error:
                 raise NotFoundError(f"a worker on {os.uname().nodename} does not find the store: {error}") from None
             if data.manifest.fingerprint != store.fingerprint:
