@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -191,6 +192,18 @@ def test_when_all_workers_die_the_checkpoint_is_good(dataset, on_threads, tmp_pa
     done = train(dataset, tmp_path / "m.npz", *keep, "--resume")
     assert done.returncode == 0, done.stderr
     assert same(tmp_path / "m.npz", on_threads)
+
+
+def test_39_a_shard_that_kills_every_worker(dataset, tmp_path, monkeypatch):
+    """It is named, and the workers that are left need not die of it."""
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "1")
+    with started(tmp_path, *["train.shard.2:1:kill"] * 3) as (address, processes):
+        done = train(dataset, tmp_path / "m.npz", "--scheduler", address, "--deadline", "20s")
+        assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr
+        assert re.search(r"workers died one after the other at the shards .*000002", done.stderr), done.stderr
+        assert "Traceback" not in done.stderr
+        assert [process.poll() for name, process in processes.items() if name != "scheduler"].count(None) == 1
+    assert not (tmp_path / "m.npz").exists()
 
 
 def test_a_local_cluster_and_a_client_in_python(client, dataset, on_threads, tmp_path):

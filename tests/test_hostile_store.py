@@ -1,6 +1,6 @@
 """Stores that somebody made to do harm, with checksums to match: refused with a sentence, at once, with nothing outside opened.
 
-FAULTS 42 (no files where files should be) and 48 (numbers and types out of range), BAD_INPUT 60.
+Faults 37 and 38 (parts moved or edited), 42 (no files where files should be) and 48 (numbers and types out of range).
 """
 
 from __future__ import annotations
@@ -170,7 +170,42 @@ def test_42_the_root_of_a_store_may_be_a_link(run, folder):
     assert run("check", "link", "--read-data")[0] == 0
 
 
-# --- forged manifests (F48) ---
+# --- parts in other places, metadata that was edited (37, 38) ---
+
+
+@pytest.mark.parametrize(
+    "names", [("z.zarr/shards/000000", "z.zarr/shards/000001"), ("h.store/shards/000000.h5", "h.store/shards/000001.h5")]
+)
+def test_37_shards_that_changed_places(run, folder, names):
+    first, second = (folder / name for name in names)
+    first.rename(folder / "aside")
+    second.rename(first)
+    (folder / "aside").rename(second)
+    refused(run, names[0].split("/")[0], but=("info",))
+    if "z.zarr" in names[0]:  # whose chunks end with their sums; of HDF5 files the plain check sees lengths alone
+        assert run("check", "z.zarr")[0] == CORRUPT
+
+
+def test_37_a_shard_of_another_store_with_right_checksums(run, folder):
+    for name in ("indptr", "indices", "data", "y"):
+        shutil.copy(folder / f"plain.zarr/shards/000000/{name}/c.0", folder / f"z.zarr/shards/000001/{name}/c.0")
+    refused(run, "z.zarr", but=("info",))
+
+
+@pytest.mark.parametrize("name", ["zarr.json", "shards/zarr.json", "shards/000001/zarr.json", "shards/000001/y/zarr.json"])
+def test_38_metadata_that_was_edited(run, folder, name):
+    """The manifest rules: what other programs would be told is compared by check, what we open by at all."""
+    file = folder / "z.zarr" / name
+    record = json.loads(file.read_text())
+    for key, value in (("shape", [1]), ("data_type", "float64"), ("codecs", []), ("attributes", {"a": 1}), ("node_type", "x")):
+        if record.get(key) == value or (key not in record and key != "attributes"):
+            continue
+        file.write_text(json.dumps({**record, key: value}))
+        refused(run, "z.zarr", but=() if name in ("zarr.json", "shards/zarr.json") else ("info", "train", "predict"))
+        assert run("check", "z.zarr")[0] == CORRUPT
+
+
+# --- forged manifests (48) ---
 
 
 def sealed(record: dict) -> bytes:

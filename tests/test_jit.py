@@ -54,7 +54,7 @@ def _flip(content: bytes, place: int) -> bytes:
     ],
     ids=["empty", "truncated", "garbage", "flip-head", "flip-middle", "flip-end"],
 )
-def test_a_damaged_cache_is_compiled_anew(filled, damage):
+def test_40_a_damaged_cache_is_compiled_anew(filled, damage):
     files = list(filled.rglob("linear.scores*.nbc"))
     assert len(files) == 1
     files[0].write_bytes(damage(files[0].read_bytes()))

@@ -157,6 +157,7 @@ class Feed:
 
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> Chunk:
         failpoint("train.shard")
+        failpoint(f"train.shard.{shard}")
         if shard not in self.pinned:
             chunk = self.data.read(shard, buffers)
             traffic.bytes_read += self._sizes[shard]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import ROW_BLOCK
-from streamcut.io.dataset import first_rows, shard_bytes
+from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.units import format_bytes
@@ -217,3 +219,11 @@ def remote(needs: ClusterNeeds, workers: list[WorkerProcess], *, budget: int, ba
 
 def _sum(lines: list[tuple[str, int]]) -> int:
     return sum(size for _, size in lines)
+
+
+def read_by(tasks: Iterable[Any], lanes: Lanes, data: Dataset, key: str) -> str:
+    """The shards that the task whose future has this `key` reads, in words."""
+    ranges = [lanes.rows(lane) for task in tasks if task.future.key == key for lane in task.lanes]
+    borders = enumerate(pairwise(first_rows(data.manifest)))
+    read = [f"{shard:06d}" for shard, (a, b) in borders if any(a < stop and b > start for start, stop in ranges)]
+    return f"the shards {', '.join(read)}"

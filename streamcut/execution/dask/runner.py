@@ -33,7 +33,7 @@ import streamcut
 from streamcut.errors import ClusterLostError, LockedError, UsageError
 from streamcut.execution.dask import plan as dask_plan
 from streamcut.execution.dask import worker as dask_worker
-from streamcut.execution.dask.plan import LANES_AHEAD, ClusterNeeds, Placement, WorkerProcess
+from streamcut.execution.dask.plan import LANES_AHEAD, ClusterNeeds, Placement, WorkerProcess, read_by
 from streamcut.execution.dask.shared_rows import SharedRows
 from streamcut.execution.dask.worker import Job, LaneResult, Store, WorkerMemory
 from streamcut.execution.feed import Feed, Traffic
@@ -63,12 +63,12 @@ def _run_lanes(place: str, lanes: tuple[int, ...]) -> list[LaneResult]:
 
 
 @contextmanager
-def lost_if_silent(address: str) -> Iterator[None]:
-    """Turn what Dask raises when scheduler or workers are gone into ClusterLostError."""
+def lost_if_silent(address: str, reading: Callable[[str], str] = str) -> Iterator[None]:
+    """Turn what Dask raises when scheduler or workers are gone into ClusterLostError; `reading` says what a task was at."""
     try:
         yield
     except KilledWorker as error:
-        what = f"several workers died at the same lanes, probably for lack of memory ({error})"
+        what = f"several workers died one after the other at {reading(str(error.task))}, for lack of memory or of damaged data"
     except _GONE as error:
         if isinstance(error, OSError) and error.errno is not None:  # Dask's own have no number
             raise
@@ -367,7 +367,7 @@ class DaskRunner(Watchable):
                 if may_stop and self.stop():
                     raise Interrupted
                 if wait([wanted], timeout=_POLL).done:
-                    with lost_if_silent(self._cluster.address):
+                    with lost_if_silent(self._cluster.address, lambda key: read_by(flying, self.lanes, self.feed.data, key)):
                         results = wanted.result()
                     for _ in range(count):
                         flying.popleft()
