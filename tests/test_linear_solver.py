@@ -13,6 +13,7 @@ from reference import svm
 
 from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.line_search import minimise_along_line
+from streamcut.bundle.master import solve_master
 from streamcut.compiled import linear, row_losses
 from streamcut.errors import BadInputError, CorruptError, MemoryBudgetError, UsageError
 from streamcut.execution.lanes import plan_lanes
@@ -160,15 +161,48 @@ def test_master_problem_reaches_its_optimum_also_when_singular(seed, T, d, c_bar
     assert solution.qp_gap <= 1e-9 * c_bar
 
 
-def test_master_problem_with_more_cuts_than_dimensions_is_finished():
-    rng = np.random.default_rng(0)
-    bundle = Bundle(3, 1e5, 300)
-    for _ in range(200):  # tangents of a smooth function in 3 dimensions of very unequal scale: SMO alone zigzags for ever
-        w = rng.normal(0, 1, 3) * [1e-2, 1e-3, 1e-1]
-        scale = np.array([100.0, 255.0, 1.0])
-        root = np.sqrt(1.0 + np.sum((scale * w) ** 2))
-        bundle.add(scale**2 * w / root, 1.0 / root, EXACT)
-    assert bundle.solve(1e-8).qp_gap <= 1e-8
+def exact_gap(G, b, total, beta, starts):
+    """Σ_k total·max g − ⟨β, g⟩ with g = b − Gβ in rational arithmetic, the β of each block made to add up to `total`."""
+    ends, exact = [*starts[1:], len(b)], [Fraction(x) for x in beta.tolist()]
+    for start, end in zip(starts, ends, strict=True):
+        factor = Fraction(total) / sum(exact[start:end])
+        exact[start:end] = [factor * x for x in exact[start:end]]
+    used = [t for t, x in enumerate(exact) if x]
+    g = [Fraction(b[t]) - sum(Fraction(G[t, s]) * exact[s] for s in used) for t in range(len(b))]
+    best = sum(Fraction(total) * max(g[start:end]) for start, end in zip(starts, ends, strict=True))
+    return float(best - sum(exact[t] * g[t] for t in used))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_master_problem_with_more_cuts_than_dimensions_is_finished(seed):
+    rng = np.random.default_rng(seed)
+    w = rng.normal(0, 1, (200, 3)) * [1e-2, 1e-3, 1e-1]  # tangents of a smooth function in 3 dimensions of very unequal scale:
+    scale = np.array([100.0, 255.0, 1.0])  # pairwise steps zigzag for ever
+    root = np.sqrt(1.0 + np.sum((scale * w) ** 2, axis=1))
+    A, b = scale**2 * w / root[:, None], 1.0 / root
+    beta = np.full(200, 500.0)
+    gap = solve_master(A @ A.T, b, 1e5, beta, 1e-3)
+    assert gap <= 1e-3  # of about 1e5
+    assert exact_gap(A @ A.T, b, 1e5, beta, [0]) <= 2e-3
+    assert beta.min() >= 0.0
+    assert beta.sum() == pytest.approx(1e5, rel=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(1, 12), st.floats(-4, 4))
+def test_master_problem_of_blocks_of_nearly_equal_cuts(seed, sizes, d, scale):
+    rng, n = np.random.default_rng(seed), sum(sizes)
+    A = rng.standard_normal((n, d))
+    A[n // 2 :] = A[: n - n // 2] * (1.0 + 1e-9 * rng.standard_normal((n - n // 2, d)))
+    G, b, total = A @ A.T, rng.uniform(-0.5, 1.0, n), 10.0**scale
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    beta = total * np.concatenate([rng.dirichlet(np.full(size, 0.3)) for size in sizes])
+    worth = total * total * float(np.abs(G).max()) * len(sizes) ** 2 + total * n
+    gap = solve_master(G, b, total, beta, 1e-12 * worth, starts)
+    assert gap <= 1e-12 * worth
+    assert exact_gap(G, b, total, beta, starts.tolist()) <= 1e-11 * worth
+    assert beta.min() >= 0.0
+    np.testing.assert_allclose(np.add.reduceat(beta, starts), total, rtol=1e-12)
 
 
 @pytest.mark.parametrize("max_cuts", [2, 3, 8])
