@@ -99,7 +99,8 @@ def certificate_from(given: Fields) -> Certificate:
         tol_relative=tolerances["tol_relative"],
         converged=given.flag("converged"),
         stop_reason=StopReason(reason),
-        unit=given.number("unit", sys.float_info.min) if "unit" in given else 1.0,  # files before regression have none
+        unit=given.number("unit", sys.float_info.min) if "unit" in given else 1.0,  # older files have neither
+        raised=given.number("raised", 0.0) if "raised" in given else 0.0,
     )
 
 
