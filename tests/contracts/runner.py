@@ -23,7 +23,7 @@ from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.oracles.row_passes import BreakpointsPass, HistogramPass, ScorePass, SlopePass, StepPass
+from streamcut.oracles.row_passes import BreakpointsPass, First, HistogramPass, ScorePass, SlopePass, StepPass
 from streamcut.rounding import Grids
 
 ROWS, FEATURES, SHARD_NNZ = 3000, 40, 1000
@@ -86,10 +86,10 @@ class Slow(OnRows):
         rows["z"][:] = 77.0
 
 
-def score(w, dataset, **options):
+def score(w, dataset, *, first=False, **options):
     weight = dataset.manifest.statistics.weight_sum
     grids = Grids.holding(dataset.manifest.statistics.max_abs_value * weight, weight)
-    return ScorePass(PointwiseRisk(Hinge(1.0)), grids, w, 1.0, **options)
+    return ScorePass(PointwiseRisk(Hinge(1.0)), grids, w, 1.0, first=First(grids) if first else None, **options)
 
 
 def history(runner, dataset):
