@@ -63,7 +63,7 @@ class _OneVsRest(LossOfClasses):
         return np.stack([self._risk.values(self._labels(target, k), scores[:, k]) for k in range(self.problems)], axis=1)
 
     def duals(self, target, scores):
-        found = [self._risk.duals(self._labels(target, k), scores[:, k]) for k in range(self.problems)]
+        found = [self._risk.duals(self._labels(target, k), scores[:, k])[:2] for k in range(self.problems)]
         alpha, constants = (np.stack(arrays, axis=1) for arrays in zip(*found, strict=True))
         return alpha, constants
 
