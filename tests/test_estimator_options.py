@@ -10,12 +10,22 @@ from sklearn.model_selection import GridSearchCV
 import streamcut
 from streamcut.config import BUDGETED, CUTTING_PLANES, EXACT_KERNEL, LINEAR, SAMPLED, TrainOptions
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
-from streamcut.estimators import BudgetedKernelSVM, KernelSVM, LinearSVM, LinearSVR, OneClassSVM, RankingSVM, SequenceSVM
+from streamcut.estimators import (
+    BudgetedKernelSVM,
+    KernelSVM,
+    LinearSVM,
+    LinearSVR,
+    LogisticRegression,
+    OneClassSVM,
+    RankingSVM,
+    SequenceSVM,
+)
 from streamcut.solver_table import solvers_of
 
 TWO = ("binary", "multiclass")
 ESTIMATORS = {  # (tasks, solvers, kernel)
     LinearSVM: (TWO, LINEAR, "linear"),
+    LogisticRegression: (TWO, LINEAR, "linear"),
     LinearSVR: (("regression",), solvers_of("regression"), "linear"),
     OneClassSVM: (("one-class",), solvers_of("one-class"), "linear"),
     RankingSVM: (("ranking",), CUTTING_PLANES, "linear"),
@@ -32,7 +42,8 @@ ELSEWHERE = {  # options that no estimator has
 }
 FEATURES = {"kernel", "gamma", "degree", "coef0", "nystroem", "landmarks", "fourier", "frequencies"}  # a pipeline makes them
 LEFT_OUT = {
-    LinearSVM: FEATURES | {"loss", "k"},
+    LinearSVM: FEATURES | {"k"},
+    LogisticRegression: FEATURES | {"k", "loss", "strategy", "bias"},
     LinearSVR: FEATURES,
     OneClassSVM: FEATURES,
     RankingSVM: FEATURES,
@@ -55,7 +66,7 @@ def test_every_option_of_a_solver_is_in_the_constructor(estimator):
     offered = {name for name in TrainOptions.__dataclass_fields__ if any(options.has(name) for options in asked)}
     own = set(estimator().get_params())
     assert offered - own - set(ELSEWHERE) == LEFT_OUT[estimator]
-    assert own - offered <= {"class_weight", "random_state"}
+    assert own - offered <= {"class_weight", "random_state", "fit_intercept", "intercept_scaling"}
     assert set(estimator._solvers) - {"auto"} == set(solvers)
 
 
@@ -64,6 +75,7 @@ def test_defaults_are_those_of_train(estimator):
     ours = TrainOptions.__dataclass_fields__
     chosen = {"kernel": "rbf", "solver": estimator().solver, "epochs": 5.0, "warm_start": False}
     chosen |= {"loss": "epsilon_insensitive", "epsilon": 0.0, "nu": 0.5}  # those of scikit-learn
+    chosen |= {"loss": "hinge"} if estimator is LinearSVM else {}  # what "auto" stands for
     for name, value in estimator().get_params().items():
         if name in ours:
             assert value in (ours[name].default, chosen.get(name, ours[name].default)), name

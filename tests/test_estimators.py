@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import linear_model
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -18,7 +19,16 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from streamcut import convert, load_model, save_model, train
 from streamcut import open as open_store
 from streamcut.errors import UsageError
-from streamcut.estimators import BudgetedKernelSVM, KernelSVM, LinearSVM, LinearSVR, OneClassSVM, RankingSVM, SequenceSVM
+from streamcut.estimators import (
+    BudgetedKernelSVM,
+    KernelSVM,
+    LinearSVM,
+    LinearSVR,
+    LogisticRegression,
+    OneClassSVM,
+    RankingSVM,
+    SequenceSVM,
+)
 from streamcut.io.memory import MemoryDataset
 
 STOPS_EARLIER = {  # they compare to 7 digits what is trained to a tolerance, from other rows in another order
@@ -28,6 +38,7 @@ STOPS_EARLIER = {  # they compare to 7 digits what is trained to a tolerance, fr
 CHECKED = {
     "linear": LinearSVM(),
     "rest": LinearSVM(strategy="one-vs-rest"),
+    "logistic": LogisticRegression(),
     "budget": BudgetedKernelSVM(epochs=1.0, budget=20, workers=1),
     "smo": KernelSVM(),
     "regression": LinearSVR(),
@@ -295,3 +306,26 @@ def test_regressions_of_scikit_learn_have_their_names(tmp_path):
     assert from_store.score(path) == pytest.approx(ridge.score(X, y), abs=1e-3)
     with pytest.raises(UsageError, match="'hinge' is none of LinearSVR, which has epsilon_insensitive"):
         LinearSVR(loss="hinge").fit(X, y)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_logistic_regression_is_that_of_scikit_learn(classes):
+    X, y = rows(classes)
+    names = np.array(["a", "b", "c"])[y]
+    ours = LogisticRegression(tol=1e-7, tol_relative=None).fit(X, names)
+    with_constant = np.hstack([X.toarray(), np.ones((len(y), 1))])  # its weight is regularised
+    theirs = linear_model.LogisticRegression(fit_intercept=False, tol=1e-10, max_iter=10_000).fit(with_constant, names)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(with_constant), atol=2e-3)
+    np.testing.assert_array_equal(ours.predict_log_proba(X), np.log(ours.predict_proba(X)))
+    np.testing.assert_array_equal(ours.predict(X), ours.classes_[ours.predict_proba(X).argmax(axis=1)])
+    flat = LogisticRegression(fit_intercept=False).fit(X, names)
+    np.testing.assert_array_equal(flat.intercept_, np.zeros(1 if classes == 2 else 3))
+
+
+@pytest.mark.parametrize("loss", ["squared-hinge", "logistic", "softmax"])
+def test_losses_of_several_classes(loss):
+    X, y = rows(3)
+    strategy = {} if loss == "softmax" else {"strategy": "one-vs-rest"}
+    svm = LinearSVM(loss=loss, **strategy).fit(X, y)
+    assert svm.score(X, y) > 0.8
+    assert hasattr(svm, "predict_proba") == (loss != "squared-hinge")

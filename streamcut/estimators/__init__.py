@@ -5,10 +5,19 @@ written out, as scikit-learn wants them; tests/test_estimator_options.py finds a
 """
 
 from streamcut.estimators.kernel import BudgetedKernelSVM, KernelSVM
-from streamcut.estimators.linear import LinearSVM
+from streamcut.estimators.linear import LinearSVM, LogisticRegression
 from streamcut.estimators.one_class import OneClassSVM
 from streamcut.estimators.ranking import RankingSVM
 from streamcut.estimators.regression import LinearSVR
 from streamcut.estimators.sequence import SequenceSVM
 
-__all__ = ["BudgetedKernelSVM", "KernelSVM", "LinearSVM", "LinearSVR", "OneClassSVM", "RankingSVM", "SequenceSVM"]
+__all__ = [
+    "BudgetedKernelSVM",
+    "KernelSVM",
+    "LinearSVM",
+    "LinearSVR",
+    "LogisticRegression",
+    "OneClassSVM",
+    "RankingSVM",
+    "SequenceSVM",
+]

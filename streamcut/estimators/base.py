@@ -237,6 +237,12 @@ class ScoringClassifier(StreamedClassifier):
         found = self.model_.probabilities_of(self.decision_function(X))
         return found if found.ndim == 2 else np.column_stack([1.0 - found, found])
 
+    @available_if(lambda self: getattr(getattr(self, "model_", None), "has_probabilities", False))
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`; −∞ where a probability is too small for a number."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
 
 def _numbers(classes: np.ndarray) -> np.ndarray:
     """What training calls the classes (n,), float64 in the same order: themselves if they are numbers, else 0, 1, …"""
