@@ -214,6 +214,17 @@ def test_the_objective_is_above_the_exact_one():
 
 
 @pytest.mark.parametrize("seed", range(12))
+def test_a_master_problem_of_many_cuts_and_few_weights_is_solved(seed):
+    rng = np.random.default_rng(seed)
+    T, d, total = 30, 60, 1e5
+    rows = rng.standard_normal(d) * 10.0 ** rng.uniform(-2, 0, d) + 0.3 * rng.standard_normal((T, d))  # alike, as cuts are
+    rows, b = np.vstack([np.zeros(d), rows]), np.append(0.0, 1.0 + rng.random(T))
+    l1, beta = 0.5 * total * np.abs(rows).max(), np.zeros(T + 1)
+    beta[0] = total
+    assert solve_penalised(rows, rows @ rows.T, b, total, beta, 1e-6 * total, l1) <= 1e-6 * total
+
+
+@pytest.mark.parametrize("seed", range(12))
 def test_the_master_problem_is_solved(seed):
     rng = np.random.default_rng(seed)
     T, d, total = int(rng.integers(2, 12)), int(rng.integers(1, 15)), float(10.0 ** rng.uniform(-1, 2))
