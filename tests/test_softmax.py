@@ -32,6 +32,7 @@ from streamcut.oracles.dual.crammer_singer_cache import row_bytes
 from streamcut.oracles.dual.passes import Ascent
 from streamcut.oracles.dual.softmax import SoftmaxDualOracle
 from streamcut.oracles.softmax import SoftmaxOracle
+from streamcut.reports.page import Report
 from streamcut.rounding import Grids
 from streamcut.training import train
 from streamcut.tuning import tune
@@ -313,7 +314,12 @@ class TestModel:
         assert found.log_loss == pytest.approx(found.mean_loss)
         brier = ((p - (y[:, None] == np.asarray(LABELS))) ** 2).sum(axis=1)
         assert found.brier_score == pytest.approx(np.average(brier, weights=u))
+        for k, each in enumerate(found.classes):
+            which, off = np.minimum((p[:, k] * 15).astype(int), 14), u * (p[:, k] - (y == LABELS[k]))
+            assert each["calibration_error"] == pytest.approx(sum(abs(off[which == b].sum()) for b in range(15)) / u.sum())
         json.dumps(found.measures(), allow_nan=False)
+        plots = Report(model, data=MemoryDataset(X, y)).data_plots
+        assert set(plots) == {"confusion", "reliability"}
 
     def test_liblinear_has_none(self, trained):
         with pytest.raises(UsageError, match="LIBLINEAR has no softmax"):

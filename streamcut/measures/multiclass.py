@@ -58,6 +58,9 @@ class MulticlassMeasures:
             }
             for label, hit, truth, claim in zip(self._model.labels, hits, truths, claims, strict=True)
         ]
+        if self._probability is not None:
+            for each, error in zip(classes, self._probability.calibration_errors(len(classes)), strict=True):
+                each["calibration_error"] = error
         accuracy = ratio(float(hits.sum()), total)
         return {
             "accuracy": accuracy,

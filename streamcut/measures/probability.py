@@ -5,7 +5,8 @@ brier_score        mean of (1 − p)² for two classes, p of the class that came
 calibration_error  mean |share of hits − mean probability| over 15 bins of equal width (Guo et al. 2017: ECE)
 reliability        the bins that hold rows: `mean` probability, `share` of hits, `weight`
 
-For two classes the bins are of the probability of the positive label, for several of the one that was most likely.
+For two classes the bins are of the probability of the positive label, for several of the one that was most likely; each of these
+has a calibration_error of its own probability, too.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class ProbabilityMeasures:
     def __init__(self) -> None:
         self._weight = self._log = self._brier = 0.0
         self._bins = np.zeros((3, BINS))  # weight, Σ u p, Σ u hit
+        self._off: np.ndarray | None = None  # (K, BINS): Σ u (p − hit) of each of several classes
 
     def add_binary(self, positive: np.ndarray, p: np.ndarray, u: np.ndarray | None) -> None:
         """Rows of the class `positive` bool (n,) with probabilities `p` (n,) of it, and weights (n,) or None."""
@@ -37,13 +39,23 @@ class ProbabilityMeasures:
         truth = p[np.arange(len(p)), target]
         brier = (p * p).sum(axis=1) - 2.0 * truth + 1.0
         self._add(truth, brier, p.max(axis=1), p.argmax(axis=1) == target, u)
+        if self._off is None:
+            self._off = np.zeros((p.shape[1], BINS))
+        for k, off in enumerate(self._off):
+            error = p[:, k] - (target == k)
+            off += np.bincount(_bins(p[:, k]), error if u is None else u * error, BINS)
+
+    def calibration_errors(self, classes: int) -> list[float | None]:
+        """Of each of several classes, by bins of its own probability; None where there are no rows."""
+        off = np.zeros((classes, BINS)) if self._off is None else self._off
+        return [ratio(float(np.abs(own).sum()), self._weight) for own in off]
 
     def _add(self, truth: np.ndarray, brier: np.ndarray, p: np.ndarray, hit: np.ndarray, u: np.ndarray | None) -> None:
         weight = np.ones(len(p)) if u is None else u
         self._weight += float(weight.sum())
         self._log -= float(weight @ np.log(np.maximum(truth, _LEAST)))
         self._brier += float(weight @ brier)
-        bins = np.minimum((p * BINS).astype(np.int64), BINS - 1)
+        bins = _bins(p)
         for row, values in zip(self._bins, (weight, weight * p, weight * hit), strict=True):
             row += np.bincount(bins, values, BINS)
 
@@ -61,3 +73,8 @@ class ProbabilityMeasures:
             "calibration_error": ratio(float(np.abs(means - hits).sum()), self._weight),
             "reliability": bins,
         }
+
+
+def _bins(p: np.ndarray) -> np.ndarray:
+    """The bin of each probability."""
+    return np.minimum((p * BINS).astype(np.int64), BINS - 1)

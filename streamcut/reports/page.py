@@ -18,6 +18,7 @@ from streamcut.reports.drawing import FORMATS, inline_svg, needs_matplotlib, sav
 from streamcut.reports.plots import (
     confusion_plot,
     convergence_plots,
+    reliability_of_classes,
     reliability_plot,
     residual_plots,
     separation_plots,
@@ -100,6 +101,8 @@ class Report:
                 self.data_plots = residual_plots(model, held_out)
             elif "confusion_matrix" in self.measures:
                 self.data_plots = {"confusion": confusion_plot(self.measures)}
+                if self.measures.get("reliability"):
+                    self.data_plots["reliability"] = reliability_of_classes(self.measures)
 
     def numbers(self) -> dict[str, Any]:
         """Everything in JSON types; the page carries it, too."""

@@ -133,6 +133,16 @@ def reliability_plot(model: Model, data: Any) -> Figure:
     return figure
 
 
+def reliability_of_classes(measures: dict[str, Any]) -> Figure:
+    """Of a model with probabilities for several classes, by its measures: how often the most likely class came true."""
+    said, true, weight = np.array([(each["mean"], each["share"], each["weight"]) for each in measures["reliability"]]).T
+    figure, axes = new_figure("probability of the most likely class", "part of rows of that class")
+    axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
+    axes.plot(said, true, color=BLUE)
+    axes.scatter(said, true, 10.0 + 150.0 * weight / weight.sum(), color=BLUE)  # size: how many rows
+    return figure
+
+
 def residual_plots(model: Model, data: Any) -> dict[str, Figure]:
     """Residuals y − prediction of a regression on an opened data set: over predictions, and how they are spread."""
     predicted, residuals, weights = [], [], []
