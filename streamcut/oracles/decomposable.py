@@ -301,6 +301,7 @@ class LinearOracle(DecomposableOracle):
         weight = self._all_weight()
         at_zero = above(at_zero, gamma(value.near_one) * weight)
         self._targets = self._targets._replace(weight=weight, targets=far, loss_at_zero=at_zero)
+        self.raised = at_zero - float(totals.numbers[1])  # as long as nothing else is summed
         self._drift.best, self._reach.best = self._spread(np.zeros(self.dimension)), self._targets.farthest
         if totals.numbers[1] > 0.0:  # else w = 0 has no loss, and there is no unit
             self.unit = max(min(*constants, at_zero), _LEAST_UNIT * at_zero) / self.total_weight
