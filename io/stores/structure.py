@@ -66,7 +66,7 @@ def _is_within(data: np.ndarray | None, nnz: int, largest: float) -> bool:
         return largest >= 1.0
     if data.dtype == np.int8:
         return max(int(data.max()), -int(data.min())) <= largest
-    return largest >= _LARGEST[data.dtype] or bool(_all_within(data, data.dtype.type(largest)))
+    return largest >= _LARGEST[data.dtype] or bool(_all_within(data, float(data.dtype.type(largest))))
 
 
 def first_problem(

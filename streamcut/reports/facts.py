@@ -13,6 +13,7 @@ from streamcut.errors import BadInputError, NotFoundError
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
+from streamcut.solver_table import COMMON, SOLVER_TABLE
 
 _SECONDS = ("max_time", "deadline")
 MOST_CLASSES = 20
@@ -22,9 +23,10 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
     """The command line that trains `model` again; DATA stands for data that were in memory."""
     words = ["streamcut", "train", model.parameters.get("data", "DATA"), "--model", os.fspath(path or "m.npz")]
     asked = {**model.parameters, "solver": model.solver}  # what "auto" stands for may change
+    known = (*COMMON, "seed", *SOLVER_TABLE[model.solver].options) if model.solver in SOLVER_TABLE else tuple(asked)
     for name, field in TrainOptions.__dataclass_fields__.items():
         value = asked.get(name, field.default)
-        if value == field.default or (name == "gamma" and asked.get("kernel") == "linear"):  # which has none
+        if name not in known or value == field.default or (name == "gamma" and asked.get("kernel") == "linear"):  # which has none
             continue
         if value is None:
             value = 0  # switched off
