@@ -131,10 +131,10 @@ def test_48_every_array_of_a_model(made, tmp_path, name):
 def test_48_members_that_claim_to_be_larger_than_the_file(made, tmp_path):
     meta, arrays = contents(made / "linear.npz")
     content = sealed(meta, arrays)
-    size = f"({len(arrays['weights'])},)".encode()
+    size = f"({len(arrays['witness'])},)".encode()
     assert content.count(b"'shape': " + size) >= 1
     claimed = b"(9" + b"9" * 9 + b",)"
-    at = content.index(b"'shape': " + size, content.index(b"weights.npy"))
+    at = content.index(b"'shape': " + size, content.index(b"witness.npy"))
     longer = content[:at] + b"'shape': " + claimed
     rest = content[at + len(b"'shape': " + size) :]
     forged = longer + rest[len(claimed) - len(size) :]  # blanks pad the header, so some may go
