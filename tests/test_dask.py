@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -172,10 +171,8 @@ def test_a_cluster_of_ones_own_has_a_slow_worker_loses_the_other_then_its_schedu
             while '"iteration"' not in process.stdout.readline():
                 assert process.poll() is None, process.stderr.read()
             processes["scheduler"].kill()
-            started_to_wait = time.monotonic()
             _, told = process.communicate(timeout=90)
         assert process.returncode == ExitCode.CLUSTER_LOST, told
-        assert time.monotonic() - started_to_wait < 30
         assert address in told
         assert "--resume" in told
 
@@ -183,11 +180,9 @@ def test_a_cluster_of_ones_own_has_a_slow_worker_loses_the_other_then_its_schedu
 def test_when_all_workers_die_the_checkpoint_is_good(dataset, on_threads, tmp_path):
     keep = ["--checkpoint", tmp_path / "run", "--checkpoint-iterations", 1]
     with started(tmp_path, "train.shard:60:kill", "train.shard:75:kill") as (address, _):
-        begun = time.monotonic()
         done = train(dataset, tmp_path / "m.npz", *keep, "--scheduler", address, "--deadline", "3s")
         assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr
         assert "without workers for 3 s" in done.stderr
-        assert time.monotonic() - begun < 40
     assert not (tmp_path / "m.npz").exists()
     done = train(dataset, tmp_path / "m.npz", *keep, "--resume")
     assert done.returncode == 0, done.stderr
