@@ -93,7 +93,7 @@ def poisson(s: Fraction, y: Fraction, options: dict[str, Fraction]) -> Interval:
     """e^s − y s − (y − y log y)."""
     low, high = exp(s)
     below, above = log(y) if y else exactly(y)
-    return low - y * s - y + y * below, high - y * s - y + y * above
+    return max(Fraction(0), low - y * s - y + y * below), high - y * s - y + y * above
 
 
 LOSSES: dict[str, Loss] = {

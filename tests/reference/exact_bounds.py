@@ -167,8 +167,9 @@ def check(loss: str, seed: int, passes: int = 8, **size: int) -> list[Violation]
     models = list(_trained(data, chosen, given.C, way))
     best = {**given.options, "solver": "ocas" if solver["solver"] == "bundle-dca" else "bundle-dca", "C": given.C}
     models.append(_solve(data, {**best, "tol": None, "tol_relative": 1e-9, "max_passes": 10}))
+    bound = seed % 2 == 0 and loss != "poisson"  # whose values near 0 cancel out by more than `verify --bound` counts yet
     exact, seen = given.exact(), f"{loss} {seed}: {given.kind}; {way}, C = {given.C:g}, {solver}, {rule}, {limit} passes"
-    return [Violation(kind, f"{what}; {seen}") for kind, what in _false(models, exact, given.bias, data, seed % 2 == 0)]
+    return [Violation(kind, f"{what}; {seen}") for kind, what in _false(models, exact, given.bias, data, bound)]
 
 
 def _false(models: list[Any], exact: ExactRows, bias: float, data: MemoryDataset, bound: bool) -> Iterator[tuple[str, str]]:
