@@ -27,4 +27,4 @@ make_venv .venv-wheel dist/*.whl
 bash scripts/smoke.sh .venv-wheel/bin
 
 step pytest
-"$bin/pytest" --numprocesses auto --dist worksteal "$@"
+"$bin/pytest" --numprocesses auto --dist worksteal --durations 25 "$@"

@@ -332,7 +332,7 @@ class TestModel:
         ({"task": "multiclass", "strategy": "one-vs-rest"}, "strategy: loss softmax is of all classes at once"),
         ({"task": "binary"}, "loss: softmax is one of task multiclass; for two classes it is logistic"),
         ({"task": "multiclass", "loss": "logistic"}, "loss: logistic for several classes takes strategy one-vs-rest"),
-        ({"task": "multiclass", "loss": "f1"}, "loss: f1 is not one of several classes"),
+        ({"task": "multiclass", "loss": "f1"}, "loss: 'f1' is not one of task multiclass, which has hinge, softmax"),
     ],
 )
 def test_options_that_do_not_fit(options, message):
