@@ -37,6 +37,7 @@ class RowLoss:
 ROW_LOSSES = {
     "hinge": RowLoss("hinge.Hinge", "labels"),
     "squared-hinge": RowLoss("squared_hinge.SquaredHinge", "labels"),
+    "smoothed-hinge": RowLoss("smoothed_hinge.SmoothedHinge", "labels"),
     "logistic": RowLoss("logistic.Logistic", "labels", log_odds=True),
     "squared": RowLoss("squared.Squared", "numbers"),
     "huber": RowLoss("huber.Huber", "numbers", ("delta",)),

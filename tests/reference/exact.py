@@ -62,6 +62,11 @@ def squared_hinge(s: Fraction, y: Fraction, options: dict[str, Fraction]) -> Int
     return exactly(max(Fraction(0), 1 - y * s) ** 2)
 
 
+def smoothed_hinge(s: Fraction, y: Fraction, options: dict[str, Fraction]) -> Interval:
+    below = max(Fraction(0), 1 - y * s)
+    return exactly(below * below / 2 if below < 1 else below - Fraction(1, 2))
+
+
 def logistic(s: Fraction, y: Fraction, options: dict[str, Fraction]) -> Interval:
     z = y * s
     low, high = log_of_one_more(*exp(-abs(z)))
@@ -99,6 +104,7 @@ def poisson(s: Fraction, y: Fraction, options: dict[str, Fraction]) -> Interval:
 LOSSES: dict[str, Loss] = {
     "hinge": hinge,
     "squared-hinge": squared_hinge,
+    "smoothed-hinge": smoothed_hinge,
     "logistic": logistic,
     "squared": squared,
     "huber": huber,
