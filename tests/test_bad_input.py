@@ -56,7 +56,7 @@ TEXTS = [  # row, text, options of convert, exit code, words of the message (of 
     ("17", "1 1:1 é\n".encode(), "", BAD, "in.svm:1:7: byte 0xc3"),
     *[(f"18-{label}", f"{label} 1:1\n".encode(), "", BAD, "in.svm:1:1: ") for label in ("nan", "inf", "-inf", "1e400")],
     ("19", b"ham 1:1\n", "", BAD, "in.svm:1:1: .*--label-map"),
-    ("19-map", b"ham 1:1\nspam 1:1\n", "--label-map ham=-1,spam=1", OK, "labels -1: 1, 1: 1"),
+    ("19-map", b"ham 1:1\nspam 1:1\n", "--label-map ham=-1,spam=1", OK, "labels ham: 1, spam: 1"),
     ("20", b"1:0.5 2:1\n", "", BAD, "in.svm:1:1: .*label is missing"),
     ("21", b"1,2 1:1\n", "", BAD, "in.svm:1:1: .*--multilabel"),
     ("21-multilabel", b"1,2 1:1\n3 1:1\n", "--multilabel 2", OK, "labels -1: 1, 1: 1"),

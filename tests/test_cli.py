@@ -364,7 +364,8 @@ def test_a_bug_shows_its_traceback():
 def test_signals_end_training_with_the_best_model_so_far(folder, tmp_path, number, code):
     options = ["--tol", "0", "--tol-relative", "0", "--max-time", "100s", "--json"]
     command = [*STREAMCUT, "train", str(folder / "rows.zarr"), "--model", str(tmp_path / "m.npz"), *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    default = lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)  # noqa: E731 - these tests may run under nohup
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default) as process:
         while json.loads(process.stdout.readline())["event"] != "iteration":
             pass
         process.send_signal(number)

@@ -43,7 +43,7 @@ ELSEWHERE = {  # options that no estimator has
 FEATURES = {"kernel", "gamma", "degree", "coef0", "nystroem", "landmarks", "fourier", "frequencies"}  # a pipeline makes them
 LEFT_OUT = {
     LinearSVM: FEATURES | {"k"},
-    LogisticRegression: FEATURES | {"k", "loss", "strategy", "bias"},
+    LogisticRegression: FEATURES | {"k", "loss", "strategy", "bias", "scale"},
     LinearSVR: FEATURES,
     OneClassSVM: FEATURES,
     RankingSVM: FEATURES,

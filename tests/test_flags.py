@@ -238,7 +238,7 @@ def test_train_accepts_what_flags_prints(tool, text):
     context = train_command.make_context("train", ["data.zarr", "--model", "m.npz", *words])
     assert context.params["C"][0] > 0
     known = {name: value for name, value in context.params.items() if name in TrainOptions.__dataclass_fields__}
-    TrainOptions(**{**known, "C": known["C"][0]})
+    TrainOptions(**{**known, "C": known["C"][0], "l1": known["l1"][0]})
 
 
 def test_an_open_quotation_mark_is_named():

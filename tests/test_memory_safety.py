@@ -88,7 +88,7 @@ def test_models_whose_parts_do_not_fit_are_refused(tmp_path, monkeypatch):
     features = train(MemoryDataset(X, y), nystroem=20, kernel="rbf", gamma=0.5, max_passes=3)
     narrow = train(MemoryDataset(X, y), max_passes=3)
     save_model(replace(features, inner=narrow), tmp_path / "features.npz")
-    with pytest.raises(CorruptError, match="4 features does not fit 20 landmarks"):
+    with pytest.raises(CorruptError, match="4 features does not fit a map to 20"):
         load_model(tmp_path / "features.npz")
     chain = train(MemoryDataset(X, y, qid=np.arange(60) // 5), task="sequence", max_passes=3)
     none = {"weights": np.zeros((4, 0)), "intercepts": np.zeros(0), "transitions": np.zeros((0, 0))}

@@ -119,7 +119,12 @@ def training(folder: Path, prefix: str = "") -> subprocess.Popen:
     options = "--solver ocas --tol 0 --tol-relative 0 --max-time 100s --json --checkpoint run"
     line = f"{prefix} {STREAMCUT} train rows.zarr --model new.npz {options}"
     process = subprocess.Popen(
-        ["bash", "-c", f"exec {line}"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ["bash", "-c", f"exec {line}"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # these tests may run under nohup themselves
     )
     while json.loads(process.stdout.readline())["event"] != "iteration":
         pass

@@ -44,19 +44,19 @@ def budget(run, store, tmp_path):
 
 
 def test_the_command_line_comes_before_variables_and_these_before_the_file(budget, monkeypatch):
-    file = 'memory = "1GB"\n[tune]\nmemory = "5GB"\n'
-    assert budget(file=file) == 1e9
-    file += '[train]\nmemory = "2GB"\n'
-    assert budget(file=file) == 2e9
-    monkeypatch.setenv("STREAMCUT_TRAIN_MEMORY", "3GB")
-    assert budget(file=file) == 3e9
-    assert budget("--memory", "4GB", file=file) == 4e9
+    file = 'memory = "10GB"\n[tune]\nmemory = "50GB"\n'  # far more than this process has by now
+    assert budget(file=file) == 10e9
+    file += '[train]\nmemory = "20GB"\n'
+    assert budget(file=file) == 20e9
+    monkeypatch.setenv("STREAMCUT_TRAIN_MEMORY", "30GB")
+    assert budget(file=file) == 30e9
+    assert budget("--memory", "40GB", file=file) == 40e9
 
 
 def test_the_file_may_be_named_by_a_variable(budget, monkeypatch, tmp_path):
-    (tmp_path / "other.toml").write_text('memory = "2GB"', encoding="utf-8")
+    (tmp_path / "other.toml").write_text('memory = "20GB"', encoding="utf-8")
     monkeypatch.setenv("STREAMCUT_TRAIN_CONFIG", str(tmp_path / "other.toml"))
-    assert budget() == 2e9
+    assert budget() == 20e9
 
 
 def test_a_training_from_a_file_is_that_of_the_command_line(run, store, tmp_path, monkeypatch):
@@ -118,7 +118,7 @@ def test_a_file_that_is_not_there(run, store):
 
 
 def test_an_option_of_another_command_may_stand_above_all_tables(budget):
-    assert budget(file='threads = 3\nmemory = "1GB"') == 1e9  # threads are convert's
+    assert budget(file='threads = 3\nmemory = "10GB"') == 10e9  # threads are convert's
 
 
 def test_errors_name_the_variable(run, store, monkeypatch):

@@ -165,6 +165,10 @@ def open_remote(url: str, cache: ChunkCache | None = None) -> RemoteStore | None
     store = RemoteStore(url.rstrip("/"), cache)
     if store.manifest.backend != "zarr":
         raise NotFoundError(f"{url}: a store of {store.manifest.backend} files, which is read from a disk only; copy it there")
+    for file, (length, crc) in store.manifest.files.items():
+        content = fetched(store._files, f"{store._root}/{file}", f"{url}/{file}", lambda _: None)
+        if len(content) != length or crc32c(content) != crc:  # zarr-python may have put its consolidated metadata there
+            return None
     first = store.manifest.shards[0]
     for name, info in first.arrays.items():
         file = f"{store.where(0, name)}/{METADATA}"

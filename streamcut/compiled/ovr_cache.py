@@ -22,17 +22,18 @@ def remember(loss, rows, target, active, z, codes, dual, share, busy):
 
 
 @kernel
-def sweep(loss, order, cached, busy, active, at_work, C, bias, slack, W, gain, largest, buffers):
-    """A sweep of dual ascent over cached rows in `order` at W for the columns `at_work`; shares, `busy` and W move in place.
+def sweep(loss, order, cached, busy, pairs, C, bias, W, gain, largest, buffers):
+    """A sweep of dual ascent over cached rows in `order` at W for the columns at work; shares, `busy` and W move in place.
 
     A pair at a bound whose margin is more than slack[a] from where it would leave it is shrunk away (Hsieh et al. 2008, 3.2):
     busy no more. Rows with busy pairs come first in `order`; returns how many they are. Adds what the rows' terms of the dual
     gained to gain (A), and takes the largest violation to largest (A).
     """
     share, running, columns, steps, left = cached.share, buffers.running, buffers.columns, buffers.after, 0
+    active, slack = pairs.active, pairs.slack
     for i in order:
         count = 0
-        for a in at_work:
+        for a in pairs.at_work:
             if busy[i, a]:
                 columns[count] = a
                 count += 1

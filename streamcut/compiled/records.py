@@ -36,6 +36,14 @@ class Margins(NamedTuple):
     keys: np.ndarray
 
 
+class Pairs(NamedTuple):
+    """Of the problems side by side: `active` (A) are all that are cached, `at_work` positions in it, `slack` (A) of each."""
+
+    active: np.ndarray
+    at_work: np.ndarray
+    slack: np.ndarray
+
+
 class Mixture(NamedTuple):
     """How dual variables of several classes are mixed: parts (S) of each row's, or (S, K) of each class's, in `slots` (S)."""
 

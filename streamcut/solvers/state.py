@@ -146,7 +146,7 @@ class BundleState:
 
         w_b is a mean over all w so far and has the weights of many of them. The data is not read.
         """
-        if self.scored is not None:
+        if self.scored is not None and self.penalty.threshold is not None:
             F = self.penalty.objective(self.scored, oracle.C, oracle.loss_scored(self.scored))
             if F - self.bound <= rule.allowed_gap(F, oracle.c_bar):
                 return self.scored, F, oracle.C * oracle.raised

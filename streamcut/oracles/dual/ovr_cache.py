@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.compiled import ovr_cache
-from streamcut.compiled.records import CutSums, PairBuffers
+from streamcut.compiled.records import CutSums, PairBuffers, Pairs
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize
 from streamcut.losses.classes import OneVsRest
 from streamcut.oracles.dual.crammer_singer_cache import ClassesCache
@@ -65,9 +65,9 @@ class OvrCache(ClassesCache):
     def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
         A = len(self.active)
         gain, largest, slack = np.zeros(A), np.zeros(A), np.full(A, self._slack)
-        which = self._busy, self.active, self.at_work
+        pairs = Pairs(self.active, self.at_work, slack)
         left = ovr_cache.sweep(
-            self._risk.loss, self._order, self._rows(), *which, C, bias, slack, w, gain, largest, pair_buffers(A)
+            self._risk.loss, self._order, self._rows(), self._busy, pairs, C, bias, w, gain, largest, pair_buffers(A)
         )
         return gain, left, largest
 
