@@ -58,6 +58,13 @@ class ShownDataset(Shown):
         }
 
 
+def held_bytes(data: Any) -> int:
+    """Memory that reading `data` takes beside its readers' buffers: what a remote store has on its way, however wrapped."""
+    if hasattr(data, "held_bytes"):
+        return data.held_bytes
+    return held_bytes(data.inner) if hasattr(data, "inner") else 0
+
+
 def first_rows(manifest: Manifest) -> list[int]:
     """Number of the first row of each shard, and the row count at the end (length shards + 1)."""
     rows = [0]

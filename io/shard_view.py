@@ -16,7 +16,7 @@ class ShardView:
     """The rows of `shards` (numbers in `data`, increasing), counted from 0. Making one reads them once, for its statistics."""
 
     def __init__(self, data: Dataset, shards: Sequence[int]) -> None:
-        self._data = data
+        self.inner = data
         self._shards = tuple(shards)
         self.path = data.path
         self.recipe = data.recipe
@@ -33,10 +33,10 @@ class ShardView:
         self._first_rows = first_rows(self.manifest)
 
     def buffers(self) -> Any:
-        return self._data.buffers()
+        return self.inner.buffers()
 
     def read(self, shard: int, buffers: Any = None) -> Chunk:
-        return replace(self._data.read(self._shards[shard], buffers), first_row=self._first_rows[shard])
+        return replace(self.inner.read(self._shards[shard], buffers), first_row=self._first_rows[shard])
 
     def expect(self, shard: int) -> None:
-        self._data.expect(self._shards[shard])
+        self.inner.expect(self._shards[shard])

@@ -22,7 +22,7 @@ from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
 from streamcut.interrupts import first_interrupt_asks
-from streamcut.io.dataset import Dataset
+from streamcut.io.dataset import Dataset, held_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs import features
@@ -275,8 +275,11 @@ class Session:
             more += self.dataset.memory(job.workers)
         if isinstance(self.dataset, MappedDataset):
             more += features.memory(self.dataset, job.workers)
-        if held := getattr(self.dataset, "held_bytes", 0):
-            more += (("shards on their way", held),)
+        coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) else ()
+        if chosen.distributed:  # every process has its own
+            needs = replace(needs, per_worker=(*needs.per_worker, *coming))
+        else:
+            more += coming
         needs = replace(needs, more=(*needs.more, *more))
         budget, scratch = memory_limit(chosen.memory), scratch_folder(chosen.scratch)
         self.runner: Runner | DaskRunner

@@ -210,6 +210,8 @@ def test_memory_counts_what_is_on_its_way(server):
     plans = []
     streamcut.train(url(server), **OPTIONS, on_plan=plans.append)
     assert dict(plans[0].lines)["shards on their way"] >= remote_store.AHEAD_BYTES
+    streamcut.train(url(server), **OPTIONS, scale="max-abs", on_plan=plans.append)
+    assert dict(plans[1].lines)["shards on their way"] >= remote_store.AHEAD_BYTES
 
 
 @pytest.mark.parametrize("path", ["nothing.zarr", "a.svm"])
