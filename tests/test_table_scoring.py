@@ -205,3 +205,21 @@ def test_the_task_and_the_positive_label_follow_from_the_data(folder, tmp_path):
     streamcut.convert(tmp_path / "r.svm", tmp_path / "r.zarr")
     assert streamcut.train(tmp_path / "r.zarr").task == "ranking"
     assert streamcut.train(tmp_path / "r.zarr", positive_label=2).task == "binary"
+
+
+def test_parquet_that_is_given_up_says_one_thing(tmp_path):
+    import subprocess
+    import sys
+
+    rng = np.random.default_rng(0)
+    rows = [f"{1 if v > 0 else -1} 1:{v:.4f}" for v in rng.standard_normal(50)]
+    (tmp_path / "a.svm").write_text("\n".join(rows) + "\n")
+    (tmp_path / "bad.svm").write_text("\n".join(rows * 8000) + "\n1 1:x\n")  # more than one batch, then no number
+    main = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+    for line in ("convert a.svm a.zarr", "train a.zarr --model m.npz"):
+        subprocess.run([*main, *line.split(), "-q"], cwd=tmp_path, check=True)
+    done = subprocess.run([*main, "predict", "m.npz", "bad.svm", "-o", "o.parquet"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "Exception ignored" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "o.parquet").exists()

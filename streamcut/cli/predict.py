@@ -76,12 +76,16 @@ def command(
     raw = Raw(index_base=index_base, labelled=False, format=raw_format, keep=columns)
     with output_file(path, replace=force) as file:
         write = _writer(file, path, fitted, what, raw)
-        for chunk, scores in scored_chunks(fitted, data, ignore_extra_features=ignore_extra_features, raw=raw):
-            labels = fitted.labels_of_chunk(chunk, scores)
-            for start in range(0, len(scores), write.rows):
-                part = slice(start, start + write.rows)
-                write(labels[part], scores[part])
-        write.close()
+        try:
+            for chunk, scores in scored_chunks(fitted, data, ignore_extra_features=ignore_extra_features, raw=raw):
+                labels = fitted.labels_of_chunk(chunk, scores)
+                for start in range(0, len(scores), write.rows):
+                    part = slice(start, start + write.rows)
+                    write(labels[part], scores[part])
+            write.close()
+        except BaseException:
+            write.abandon()
+            raise
     for name, count in sorted(raw.counters.items()):
         note(f"{name}: {count:,}")
 
@@ -112,6 +116,9 @@ class _Lines:
             columns.append(_texts(scores))
         lines = columns[0] if len(columns) == 1 else [f"{label} {score}" for label, score in zip(*columns, strict=True)]
         self._file.write("".join([f"{line}\n" for line in lines]).encode())
+
+    def abandon(self) -> None:
+        """Nothing is held back."""
 
     def close(self) -> None:
         """All is written."""

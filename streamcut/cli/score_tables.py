@@ -27,9 +27,10 @@ class AnswerTable:
     rows = 1 << 17
 
     def __init__(self, file: Any, kind: str, model: Model, what: str | None, kept: deque[pa.RecordBatch] | None) -> None:
-        self._file, self._kind, self._model, self._what = file, kind, model, what
+        self._kind, self._model, self._what = kind, model, what
         self._kept = kept
         self._writer: Any = None
+        self._stream = _Stream(file)
 
     def __call__(self, labels: np.ndarray, scores: np.ndarray) -> None:
         """Add rows: labels float64 (n,), scores float64 (n,) or (n, classes)."""
@@ -41,13 +42,17 @@ class AnswerTable:
             columns[name if name not in columns else f"{name}_"] = values
         batch = pa.record_batch(columns)
         if self._writer is None:
-            self._writer = _writer(self._file, self._kind, batch.schema)
+            self._writer = _writer(self._stream, self._kind, batch.schema)
         self._writer.write_batch(batch.cast(self._writer.schema) if self._kind == PARQUET else batch)
 
     def close(self) -> None:
         """Write what is left; of no rows nothing is written."""
         if self._writer is not None:
             self._writer.close()
+
+    def abandon(self) -> None:
+        """Nothing more is written: Arrow would end its file when the writer is forgotten, and the file is closed by then."""
+        self._stream.abandoned = True
 
     def _answers(self, labels: np.ndarray, scores: np.ndarray) -> dict[str, pa.Array]:
         model, what, found = self._model, self._what, {}
@@ -67,28 +72,30 @@ class AnswerTable:
         return {f"{name}_{word}": pa.array(column) for word, column in zip(spelled, values.T, strict=True)}
 
 
-def _writer(file: Any, kind: str, schema: pa.Schema) -> Any:
+def _writer(stream: _Stream, kind: str, schema: pa.Schema) -> Any:
     if kind == PARQUET:
         import pyarrow.parquet as pq
 
         plain = [field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema]
-        return pq.ParquetWriter(pa.PythonFile(_Stream(file), mode="w"), pa.schema(plain))
+        return pq.ParquetWriter(pa.PythonFile(stream, mode="w"), pa.schema(plain))
     import pyarrow.csv as pcsv
 
-    return pcsv.CSVWriter(pa.PythonFile(_Stream(file), mode="w"), schema)
+    return pcsv.CSVWriter(pa.PythonFile(stream, mode="w"), schema)
 
 
 class _Stream(io.RawIOBase):
-    """What Arrow takes for a file: writes to `file`, and leaves closing it to others."""
+    """What Arrow takes for a file: writes to `file`, and leaves closing it to others. Once `abandoned` it drops what comes."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
+        self.abandoned = False
 
     def writable(self) -> bool:
         return True
 
     def write(self, data) -> int:
-        self._file.write(bytes(data))
+        if not self.abandoned:
+            self._file.write(bytes(data))
         return len(data)
 
 
