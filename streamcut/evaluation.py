@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -21,13 +21,17 @@ from streamcut.models.model import Model
 from streamcut.prediction import scored_chunks
 
 
-class Measures(Protocol):
-    """What collects the measures of a task. `to_choose` are those of which the greatest marks the best model."""
-
-    to_choose: ClassVar[tuple[str, ...]]
+class Observer(Protocol):
+    """Sees rows and their scores, both valid during the call only."""
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take rows and their scores."""
+
+
+class Measures(Observer, Protocol):
+    """What collects the measures of a task. `to_choose` are those of which the greatest marks the best model."""
+
+    to_choose: ClassVar[tuple[str, ...]]
 
     def measures(self) -> dict[str, Any]:
         """Every measure by its name, the most telling first; None where one is undefined."""
@@ -83,7 +87,7 @@ def evaluate(
     >>> streamcut.evaluate(model, "rows.zarr").accuracy
     1.0
     """
-    return Evaluation(_collected(model, data, ignore_extra_features, raw or Raw(index_base), label_names).measures())
+    return Evaluation(collect(model, data, ignore_extra_features, raw or Raw(index_base), label_names).measures())
 
 
 def evaluate_queries(
@@ -101,16 +105,18 @@ def evaluate_queries(
     model = as_model(model)
     if model.task != "ranking":
         raise UsageError(f"only models of task ranking are measured by queries, not one of task {model.task}")
-    return _collected(model, data, ignore_extra_features, raw or Raw(index_base)).per_query()
+    return collect(model, data, ignore_extra_features, raw or Raw(index_base)).per_query()
 
 
-def _collected(
+def collect(
     model: Model | str | os.PathLike,
     data: Any,
-    ignore_extra_features: bool,
-    raw: Raw,
+    ignore_extra_features: bool = False,
+    raw: Raw | None = None,
     label_names: Mapping[float, str] | str | os.PathLike | None = None,
+    beside: Sequence[Observer] = (),
 ) -> Any:
+    """The measures of the model's task after all rows of `data`, which those `beside` have seen, too. Raises as `evaluate`."""
     model = as_model(model)
     if model.task not in _OF_TASK:
         raise UsageError(f"there are no measures for a model of task {model.task}")
@@ -121,8 +127,9 @@ def _collected(
         collected = _OF_TASK[model.task](model, label_names if isinstance(label_names, Mapping) else _named(label_names))
     else:
         raise UsageError(f"label_names: only sequences have chunks with names, not a model of task {model.task}")
-    for chunk, scores in scored_chunks(model, data, ignore_extra_features=ignore_extra_features, raw=raw):
-        collected.add(chunk, scores)
+    for chunk, scores in scored_chunks(model, data, ignore_extra_features=ignore_extra_features, raw=raw or Raw()):
+        for each in (collected, *beside):
+            each.add(chunk, scores)
     return collected
 
 

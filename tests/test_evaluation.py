@@ -12,7 +12,7 @@ from sklearn import metrics
 from streamcut.errors import BadInputError
 from streamcut.evaluation import evaluate
 from streamcut.io.memory import MemoryDataset
-from streamcut.measures import binary
+from streamcut.measures import separation
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
 
@@ -69,7 +69,7 @@ def test_accuracy_comes_first():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_rows_in_many_pieces(weighted, monkeypatch):
-    monkeypatch.setattr(binary, "QUERIES_AT_ONCE", 64)
+    monkeypatch.setattr(separation, "QUERIES_AT_ONCE", 64)
     rng = np.random.default_rng(1)
     y = rng.choice([-1.0, 1.0], size=5000, p=[0.9, 0.1])
     scores = np.round(rng.normal(size=5000) + y, 2)

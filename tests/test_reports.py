@@ -25,9 +25,11 @@ from streamcut.evaluation import evaluate
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, plain, save_model
 from streamcut.reports import facts
+from streamcut.reports.comparison import Comparison
+from streamcut.reports.convergence import convergence_plots
 from streamcut.reports.drawing import save
 from streamcut.reports.page import Report
-from streamcut.reports.plots import convergence_plots, reliability_plot, residual_plots, separation_plots
+from streamcut.reports.quality import quality
 from streamcut.training import train
 from streamcut.units import format_bytes
 
@@ -50,7 +52,7 @@ def stores(tmp_path_factory):
 
 
 class _Page(HTMLParser):
-    """Tags that are open, what links out, ids, table cells, and the JSON."""
+    """Tags that are open, what links out and within, ids, table cells, titles (all digits of numbers), and the JSON."""
 
     VOID = ("meta", "link", "img", "br")
 
@@ -59,6 +61,8 @@ class _Page(HTMLParser):
         self.open: list[str] = []
         self.ids: list[str] = []
         self.outside: list[str] = []
+        self.within: set[str] = set()
+        self.titles: set[str] = set()
         self.cells: list[str] = []
         self.numbers = ""
         self.feed(text)
@@ -69,6 +73,10 @@ class _Page(HTMLParser):
         for name, value in attributes:
             if name == "id":
                 self.ids.append(value)
+            if name == "href" and value.startswith("#"):
+                self.within.add(value[1:])
+            if name == "title":
+                self.titles.add(value)
             if name in ("src", "href", "xlink:href", "action") and not value.startswith(("#", "data:")):
                 self.outside.append(value)
         if tag == "td":
@@ -136,13 +144,15 @@ def test_the_page_is_whole_and_says_what_the_json_says(kind):
     assert page.open == []
     assert page.outside == []
     assert len(page.ids) == len(set(page.ids)), "two things of one name"
+    assert page.within <= set(page.ids)
     numbers = json.loads(page.numbers)
     assert numbers["result"] == plain(model.result())
     assert numbers["measures"] == plain(evaluate(model, data).measures())
     assert numbers["resources"] == plain(model.resources)
     floats = [v for v in {**numbers["result"], **numbers["measures"]}.values() if isinstance(v, float)]
     assert floats
-    assert {repr(v) for v in floats} <= set(page.cells)
+    assert {repr(v) for v in floats} <= page.titles
+    assert not [cell for cell in page.cells if re.search(r"\d\.\d{8}", cell)], "four digits are shown"
 
 
 def test_nothing_is_fetched_and_every_plot_is_well_formed():
@@ -152,7 +162,7 @@ def test_nothing_is_fetched_and_every_plot_is_well_formed():
     addresses = set(re.findall(r"https?://[^\"'< ]+", html))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}, "names of formats, not addresses"
     svgs = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
-    assert len(svgs) == 7
+    assert len(svgs) == 8
     for svg in svgs:
         ElementTree.fromstring(svg)
         assert "currentColor" in svg
@@ -162,11 +172,11 @@ def test_nothing_is_fetched_and_every_plot_is_well_formed():
 
 def test_names_are_escaped(tmp_path):
     model, _ = trained("linear")
-    names = [f"<b>{j}&" for j in range(15)]
+    names = [f"<b&>{j}" for j in range(15)]
     (tmp_path / "names.txt").write_text("\n".join(names) + "\n")
     report = Report(model, vocabulary=tmp_path / "names.txt")
-    assert "<b>" not in report.html()
-    assert "&lt;b&gt;" in report.html()
+    assert "<b&>" not in report.html()
+    assert "&lt;b&amp;&gt;" in report.html()
     assert _Page(report.html()).open == []
     (tmp_path / "names.txt").write_text("one\ntwo\n")
     with pytest.raises(BadInputError, match="2 names, but the model has 15"):
@@ -218,54 +228,104 @@ def test_traffic_is_that_of_the_history():
 def test_convergence_is_drawn_from_the_history():
     model, _ = trained("linear")
     plots = convergence_plots(model.history)
-    assert set(plots) == {"objective_by_passes", "objective_by_seconds", "gap_by_passes", "gap_by_seconds"}
-    (axes,) = plots["objective_by_passes"].axes
-    primal, bound = axes.lines
-    np.testing.assert_array_equal(primal.get_ydata(), [line["primal"] for line in model.history])
-    np.testing.assert_array_equal(bound.get_ydata(), [line["lower_bound"] for line in model.history])
-    np.testing.assert_array_equal(primal.get_xdata(), [line["passes"] for line in model.history])
-    low, high = axes.get_ylim()
-    assert low < model.result()["lower_bound"] < model.result()["primal"] < high
-    (axes,) = plots["gap_by_seconds"].axes
+    assert set(plots) == {"gap", "sides"}
+    axes = plots["gap"][1].axes[0]
     assert axes.get_yscale() == "log"
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), [line["gap"] / line["primal"] for line in model.history])
+    np.testing.assert_array_equal(axes.lines[0].get_xdata(), [line["passes"] for line in model.history])
+    objective, bound = plots["sides"][1].axes[0].lines
+    last = model.history[-1]
+    np.testing.assert_allclose(objective.get_ydata()[0], (model.history[0]["primal"] - last["lower_bound"]) / last["primal"])
+    np.testing.assert_allclose(bound.get_ydata()[0], (last["primal"] - model.history[0]["lower_bound"]) / last["primal"])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_area_under_the_curve_is_the_measure(weighted):
+def test_curves_are_those_of_the_measures(weighted):
     X, y = arrays(n=3000)
     data = MemoryDataset(X, y, weight=np.random.default_rng(0).uniform(0.1, 3, 3000) if weighted else None)
     model = train(data, max_passes=3)
-    (axes,) = separation_plots(model, data)["roc"].axes
-    x, height = axes.lines[-1].get_data()
-    assert auc(x, height) == pytest.approx(evaluate(model, data).roc_auc, abs=1e-3)
-    (axes,) = separation_plots(model, data)["precision_recall"].axes
-    recall, precision = axes.lines[-1].get_data()
-    assert -np.sum(np.diff(recall) * precision[:-1]) == pytest.approx(evaluate(model, data).average_precision, abs=1e-2)
-    assert separation_plots(model, MemoryDataset(X[y == 1], y[y == 1])) == {}, "one class has no curves"
+    found = quality(model, data)
+    assert found.measures == evaluate(model, data).measures()
+    x, height = found.plots["roc"][1].axes[0].lines[-1].get_data()
+    assert auc(x, height) == pytest.approx(found.measures["roc_auc"], abs=1e-3)
+    recall, precision = found.plots["precision_recall"][1].axes[0].lines[-1].get_data()
+    assert np.sum(np.diff(recall, prepend=0.0) * precision) == pytest.approx(found.measures["average_precision"], abs=1e-2)
+    curves = found.curves
+    at = np.flatnonzero(curves.score > 0)[-1]  # the threshold by which labels are given lies between two of these
+    assert curves.f1[at] == pytest.approx(found.measures["f1"], abs=0.01)
+    assert curves.called[-1] == pytest.approx(1.0)
+    assert curves.false_positive_rate[-1] == pytest.approx(1.0)
+    for bars in found.plots["scores"][1].axes[0].patches:
+        assert bars.get_data().values.sum() == pytest.approx(1.0)
+    one_class = quality(model, MemoryDataset(X[y == 1], y[y == 1]))
+    assert one_class.plots == {}, "one class has no curves"
 
 
 def test_reliability_and_residuals_are_of_every_row():
     X, y = arrays(n=3000)
     data = MemoryDataset(X, y)
     model = train(data, loss="logistic")
-    axes = reliability_plot(model, data).axes[0]
+    axes = quality(model, data).plots["reliability"][1].axes[0]
     said, true = axes.lines[-1].get_data()
     p = model.probabilities_of(model.decision_function(X))
     bins = [(p >= low) & (p < low + 1 / 15) for low in np.arange(15) / 15]
     np.testing.assert_allclose(said, [p[some].mean() for some in bins if some.any()], rtol=1e-9)
     np.testing.assert_allclose(true, [y[some].mean() for some in bins if some.any()], rtol=1e-9)
     regression = train(data, task="regression")
-    spread = residual_plots(regression, data)["residual_histogram"].axes[0]
+    spread = quality(regression, data).plots["residual_histogram"][1].axes[0]
     assert sum(bar.get_height() for bar in spread.patches) == 3000
     middle = sum(bar.get_height() * (bar.get_x() + 0.5 * bar.get_width()) for bar in spread.patches) / 3000
     assert middle == pytest.approx(np.mean(y - regression.predict(X)), abs=0.03)
 
 
+def test_confusions_by_name():
+    few, data = trained("multiclass")
+    assert "true \\ said" in Report(few, data=data).html()
+    X, y = arrays(20, n=2000)
+    many = train(MemoryDataset(X, y), task="multiclass", max_passes=3)
+    report = Report(many, data=MemoryDataset(X, y))
+    assert "true \\ said" not in report.html(), "no room for 20 classes"
+    assert "confusion" in report.figures()
+    matrix = np.array(report.quality.measures["confusion_matrix"])
+    np.fill_diagonal(matrix, 0)
+    t, p = np.unravel_index(matrix.argmax(), matrix.shape)
+    assert f"<tr><td>{many.labels[t]:g}</td>" in report.html().split("Most often mistaken")[1].split("</tr>")[1] + "</tr>"
+    assert f">{int(matrix[t, p])}<" in report.html().split("Most often mistaken")[1]
+
+
+def test_several_models_side_by_side(stores, tmp_path, run):
+    data, test = stores
+    for name, options in {"a": ("--C", 0.01), "b": ("--C", 10.0, "--loss", "logistic")}.items():
+        assert run("train", data, "--model", tmp_path / f"{name}.npz", "--quiet", *options)[0] == 0
+    files = [tmp_path / "a.npz", tmp_path / "b.npz"]
+    code, _, err = run("report", *files, "-o", tmp_path / "both.html", "--data", test, "--plots", tmp_path / "plots")
+    assert code == 0, err
+    page = _Page((tmp_path / "both.html").read_text())
+    assert page.open == []
+    assert page.outside == []
+    numbers = json.loads(page.numbers)
+    assert numbers["a"]["measures"] == plain(evaluate(files[0], test).measures())
+    assert numbers["b"]["parameters"]["C"] == 10.0
+    text = (tmp_path / "both.html").read_text()
+    differs = text.split("What differs</h2>")[1].split("</section>")[0]
+    assert "<td>C</td>" in differs
+    assert "<td>loss</td>" in differs
+    assert "<td>task</td>" not in differs, "that is the same"
+    best = max(("a", "b"), key=lambda name: numbers[name]["measures"]["roc_auc"])
+    line = re.search(r"<tr><td>roc auc</td>(.*?)</tr>", text)[1]
+    assert line.split("<td")[1 + ("a", "b").index(best)].startswith(' class="number best"')
+    assert {"roc.svg", "gap_by_passes.svg", "gap_by_seconds.png"} <= {path.name for path in (tmp_path / "plots").iterdir()}
+    assert run("report", *files, "-o", tmp_path / "c.html", "--vocabulary", "words.txt")[0] == 2
+    assert run("report", files[0], files[0], "-o", tmp_path / "c.html")[0] == 2
+    with pytest.raises(UsageError, match="binary, multiclass"):
+        Comparison({"a": trained("linear")[0], "b": trained("multiclass")[0]})
+
+
 def test_a_model_without_history():
     model, _ = trained("linear")
     html = Report(replace(model, history=[], resources={})).html()
-    assert "Training</h2>" not in html
-    assert "Memory</h2>" not in html
+    assert "<figure>" not in html
+    assert "Memory</h3>" not in html
 
 
 def test_the_commands(stores, tmp_path, run):
@@ -278,7 +338,7 @@ def test_the_commands(stores, tmp_path, run):
     assert code == 0
     assert "plots written" in err
     files = sorted(path.name for path in (tmp_path / "plots").iterdir())
-    assert {"roc.svg", "roc.png", "gap_by_passes.svg", "traffic.png"} <= set(files)
+    assert {"roc.svg", "roc.png", "gap.svg", "sides.png", "traffic.png"} <= set(files)
     assert (tmp_path / "plots" / "roc.png").read_bytes().startswith(b"\x89PNG")
     assert run("report", model, "--plots", tmp_path / "plots")[0] == 2, "not empty"
     assert run("report", model)[0] == 2
@@ -292,11 +352,11 @@ def test_the_same_plot_gives_the_same_bytes(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         for ending in (".svg", ".png"):
-            save(convergence_plots(model.history)["gap_by_seconds"], tmp_path / name / f"p{ending}")
+            save(convergence_plots(model.history)["gap"][1], tmp_path / name / f"p{ending}")
     for ending in (".svg", ".png"):
         assert (tmp_path / "a" / f"p{ending}").read_bytes() == (tmp_path / "b" / f"p{ending}").read_bytes()
     with pytest.raises(UsageError, match=r"\.svg or \.png"):
-        save(convergence_plots(model.history)["gap_by_seconds"], tmp_path / "p.bmp")
+        save(convergence_plots(model.history)["gap"][1], tmp_path / "p.bmp")
 
 
 def test_without_matplotlib_it_says_what_to_install(stores, tmp_path):

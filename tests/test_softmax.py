@@ -318,8 +318,9 @@ class TestModel:
             which, off = np.minimum((p[:, k] * 15).astype(int), 14), u * (p[:, k] - (y == LABELS[k]))
             assert each["calibration_error"] == pytest.approx(sum(abs(off[which == b].sum()) for b in range(15)) / u.sum())
         json.dumps(found.measures(), allow_nan=False)
-        plots = Report(model, data=MemoryDataset(X, y)).data_plots
-        assert set(plots) == {"confusion", "reliability"}
+        report = Report(model, data=MemoryDataset(X, y))
+        assert set(report.quality.plots) == {"reliability"}
+        assert "true \\ said" in report.html()
 
     def test_liblinear_has_none(self, trained):
         with pytest.raises(UsageError, match="LIBLINEAR has no softmax"):

@@ -12,18 +12,25 @@ from streamcut.cli.parameters import force_option, quiet_option
 
 
 @click.command()
-@click.argument("model")
+@click.argument("models", metavar="MODEL…", nargs=-1, required=True)
 @click.option("--output", "-o", "path", metavar="FILE", help="The page (.html).")
 @click.option("--plots", metavar="DIR", help="Folder for the plots, each as SVG and PNG; made if need be.")
-@click.option("--data", metavar="DATA", help="What the model is measured on: a store, or a table or text with labels.")
+@click.option("--data", metavar="DATA", help="What the models are measured on: a store, or a table or text with labels.")
 @click.option("--vocabulary", metavar="FILE", help="Names of the features, one a line, instead of those of the data.")
 @force_option
 @quiet_option
 def command(
-    model: str, path: str | None, plots: str | None, data: str | None, vocabulary: str | None, force: bool, quiet: bool
+    models: tuple[str, ...],
+    path: str | None,
+    plots: str | None,
+    data: str | None,
+    vocabulary: str | None,
+    force: bool,
+    quiet: bool,
 ) -> None:
-    """Write one HTML page about MODEL: its certificate, how training went, memory, the greatest weights, and with --data its
-    measures and curves. The page needs no other file and no network; the numbers are in it as JSON, too.
+    """Write one HTML page about MODEL: how good it is on --data (measures, curves, confusions), its certificate, the greatest
+    weights, how training went and what memory it took. With several models of one task it puts them side by side. The page needs
+    no other file and no network; the numbers are in it as JSON, too.
 
     Needs matplotlib: pip install 'streamcut[plots]'.
 
@@ -31,24 +38,36 @@ def command(
     Examples:
       streamcut report m.npz -o m.html
       streamcut report m.npz -o m.html --data test.zarr --vocabulary words.txt
+      streamcut report a.npz b.npz -o both.html --data test.zarr
       streamcut report m.npz --plots figures
     """
     if path is None and plots is None:
         raise click.UsageError("Give --output FILE for a page, --plots DIR for plots, or both.")
+    if len(models) > 1 and vocabulary is not None:
+        raise click.UsageError("--vocabulary names the weights of one model; a comparison shows no weights.")
+    if len(set(models)) < len(models):
+        raise click.UsageError("A model is given twice; give each once.")
     if path is not None:
-        refuse_existing(path, "--output", force, reads=[model, data, vocabulary])
+        refuse_existing(path, "--output", force, reads=[*models, data, vocabulary])
     if plots is not None and Path(plots).exists() and not force and (not Path(plots).is_dir() or any(Path(plots).iterdir())):
         raise click.UsageError(f"--plots: {plots} is not an empty folder; choose another, or replace its plots with --force.")
 
     from streamcut.models.files import load_model
-    from streamcut.reports.page import Report
+    from streamcut.reports.comparison import Comparison
+    from streamcut.reports.page import Page, Report
 
-    found = Report(load_model(model), data=data, vocabulary=vocabulary, path=model)
+    page: Page
+    if len(models) == 1:
+        page = Report(load_model(models[0]), data=data, vocabulary=vocabulary, path=models[0])
+    else:
+        stems = [Path(model).stem for model in models]
+        names = stems if len(set(stems)) == len(stems) else models
+        page = Comparison({name: load_model(model) for name, model in zip(names, models, strict=True)}, data=data)
     if path is not None:
-        found.write(path, replace=force)
+        page.write(path, replace=force)
         if not quiet:
             note(f"Report written to {path}.")
     if plots is not None:
-        written = found.write_plots(plots)
+        written = page.write_plots(plots)
         if not quiet:
             note(f"{len(written)} plots written to {plots}.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,11 +13,8 @@ from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.measures.probability import ProbabilityMeasures
 from streamcut.measures.ratio import ratio
+from streamcut.measures.separation import Scored, Separation
 from streamcut.models.linear import LinearModel
-
-QUERIES_AT_ONCE = 1 << 18
-
-Scored = list[tuple[np.ndarray, np.ndarray | None]]  # scores of rows, and their weights unless all are 1
 
 
 class BinaryMeasures:
@@ -58,17 +56,21 @@ class BinaryMeasures:
             these = positive == truth if u is None else (positive == truth) & (u > 0)
             parts.append((scores[these], None if u is None else u[these]))
 
+    @cached_property
+    def separation(self) -> Separation:
+        """How the scores keep the two classes apart. No rows can be added after it."""
+        return Separation(self._kept[True], self._kept[False])
+
     def measures(self) -> dict[str, float | int | None]:
-        """Every measure by its name: accuracy and its kind first, what they were counted from last. Forgets the rows."""
-        auc, average_precision = ranking_measures(self._kept[True], self._kept[False])
+        """Every measure by its name: accuracy and its kind first, what they were counted from last."""
         hits, false = self._counts[True, True], self._counts[False, True]
         correct_rejections, misses = self._counts[False, False], self._counts[True, False]
         recall, specificity = ratio(hits, hits + misses), ratio(correct_rejections, correct_rejections + false)
         return {
             "accuracy": ratio(hits + correct_rejections, self._weight),
             "balanced_accuracy": None if recall is None or specificity is None else 0.5 * (recall + specificity),
-            "roc_auc": auc,
-            "average_precision": average_precision,
+            "roc_auc": self.separation.roc_auc,
+            "average_precision": self.separation.average_precision,
             "precision": ratio(hits, hits + false),
             "recall": recall,
             "f1": ratio(2 * hits, 2 * hits + false + misses),
@@ -81,52 +83,3 @@ class BinaryMeasures:
             "true_negatives": correct_rejections,
             "false_negatives": misses,
         }
-
-
-class _Ranking:
-    """Scores of one class in ascending order, and the weight that lies below a score. Empties `parts` to free its memory."""
-
-    def __init__(self, parts: Scored) -> None:
-        weighted = any(weights is not None for _, weights in parts)
-        self.scores = np.concatenate([scores for scores, _ in parts] or [np.empty(0)])
-        self.weights = None
-        if weighted:
-            self.weights = np.concatenate([np.ones(len(s)) if u is None else u for s, u in parts])
-        parts.clear()
-        if self.weights is None:
-            self.scores.sort()
-        else:
-            order = np.argsort(self.scores)
-            self.scores, self.weights = self.scores[order], self.weights[order]
-            self._before = np.concatenate(([0.0], np.cumsum(self.weights)))
-
-    @property
-    def total(self) -> float:
-        return float(len(self.scores)) if self.weights is None else float(self._before[-1])
-
-    def weight_below(self, scores: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
-        """Weight of what is < `scores` (side "left") or ≤ `scores` ("right")."""
-        places = np.searchsorted(self.scores, scores, side=side)
-        return places.astype(np.float64) if self.weights is None else self._before[places]
-
-
-def ranking_measures(above: Scored, below: Scored) -> tuple[float | None, float | None]:
-    """(ROC AUC, average precision) of the positive rows `above` and the negative rows `below`, which are emptied.
-
-    AUC: how often a positive scores above a negative, ties counting half. Average precision: the mean over the positives of the
-    precision when everything with at least their score is called positive; this is scikit-learn's sum over thresholds, since
-    thresholds without a positive of their own add nothing to it.
-    """
-    positives, negatives = _Ranking(above), _Ranking(below)
-    if not positives.total:
-        return None, None
-    won = precise = 0.0
-    for start in range(0, len(positives.scores), QUERIES_AT_ONCE):
-        scores = positives.scores[start : start + QUERIES_AT_ONCE]
-        u = 1.0 if positives.weights is None else positives.weights[start : start + QUERIES_AT_ONCE]
-        lower = negatives.weight_below(scores, "left")
-        won += float(np.sum(u * 0.5 * (lower + negatives.weight_below(scores, "right"))))
-        true = np.maximum(u, positives.total - positives.weight_below(scores, "left"))  # rounding may have swallowed a tiny u
-        precise += float(np.sum(u * true / (true + (negatives.total - lower))))
-    auc = won / (positives.total * negatives.total) if negatives.total else None
-    return auc, precise / positives.total

@@ -7,6 +7,7 @@ the usual one today (LETOR's tools have 1 for the first two places and 1/log₂ 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +15,8 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.compiled import rankings
 from streamcut.errors import BadInputError
-from streamcut.measures.binary import Scored, ranking_measures
 from streamcut.measures.ratio import ratio
+from streamcut.measures.separation import Scored, Separation
 from streamcut.models.model import Model
 
 CUTOFFS = (1, 5, 10)
@@ -128,9 +129,11 @@ class RocAreaMeasures:
 
     def __init__(self, model: Model) -> None:
         self._scores: dict[float, Scored] = {}
+        self._rows = 0
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take rows and their scores; raises BadInputError for a third label."""
+        self._rows += chunk.n_rows
         for label in np.unique(chunk.y):
             these = chunk.y == label
             weight = None if chunk.weight is None else chunk.weight[these]
@@ -139,11 +142,16 @@ class RocAreaMeasures:
             some = ", ".join(f"{label:g}" for label in sorted(self._scores))
             raise BadInputError(f"the area under the ROC curve needs two labels; these rows have {some}")
 
+    @cached_property
+    def separation(self) -> Separation | None:
+        """How the scores keep the two labels apart, None with one label. No rows can be added after it."""
+        if len(self._scores) < 2:
+            return None
+        low, high = sorted(self._scores)
+        return Separation(self._scores[high], self._scores[low])
+
     def measures(self) -> dict[str, Any]:
-        """Every measure by its name; None with one label only. Forgets the rows."""
-        rows = {label: sum(len(s) for s, _ in parts) for label, parts in self._scores.items()}
-        auc, precision = None, None
-        if len(rows) == 2:
-            low, high = sorted(rows)
-            auc, precision = ranking_measures(self._scores[high], self._scores[low])
-        return {"roc_auc": auc, "average_precision": precision, "rows": sum(rows.values())}
+        """Every measure by its name; None with one label only."""
+        found = self.separation
+        auc, precision = (None, None) if found is None else (found.roc_auc, found.average_precision)
+        return {"roc_auc": auc, "average_precision": precision, "rows": self._rows}

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREY = "#3d8bd4", "#d9822b", "#8a8f98"  # readable on white and on black
+COLOURS = (BLUE, ORANGE, "#3fa66b", "#b565c9", "#d4564f", "#8c8c3a")
 FORMATS = (".svg", ".png")
 _INK = "#010203"  # stands for the page's own text colour
 _STYLE: Any = {  # one of matplotlib's own literal types for every key
-    "figure.figsize": (6.0, 3.4),
+    "figure.figsize": (4.8, 3.0),
     "figure.constrained_layout.use": True,
     "font.family": "sans-serif",
     "font.size": 10,
@@ -54,12 +55,12 @@ def new_figure(xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def legend(axes: Axes) -> None:
+def legend(axes: Axes, columns: int = 2) -> None:
     """The names of the curves, in our style."""
     import matplotlib as mpl
 
     with mpl.rc_context(_STYLE):
-        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.0)  # above: never on a curve
+        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.0)  # above: never on a curve
 
 
 def inline_svg(figure: Figure, name: str) -> str:

@@ -35,6 +35,14 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
     return shlex.join(words)
 
 
+def loss_in_words(model: Model) -> str:
+    """The loss and C, or kernel, that the model was trained with, as far as it says."""
+    known = {name: model.parameters.get(name) for name in ("loss", "kernel", "C")}
+    kernel = None if known["kernel"] in (None, "linear") else f"{known['kernel']} kernel"
+    loss = f"{known['loss']} loss" if known["loss"] not in (None, "auto") else None
+    return " · ".join(filter(None, (loss, kernel, None if known["C"] is None else f"C = {known['C']:g}")))
+
+
 def traffic(model: Model) -> dict[str, float]:
     """Totals of training, and what they are for a pass and for a second; empty when the solver does not record them."""
     last = model.history[-1] if model.history else {}

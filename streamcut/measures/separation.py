@@ -1,0 +1,154 @@
+"""How scores keep two classes apart: areas, and the curves that they are the areas of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+QUERIES_AT_ONCE = 1 << 18
+
+Scored = list[tuple[np.ndarray, np.ndarray | None]]  # scores of rows, and their weights unless all are 1
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """What lies at or above each of some scores: arrays of one length, from the greatest score down.
+
+    score            the thresholds themselves
+    true_positives   weight of the positive rows that score at least so much
+    false_positives  the same of the negative rows
+    positives, negatives  weight of all
+    """
+
+    score: np.ndarray
+    true_positives: np.ndarray
+    false_positives: np.ndarray
+    positives: float
+    negatives: float
+
+    @property
+    def recall(self) -> np.ndarray:
+        """Part of the positive rows at or above each threshold."""
+        return self.true_positives / self.positives
+
+    @property
+    def precision(self) -> np.ndarray:
+        """Part of positive rows among those at or above each threshold."""
+        return self.true_positives / (self.true_positives + self.false_positives)
+
+    @property
+    def false_positive_rate(self) -> np.ndarray:
+        """Part of the negative rows at or above each threshold."""
+        return self.false_positives / self.negatives
+
+    @property
+    def f1(self) -> np.ndarray:
+        """Harmonic mean of precision and recall."""
+        return 2.0 * self.true_positives / (self.true_positives + self.false_positives + self.positives)
+
+    @property
+    def called(self) -> np.ndarray:
+        """Part of all rows at or above each threshold."""
+        return (self.true_positives + self.false_positives) / (self.positives + self.negatives)
+
+
+class Separation:
+    """Two classes by their scores. Takes over `above` (positive rows) and `below` (negative), which are emptied."""
+
+    def __init__(self, above: Scored, below: Scored) -> None:
+        self._positives, self._negatives = _Sorted(above), _Sorted(below)
+
+    @property
+    def of_two(self) -> bool:
+        """Whether there are rows of both classes."""
+        return self._positives.total > 0.0 and self._negatives.total > 0.0
+
+    @property
+    def roc_auc(self) -> float | None:
+        """How often a positive scores above a negative, ties counting half; None without rows of both classes."""
+        return self._areas[0]
+
+    @property
+    def average_precision(self) -> float | None:
+        """Mean over the positives of the precision when everything with at least their score is called positive.
+
+        This is scikit-learn's sum over thresholds, since thresholds without a positive of their own add nothing to it.
+        """
+        return self._areas[1]
+
+    @cached_property
+    def _areas(self) -> tuple[float | None, float | None]:
+        positives, negatives = self._positives, self._negatives
+        if not positives.total:
+            return None, None
+        won = precise = 0.0
+        for start in range(0, len(positives.scores), QUERIES_AT_ONCE):
+            scores = positives.scores[start : start + QUERIES_AT_ONCE]
+            u = 1.0 if positives.weights is None else positives.weights[start : start + QUERIES_AT_ONCE]
+            lower = negatives.weight_below(scores, "left")
+            won += float(np.sum(u * 0.5 * (lower + negatives.weight_below(scores, "right"))))
+            true = np.maximum(u, positives.total - positives.weight_below(scores, "left"))  # rounding may have swallowed a tiny u
+            precise += float(np.sum(u * true / (true + (negatives.total - lower))))
+        auc = won / (positives.total * negatives.total) if negatives.total else None
+        return auc, precise / positives.total
+
+    def thresholds(self, count: int = 1000) -> Thresholds:
+        """The curves at about `count` scores of each class, evenly spread over its rows, the least and greatest among them."""
+        score = np.unique(np.concatenate([each.spread(count) for each in (self._positives, self._negatives)]))[::-1]
+        true, false = (each.total - each.weight_below(score, "left") for each in (self._positives, self._negatives))
+        return Thresholds(score, true, false, self._positives.total, self._negatives.total)
+
+    def histograms(self, bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(edges, weight of positive rows, of negative rows) in `bins` bins; the outer ones hold what lies outside.
+
+        The edges cover all but a thousandth of each class at either end, so that a few outliers don't hide the rest.
+        """
+        parts = [each.scores[_ends(len(each.scores))] for each in (self._positives, self._negatives) if len(each.scores)]
+        low, high = min(part[0] for part in parts), max(part[1] for part in parts)
+        edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
+        positive, negative = (
+            np.diff(np.concatenate(([0.0], each.weight_below(edges[1:-1], "left"), [each.total])))
+            for each in (self._positives, self._negatives)
+        )
+        return edges, positive, negative
+
+
+class _Sorted:
+    """Scores of one class in ascending order, and the weight that lies below a score. Empties `parts` to free its memory."""
+
+    def __init__(self, parts: Scored) -> None:
+        weighted = any(weights is not None for _, weights in parts)
+        self.scores = np.concatenate([scores for scores, _ in parts] or [np.empty(0)])
+        self.weights = None
+        if weighted:
+            self.weights = np.concatenate([np.ones(len(s)) if u is None else u for s, u in parts])
+        parts.clear()
+        if self.weights is None:
+            self.scores.sort()
+        else:
+            order = np.argsort(self.scores)
+            self.scores, self.weights = self.scores[order], self.weights[order]
+            self._before = np.concatenate(([0.0], np.cumsum(self.weights)))
+
+    @property
+    def total(self) -> float:
+        return float(len(self.scores)) if self.weights is None else float(self._before[-1])
+
+    def weight_below(self, scores: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
+        """Weight of what is < `scores` (side "left") or ≤ `scores` ("right")."""
+        places = np.searchsorted(self.scores, scores, side=side)
+        return places.astype(np.float64) if self.weights is None else self._before[places]
+
+    def spread(self, count: int) -> np.ndarray:
+        """At most `count` of the scores, at even steps of rank, both ends among them."""
+        if len(self.scores) <= count:
+            return self.scores
+        return self.scores[np.linspace(0, len(self.scores) - 1, count).astype(np.int64)]
+
+
+def _ends(n: int) -> list[int]:
+    """Places of the values with a thousandth of `n` sorted ones below and above."""
+    return [n // 1000, n - 1 - n // 1000]
