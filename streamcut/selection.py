@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.models.model import Model
 from streamcut.progress.display import Display, shown_by
-from streamcut.solvers.progress import Observer
+from streamcut.solvers.progress import Observer, Progress
 from streamcut.training import Session, checked, opened
 
 _VALIDATION_ROW = 64  # bytes: scores kept and sorted, weights
@@ -77,7 +77,6 @@ def train_path(
     [0.1, 10.0]
     """
     steps = _steps(Cs, l1s, options)
-    along = "C" if l1s is None else "l1"
     chosen, scheduler = checked({**options, **steps[0]})
     for step in steps[1:]:
         replace(chosen, **step)  # complains about what is no C
@@ -95,27 +94,51 @@ def train_path(
             raise UsageError(f"{chosen.chosen_solver} cannot go from one C to the next here; `streamcut tune` trains each anew")
         if held_out is not None:
             measure = measure_to_choose(run.job.task, measure)
-        trainer = run.job.trainer(run.runner, run.plan)
-        for step in steps:
-            record = run.progress(on_iteration)
-            if checkpoint is not None:
-                Path(checkpoint.directory).mkdir(exist_ok=True)
-                folder = replace(checkpoint, directory=os.fspath(Path(checkpoint.directory) / f"{along}={step[along]:.17g}"))
-                record.checkpoints = run.checkpoints(folder, **step, path=[each[along] for each in steps])
-            model = run.finished(partial(trainer.train, step["C"], record, l1=step.get("l1"), keep=checkpoint is not None))
+        for step, model, record in along(run, steps, on_iteration=on_iteration, checkpoint=checkpoint):
             measures = None if held_out is None else evaluate(model, held_out).measures()
-            value = None if measures is None or measure is None else measured(measures, measure)
-            last = record.history[-1]
-            found = last.passes, last.seconds, model.result(), measures, measure if measures else None, value
-            tried.append(Tried(step["C"], *found, step.get("l1"), model.describe().get("n_nonzero_weights")))
+            tried.append(tried_model(step, model, record, measures, measure))
             if on_model is not None:
                 on_model(model, tried[-1])
+            value = tried[-1].value
             if best is None or value is None or value > best[0]:
                 best = (0.0 if value is None else value), model
-            if run.stop():
-                break
     assert best is not None
     return best[1], tried
+
+
+def along(
+    run: Session,
+    steps: Sequence[dict[str, Any]],
+    *,
+    on_iteration: Observer | None = None,
+    checkpoint: CheckpointOptions | None = None,
+) -> Iterator[tuple[dict[str, Any], Model, Progress]]:
+    """Train for one of `steps` ("C" and maybe "l1") after another, each from where the last one ended; ends early at a stop.
+
+    Each has a folder of its own in that of `checkpoint`, named after what changes.
+    """
+    changing = "l1" if "l1" in steps[0] else "C"
+    trainer = run.job.trainer(run.runner, run.plan)  # type: ignore[attr-defined]
+    for step in steps:
+        record = run.progress(on_iteration)
+        if checkpoint is not None:
+            Path(checkpoint.directory).mkdir(exist_ok=True)
+            folder = replace(checkpoint, directory=os.fspath(Path(checkpoint.directory) / f"{changing}={step[changing]:.17g}"))
+            record.checkpoints = run.checkpoints(folder, **step, path=[each[changing] for each in steps])
+        model = run.finished(partial(trainer.train, step["C"], record, l1=step.get("l1"), keep=checkpoint is not None))
+        yield step, model, record
+        if run.stop():
+            return
+
+
+def tried_model(
+    step: dict[str, Any], model: Model, record: Progress, measures: dict[str, Any] | None, measure: str | None
+) -> Tried:
+    """What came out of a step. Raises UsageError where the measure is undefined."""
+    value = None if measures is None or measure is None else measured(measures, measure)
+    last = record.history[-1]
+    found = last.passes, last.seconds, model.result(), measures, measure if measures else None, value
+    return Tried(step["C"], *found, step.get("l1"), model.describe().get("n_nonzero_weights"))
 
 
 def _steps(Cs: Sequence[float], l1s: Sequence[float] | None, options: dict[str, Any]) -> list[dict[str, Any]]:

@@ -61,6 +61,7 @@ _JOBS = {  # of linear solvers by the problem, of others by the family
     "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),
     "sampled": ("streamcut.jobs.sampled", "SampledJob"),
 }
+SHARE_SLACK = 2 << 20  # of one of several trainings at once
 _SIZES = ("max_cuts", "budget", "samples")  # options that memory grows with
 _SIZES_GIVEN = ("batch", "nystroem", "fourier", "row_cache", "kernel_cache")  # and those whose default is the least
 
@@ -201,8 +202,16 @@ class Session:
         self._scheduler = scheduler
         self._on_plan = on_plan
         self._more = more
+        self._share: int | None = None
         self._stack = ExitStack()
         self._cluster: Any = None
+
+    def share(self, size: int, more: tuple[tuple[str, int], ...]) -> None:
+        """Before it is entered: this is one of several trainings at once (streamcut.execution.shared_reading).
+
+        It may take `size` bytes, `more` among them; the process, its readers and its peak are the caller's to plan and watch.
+        """
+        self._share, self._more = size, more
 
     def __enter__(self) -> Session:
         try:
@@ -249,9 +258,8 @@ class Session:
         own, workers = resident_bytes("VmHWM"), 0 if self._cluster is None else self._cluster.peak()
         peak = own + workers
         counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
-        if counted > self.plan.budget and (own > self._peak_before or counted > own):
-            used, budget = format_bytes(counted), format_bytes(self.plan.budget)
-            log.warning("peak memory was %s, more than --memory %s; where that is a hard limit, ask for less", used, budget)
+        if self._share is None:
+            warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
         plan = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
         resources = {"budget": self.plan.budget, "planned": self.plan.total, "peak": peak, "plan": plan}
         known = {} if self.dataset.path is None else {"data": self.dataset.path}
@@ -275,13 +283,14 @@ class Session:
             more += self.dataset.memory(job.workers)
         if isinstance(self.dataset, MappedDataset):
             more += features.memory(self.dataset, job.workers)
-        coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) else ()
+        coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) and self._share is None else ()
         if chosen.distributed:  # every process has its own
             needs = replace(needs, per_worker=(*needs.per_worker, *coming))
         else:
             more += coming
         needs = replace(needs, more=(*needs.more, *more))
-        budget, scratch = memory_limit(chosen.memory), scratch_folder(chosen.scratch)
+        budget = memory_limit(chosen.memory) if self._share is None else self._share
+        scratch = scratch_folder(chosen.scratch)
         self.runner: Runner | DaskRunner
         if chosen.distributed:
             if not job.distributable:
@@ -304,9 +313,11 @@ class Session:
         else:
             in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(chosen, job.workers)
             machine = Machine(budget, resident_bytes(), job.workers, in_memory, lower)
+            if self._share is not None:
+                machine = Machine(budget, 0, job.workers, True, lower, SHARE_SLACK)
             self.plan = needs.planned(manifest.statistics.n_rows, budget, lambda needs: plan_memory(needs, manifest, machine))
             row_state = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
-            feed = Feed(self.dataset, self.plan.pinned)
+            feed = Feed(self.dataset, self.plan.pinned if self._share is None else frozenset())
             self.runner = Runner(feed, job.lanes, job.workers, row_state=row_state, stop=self.stop)
         self._stack.enter_context(self.runner)
         sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
@@ -316,6 +327,13 @@ class Session:
             self._display.watch(self.runner)
         if self._on_plan is not None:
             self._on_plan(self.plan)
+
+
+def warn_of_peak(budget: int, peak: int, before: int) -> None:
+    """Say so when the peak memory is above the budget, and not what it was `before`."""
+    if peak > max(budget, before):
+        used, allowed = format_bytes(peak), format_bytes(budget)
+        log.warning("peak memory was %s, more than --memory %s; where that is a hard limit, ask for less", used, allowed)
 
 
 def lowerable(options: TrainOptions, workers: int) -> tuple[str, ...]:

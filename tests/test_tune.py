@@ -1,8 +1,9 @@
-"""Grids over C and kernel parameters: the same models as trained one by one, folds of whole shards, the best one chosen."""
+"""Grids over C and kernel parameters: the same models as trained one by one, folds in shared passes, the best one chosen."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +11,14 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
-from streamcut.errors import UsageError
+from streamcut.errors import CorruptError, MemoryBudgetError, UsageError
 from streamcut.evaluation import evaluate
+from streamcut.execution.shared_reading import SharedReading
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.shard_view import ShardView
+from streamcut.io.row_view import fold_views, folds_of
 from streamcut.models.files import load_model
+from streamcut.selection import train_path
+from streamcut.together import Together, decoded_bytes
 from streamcut.tuning import tune
 
 
@@ -36,25 +40,47 @@ def stores(tmp_path_factory):
     return str(folder / "train.zarr"), str(folder / "test.zarr")
 
 
+@pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("opened", ["store", "memory"])
-def test_a_view_of_shards_is_the_data_without_the_others(stores, opened):
+def test_a_view_of_rows_is_the_data_without_the_others(stores, opened, grouped):
     X, y = arrays()
-    whole = streamcut.open(stores[0]) if opened == "store" else MemoryDataset(X, y, weight=np.arange(600) + 1.0, shard_nnz=420)
-    shards = whole.manifest.shards
-    assert len(shards) > 8
-    kept = [1, 2, 5]
-    view = ShardView(whole, kept)
-    first = np.cumsum([0, *(shard.rows for shard in shards)])
-    rows = np.concatenate([np.arange(first[i], first[i + 1]) for i in kept])
-    weight = rows + 1.0 if opened == "memory" else None
-    values = sp.csr_matrix(X.astype(np.float32)) if opened == "store" else X
-    same = MemoryDataset(values[rows], y[rows], weight=weight, n_features=whole.manifest.statistics.n_features)
-    assert view.manifest.statistics == same.manifest.statistics
-    assert [view.read(i).first_row for i in range(3)] == np.cumsum([0, *(shards[i].rows for i in kept[:2])]).tolist()
-    options = {"tol": 1e-8, "tol_relative": None, "lanes": 1}
-    one, other = streamcut.train(view, **options), streamcut.train(same, **options)
-    np.testing.assert_array_equal(one.weights, other.weights)
-    assert view.manifest.fingerprint != ShardView(whole, [1, 2, 6]).manifest.fingerprint
+    qid = np.repeat(np.arange(150), 4) if grouped else None
+    whole = streamcut.open(stores[0])
+    if opened == "memory" or grouped:
+        whole = MemoryDataset(X, y, qid=qid, weight=np.arange(600) + 1.0, shard_nnz=420)
+    folds, first = folds_of(whole, 3, 5), np.cumsum([0, *(shard.rows for shard in whole.manifest.shards)])
+    assert len(first) > 8
+    fold_of = np.concatenate([folds.of(whole.read(i), first[i]) for i in range(len(first) - 1)])
+    assert np.bincount(fold_of).min() > 150
+    assert not grouped or (fold_of.reshape(-1, 4) == fold_of[::4, None]).all()
+    options = {"tol": 1e-8, "tol_relative": None, "lanes": 1, "task": "binary"}
+    for fold, (training, held_out) in enumerate(fold_views(whole, folds, 2)):
+        for view, kept in ((training, fold_of != fold), (held_out, fold_of == fold)):
+            weight = None if whole.manifest.statistics.weight_sum is None else whole_weights(whole)[kept]
+            values = sp.csr_matrix(X.astype(np.float32)) if opened == "store" and not grouped else X
+            same = MemoryDataset(values[kept], y[kept], weight=weight, qid=None if qid is None else qid[kept], n_features=20)
+            ours, theirs = view.manifest.statistics, same.manifest.statistics
+            assert ours == replace(theirs, weight_sum=ours.weight_sum, label_weights=ours.label_weights)
+            assert ours.weight_sum == pytest.approx(theirs.weight_sum)
+            begin = [view.read(i).first_row for i in range(len(first) - 1)]
+            assert begin == [np.count_nonzero(kept[:start]) for start in first[:-1]]
+        one, other = streamcut.train(view, **options), streamcut.train(same, **options)
+        np.testing.assert_array_equal(one.weights, other.weights)
+        assert training.manifest.fingerprint != held_out.manifest.fingerprint
+
+
+def whole_weights(data):
+    return np.concatenate([data.read(i).weight for i in range(len(data.manifest.shards))])
+
+
+def test_folds_are_those_of_the_rows_however_they_are_stored():
+    X, y = arrays()
+    one, other = (MemoryDataset(X, y, shard_nnz=size) for size in (420, 10**6))
+    for fold in range(3):
+        views = [fold_views(data, folds_of(data, 3, 1))[fold][1] for data in (one, other)]
+        labels = [np.concatenate([view.read(i).y for i in range(len(view.manifest.shards))]) for view in views]
+        np.testing.assert_array_equal(*labels)
+    assert fold_views(one, folds_of(one, 3, 2))[0][1].manifest.statistics != views[0].manifest.statistics
 
 
 def test_linear_models_on_validation_data(stores):
@@ -68,22 +94,82 @@ def test_linear_models_on_validation_data(stores):
     assert evaluate(found.model, validation).roc_auc == best.mean
 
 
-def test_folds_are_those_of_the_shards_and_the_model_is_of_everything(stores):
-    data, Cs = stores[0], [1e-5, 0.1]
+@pytest.mark.parametrize("more", [{}, {"solver": "ocas"}, {"loss": "logistic"}, {"solver": "ocas", "cut": "exact"}])
+def test_folds_are_trained_together_to_what_they_are_alone(stores, more):
+    data, Cs = stores[0], [1e-4, 0.1]
     seen = []
-    found = tune(data, {"C": Cs}, folds=3, on_model=lambda point, fold, tried: seen.append((fold, point["C"], tried.value)))
-    assert [fold for fold, _, _ in seen] == [0, 0, 1, 1, 2, 2]
+    found = tune(data, {"C": Cs}, folds=3, on_model=lambda *line: seen.append(line), **more)
+    assert [(fold, point["C"]) for point, fold, _ in seen] == [(fold, C) for fold in range(3) for C in Cs]
     whole = streamcut.open(data)
-    for fold, C, value in seen:
-        shards = range(len(whole.manifest.shards))
-        part = ShardView(whole, [i for i in shards if i % 3 != fold])
-        held_out = ShardView(whole, [i for i in shards if i % 3 == fold])
-        if Cs[0] == C:  # the first of a path is as trained alone
-            assert evaluate(streamcut.train(part, C=C), held_out).accuracy == value
+    for fold, (rows, held_out) in enumerate(fold_views(whole, folds_of(whole, 3))):
+        models = []
+        train_path(rows, Cs, on_model=lambda model, tried: models.append((model, tried)), workers=1, **more)  # noqa: B023
+        for (model, alone), (_, _, tried) in zip(models, seen[2 * fold : 2 * fold + 2], strict=True):
+            assert tried.result == alone.result, "the certificate, to the last bit"
+            assert tried.passes == alone.passes
+            assert tried.measures == evaluate(model, held_out).measures()
     for cell in found.cells:
-        assert cell.mean == pytest.approx(np.mean([value for _, C, value in seen if cell.options["C"] == C]))
-    alone = streamcut.train(data, C=found.best.options["C"])
+        assert cell.mean == pytest.approx(np.mean([tried.value for point, _, tried in seen if point == cell.options]))
+    path = []
+    train_path(data, Cs, on_model=lambda model, _: path.append(model), workers=1, **more)
+    alone = path[Cs.index(found.best.options["C"])]
     np.testing.assert_array_equal(found.model.weights, alone.weights)
+    assert found.model.certificate == alone.certificate
+    assert found.model.witness is not None
+
+
+def test_all_folds_and_values_of_c_share_each_pass(stores, monkeypatch):
+    """5 folds × 4 C and the models of everything: the data is read hardly more often than the slowest of them needs."""
+    pin = SharedReading.pin
+    monkeypatch.setattr(SharedReading, "pin", lambda self, shards: pin(self, frozenset()))  # as if nothing fitted into memory
+    size, Cs = decoded_bytes(streamcut.open(stores[0]).manifest), [0.01, 0.1, 1.0, 10.0]
+    found = tune(stores[0], {"C": Cs}, folds=5, row_cache="0", workers=2)
+    models = {}
+    for line in found.table:
+        models.setdefault(line["fold"], []).append(line)
+    passes = [sum(line["passes"] for line in lines) for lines in models.values()]
+    path = []
+    train_path(stores[0], Cs, on_model=lambda _, tried: path.append(tried), row_cache="0", workers=1)
+    slowest = max(*passes, sum(tried.passes for tried in path))
+    assert [len(lines) for lines in models.values()] == [4] * 5
+    assert all(line["converged"] and line["lower_bound"] <= line["primal"] for line in found.table)
+    assert found.bytes_read == size * (1 + slowest + 1), "a pass to draw the folds, one to measure all models"
+    assert sum(passes) > 4 * slowest
+
+
+def test_too_many_for_the_memory_are_trained_in_groups(stores, monkeypatch):
+    data, Cs = stores[0], [1e-3, 0.1]
+    alone = tune(data, {"C": Cs}, folds=4)
+    planned, sizes = Together._planned, []
+
+    def at_most_two(self, sessions, problems, held):
+        sizes.append(len(sessions))
+        if len(sessions) > 2:
+            raise MemoryBudgetError("too little")
+        return planned(self, sessions, problems, held)
+
+    monkeypatch.setattr(Together, "_planned", at_most_two)
+    found = tune(data, {"C": Cs}, folds=4)
+    assert sizes == [5, 3, 2, 2, 1]
+    assert [cell.values for cell in found.cells] == [cell.values for cell in alone.cells]
+    np.testing.assert_array_equal(found.model.weights, alone.model.weights)
+    with pytest.raises(MemoryBudgetError, match="rest for 1 trainings"):
+        tune(data, {"C": Cs}, folds=2, memory="1MB")
+
+
+def test_an_error_of_one_ends_all(stores, monkeypatch):
+    data, read, count = streamcut.open(stores[0]), SharedReading._read, iter(range(10**9))
+
+    def broken(self, shard, buffers):
+        if next(count) > 40:
+            raise CorruptError("shard 3: gone")
+        return read(self, shard, buffers)
+
+    monkeypatch.setattr(SharedReading, "_read", broken)
+    pin = SharedReading.pin
+    monkeypatch.setattr(SharedReading, "pin", lambda self, shards: pin(self, frozenset()))
+    with pytest.raises(CorruptError, match="gone"):
+        tune(data, {"C": [0.1, 1.0]}, folds=3)
 
 
 def test_kernels_gamma_and_budget(stores):
@@ -131,7 +217,9 @@ def test_measures_of_the_task():
     [
         ({}, "validation data or a number of folds"),
         ({"folds": 2, "validation": "x"}, "one of them"),
-        ({"folds": 99}, "NEW --shard-nnz 16"),
+        ({"folds": 999}, "has 600"),
+        ({"folds": 2, "groups": "label"}, "qid"),
+        ({"folds": 2.5}, "2 or above"),
         ({"folds": 1}, "2 or above"),
         ({"folds": 2, "C": 3.0}, "in the grid already"),
         ({"folds": 2, "grid": {"C": [1.0, 1.0]}}, "once"),
@@ -169,8 +257,8 @@ def test_the_command(stores, tmp_path, run):
     assert load_model(model).parameters["tol"] == 1e-4
     assert run("tune", data, "--model", model, "--folds", 3)[0] == 2, "the model is there"
     assert run("tune", data, "--model", tmp_path / "new.npz")[0] == 2
-    code, _, err = run("tune", data, "--model", tmp_path / "new.npz", "--folds", 50)
-    assert (code, "--shard-nnz" in err) == (2, True)
+    code, _, err = run("tune", data, "--model", tmp_path / "new.npz", "--folds", 5000)
+    assert (code, "has 600" in err) == (2, True)
 
 
 def test_train_sends_grids_of_kernels_here(stores, tmp_path, run):

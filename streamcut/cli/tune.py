@@ -41,7 +41,8 @@ def _training_options(command: Callable) -> Callable:
 @click.option("--budget", type=Numbers(), metavar="VECTORS[,…]", help="bsca, bsgd: numbers of support vectors.")
 @click.option("--nu", type=Numbers(), metavar="NUMBER[,…]", help="sbp: values of ν, in place of C.")
 @click.option("--validation", metavar="DATA", help="Store that every model is measured on.")
-@click.option("--folds", type=click.IntRange(2), help="K-fold cross-validation instead; folds are whole shards.")
+@click.option("--folds", type=click.IntRange(2), help="K-fold cross-validation instead, on rows drawn at random.")
+@click.option("--fold-seed", type=int, default=0, show_default=True, help="Random seed of the folds.")
 @click.option("--choose-by", metavar="MEASURE", help="Measure of `evaluate` that picks the best. Default: the task's first.")
 @click.option("--plot", metavar="FILE", help="Draw the measure over C (.svg or .png; needs streamcut[plots]).")
 @_training_options
@@ -58,6 +59,7 @@ def command(
     nu: tuple[float, ...] | None,
     validation: str | None,
     folds: int | None,
+    fold_seed: int,
     l1: tuple[float, ...],
     choose_by: str | None,
     plot: str | None,
@@ -68,11 +70,13 @@ def command(
 ) -> None:
     """Train on the store DATA for every combination of --C, --l1, --gamma, --budget and --nu, and write the best model.
 
-    With --validation all models are measured on that store. With --folds they are measured on shards that were left out, and the
-    best combination is trained with once more, on everything; the rows should be in random order (`convert --shuffle`).
+    With --validation all models are measured on that store. With --folds they are measured on the rows of the fold that was left
+    out, and the model of the best combination is trained on everything. Rows are drawn at random, wherever they stand; those of
+    one qid stay together.
 
-    Linear solvers go from each C to the next greater one, which saves passes; kernel models are trained anew. Options of `train`
-    are the same for all models; limits such as --max-passes are for each.
+    Linear solvers train the models of all folds together: each pass through the data serves them all, and memory is shared out
+    among them. They go from each C to the next greater one, which saves passes. Kernel models are trained one after the other.
+    Options of `train` are the same for all models; limits such as --max-passes are for each.
 
     \b
     Examples:
@@ -106,7 +110,8 @@ def command(
     grid = {name: values for name, values in asked.items() if values is not None}
     with reserved_output(model_path, "--model", force), signals.deferred() as stop:
         try:
-            found = tune(data, grid, validation=validation, folds=folds, measure=choose_by, on_model=show, stop=stop, **options)
+            how: dict[str, Any] = {"validation": validation, "folds": folds, "fold_seed": fold_seed, "measure": choose_by}
+            found = tune(data, grid, on_model=show, stop=stop, **how, **options)
         except KeyboardInterrupt:
             signals.raise_received()
             raise

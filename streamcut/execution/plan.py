@@ -18,7 +18,7 @@ from streamcut.shown import Shown, html_table
 from streamcut.units import format_bytes
 
 _GROWTH = 0.1  # of the budget: what bundles may take beyond the cuts that they begin with
-_SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
+SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
 _SPREAD = 4 << 20  # the same process differs by so much from run to run: a refusal's minimum must do in the next run
 _ROW_ARRAYS = 5  # kinds of row state at most
 _TEMPORARIES = 24  # bytes a row of the current block: scores and coefficients
@@ -73,6 +73,7 @@ class Machine:
     workers    threads
     in_memory  the rows are the caller's arrays, counted in `base` already
     lower      options that make the needs less, for a refusal
+    slack      Python objects, stacks and what the allocator keeps
     """
 
     budget: int
@@ -80,6 +81,7 @@ class Machine:
     workers: int
     in_memory: bool = False
     lower: tuple[str, ...] = ("--max-cuts", "--workers")
+    slack: int = SLACK
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -140,7 +142,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     block = min(n_rows, max(ROW_BLOCK, *(shard.rows for shard in manifest.shards)))
     vector = 8 * dimension
     lines = [
-        ("interpreter, libraries, kernels", machine.base),
+        *[("interpreter, libraries, kernels", machine.base)] * (machine.base > 0),
         (
             f"weights and sums (8 + {needs.vectors} × {workers} workers) × {dimension:,} features",
             (8 + needs.vectors * workers) * vector,
@@ -149,7 +151,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
         *needs.more,
         *[(f"{what}, {workers} workers", workers * size) for what, size in needs.per_worker],
         (f"rows in progress, {workers} workers", workers * block * (_TEMPORARIES + row_bytes)),
-        ("slack", _SLACK),
+        ("slack", machine.slack),
     ]
     least, most = needs.row_cache
     if least > 0:

@@ -1,0 +1,189 @@
+"""Some of the rows of a data set as a data set of their own: the folds of cross-validation.
+
+Which fold a row belongs to follows from its number (or its qid) and a seed, never from shards, so it is the same however the rows
+are stored. Training on a view is training on a store of just those rows: the same sums in the same order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import UsageError
+from streamcut.io.dataset import Dataset, ShownDataset, first_rows
+from streamcut.io.gathering import gather
+from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBuilder
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_FACTORS = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)
+
+
+@dataclass(frozen=True, slots=True)
+class Folds:
+    """`count` folds of about equally many rows, drawn one by one; `grouped`: rows of one qid together."""
+
+    count: int
+    seed: int = 0
+    grouped: bool = False
+
+    def of(self, chunk: Chunk, first_row: int) -> np.ndarray:
+        """The fold of each row, int64 (n); `first_row` is the number of the first one in the whole data."""
+        if self.grouped:
+            assert chunk.qid is not None
+            keys = chunk.qid.view(np.uint64)
+        else:
+            keys = np.arange(first_row, first_row + chunk.n_rows, dtype=np.uint64)
+        return (_mixed(keys, self.seed) % np.uint64(self.count)).astype(np.int64)
+
+
+def _mixed(keys: np.ndarray, seed: int) -> np.ndarray:
+    """Random numbers, uint64, of `keys` and a seed: the finaliser of SplitMix64 (Steele, Lea & Flood 2014), twice."""
+    mixed = keys
+    for more in (seed, 0):
+        mixed = mixed * np.uint64(_GOLDEN) + np.uint64((more * _GOLDEN + _GOLDEN) & (2**64 - 1))
+        for factor, shift in _FACTORS:
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+        mixed = mixed ^ (mixed >> np.uint64(31))
+    return mixed
+
+
+class Space:
+    """Memory for the entries of kept rows, used again and again; its arrays are valid until the next time."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[tuple[str, str], np.ndarray] = {}
+
+    def array(self, name: str, dtype: np.dtype, size: int) -> np.ndarray:
+        found = self._arrays.get((name, dtype.str))
+        if found is None or len(found) < size:
+            found = self._arrays[name, dtype.str] = np.empty(size, dtype)
+        return found[:size]
+
+
+def kept_rows(chunk: Chunk, kept: np.ndarray, space: Space, first_row: int = 0) -> Chunk:
+    """The rows of `chunk` that are `kept` (bool, n), whose entries are copied to `space` unless they are all."""
+    if kept.all():
+        return replace(chunk, first_row=first_row)
+    rows, unit = np.count_nonzero(kept), chunk.data is None
+    entries = int(np.diff(chunk.indptr)[kept].sum())
+    indptr = np.empty(rows + 1, np.int64)
+    indices = space.array("indices", chunk.indices.dtype, entries)
+    data = np.empty(0, np.int8) if chunk.data is None else chunk.data
+    values = data if unit else space.array("data", data.dtype, entries)
+    gather(kept, chunk.indptr, chunk.indices, data, unit, indptr, indices, values)
+    return Chunk(
+        indptr,
+        indices,
+        None if unit else values,
+        chunk.y[kept],
+        None if chunk.qid is None else chunk.qid[kept],
+        None if chunk.weight is None else chunk.weight[kept],
+        first_row,
+    )
+
+
+class RowView(ShownDataset):
+    """The rows of `data` in fold `fold`, or with `others` those of all other folds, counted from 0. `fold_views` makes them.
+
+    space   gives the memory that kept rows are copied to; None: each reading thread's buffers have some
+    """
+
+    def __init__(
+        self, data: Dataset, folds: Folds, fold: int, others: bool, manifest: Manifest, space: Callable[[], Space] | None = None
+    ) -> None:
+        self.inner, self.manifest = data, manifest
+        self.path, self.recipe = data.path, data.recipe
+        self._which = folds, fold, others
+        self._space = space
+        self._first = first_rows(data.manifest), first_rows(manifest)
+
+    def over(self, data: Dataset, space: Callable[[], Space]) -> RowView:
+        """The same rows, read from the same data by way of `data`."""
+        return RowView(data, *self._which, self.manifest, space)
+
+    def buffers(self) -> tuple[Any, Space]:
+        return self.inner.buffers(), Space()
+
+    def read(self, shard: int, buffers: tuple[Any, Space] | None = None) -> Chunk:
+        inner, space = buffers or (None, Space())
+        chunk = self.inner.read(shard, inner)
+        folds, fold, others = self._which
+        first, ours = (rows[shard] for rows in self._first)
+        kept = (folds.of(chunk, first) == fold) != others
+        return kept_rows(chunk, kept, self._space() if self._space is not None else space, ours)
+
+    def expect(self, shard: int) -> None:
+        self.inner.expect(shard)
+
+
+def fold_views(data: Dataset, folds: Folds, workers: int = 1) -> list[tuple[RowView, RowView]]:
+    """(rows to train on, rows held out) of each fold, after one pass through `data` for their statistics.
+
+    Raises UsageError for a fold without rows, and for one with all of them.
+    """
+    tallies = [_Tally(fold, others) for fold in range(folds.count) for others in (True, False)]
+    buffers, first = data.buffers(), first_rows(data.manifest)
+    with ThreadPoolExecutor(workers, "folds") as pool:
+        for shard, info in enumerate(data.manifest.shards):
+            chunk = data.read(shard, buffers)
+            numbers = folds.of(chunk, first[shard])
+            for _ in pool.map(lambda tally: tally.add(info, chunk, numbers), tallies):  # noqa: B023 - done before the next shard
+                pass
+    empty = [tally.fold for tally in tallies if tally.builder.n_rows == 0]
+    if empty:
+        what = "queries (qid)" if folds.grouped else "rows"
+        raise UsageError(f"folds: {folds.count} are too many for these {what}: fold {empty[0] + 1} or all others are empty")
+    views = [RowView(data, folds, tally.fold, tally.others, tally.manifest(data.manifest, folds)) for tally in tallies]
+    return list(zip(views[::2], views[1::2], strict=True))
+
+
+class _Tally:
+    """What the manifest of a view says, collected shard by shard."""
+
+    def __init__(self, fold: int, others: bool) -> None:
+        self.fold, self.others = fold, others
+        self.builder = StatisticsBuilder()
+        self._shards: list[ShardInfo] = []
+        self._space = Space()
+
+    def add(self, info: ShardInfo, chunk: Chunk, numbers: np.ndarray) -> None:
+        rows = kept_rows(chunk, (numbers == self.fold) != self.others, self._space)
+        self.builder.add(rows)
+        sizes = {"indptr": rows.n_rows + 1, "indices": rows.nnz, "data": rows.nnz}
+        arrays = {name: replace(array, size=sizes.get(name, rows.n_rows)) for name, array in info.arrays.items()}
+        self._shards.append(replace(info, rows=rows.n_rows, nnz=rows.nnz, arrays=arrays))
+
+    def manifest(self, whole: Manifest, folds: Folds) -> Manifest:
+        self._space = Space()
+        statistics: Statistics = self.builder.finish(whole.statistics.n_features)
+        which = f"{whole.fingerprint} {folds.count} {folds.seed} {folds.grouped} {self.fold} {self.others}"
+        return replace(
+            whole,
+            statistics=statistics,
+            shards=tuple(self._shards),
+            fingerprint=hashlib.sha256(which.encode()).hexdigest(),
+            extras={},
+        )
+
+
+def folds_of(data: Dataset, count: Any, seed: int = 0, groups: str | None = "qid") -> Folds:
+    """Folds as users ask for them: with `groups` "qid" rows of one qid stay together, where the data has any.
+
+    Raises UsageError for what makes no folds.
+    """
+    statistics = data.manifest.statistics
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
+        raise UsageError(f"folds: {count!r} is not a whole number, 2 or above")
+    if groups not in ("qid", None):
+        raise UsageError(f"groups: {groups!r} is not offered; use 'qid', which keeps rows of one qid together, or None")
+    grouped = groups == "qid" and statistics.groups is not None
+    most, what = (statistics.groups or 0, "queries (qid)") if grouped else (statistics.n_rows, "rows")
+    if count > most:
+        raise UsageError(f"folds: {count} folds need as many {what}, and the data has {most}")
+    return Folds(int(count), seed, grouped)
