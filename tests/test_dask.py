@@ -189,9 +189,8 @@ def test_when_all_workers_die_the_checkpoint_is_good(dataset, on_threads, tmp_pa
     assert same(tmp_path / "m.npz", on_threads)
 
 
-def test_39_a_shard_that_kills_every_worker(dataset, tmp_path, monkeypatch):
+def test_39_a_shard_that_kills_every_worker(dataset, tmp_path):
     """It is named, and the workers that are left need not die of it."""
-    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "1")
     with started(tmp_path, *["train.shard.2:1:kill"] * 3) as (address, processes):
         done = train(dataset, tmp_path / "m.npz", "--scheduler", address, "--deadline", "20s")
         assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr

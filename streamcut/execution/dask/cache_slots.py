@@ -17,19 +17,19 @@ from streamcut.execution.row_cache import RowCache
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """A place for the cache of one lane, and the passes that it has seen: their files, the first filled it."""
+    """A place for the cache of one lane, and the passes that it has seen: their numbers, the first filled it."""
 
     cache: RowCache
     lane: int = -1
-    seen: tuple[str, ...] = ()
+    seen: tuple[int, ...] = ()
 
 
 class Slots:
-    """Those of one run, which its folder tells from others; the one used last stays longest."""
+    """Those of one run, which its name tells from others; the one used last stays longest."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._folder = ""
+        self._run = ""
         self._idle: list[Slot] = []
         self._taken = 0
 
@@ -39,16 +39,16 @@ class Slots:
             self._idle.clear()
 
     @contextmanager
-    def take(self, folder: str, lane: int, passes: tuple[str, ...], capacity: int, like: RowCache) -> Iterator[Slot]:
+    def take(self, run: str, lane: int, passes: tuple[int, ...], capacity: int, like: RowCache) -> Iterator[Slot]:
         """A slot for `lane` that nobody else has meanwhile: it has seen the first of `passes`, or all, or none.
 
         No more than `capacity` are kept. New ones get an empty cache of the size of `like`. The caller says what the slot has
         seen; when that fails, nothing is known of it.
         """
         with self._lock:
-            if folder != self._folder:
+            if run != self._run:
                 self._idle.clear()
-                self._folder = folder
+                self._run = run
             slot = next((slot for slot in self._idle if slot.lane == lane), None)
             if slot is None and self._idle and len(self._idle) + self._taken >= capacity:
                 slot = self._idle[0]
@@ -66,7 +66,7 @@ class Slots:
         finally:
             with self._lock:
                 self._taken -= 1
-                if folder == self._folder:
+                if run == self._run:
                     self._idle.append(slot)
                 while self._idle and len(self._idle) + self._taken > capacity:
                     del self._idle[0]

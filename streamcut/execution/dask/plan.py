@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any
+from itertools import pairwise, zip_longest
 
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import ROW_BLOCK
-from streamcut.io.dataset import Dataset, first_rows, shard_bytes
+from streamcut.io.dataset import first_rows, shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.units import format_bytes
@@ -35,26 +34,30 @@ class WorkerProcess:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Who does what: the worker of each lane, and by worker the shards to pin and the row caches to keep; `threads` of all."""
+    """Who does what: the worker of each lane, and by worker the shards to pin, the row caches to keep, and its threads."""
 
     worker_of: dict[int, str]
     pins: dict[str, frozenset[int]]
     capacity: dict[str, int]
-    threads: int
+    threads_of: dict[str, int]
 
     def crowded(self) -> dict[str, tuple[int, int]]:
         """{worker: (row caches that it keeps, lanes that are placed there)} where these are more."""
         lanes = Counter(self.worker_of.values())
         return {at: (caches, lanes[at]) for at, caches in self.capacity.items() if caches < lanes[at]}
 
-    def tasks(self, *, one_by_one: bool) -> deque[tuple[int, ...]]:
-        """Lanes of each task, one or all of a worker."""
-        if one_by_one:
-            return deque((lane,) for lane in self.worker_of)
-        return deque(
-            tuple(lane for lane, at in self.worker_of.items() if at == address)
-            for address in sorted(set(self.worker_of.values()))
-        )
+    def tasks(self, *, one_by_one: bool) -> dict[str, deque[tuple[int, ...]]]:
+        """By worker the lanes of each task, one or all of the worker's."""
+        lanes_of = _lanes_of(self.worker_of)
+        return {at: deque([(lane,) for lane in lanes] if one_by_one else [tuple(lanes)]) for at, lanes in lanes_of.items()}
+
+    def neighbours(self) -> dict[str, str]:
+        """{worker: the one that has a copy of its row state}, on another machine where there is one; none for a single worker."""
+        by_host: dict[str, list[str]] = {}
+        for address in sorted(self.capacity):
+            by_host.setdefault(host_of(address), []).append(address)
+        ring = [address for row in zip_longest(*by_host.values()) for address in row if address is not None]
+        return dict(zip(ring, [*ring[1:], ring[0]], strict=True)) if len(ring) > 1 else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +119,12 @@ class ClusterNeeds:
             f"({parts}). Give it more memory (70 % of a worker's --memory-limit may be used), fewer threads, or smaller shards"
         )
 
-    def placement(self, workers: list[WorkerProcess]) -> Placement:
-        """Lanes, shards and row caches for `workers`."""
-        worker_of, lanes_of = place_lanes(len(self.lanes), workers)
+    def placement(self, workers: list[WorkerProcess], before: Placement | None = None) -> Placement:
+        """Lanes, shards and row caches for `workers`; lanes stay where they were `before` as far as is fair."""
+        worker_of, lanes_of = place_lanes(len(self.lanes), workers, {} if before is None else before.worker_of)
         pins = {worker.address: self.pins(worker, lanes_of[worker.address])[0] for worker in workers}
         capacity = {worker.address: self.capacity(worker, len(lanes_of[worker.address])) for worker in workers}
-        return Placement(worker_of, pins, capacity, sum(worker.threads for worker in workers))
+        return Placement(worker_of, pins, capacity, {worker.address: worker.threads for worker in workers})
 
     def capacity(self, worker: WorkerProcess, lanes: int) -> int:
         """How many row caches a worker with `lanes` lanes keeps: one for each thread at least."""
@@ -147,13 +150,48 @@ class ClusterNeeds:
         return frozenset(chosen), used
 
 
-def place_lanes(lanes: int, workers: list[WorkerProcess]) -> tuple[dict[int, str], dict[str, list[int]]]:
-    """({lane: address}, {address: lanes}): lane by lane to thread by thread: those that run at one time are on all workers."""
+def place_lanes(
+    lanes: int, workers: list[WorkerProcess], before: Mapping[int, str] | None = None
+) -> tuple[dict[int, str], dict[str, list[int]]]:
+    """({lane: address}, {address: lanes}): lane by lane to thread by thread: those that run at one time are on all workers.
+
+    Lanes stay where they were `before`, unless their worker is gone or has more than its share by threads; the others go to who
+    is furthest below its own.
+    """
     ordered = sorted(workers, key=lambda worker: worker.address)
     most = max(worker.threads for worker in ordered)
     slots = [worker.address for thread in range(most) for worker in ordered if worker.threads > thread]
-    worker_of = {lane: slots[lane % len(slots)] for lane in range(lanes)}
-    return worker_of, {worker.address: [lane for lane, at in worker_of.items() if at == worker.address] for worker in workers}
+    wanted = Counter(slots[lane % len(slots)] for lane in range(lanes))
+    worker_of = {}
+    for lane, address in sorted((before or {}).items()):
+        if wanted[address] > 0:
+            wanted[address] -= 1
+            worker_of[lane] = address
+    free = _in_turn(slots, wanted)
+    worker_of = {lane: worker_of[lane] if lane in worker_of else next(free) for lane in range(lanes)}
+    lanes_of = _lanes_of(worker_of)
+    return worker_of, {worker.address: lanes_of.get(worker.address, []) for worker in workers}
+
+
+def _in_turn(slots: list[str], wanted: Counter[str]) -> Iterator[str]:
+    """The addresses of `slots` one after the other, again and again, each as often as it is `wanted`."""
+    while wanted.total():
+        for address in slots:
+            if wanted[address] > 0:
+                wanted[address] -= 1
+                yield address
+
+
+def _lanes_of(worker_of: Mapping[int, str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for lane, address in worker_of.items():
+        found.setdefault(address, []).append(lane)
+    return found
+
+
+def host_of(address: str) -> str:
+    """The machine of a worker's address."""
+    return address.rpartition("://")[2].rpartition(":")[0]
 
 
 def shares(
@@ -221,9 +259,9 @@ def _sum(lines: list[tuple[str, int]]) -> int:
     return sum(size for _, size in lines)
 
 
-def read_by(tasks: Iterable[Any], lanes: Lanes, data: Dataset, key: str) -> str:
-    """The shards that the task whose future has this `key` reads, in words."""
-    ranges = [lanes.rows(lane) for task in tasks if task.future.key == key for lane in task.lanes]
-    borders = enumerate(pairwise(first_rows(data.manifest)))
+def shards_of(taken: Iterable[int], lanes: Lanes, manifest: Manifest) -> str:
+    """The shards that these lanes read, in words."""
+    ranges = [lanes.rows(lane) for lane in taken]
+    borders = enumerate(pairwise(first_rows(manifest)))
     read = [f"{shard:06d}" for shard, (a, b) in borders if any(a < stop and b > start for start, stop in ranges)]
     return f"the shards {', '.join(read)}"

@@ -29,12 +29,16 @@ Versions = dict[tuple[str, int], int]  # (array, lane) → number of its file; w
 
 @dataclass(frozen=True, slots=True)
 class RowFiles:
-    """Where the row state lies: `kinds` are {array: (dtype, shape of one row)}, `lengths` the shape[0] of rows in valid files."""
+    """Where the row state lies: `kinds` are {array: (dtype, shape of one row)}, `lengths` the shape[0] of rows in valid files.
+
+    holders  which workers have a file, when they do not share one folder
+    """
 
     folder: str
     kinds: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     versions: Versions = field(default_factory=dict)
     lengths: dict[tuple[str, int], int] = field(default_factory=dict)
+    holders: dict[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
 
     def path(self, name: str, lane: int, version: int) -> Path:
         return Path(self.folder, f"{name}.{lane}.{version}")
@@ -86,6 +90,13 @@ class RowFiles:
                 while view:
                     view = view[file.write(view[:_PIECE]) :]
             os.replace(temporary, path)
+
+    def prune(self, number: int) -> None:
+        """Remove files of passes before `number` that are not valid any more."""
+        valid = {self.path(name, lane, version).name for (name, lane), version in self.versions.items()}
+        for path in Path(self.folder).glob("[!.]*.*.*"):
+            if path.name not in valid and int(path.suffix[1:]) < number:
+                path.unlink(missing_ok=True)
 
 
 def _bytes(array: np.ndarray) -> memoryview:
@@ -166,6 +177,7 @@ class SharedRows:
                 self._whole.add(name, dtype, shape, most=self._most[name])
                 for lane in range(len(self._lanes)):
                     start, stop = self._lanes.rows(lane)
+                    self._see(name, lane)
                     self._whole.arrays[name][start:stop] = self.files.read(name, lane, stop - start)
                     self._whole.release(start, stop)
         return self._whole.arrays
@@ -183,9 +195,11 @@ class SharedRows:
                 start, stop = self._lanes.rows(lane)
                 if self.files.differs(name, lane, array[start:stop]):
                     self.files.write(name, lane, version, array[start:stop])
+                    self._written(name, lane, version)
                     self.replaced(name, lane, version)
                 self._whole.release(start, stop)
         self._whole = None
+        self._forget_copies()
 
     def replaced(self, name: str, lane: int, version: int) -> None:
         """`version` is the valid file now."""
@@ -195,3 +209,12 @@ class SharedRows:
             self.files.lengths[name, lane] = shape[0]
         if old is not None:
             self.files.path(name, lane, old).unlink(missing_ok=True)
+
+    def _see(self, name: str, lane: int) -> None:
+        """The file of an array is wanted here, where all are."""
+
+    def _written(self, name: str, lane: int, version: int) -> None:
+        """A file was written here, where all workers see it."""
+
+    def _forget_copies(self) -> None:
+        """There are none."""

@@ -1,7 +1,10 @@
 """What runs in the processes of a Dask cluster: lanes of a pass, on the runner that threads use too.
 
-A pass comes as a file in the shared folder, read once by each process. While the file is there the pass is wanted. Those with
-row caches stay there until no lane may have to be done again from where its cache was filled.
+A pass comes as bytes with its lanes, and each process keeps it as a file of its own. Those with row caches stay there until no
+lane may have to be done again from where its cache was filled. A pass is wanted as long as Dask wants its task.
+
+Where workers own the row state, a lane's files are fetched from their holders when they are not here, and copied to a second
+worker before the lane is done: so the loss of one worker costs no more than the lanes that it was at.
 """
 
 from __future__ import annotations
@@ -11,24 +14,27 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import distributed
 import numpy as np
+from distributed.utils import sync
 
 import streamcut
 from streamcut.compiling import compiler
-from streamcut.errors import CorruptError, NotFoundError, UsageError
+from streamcut.errors import CorruptError, DiskFullError, NotFoundError, UsageError
 from streamcut.execution.cache_passes import RecallPass
+from streamcut.execution.dask import row_exchange
 from streamcut.execution.dask.cache_slots import Slot, Slots
 from streamcut.execution.dask.shared_rows import CACHED, LaneRows, RowFiles
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass, row_caches
-from streamcut.execution.runner import Interrupted, Runner
+from streamcut.execution.runner import Runner
 from streamcut.execution.scaled import scaled
-from streamcut.files import failpoint
+from streamcut.files import disk_full, failpoint
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.machine import machine_memory, resident_bytes
@@ -49,9 +55,11 @@ class Job:
 
     pins   the shards that each worker (by address) keeps decoded
     capacity  the row caches that it may have in memory
-    past   files of the passes that row caches have seen since they were filled
+    past   numbers of the passes that row caches have seen since they were filled
+    owned  the row state lies in folders of the workers', that of a worker's lanes with its neighbour too
     """
 
+    run: str
     number: int
     work: Pass
     store: Store
@@ -59,26 +67,54 @@ class Job:
     rows: RowFiles
     pins: dict[str, frozenset[int]]
     capacity: dict[str, int]
-    past: tuple[str, ...] = ()
+    past: tuple[int, ...] = ()
+    owned: bool = False
+    neighbours: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class LaneResult:
-    """The partial sum of a lane, and which arrays of its row state have a new version."""
+    """The partial sum of a lane, which arrays of its row state have a new version, and which workers have them all."""
 
     lane: int
     partial: Any
     traffic: Traffic
     changed: tuple[str, ...]
+    holders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Instead of results: these passes are not here, from which a row cache would have to be made again."""
+
+    passes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowsGone:
+    """Instead of results: no worker that is left has the row state of this lane."""
+
+    lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What a worker is told when it is met: the store, a file in the client's scratch folder, the version, clients that live."""
+
+    store: Store
+    probe: str
+    version: str
+    clients: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerMemory:
-    """A worker process: bytes resident now, available on its machine, and the name of that machine."""
+    """A worker process: bytes resident now, available on its machine, the name of that; whether it sees the client's folder."""
 
     resident: int
     available: int
     host: str
+    sees_scratch: bool
 
 
 def ignore_interrupts() -> None:
@@ -86,27 +122,84 @@ def ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def prepare(store: Store, probe: str, version: str, warm_up: Callable[[Manifest], None]) -> WorkerMemory:
-    """Open the store, load the kernels and tell of memory. `probe` is a file that the client made in the shared folder.
+def prepare(greeting: Greeting, warm_up: Callable[[Manifest], None], dask_worker: Any = None) -> WorkerMemory:
+    """Open the store, load the kernels, be ready to exchange row state with other workers and tell of memory.
 
-    Raises UsageError for another version of streamcut or a folder that isn't shared, NotFoundError or CorruptError for the store.
+    Raises UsageError for another version of streamcut, NotFoundError or CorruptError for the store.
     """
-    if streamcut.__version__ != version:
-        raise UsageError(f"a worker runs streamcut {streamcut.__version__}, here is {version}; install the same everywhere")
-    if not os.path.exists(probe):
-        raise UsageError(f"--scratch: a worker on {os.uname().nodename} does not see {Path(probe).parent}; give a shared folder")
+    if streamcut.__version__ != greeting.version:
+        told = f"a worker runs streamcut {streamcut.__version__}, here is {greeting.version}"
+        raise UsageError(f"{told}; install the same everywhere")
+    row_exchange.forget_others(greeting.clients)
+    row_exchange.serve(dask_worker)
     _slots.clear()
-    compiler.run(warm_up, _feed(store, frozenset()).data.manifest)
-    return WorkerMemory(resident_bytes(), machine_memory()[1], os.uname().nodename)
+    compiler.run(warm_up, _feed(greeting.store, frozenset()).data.manifest)
+    return WorkerMemory(resident_bytes(), machine_memory()[1], os.uname().nodename, os.path.exists(greeting.probe))
 
 
-def run_lanes(place: str, lanes: tuple[int, ...], address: str) -> list[LaneResult]:
-    """Run the pass in the file `place` over `lanes`, on the worker at `address`. Raises Interrupted when it is not wanted."""
-    job = _job(place)
-    runner = _runner(_feed(job.store, job.pins.get(address, frozenset())), place)
-    if row_caches(job.work):
-        return [_cached_lane(runner, job, place, lane, job.capacity.get(address, 1)) for lane in lanes]
-    return [_lane(runner, job, lane, job.work) for lane in lanes]
+Answer = list[LaneResult] | Missing | RowsGone
+
+
+def run_lanes(run: str, lanes: tuple[int, ...], numbers: tuple[int, ...], *passes: bytes) -> Answer:
+    """Run the last of `passes` over `lanes`; those before it, by their `numbers`, may be needed for row caches.
+
+    Raises Interrupted when it is not wanted any more.
+    """
+    here = distributed.get_worker()
+    folder = row_exchange.folder_of(run, here.local_directory)
+    for number, body in zip(numbers, passes, strict=True):
+        _save(folder / f"pass.{number}", body)
+    job = _job(folder, numbers[-1])
+    runner = _runner(_feed(job.store, job.pins.get(here.address, frozenset())))
+    results = []
+    for lane in lanes:
+        if job.owned and not _obtained(here, job, lane):
+            return RowsGone(lane)
+        try:
+            cached = row_caches(job.work)
+            capacity = job.capacity.get(here.address, 1)
+            result = _cached_lane(runner, job, folder, lane, capacity) if cached else _lane(runner, job, lane, job.work)
+        except _NoPassError:
+            return Missing(tuple(number for number in job.past if not (folder / f"pass.{number}").exists()))
+        if job.owned:
+            result.holders = _spread(here, job, lane, result.changed)
+        results.append(result)
+    return results
+
+
+def _obtained(here: Any, job: Job, lane: int) -> bool:
+    """Whether all row state of `lane` is here, fetched from other workers if need be."""
+    for (name, of), version in job.rows.versions.items():
+        path = job.rows.path(name, lane, version)
+        if of != lane or path.exists():
+            continue
+        for address in job.rows.holders[name, lane]:
+            try:
+                if address != here.address and sync(here.loop, row_exchange.fetch, here, address, job.run, path.name):
+                    break
+            except (OSError, TimeoutError):
+                continue
+        else:
+            return False
+    return True
+
+
+def _spread(here: Any, job: Job, lane: int, changed: tuple[str, ...]) -> tuple[str, ...]:
+    """Copy the row state of `lane` to this worker's neighbour, what it does not have; returns who has all of it now."""
+    neighbour = job.neighbours.get(here.address)
+    if neighbour is None:
+        return (here.address,)
+    files = {name: version for (name, of), version in job.rows.versions.items() if of == lane}
+    wanted = {name: v for name, v in files.items() if name not in changed and neighbour not in job.rows.holders[name, lane]}
+    try:
+        for name, version in {**wanted, **dict.fromkeys(changed, job.number)}.items():
+            file = job.rows.path(name, lane, version).name
+            sync(here.loop, row_exchange.push, here, neighbour, job.run, file)
+    except (DiskFullError, MemoryError):
+        raise
+    except (OSError, TimeoutError):  # the neighbour is gone: the next pass finds another
+        return (here.address,)
+    return here.address, neighbour
 
 
 def _lane(runner: Runner, job: Job, lane: int, work: Any) -> LaneResult:
@@ -122,14 +215,14 @@ def _run(runner: Runner, job: Job, lane: int, work: Any) -> tuple[LaneRows, Any,
     return rows, partial, report.traffic
 
 
-def _cached_lane(runner: Runner, job: Job, place: str, lane: int, capacity: int) -> LaneResult:
+def _cached_lane(runner: Runner, job: Job, folder: Path, lane: int, capacity: int) -> LaneResult:
     work: Any = job.work
     start, stop = job.lanes.rows(lane)
-    with _slots.take(job.rows.folder, lane, job.past, capacity, work.caches[start]) as slot:
-        _catch_up(runner, job, lane, slot)
+    with _slots.take(job.run, lane, job.past, capacity, work.caches[start]) as slot:
+        _catch_up(runner, job, folder, lane, slot)
         failpoint("train.filling" if work.needs_data else "train.cached")
         result = _lane(runner, job, lane, replace(work, caches={start: slot.cache}))
-        slot.seen = (*job.past, place)
+        slot.seen = (*job.past, job.number)
         if work.needs_data:
             cached = np.zeros(stop - start, np.bool_)
             cached[slot.cache.numbers - start] = True
@@ -138,39 +231,59 @@ def _cached_lane(runner: Runner, job: Job, place: str, lane: int, capacity: int)
     return result
 
 
-def _catch_up(runner: Runner, job: Job, lane: int, slot: Slot) -> None:
+def _catch_up(runner: Runner, job: Job, folder: Path, lane: int, slot: Slot) -> None:
     """Repeat the passes that the cache has not seen; the row state is still as the first of them left it."""
     start, stop = job.lanes.rows(lane)
-    for place in job.past[len(slot.seen) :]:
-        work: Any = replace(_read(place).work, caches={start: slot.cache})  # type: ignore[type-var]
+    for number in job.past[len(slot.seen) :]:
+        work: Any = replace(_read(folder, number).work, caches={start: slot.cache})  # type: ignore[type-var]
         if work.needs_data:
             filling = replace(work, limits={start: np.inf})
             work = RecallPass(filling, job.rows.read(CACHED, lane, stop - start), start)
         _run(runner, job, lane, work)
-        slot.seen += (place,)
+        slot.seen += (number,)
+
+
+class _NoPassError(Exception):
+    """A pass is not here."""
 
 
 _slots = Slots()
 _lock = threading.Lock()
-_last_job: tuple[str, Job] | None = None
+_last_job: tuple[Path, Job] | None = None
 _feeds: dict[Store, Feed] = {}
-_own = threading.local()  # each thread's `runner`, with its buffers, and the `place` of its pass
+_own = threading.local()  # each thread's `runner`, with its buffers, and the `key` of its task
 
 
-def _job(place: str) -> Job:
+def _save(path: Path, body: bytes) -> None:
+    if not path.exists():
+        temporary = path.with_name(f".{path.name}.{threading.get_ident()}")
+        with disk_full(path, len(body)):
+            temporary.write_bytes(body)
+        os.replace(temporary, path)
+
+
+def _job(folder: Path, number: int) -> Job:
+    """The job of this number; what is not needed for it and after it is removed."""
     global _last_job
     with _lock:
-        if _last_job is None or _last_job[0] != place:
-            _last_job = (place, _read(place))
+        if _last_job is None or _last_job[0] != folder or _last_job[1].number != number:
+            job = _read(folder, number)
+            if job.owned:
+                job = replace(job, rows=replace(job.rows, folder=str(folder)))
+                job.rows.prune(number)
+            for path in folder.glob("pass.*"):
+                if int(path.suffix[1:]) < number and int(path.suffix[1:]) not in job.past:
+                    path.unlink(missing_ok=True)
+            _last_job = (folder, job)
         return _last_job[1]
 
 
-def _read(place: str) -> Job:
+def _read(folder: Path, number: int) -> Job:
     try:
-        with open(place, "rb") as file:
+        with open(folder / f"pass.{number}", "rb") as file:
             return pickle.load(file)
     except FileNotFoundError:
-        raise Interrupted from None
+        raise _NoPassError from None
 
 
 def _feed(store: Store, pins: frozenset[int]) -> Feed:
@@ -191,11 +304,17 @@ def _feed(store: Store, pins: frozenset[int]) -> Feed:
         return feed
 
 
-def _runner(feed: Feed, place: str) -> Runner:
-    _own.place = place
+def _runner(feed: Feed) -> Runner:
+    _own.key = distributed.get_worker().get_current_task()
     runner = getattr(_own, "runner", None)
     if runner is None or runner.feed is not feed:
         nothing = LaneRows(RowFiles(""), 0, 0, 0)
-        runner = Runner(feed, Lanes((0, 0)), row_state=nothing, stop=lambda: not os.path.exists(_own.place))  # type: ignore[arg-type]
+        runner = Runner(feed, Lanes((0, 0)), row_state=nothing, stop=_given_up)  # type: ignore[arg-type]
         _own.runner = runner
     return runner
+
+
+def _given_up() -> bool:
+    """Whether nobody waits for this thread's task any more."""
+    task = distributed.get_worker().state.tasks.get(_own.key)
+    return task is None or task.state == "cancelled"

@@ -1,0 +1,290 @@
+"""A Dask cluster as its client sees it: who is there, what they may use, who has fallen silent, and when it is all lost.
+
+A worker counts while the scheduler lists it as running and hears from it: one whose process stands still or cannot be reached by
+the scheduler is left out after SILENCE seconds, and taken in again when it is heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import distributed
+from distributed.scheduler import KilledWorker
+
+import streamcut
+from streamcut.errors import ClusterLostError, UsageError
+from streamcut.execution.dask import plan as dask_plan
+from streamcut.execution.dask import worker as dask_worker
+from streamcut.execution.dask.plan import ClusterNeeds, Placement, WorkerProcess
+from streamcut.execution.dask.worker import Greeting, Store, WorkerMemory
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.scaled import scale_of
+from streamcut.io.dataset import Dataset
+from streamcut.io.manifest import Manifest
+from streamcut.machine import resident_bytes
+
+log = logging.getLogger(__name__)
+
+LOCAL = "local-cluster"
+SILENCE = 30.0  # seconds after which a worker that the scheduler does not hear counts as gone
+_REACHED = 5.0  # seconds in which a worker that can be reached from here answers
+POLL = 0.25  # seconds between two checks of the clock and at `stop`
+_USABLE = 0.7  # of a worker's memory limit: above it Dask spills, then pauses, then kills
+_UNLIMITED = 0.8  # of what a machine has available, when its workers have no limit
+_GONE = (CancelledError, asyncio.CancelledError, OSError)  # Dask's CommClosedError and TimeoutError are OSErrors
+
+
+@contextmanager
+def lost_if_silent(address: str) -> Iterator[None]:
+    """Turn what Dask raises when scheduler or workers are gone into ClusterLostError."""
+    try:
+        yield
+    except KilledWorker as error:
+        raise lost(address, f"several workers died one after the other ({error})") from None
+    except _GONE as error:
+        if isinstance(error, OSError) and error.errno is not None:  # Dask's own have no number
+            raise
+        raise lost(address, f"no connection to the scheduler or a worker ({type(error).__name__}: {error})") from None
+
+
+def lost(address: str, what: str) -> ClusterLostError:
+    """What to say of a cluster with which it cannot go on."""
+    return ClusterLostError(f"the Dask cluster at {address} is lost: {what}; the last checkpoint, if any, is good for --resume")
+
+
+def _clients(dask_scheduler: Any) -> list[str]:
+    return list(dask_scheduler.clients)
+
+
+class Cluster:
+    """A Dask cluster on which passes run. `local`: started by us, on this machine, within one memory budget.
+
+    deadline  seconds that it may be without any worker
+    shared    all workers see the client's scratch folder, so the row state lies there; else on their own disks
+    """
+
+    def __init__(self, client: distributed.Client, *, local: bool, deadline: float) -> None:
+        self.client = client
+        self.local = local
+        self.deadline = deadline
+        self.address = client.scheduler.address
+        self.workers: dict[str, WorkerProcess] = {}
+        self.shared = True
+        self.store: Store
+        self._directories: dict[str, str] = {}  # of `workers`: another one behind the same address is another process
+        self._heard: dict[str, tuple[float, float]] = {}  # {address: (the scheduler's time, when it was new here)}
+        self._told: set[tuple[str, int, int]] = set()  # workers with too little memory
+        self._share: int | None = None  # of the budget, for each worker of a local cluster
+
+    def prepare(self, data: Dataset, scratch: Path, warm_up: Callable[[Manifest], None]) -> None:
+        """Open the store on all workers and load the kernels there.
+
+        Raises UsageError when there is nothing to share, NotFoundError and CorruptError as the workers find the store.
+        """
+        if data.path is None:
+            raise UsageError("rows in memory cannot be trained on Dask; make a store of them with `streamcut convert`")
+        path = data.path if "://" in data.path else os.path.abspath(data.path)
+        self.store = Store(path, data.manifest.fingerprint, scale_of(data))
+        self._scratch, self._warm_up = scratch, warm_up
+        self._direct = self._reaches(self._waited_for(first=True)[0].address)
+
+    def plan(self, needs: ClusterNeeds, *, budget: int) -> MemoryPlan:
+        """The memory plan. Raises MemoryBudgetError."""
+        workers = list(self.workers.values())
+        if self.local:
+            workers, plan = dask_plan.shares(needs, workers, budget=budget, base=resident_bytes())
+            self.workers = {worker.address: worker for worker in workers}
+            self._share = workers[0].usable
+        else:
+            plan = dask_plan.remote(needs, workers, budget=budget, base=resident_bytes())
+        self._needs = replace(needs, row_cache=plan.row_cache)
+        return plan
+
+    def members(self) -> list[WorkerProcess]:
+        """The workers there are now, new ones prepared and checked; none, when there are none."""
+        return self._members(first=False)
+
+    def placement(self, before: Placement | None) -> Placement:
+        """Lanes, shards and row caches for the workers there are now; lanes stay where they were `before` as far as is fair.
+
+        Waits for a worker until the deadline.
+        """
+        placement = self._needs.placement(self._waited_for(first=False), before)
+        crowded = {(at, caches, lanes) for at, (caches, lanes) in placement.crowded().items()} if self._needs.row_cache else set()
+        for found in crowded - self._told:
+            log.warning(
+                "the worker at %s has memory for %d of the row caches of its %d lanes; the others are filled again for every "
+                "sweep, which takes long: add workers",
+                *found,
+            )
+        self._told |= crowded
+        return placement
+
+    def watch(self, since: float) -> float:
+        """Now, if there are workers, otherwise `since`, when there were some. Raises ClusterLostError after the deadline."""
+        if self.running():
+            return time.monotonic()
+        if time.monotonic() - since > self.deadline:
+            raise lost(self.address, f"it has been without workers for {self.deadline:g} s")
+        return since
+
+    def running(self) -> set[str]:
+        """Addresses of the workers that run and are heard, and are still the processes that were met there."""
+        return {address for address, worker in self._listed().items() if not self._replaced(address, worker)}
+
+    def fates(self, addresses: list[str]) -> str:
+        """Each of the `addresses` of lost workers, and that it is silent if the scheduler still has it."""
+        with lost_if_silent(self.address):
+            known = self.client.scheduler_info(n_workers=-1).get("workers", {})
+        return ", ".join(f"{at}, silent for {SILENCE:g} s" if at in known else at for at in addresses)
+
+    def gather(self, futures: list[distributed.Future]) -> Future:
+        """Their results, as a future that one can stop waiting for: Dask itself waits for lost ones as long as it takes."""
+        loop = self.client.loop.asyncio_loop  # type: ignore[union-attr]
+        return asyncio.run_coroutine_threadsafe(self.client.gather(futures, direct=self._direct, asynchronous=True), loop)
+
+    def ask(self, addresses: list[str], function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+        """What `function` returns on each worker that answers, whatever its threads are busy with."""
+        with lost_if_silent(self.address):
+            answers = self.client.run(function, *arguments, workers=addresses, on_error="return")
+        return {at: answer for at, answer in answers.items() if not isinstance(answer, BaseException)}
+
+    def peak(self) -> int:
+        """Sum of the peaks of resident memory of all workers."""
+        with suppress(ClusterLostError):  # the work is done: no reason to fail any more
+            return sum(self.ask(list(self.running()), resident_bytes, "VmHWM").values())
+        return 0
+
+    def _reaches(self, address: str) -> bool:
+        """Whether this process can connect to workers; where it cannot, results come through the scheduler."""
+
+        async def call() -> None:
+            await asyncio.wait_for(self.client.rpc(address).identity(), _REACHED)
+
+        try:
+            self.client.sync(call)
+        except (OSError, TimeoutError):
+            log.info("workers cannot be reached from here: results come through the scheduler")
+            return False
+        return True
+
+    def _waited_for(self, *, first: bool) -> list[WorkerProcess]:
+        since = time.monotonic()
+        while not (workers := self._members(first=first)):
+            self.watch(since)
+            time.sleep(POLL)
+        return workers
+
+    def _members(self, *, first: bool) -> list[WorkerProcess]:
+        listed = self._listed()
+        if new := [at for at, worker in listed.items() if at not in self.workers or self._replaced(at, worker)]:
+            for address in self._meet(new):
+                if not self.local and not first:
+                    self._needs.check(self.workers[address])
+        return [self.workers[address] for address in listed if address in self.workers]
+
+    def _replaced(self, address: str, worker: dict) -> bool:
+        return self._directories.get(address, worker["local_directory"]) != worker["local_directory"]
+
+    def _listed(self) -> dict[str, dict]:
+        workers = None
+        if self.client.status == "running":  # while it reconnects every call blocks, and all that was submitted is cancelled
+            with lost_if_silent(self.address):
+                workers = self.client.scheduler_info(n_workers=-1).get("workers")
+        if workers is None:
+            raise lost(self.address, "no connection to the scheduler")
+        now = time.monotonic()
+        listed = {}
+        for address, worker in workers.items():
+            if self._heard.get(address, (None,))[0] != worker["last_seen"]:
+                self._heard[address] = worker["last_seen"], now
+            if worker.get("status", "running") == "running" and now - self._heard[address][1] <= SILENCE:
+                listed[address] = worker
+        return listed
+
+    def _meet(self, addresses: list[str]) -> list[str]:
+        """Take in new workers; returns those that did not die meanwhile."""
+        with tempfile.NamedTemporaryFile(dir=self._scratch, prefix="streamcut-") as probe, lost_if_silent(self.address):
+            clients = tuple(self.client.run_on_scheduler(_clients))
+            call = (dask_worker.prepare, Greeting(self.store, probe.name, streamcut.__version__, clients), self._warm_up)
+            if self.local:
+                self.client.run(dask_worker.ignore_interrupts, workers=addresses, on_error="ignore")
+            told = self.client.run(*call, workers=addresses, on_error="return")
+        for error in told.values():
+            if isinstance(error, ModuleNotFoundError):
+                raise UsageError(f"a worker of the cluster at {self.address} cannot run streamcut: {error}; install it there")
+            if isinstance(error, Exception) and not isinstance(error, _GONE):
+                raise error
+        listed = self._listed()
+        met: dict[str, WorkerMemory] = {
+            at: memory for at, memory in told.items() if at in listed and isinstance(memory, WorkerMemory)
+        }
+        self._agree(met)
+        hosts = [memory.host for memory in met.values()]
+        for address, memory in met.items():
+            limit = listed[address]["memory_limit"]
+            unlimited = memory.resident + int(memory.available * _UNLIMITED) // hosts.count(memory.host)
+            usable = self._share or (int(limit * _USABLE) if limit else unlimited)
+            self._directories[address] = listed[address]["local_directory"]
+            self.workers[address] = WorkerProcess(address, listed[address]["nthreads"], memory.resident, usable)
+        return list(met)
+
+    def _agree(self, met: dict[str, WorkerMemory]) -> None:
+        """Whether the client's scratch folder is everybody's is found out with the first workers, and stays so."""
+        blind = [memory.host for memory in met.values() if not memory.sees_scratch]
+        if not self.workers:
+            self.shared = not blind
+            if blind:
+                log.info("the row state lies on the workers' own disks, each lane on two of them where there are two")
+        elif self.shared and blind:
+            raise UsageError(
+                f"--scratch: a worker on {blind[0]} does not see {self._scratch}, where the row state of the others lies; "
+                "give a folder that all workers see, or one that none of them sees"
+            )
+
+
+@contextmanager
+def connect(scheduler: str | distributed.Client, *, workers: int, deadline: float) -> Iterator[Cluster]:
+    """The cluster `scheduler`: an address, the path of a scheduler file, a client (which stays open), or "local-cluster".
+
+    A local cluster has `workers` processes. TLS is Dask's: a client brings its own, for a tls:// address Dask's configuration
+    counts (distributed.comm.tls). Raises ClusterLostError when nobody answers.
+    """
+    if isinstance(scheduler, distributed.Client):
+        yield Cluster(scheduler, local=False, deadline=deadline)
+        return
+    with ExitStack() as stack:
+        try:
+            if scheduler == LOCAL:
+                server = stack.enter_context(
+                    distributed.LocalCluster(
+                        n_workers=workers,
+                        threads_per_worker=1,
+                        memory_limit=0,  # Dask would pause and kill by its own measure; our plan keeps the budget
+                        dashboard_address=":0",
+                        silence_logs=logging.ERROR,
+                    )
+                )
+                client = distributed.Client(server, timeout=10, set_as_default=False)
+            elif "://" in scheduler:
+                client = distributed.Client(scheduler, timeout=10, set_as_default=False)
+            else:
+                if not Path(scheduler).exists():  # Dask would wait for it
+                    raise OSError("no such file")
+                client = distributed.Client(scheduler_file=scheduler, timeout=10, set_as_default=False)
+        except (OSError, ValueError, KeyError) as error:
+            raise ClusterLostError(
+                f"--scheduler {scheduler}: no Dask scheduler there ({error}); start one, then try again"
+            ) from None
+        stack.callback(client.close, timeout=5)
+        yield Cluster(client, local=scheduler == LOCAL, deadline=deadline)

@@ -1,0 +1,122 @@
+"""Row state on workers' own disks: how its files get from one worker to another, and to the client.
+
+Each worker has a folder for each run, which no other process touches. Files come and go in pieces, through Dask's own connections
+(so TLS is theirs too) and beside its tasks: a worker answers whatever its threads are busy with. The client asks through the
+scheduler: it may be somewhere from where workers cannot be reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Awaitable, Iterable
+from pathlib import Path
+from typing import Any
+
+from streamcut.execution.runner import Interrupted
+from streamcut.files import disk_full
+
+PIECE = 4 << 20
+_PATIENCE = 10.0  # seconds that another worker has for a piece
+
+_folders: dict[str, Path] = {}  # of this process, by run
+_over: set[str] = set()  # runs that have ended
+
+
+def folder_of(run: str, directory: str) -> Path:
+    """The folder of a run on this worker, made in its local `directory` when it is asked for first.
+
+    Raises Interrupted when the run is over.
+    """
+    if run in _over:
+        raise Interrupted
+    if run not in _folders:
+        _folders[run] = Path(tempfile.mkdtemp(dir=directory, prefix="streamcut-rows-"))
+    return _folders[run]
+
+
+def forget(run: str) -> None:
+    """Remove all that this worker has of a run, for which nothing more is done here."""
+    _over.add(run)
+    if (folder := _folders.pop(run, None)) is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def forget_others(clients: Iterable[str]) -> None:
+    """Remove what runs left here whose clients are not among those that the scheduler knows."""
+    known = set(clients)
+    for run in [run for run in _folders if run.partition(" ")[0] not in known]:
+        forget(run)
+
+
+def read_piece(run: str, file: str, offset: int) -> bytes | None:
+    """At most PIECE bytes of a file, fewer at its end; None: it is not here."""
+    try:
+        with open(_path(run, file), "rb", buffering=0) as handle:
+            handle.seek(offset)
+            return handle.read(PIECE)
+    except (FileNotFoundError, KeyError):
+        return None
+
+
+def write_piece(run: str, file: str, token: str, piece: bytes, last: bool, dask_worker: Any = None) -> bool:
+    """Append to a file that has its name once it is whole."""
+    folder_of(run, dask_worker.local_directory)
+    path = _path(run, file)
+    temporary = path.with_name(f".{path.name}.{token}")
+    with disk_full(path, len(piece)), open(temporary, "ab", buffering=0) as handle:
+        view = memoryview(piece)
+        while view:
+            view = view[handle.write(view) :]
+    if last:
+        os.replace(temporary, path)
+    return True
+
+
+def _path(run: str, file: str) -> Path:
+    if os.sep in file or file.startswith("."):
+        raise ValueError(f"{file!r} is no name of a file of row state")
+    return _folders[run] / file
+
+
+def serve(worker: Any) -> None:
+    """Let other workers read and write files here; `worker` is Dask's."""
+
+    def write(run: str, file: str, token: str, piece: bytes, last: bool) -> bool:
+        return write_piece(run, file, token, piece, last, worker)
+
+    worker.handlers["streamcut_read"] = read_piece
+    worker.handlers["streamcut_write"] = write
+
+
+async def fetch(here: Any, address: str, run: str, file: str) -> bool:
+    """Copy a file of the worker at `address` into the folder of the run on the worker `here`; whether it was there."""
+    token, offset = uuid.uuid4().hex, 0
+    while True:
+        piece = await _within(here.rpc(address).streamcut_read(run=run, file=file, offset=offset))
+        if piece is None:
+            return False
+        write_piece(run, file, token, piece, len(piece) < PIECE, here)
+        if len(piece) < PIECE:
+            return True
+        offset += len(piece)
+
+
+async def push(here: Any, address: str, run: str, file: str) -> None:
+    """Copy a file from the folder of the run on the worker `here` to the worker at `address`."""
+    token, offset = uuid.uuid4().hex, 0
+    while True:
+        piece = read_piece(run, file, offset)
+        assert piece is not None
+        last = len(piece) < PIECE
+        await _within(here.rpc(address).streamcut_write(run=run, file=file, token=token, piece=piece, last=last))
+        if last:
+            return
+        offset += len(piece)
+
+
+async def _within(call: Awaitable[Any]) -> Any:
+    return await asyncio.wait_for(call, _PATIENCE)

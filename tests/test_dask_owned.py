@@ -1,0 +1,101 @@
+"""Row state that workers own: no folder is common to all, and the bits are those of threads whoever dies."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import distributed
+import pytest
+from clusters import same, train
+from contracts.runner import RunnerContract, make_store
+
+from test_dask import runner_on
+
+
+HERE = str(Path(__file__).parent)  # where workers find the passes of tests
+
+
+@contextmanager
+def apart(folder, *failpoints):
+    """As clusters.started: each worker has a file system of its own where the client's scratch folder is."""
+    told, scratch = folder / "scheduler.json", folder / "scratch"
+    scratch.mkdir()
+    dask = [sys.executable, "-m", "dask"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    processes = {}
+    try:
+        where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", told]
+        processes["scheduler"] = subprocess.Popen([*dask, "scheduler", *where], **quiet)
+        while not told.exists():
+            time.sleep(0.05)
+        for number, failpoint in enumerate(failpoints):
+            options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB", "--local-directory", scratch]
+            worker = [*dask, "worker", "--scheduler-file", told, *options]
+            alone = ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', scratch, *worker]
+            processes[f"worker {number}"] = subprocess.Popen(
+                list(map(str, alone)), env={**os.environ, "STREAMCUT_FAILPOINT": failpoint, "PYTHONPATH": HERE}, **quiet
+            )
+        address = json.loads(told.read_text())["address"]
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(len(failpoints), timeout=60)
+        yield address, processes
+    finally:
+        for process in processes.values():
+            process.kill()
+        for process in processes.values():
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    return make_store(tmp_path_factory.mktemp("owned") / "rows.zarr")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("apart")
+    with apart(folder, "none:1:kill", "none:1:kill") as (address, _), distributed.Client(address, set_as_default=False) as client:
+        yield client, folder / "scratch"
+
+
+def left_over(dask_worker):
+    return len(list(Path(dask_worker.local_directory).glob("streamcut-rows-*")))
+
+
+class TestOwnedRows(RunnerContract):
+    @pytest.fixture
+    def make(self, cluster):
+        client, scratch = cluster
+
+        @contextmanager
+        def make(dataset, lanes, **options):
+            with runner_on(client, dataset, lanes, scratch, **options) as runner:
+                assert runner._owned is not None
+                yield runner
+            assert list(scratch.iterdir()) == []
+            assert set(client.run(left_over).values()) == {0}
+
+        return make
+
+
+ASKED = "--solver", "bundle-dca", "--lanes", 5, "--row-cache", "30%", "--sweeps", 4, "--max-passes", 5, "--tol", 1e-9
+
+
+def test_a_worker_dies_in_a_pass_and_another_in_a_sweep(dataset, tmp_path):
+    here = train(dataset, tmp_path / "here.npz", *ASKED)
+    assert here.returncode == 0, here.stderr
+    with apart(tmp_path, "none:1:kill", "train.shard:20:kill", "train.cached:23:kill") as (address, processes):
+        done = train(dataset, tmp_path / "m.npz", *ASKED, "--scheduler", address, "--scratch", tmp_path / "scratch")
+        assert done.returncode == 0, done.stderr
+        assert [processes[f"worker {number}"].wait(5) for number in (1, 2)] == [-signal.SIGKILL] * 2
+        assert "lost 1 of 3 workers" in done.stderr
+        assert "Traceback" not in done.stderr
+    assert same(tmp_path / "m.npz", tmp_path / "here.npz")
