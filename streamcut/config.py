@@ -18,7 +18,7 @@ BUDGETED = solvers("budgeted")
 EXACT_KERNEL = solvers("exact-kernel")
 SAMPLED = solvers("sampled")
 SOLVERS = tuple(SOLVER_TABLE)
-SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler
+SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler, or its file
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +239,11 @@ class TrainOptions:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name}: {unknown(getattr(self, name), allowed)}")
-        if not isinstance(self.scheduler, str) or (self.scheduler not in SCHEDULERS and "://" not in self.scheduler):
-            raise UsageError(f"scheduler: {unknown(self.scheduler, SCHEDULERS)}, tcp://HOST:PORT")
+        known = isinstance(self.scheduler, str) and (
+            self.scheduler in SCHEDULERS or "://" in self.scheduler or self.scheduler.endswith(".json")
+        )
+        if not known:
+            raise UsageError(f"scheduler: {unknown(self.scheduler, SCHEDULERS)}, tcp://HOST:PORT, a scheduler file FILE.json")
         self._check_numbers()
         self._check_fit()
         least = self.record.least_cuts

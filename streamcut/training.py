@@ -122,12 +122,12 @@ def train(
     max_cuts         size of the bundle; default: as many as 128 MiB hold, 20 to 1000; for bundle-dca 16, and more as it fills up,
                      as far as memory allows
     lanes            number of fixed ranges of rows, each summed in order; default: from the size of the data
-    workers, scheduler   threads (default: one a processor), or "sync" for none; "local-cluster", the address of a Dask scheduler
-                     or a distributed.Client: processes of a Dask cluster
+    workers, scheduler   threads (default: one a processor), or "sync" for none; "local-cluster", the address of a Dask scheduler,
+                     its scheduler file (.json) or a distributed.Client: processes of a Dask cluster (streamcut.execution.dask)
     deadline         seconds that a Dask cluster may be without workers
     memory           "4GB", "50%" or "auto": ceiling on the resident memory of this process
-    scratch          folder for the row state when it does not fit or on Dask, where all machines share it (default: TMPDIR,
-                     else /var/tmp)
+    scratch          folder for the row state when it does not fit, or on Dask (default: TMPDIR, else /var/tmp); workers that do
+                     not see it keep the row state on their own disks
     row_cache        bundle-dca: "2GB", a part of the data ("30%"), or "auto": memory for the rows that matter most; "0" = none
     sweeps           bundle-dca: epochs over cached rows after each pass, at most
     checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes

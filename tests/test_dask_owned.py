@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -13,12 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import distributed
+import psutil
 import pytest
 from clusters import same, train
 from contracts.runner import RunnerContract, make_store
-
 from test_dask import runner_on
 
+import streamcut
+from streamcut.execution.dask import cluster as dask_cluster
 
 HERE = str(Path(__file__).parent)  # where workers find the passes of tests
 
@@ -86,7 +87,8 @@ class TestOwnedRows(RunnerContract):
         return make
 
 
-ASKED = "--solver", "bundle-dca", "--lanes", 5, "--row-cache", "30%", "--sweeps", 4, "--max-passes", 5, "--tol", 1e-9
+FEW = {"solver": "bundle-dca", "lanes": 5, "row_cache": "30%", "sweeps": 4, "max_passes": 4, "tol": 1e-9, "tol_relative": None}
+ASKED = [f"--{name.replace('_', '-')}={value or 0}" for name, value in FEW.items()]
 
 
 def test_a_worker_dies_in_a_pass_and_another_in_a_sweep(dataset, tmp_path):
@@ -99,3 +101,15 @@ def test_a_worker_dies_in_a_pass_and_another_in_a_sweep(dataset, tmp_path):
         assert "lost 1 of 3 workers" in done.stderr
         assert "Traceback" not in done.stderr
     assert same(tmp_path / "m.npz", tmp_path / "here.npz")
+
+
+def test_a_worker_that_hangs_is_left_out(dataset, tmp_path, monkeypatch, caplog):
+    """SIGSTOP: its connections stay open, and it answers nothing."""
+    here = streamcut.train(dataset, **FEW)
+    monkeypatch.setattr(dask_cluster, "SILENCE", 3.0)
+    with apart(tmp_path, "none:1:kill", "train.shard:20:stop") as (address, processes):
+        model = streamcut.train(dataset, scheduler=address, scratch=str(tmp_path / "scratch"), **FEW)
+        assert psutil.Process(processes["worker 1"].pid).status() == psutil.STATUS_STOPPED
+    assert model.weights.tobytes() == here.weights.tobytes()
+    assert model.certificate == here.certificate
+    assert "silent for 3 s): their lanes move" in caplog.text

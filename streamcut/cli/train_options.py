@@ -165,16 +165,20 @@ GROUPS: dict[str, list[Callable]] = {
             "bundle-dca: memory for the rows that matter most (2GB, 0), or as a part of the data (30%); auto: 30% if it fits.",
             default="auto",
         ),
-        _option("--scratch", "Folder for the state of the rows when it does not fit in memory, and on Dask.", metavar="DIR"),
+        _option(
+            "--scratch",
+            "Folder for the state of the rows when it does not fit in memory, or on Dask, if all workers see it.",
+            metavar="DIR",
+        ),
         _option("--workers", "Threads, or processes of a local cluster. Default: one per processor.", type=int),
         _option(
             "--lanes", "Fixed ranges of rows, each summed in order: the same number gives the same bits on any machine.", type=int
         ),
         _option(
             "--scheduler",
-            "Where passes run: threads, this thread alone, a local Dask cluster, or the Dask cluster at an address.",
+            "Where passes run: threads, this thread alone, a local Dask cluster, or that of an address or scheduler file.",
             default="threads",
-            metavar="threads|sync|local-cluster|tcp://HOST:PORT",
+            metavar="threads|sync|local-cluster|tcp://HOST:PORT|FILE.json",
         ),
         _option(
             "--deadline",
