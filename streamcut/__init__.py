@@ -15,6 +15,7 @@ _HOMES = {  # the module, and the name there
     "predict": ("streamcut.prediction", "predict"),
     "evaluate": ("streamcut.evaluation", "evaluate"),
     "tune": ("streamcut.tuning", "tune"),
+    "cross_validate": ("streamcut.cross_validation", "cross_validate"),
     "calibrate": ("streamcut.calibration", "calibrate"),
     "verify": ("streamcut.verification", "verify"),
     "export": ("streamcut.exports.export", "export"),

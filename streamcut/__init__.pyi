@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from streamcut.calibration import calibrate as calibrate
 from streamcut.config import CheckpointOptions
+from streamcut.cross_validation import cross_validate as cross_validate
 from streamcut.evaluation import evaluate as evaluate
 from streamcut.execution.plan import MemoryPlan
 from streamcut.exports.export import export as export

@@ -7,6 +7,7 @@ where not even the least of it is enough for all, they are trained in groups, ea
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import threading
@@ -90,21 +91,19 @@ class Together:
 
         Raises KeyboardInterrupt at a stop, MemoryBudgetError when not even one problem fits into memory, and what `train` does.
         """
-        count = len(problems)
-        for groups in range(1, count + 1):
-            size = math.ceil(count / groups)
-            if groups > 1 and size == math.ceil(count / (groups - 1)):
-                continue
-            done: list[list[Outcome]] = []
+        done: list[list[Outcome]] = []
+        self.groups, size = 0, len(problems)
+        while len(done) < len(problems):
             try:
-                for first in range(0, count, size):
-                    done += self._group(problems[first : first + size])
+                done += self._group(problems[len(done) : len(done) + size])
+                self.groups += 1
             except MemoryBudgetError:
-                if size == 1 or done:
+                left = len(problems) - len(done)
+                size = min(size, left)
+                if size == 1:
                     raise
-                continue
-            self.groups = math.ceil(count / size)
-            break
+                size = math.ceil(left / (math.ceil(left / size) + 1))
+            gc.collect()  # sessions hold each other in circles, and their memory
         return done
 
     def measure(self, models: Sequence[tuple[Model, Dataset]]) -> list[Evaluation]:

@@ -30,7 +30,8 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
 FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "interrupts", "jit", "machine"}  # "" is streamcut itself
 FOUNDATION |= {"fields", "opened", "outputs", "rehearsal", "rounding", "shown", "solver_table", "visible", "suggestions", "units"}
 WIRING = {"by_data", "calibration", "datasets", "evaluation", "flags", "inputs", "prediction", "row_bounds", "selection"}
-WIRING |= {"named_weights", "structured", "together", "training", "tuning", "verification", "warming"}
+WIRING |= {"named_weights", "structured", "training", "tuning", "verification", "warming"}
+WIRING |= {"cross_validation", "search", "together"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "math", "numba", "numba.extending", "numpy", "streamcut.jit", "typing"}
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +14,12 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
+from streamcut.cross_validation import cross_validate
 from streamcut.errors import CorruptError, MemoryBudgetError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.execution.shared_reading import SharedReading
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.row_view import fold_views, folds_of
+from streamcut.io.row_view import Folds, fold_views, folds_of
 from streamcut.models.files import load_model
 from streamcut.selection import train_path
 from streamcut.together import Together, decoded_bytes
@@ -133,7 +137,7 @@ def test_all_folds_and_values_of_c_share_each_pass(stores, monkeypatch):
     slowest = max(*passes, sum(tried.passes for tried in path))
     assert [len(lines) for lines in models.values()] == [4] * 5
     assert all(line["converged"] and line["lower_bound"] <= line["primal"] for line in found.table)
-    assert found.bytes_read == size * (1 + slowest + 1), "a pass to draw the folds, one to measure all models"
+    assert found.resources["bytes_read"] == size * (1 + slowest + 1), "a pass to draw the folds, one to measure all models"
     assert sum(passes) > 4 * slowest
 
 
@@ -252,7 +256,8 @@ def test_the_command(stores, tmp_path, run):
     code, out, _ = run("tune", data, "--model", model, "--C", "0.0001,1", "--folds", 3, "--json", "--force", "--tol", "1e-4")
     assert code == 0
     lines = [json.loads(line) for line in out.splitlines()]
-    assert [line["event"] for line in lines] == ["model"] * 6 + ["cell"] * 2 + ["result"]
+    assert [line["event"] for line in lines] == ["trained"] * 8 + ["model"] * 6 + ["cell"] * 2 + ["result"]
+    assert sorted((-1 if line["fold"] is None else line["fold"]) for line in lines[:8]) == [-1, -1, 0, 0, 1, 1, 2, 2]
     assert lines[-1]["C"] == best.C == load_model(model).C
     assert load_model(model).parameters["tol"] == 1e-4
     assert run("tune", data, "--model", model, "--folds", 3)[0] == 2, "the model is there"
@@ -276,3 +281,47 @@ def test_the_penalty_is_a_side_of_the_grid(stores, tmp_path, run):
     cells = [line for line in map(json.loads, out.splitlines()) if line["event"] == "cell"]
     assert [(cell["C"], cell["l1"]) for cell in cells] == [(0.1, 0.0), (1.0, 0.0), (0.1, 40.0), (1.0, 40.0)]
     assert load_model(tmp_path / "m.npz").l1 == json.loads(out.splitlines()[-1])["l1"]
+
+
+@pytest.mark.parametrize("more", [[], ["--solver", "ocas"]])
+def test_a_run_that_was_killed_goes_on_to_the_same_models(stores, tmp_path, run, more):
+    common = ["tune", stores[0], "--C", "0.01,1", "--folds", 3, "--json", "--tol", "1e-5", "--lanes", 1, "--workers", 2, *more]
+    assert run(*common, "--model", tmp_path / "undisturbed.npz")[0] == 0
+    folder = tmp_path / "run"
+    kept = ["--model", tmp_path / "m.npz", "--checkpoint", folder, "--checkpoint-iterations", 1]
+    command = [sys.executable, "-c", "from streamcut.cli import main; main()", *map(str, [*common, *kept])]
+    for failpoint in ("train.shard.5:20:kill", "train.shard.2:30:kill"):
+        resume = ["--resume"] if folder.exists() else []
+        environment = {**os.environ, "STREAMCUT_FAILPOINT": failpoint}
+        assert subprocess.run([*command, *resume], env=environment, capture_output=True, timeout=100).returncode == -9
+        assert any(folder.glob("*/*/*.checkpoint"))
+    code, _, err = run(*common, *kept, "--resume")
+    assert code == 0, err
+    one, other = load_model(tmp_path / "undisturbed.npz"), load_model(tmp_path / "m.npz")
+    np.testing.assert_array_equal(one.weights, other.weights)
+    assert one.certificate == other.certificate
+    assert not folder.exists()
+
+
+def test_cross_validation_of_queries_and_rows(stores):
+    X, _ = arrays()
+    qid = np.repeat(np.arange(60), 10)
+    data = MemoryDataset(X, np.round(X @ np.ones(20)), qid=qid, shard_nnz=600)
+    found = cross_validate(data, folds=3, task="ranking", C=0.1)
+    assert found.measure == "pairwise_accuracy"
+    assert found.values() == [line["pairwise_accuracy"] for line in found.table]
+    assert found.mean == pytest.approx(np.mean(found.values()))
+    assert found.deviation == pytest.approx(np.std(found.values()))
+    held_out = [view for _, view in fold_views(data, folds_of(data, 3))]
+    assert [line["fold"] for line in found.table] == [0, 1, 2]
+    seen = [set(np.concatenate([view.read(i).qid for i in range(len(view.manifest.shards))])) for view in held_out]
+    assert sorted(np.concatenate([list(queries) for queries in seen])) == list(range(60)), "no query is cut"
+    kernel = {"kernel": "rbf", "solver": "bsca", "budget": 20}
+    rows = cross_validate(stores[0], folds=4, measure="roc_auc", **kernel)
+    assert rows.measure == "roc_auc"
+    assert len(rows.values("accuracy")) == 4
+    views = fold_views(streamcut.open(stores[0]), Folds(4))
+    assert rows.values() == [evaluate(streamcut.train(training, **kernel), held_out).roc_auc for training, held_out in views]
+    assert "folds" in repr(rows)
+    with pytest.raises(UsageError, match="is tuned without"):
+        cross_validate(stores[0], folds=4, checkpoint="here", **kernel)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,13 +14,14 @@ from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_o
 from streamcut.cli.output import note, number, print_json, print_rows
 from streamcut.cli.parameters import Numbers, cache_options, force_option, json_option, quiet_option
 from streamcut.cli.train_options import train_options
+from streamcut.config import CheckpointOptions
 
 if TYPE_CHECKING:
+    from streamcut.models.model import Model
+    from streamcut.search import Cell
     from streamcut.selection import Tried
-    from streamcut.tuning import Cell
 
 _OWN = ("C", "gamma", "budget", "nu", "validation", "choose_by", "target")
-_CHECKPOINTS = ("folder", "every", "iterations", "checkpoint_required", "resume")
 
 
 def _training_options(command: Callable) -> Callable:
@@ -28,7 +30,7 @@ def _training_options(command: Callable) -> Callable:
     def every() -> None: ...
 
     parameters = train_options(every).__click_params__  # type: ignore[attr-defined]
-    kept = [parameter for parameter in parameters if parameter.name not in (*_OWN, *_CHECKPOINTS)]
+    kept = [parameter for parameter in parameters if parameter.name not in _OWN]
     command.__click_params__ = [*kept, *getattr(command, "__click_params__", [])]  # type: ignore[attr-defined]
     return command
 
@@ -63,6 +65,11 @@ def command(
     l1: tuple[float, ...],
     choose_by: str | None,
     plot: str | None,
+    folder: str | None,
+    every: float,
+    iterations: int | None,
+    checkpoint_required: bool,
+    resume: bool,
     force: bool,
     as_json: bool,
     quiet: bool,
@@ -75,8 +82,9 @@ def command(
     one qid stay together.
 
     Linear solvers train the models of all folds together: each pass through the data serves them all, and memory is shared out
-    among them. They go from each C to the next greater one, which saves passes. Kernel models are trained one after the other.
-    Options of `train` are the same for all models; limits such as --max-passes are for each.
+    among them. They go from each C to the next greater one, which saves passes, and with --checkpoint --resume a run that was
+    ended goes on to the same models. Kernel models are trained one after the other. Options of `train` are the same for all
+    models; limits such as --max-passes are for each.
 
     \b
     Examples:
@@ -90,6 +98,10 @@ def command(
         refuse_existing(plot, "--plot", force, reads=[data, validation, model_path])
     if (validation is None) == (folds is None):
         raise click.UsageError("Give either --validation DATA or --folds NUMBER.")
+
+    if folder is None and (resume or checkpoint_required or iterations is not None):
+        raise click.UsageError("--resume and the other options of checkpoints need --checkpoint DIR.")
+    checkpoint = None if folder is None else CheckpointOptions(folder, every, iterations, checkpoint_required, resume)
 
     from streamcut.models.files import plain
     from streamcut.reports.drawing import needs_matplotlib
@@ -106,22 +118,34 @@ def command(
             options = "  ".join(f"{name} {value:g}" for name, value in point.items())
             note(f"{where}{options}  {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s")
 
+    def trained(point: dict[str, float], fold: int | None, model: Model) -> None:
+        if as_json:
+            print_json({"event": "trained", "fold": fold, **point, **plain(model.result())})
+        elif not quiet:
+            where = "all rows" if fold is None else f"fold {fold + 1}"
+            options = "  ".join(f"{name} {value:g}" for name, value in point.items())
+            note(f"{where}  {options}  trained: {model.in_words()}")
+
     asked = {"C": C, "l1": None if l1 == (0.0,) else l1, "gamma": gamma, "budget": budget, "nu": nu}
     grid = {name: values for name, values in asked.items() if values is not None}
     with reserved_output(model_path, "--model", force), signals.deferred() as stop:
         try:
             how: dict[str, Any] = {"validation": validation, "folds": folds, "fold_seed": fold_seed, "measure": choose_by}
-            found = tune(data, grid, on_model=show, stop=stop, **how, **options)
+            hooks: dict[str, Any] = {"on_model": show, "on_trained": trained, "checkpoint": checkpoint, "stop": stop}
+            found = tune(data, grid, **hooks, **how, **options)
         except KeyboardInterrupt:
             signals.raise_received()
             raise
         written = save_trained(found.model, model_path, force)
+        if folder is not None:
+            _remove_checkpoints(Path(folder))
     if plot is not None:
         _draw(plot, found.cells)
     if as_json:
         for cell in found.cells:
             print_json({"event": "cell", **cell.as_dict()})
-        print_json({"event": "result", "model": written, **found.best.options, found.best.measure: found.best.mean})
+        best = {**found.best.options, found.best.measure: found.best.mean}
+        print_json({"event": "result", "model": written, **best, **found.resources})
     elif not quiet:
         if len(found.cells) > 1:
             print_rows([cell.as_dict() for cell in found.cells], err=True)
@@ -129,6 +153,17 @@ def command(
         note(f"Best: {chosen}, with {found.best.measure} {number(found.best.mean)}. Model written to {written}.")
     signals.raise_received()
     expect_saved(written, model_path)
+
+
+def _remove_checkpoints(folder: Path) -> None:
+    """Those of all models, and the folders if nothing else is in them."""
+    from streamcut.models.checkpoint import remove_checkpoints
+
+    for lock in list(folder.glob("**/lock")):
+        remove_checkpoints(lock.parent)
+    for place in [*folder.glob("*"), folder]:
+        if place.is_dir() and not any(place.iterdir()):
+            place.rmdir()
 
 
 def _draw(path: str, cells: list[Cell]) -> None:

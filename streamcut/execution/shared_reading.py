@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 from streamcut.chunk import Chunk
 from streamcut.execution.runner import Interrupted
-from streamcut.files import failpoint
 from streamcut.io.dataset import Dataset, ShownDataset, shard_bytes
 from streamcut.io.row_view import Space
 
@@ -159,8 +158,6 @@ class SharedReading:
             return self._kept[shard]
 
     def _read(self, shard: int, buffers: Any) -> Chunk:
-        failpoint("train.shard")
-        failpoint(f"train.shard.{shard}")
         chunk = self.data.read(shard, buffers)
         self.bytes_read += self._sizes[shard]  # one at a time
         return chunk

@@ -7,7 +7,7 @@ from statistics import pstdev
 from typing import TYPE_CHECKING
 
 from streamcut.reports.drawing import legend, new_figure
-from streamcut.tuning import Cell
+from streamcut.search import Cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,167 @@
+"""Models for every point of a grid, each measured on rows that it was not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, pstdev
+from typing import Any
+
+from streamcut.by_data import for_data
+from streamcut.config import CheckpointOptions
+from streamcut.errors import UsageError
+from streamcut.evaluation import evaluate, measure_to_choose
+from streamcut.io.dataset import Dataset
+from streamcut.io.row_view import Folds, RowView, fold_views
+from streamcut.jobs.linear import threads_wanted
+from streamcut.machine import resident_bytes
+from streamcut.models.model import Model
+from streamcut.selection import Tried, measured, train_path, tried_model
+from streamcut.solvers.progress import Observer
+from streamcut.together import Problem, Together, decoded_bytes
+from streamcut.training import checked, job_class, train
+
+Splits = list[tuple[Dataset, Dataset]]  # of each fold: rows to train on, rows to measure on
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A point of the grid: its options, the values of `measure` (one for each fold), and what it took to get them."""
+
+    options: dict[str, Any]
+    measure: str
+    values: list[float]
+    passes: int
+    seconds: float
+
+    @property
+    def mean(self) -> float:
+        return fmean(self.values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """A line of a table: the options, mean and standard deviation of the measure, passes and seconds of all trainings."""
+        spread = {"deviation": pstdev(self.values)} if len(self.values) > 1 else {}
+        return {**self.options, self.measure: self.mean, **spread, "passes": self.passes, "seconds": self.seconds}
+
+
+@dataclass(eq=False)
+class Search:
+    """Trains on `data` for each of `Cs` with each of the `others` (points of a grid), and keeps what came out.
+
+    options    those of `train` that are the same for all; measure, on_model, on_trained, checkpoint, stop: those of `tune`
+    cells      by the values of their options
+    table      a line for each model that was measured
+    models     by the values of their options: those of all rows, without validation data; with them, the best so far is enough
+    resources  of models that were trained together: bytes_read, groups, peak
+    """
+
+    data: Dataset
+    Cs: Sequence[float]
+    others: Sequence[dict[str, Any]]
+    options: dict[str, Any]
+    measure: str | None = None
+    on_model: Callable[[dict[str, Any], int, Tried], None] | None = None
+    on_trained: Callable[[dict[str, Any], int | None, Model], None] | None = None
+    on_iteration: Observer | None = None
+    checkpoint: CheckpointOptions | None = None
+    stop: Callable[[], bool] | None = None
+    cells: dict[tuple[float, ...], Cell] = field(default_factory=dict)
+    table: list[dict[str, Any]] = field(default_factory=list)
+    models: dict[tuple[float, ...], Model] = field(default_factory=dict)
+    resources: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        found = [for_data(checked({**self.options, **point, "C": C})[0], self.data) for point in self.others for C in self.Cs]
+        self.chosen = chosen = found[0]
+        self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure)
+        self._linear = chosen.record.family == "linear"
+        self._goes_on = self._linear and hasattr(job_class(chosen), "trainer")
+
+    def on_validation(self, validation: Dataset) -> None:
+        """Train on all rows, measure on `validation`."""
+        self._run([(self.data, validation)], everything=False)
+
+    def on_folds(self, folds: Folds, *, everything: bool) -> None:
+        """Train on all folds but one, measure on that, each in turn; with `everything` also models of all rows, if they are to be
+        had in the same passes."""
+        if self.chosen.distributed:
+            raise UsageError("folds: cross-validation runs on threads only, not on Dask")
+        splits: Splits = list(fold_views(self.data, folds, threads_wanted(self.chosen)))
+        self._run(splits, everything=everything and self._goes_on, read=decoded_bytes(self.data.manifest))
+
+    def _run(self, splits: Splits, *, everything: bool, read: int = 0) -> None:
+        paths: list[tuple[float, ...]] = [tuple(self.Cs)] if self._goes_on else [(C,) for C in self.Cs]
+        if self._linear and not self.chosen.distributed and len(splits) * len(self.others) * len(paths) > 1:
+            self._together(splits, paths, everything, read)
+            return
+        if self.checkpoint is not None and not self._goes_on:
+            raise UsageError(
+                f"checkpoint: {self.chosen.chosen_solver} is tuned without checkpoints; leave it out, or see `train`"
+            )
+        for fold, (rows, held_out) in enumerate(splits):
+            for point in self.others:
+                self._one_by_one(rows, held_out, point, fold)
+
+    def _together(self, splits: Splits, paths: list[tuple[float, ...]], everything: bool, read: int) -> None:
+        """All of them at once; those of a fold are measured on the rows that it holds out."""
+        chosen = self.chosen
+        common = {**self.options, "task": chosen.task, "positive_label": chosen.positive_label}
+        hooks: dict[str, Any] = {"on_iteration": self.on_iteration, "on_trained": self.on_trained, "checkpoint": self.checkpoint}
+        stop = self.stop or (lambda: False)
+        together = Together(self.data, threads_wanted(chosen), chosen.memory, stop=stop, bytes_read=read, **hooks)
+        problems = [
+            Problem(fold, point, path, None if rows is self.data else rows, {**common, **point})
+            for fold, rows in [*enumerate(rows for rows, _ in splits), *[(None, self.data)] * everything]
+            for point in self.others
+            for path in paths
+        ]
+        found = list(zip(problems, together.train(problems), strict=True))
+        models = [(problem, outcome) for problem, outcomes in found for outcome in outcomes]
+        to_measure = [(problem, outcome) for problem, outcome in models if problem.fold is not None]
+        evaluations = together.measure([(outcome.model, splits[problem.fold or 0][1]) for problem, outcome in to_measure])
+        for (problem, outcome), evaluation in zip(to_measure, evaluations, strict=True):
+            step = {"C": outcome.C}
+            tried = tried_model(step, outcome.model, outcome.record, evaluation.measures(), self._measure)
+            self._keep({**step, **problem.point}, problem.fold or 0, tried)
+        for problem, outcome in models:
+            if problem.rows is None:  # all of them
+                self.models[(outcome.C, *problem.point.values())] = outcome.model
+        self.resources = {"bytes_read": together.bytes_read, "groups": together.groups, "peak": resident_bytes("VmHWM")}
+
+    def _one_by_one(self, rows: Dataset, held_out: Dataset, point: dict[str, Any], fold: int) -> None:
+        """All values of C with the options of `point`, along a path where there is one."""
+
+        def take(model: Model, tried: Tried) -> None:
+            if self.stop is not None and self.stop():
+                raise KeyboardInterrupt("tuning was stopped")
+            place = {"C": tried.C, **point}
+            best = max((cell.mean for cell in self.cells.values()), default=-float("inf"))
+            self._keep(place, fold, tried)
+            if not isinstance(rows, RowView) and tried.value is not None and tried.value > best:
+                self.models = {tuple(place.values()): model}
+
+        given: dict[str, Any] = {**self.options, **point, "on_iteration": self.on_iteration, "stop": self.stop}
+        if self._goes_on:
+            more: dict[str, Any] = {"measure": self._measure, "on_model": take, "checkpoint": self.checkpoint}
+            train_path(rows, self.Cs, validation=held_out, **more, **given)
+            return
+        for C in self.Cs:
+            model = train(rows, C=C, **given)
+            measures = evaluate(model, held_out).measures()
+            last = model.history[-1] if model.history else {}
+            passes, seconds = int(last.get("passes", last.get("epoch", 0))), float(last.get("seconds", 0.0))
+            value = measured(measures, self._measure)
+            take(model, Tried(C, passes, seconds, model.result(), measures, self._measure, value))
+
+    def _keep(self, point: dict[str, Any], fold: int, tried: Tried) -> None:
+        assert tried.value is not None
+        assert tried.measures is not None
+        place = tuple(point.values())
+        before = self.cells.get(place, Cell(point, self._measure, [], 0, 0.0))
+        self.cells[place] = Cell(
+            point, self._measure, [*before.values, tried.value], before.passes + tried.passes, before.seconds + tried.seconds
+        )
+        cost = {"passes": tried.passes, "seconds": tried.seconds}
+        self.table.append({**point, "fold": fold, **tried.measures, **tried.result, **cost})
+        if self.on_model is not None:
+            self.on_model(point, fold, tried)
