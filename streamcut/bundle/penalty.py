@@ -68,6 +68,10 @@ class L2:
         """Where R has kinks along w_b + k(w − w_b); None: it has none anywhere."""
         return None
 
+    def beside_squares(self, w_b: np.ndarray, w: np.ndarray, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """(R − ½‖·‖², a subgradient by x) at x[0]·w_b + x[1]·w."""
+        return 0.0, np.zeros(2)
+
     def step(self, v: np.ndarray, delta: np.ndarray, gain: float) -> tuple[float, float]:
         """(θ, what it brings): θ ∈ [0, 1] maximises θ·gain − R*(v + θδ)."""
         slope, curvature = gain - vectors.dot(v, delta), vectors.dot(delta, delta)
@@ -119,6 +123,11 @@ class ElasticNet(L2):
 
     def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks:
         return Kinks(w_b, w - w_b, self.l1)
+
+    def beside_squares(self, w_b: np.ndarray, w: np.ndarray, x: np.ndarray) -> tuple[float, np.ndarray]:
+        signs = np.sign(x[0] * w_b + x[1] * w)
+        slope = self.l1 * np.array([vectors.dot(signs, w_b), vectors.dot(signs, w)])
+        return float(slope @ x), slope
 
     def step(self, v: np.ndarray, delta: np.ndarray, gain: float) -> tuple[float, float]:
         theta, _ = L2.step(self, self.weights(v), delta, gain)

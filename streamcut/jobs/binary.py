@@ -35,9 +35,10 @@ from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.oracles.decomposable import Cut, LinearOracle, row_arrays
+from streamcut.oracles.decomposable import Cut, LinearOracle
 from streamcut.oracles.dual.ascent import ORDER, DualOracle
 from streamcut.oracles.dual.loss_cache import row_bytes
+from streamcut.oracles.row_passes import row_arrays
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers import warm_start
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
@@ -90,7 +91,7 @@ class BinaryJob:
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
         statistics, solver, loss = manifest.statistics, self.solver, self.risk.loss
-        numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=solver.margins)
+        numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=solver.margins, planes=solver.dual)
         share, dimension = np.dtype(loss.code_type).itemsize, statistics.n_features + (self.options.bias != 0.0)
         return Needs(
             dimension=dimension,

@@ -18,11 +18,11 @@ from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Statistics
-from streamcut.losses.loss import Loss, TargetScale
+from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles import row_passes
-from streamcut.oracles.row_passes import CutSums, First, Totals
-from streamcut.rounding import UNSEEN, CutError, Drift, Grids, RowScale, above, exact_rounder, gamma, loss_above, spacing
+from streamcut.oracles.row_passes import CutSums, Totals, first_of, row_arrays
+from streamcut.rounding import UNSEEN, CutError, Drift, Grids, RowScale, above, gamma, loss_above, spacing
 
 _LONGER = 1.0 + 1e-6  # squares of rows were added in float64
 _LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal
@@ -51,6 +51,7 @@ class DecomposableOracle:
     """
 
     can_refine: ClassVar[bool] = False  # whether its passes know of fine grids
+    planes: ClassVar[bool] = False  # whether it finds its way over a plane, and not along lines alone
     unit: float = 1.0  # of mean losses, which tolerances are parts of; known after `start`
 
     def __init__(
@@ -256,8 +257,9 @@ class LinearOracle(DecomposableOracle):
     can_refine: ClassVar[bool] = True
 
     def __init__(
-        self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool, penalty: L2 = SQUARES
-    ) -> None:
+        self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool, penalty: L2 = SQUARES,
+        planes: bool = False,
+    ) -> None:  # fmt: skip
         statistics = runner.feed.data.manifest.statistics
         dimension, self._largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))
         weight = float(statistics.n_rows) if statistics.weight_sum is None else statistics.weight_sum
@@ -270,7 +272,7 @@ class LinearOracle(DecomposableOracle):
         self._loss = risk.loss
         self._reach = Drift()  # as `_drift`, of a single row
         self._near, self._steepest = 0.0, 0.0  # of the scores in question: how far they are off, the largest share there
-        for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins):
+        for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins, planes=planes):
             runner.row_state.add(name)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -343,6 +345,19 @@ class LinearOracle(DecomposableOracle):
         self._near = self._reach.error
         return super().step(k, w_b)
 
+    def on_plane(self, p: float, q: float) -> tuple[float, np.ndarray]:
+        """Σ u_i ℓ_i at p·w_b + q·w, w being what was scored last, nearly, and its derivatives by p and q (2,)."""
+        value, *slopes = self._look("PlanePass", p, q).sum(axis=1)
+        return float(value), np.array(slopes)
+
+    def combine(self, p: float, q: float, w_b: np.ndarray) -> float:
+        """Make p·w_b + q·w, `w_b` as it is after it, the best point; returns Σ u_i ℓ_i there. The data is not read."""
+        loss = self._look("CombinePass", p, q)
+        self._reach.combine(p, q, self._longest(w_b), self._scale)
+        self._near = self._reach.error
+        self._drift.combine(p, q, self._spread(w_b), self._scale)
+        return self._loss_above(self._summed(loss), self._drift.error)
+
     def _scored(self, w: np.ndarray) -> None:
         super()._scored(w)
         self._reach.scored = self._longest(w)
@@ -380,19 +395,3 @@ class LinearOracle(DecomposableOracle):
 
     def _look(self, kind: str, *given: Any) -> Any:
         return super()._look(kind, *given, self._loss)
-
-
-def first_of(loss: Loss, scale: TargetScale, largest: float) -> First:
-    """What the first pass adds up of rows with values up to `largest` in size."""
-    grids = Grids.holding(largest * scale.weight, scale.weight)
-    if loss.targets == "labels":
-        return First(grids)
-    constants = loss.constants(scale)
-    worst = max(loss.value(score - loss.offset(y), y) for y in (scale.lowest, scale.highest) for score in (*constants, 0.0))
-    return First(grids, constants, exact_rounder(scale.weight * max(float(worst), scale.farthest)))
-
-
-def row_arrays(risk: PointwiseRisk, rows_have_weights: bool, *, keep_margins: bool) -> tuple[str, ...]:
-    """The names of the numbers that each row keeps, float64."""
-    target = ("target",) * (risk.loss.keeps_target and keep_margins)
-    return ("z", "z_b") * keep_margins + ("u",) * risk.weighted(rows_have_weights) + target

@@ -17,9 +17,9 @@ from streamcut.compiled import linear, row_losses, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.losses.loss import Loss
+from streamcut.losses.loss import Loss, TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.rounding import Grids
+from streamcut.rounding import Grids, exact_rounder
 
 _pair = partial(np.zeros, 2)
 
@@ -245,6 +245,41 @@ class StepPass(RowPass):
 
 
 @dataclass(frozen=True, slots=True)
+class PlanePass(RowPass):
+    """At p·w_b + q·w the loss and its derivatives by p and q, pairs (total, rounding lost)."""
+
+    p: float
+    q: float
+    loss: Loss
+
+    def begin(self) -> np.ndarray:
+        return np.zeros((3, 2))
+
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
+        row_losses.on_plane(self.loss, rows["z_b"], rows["z"], self.p, self.q, rows.get("target"), rows.get("u"), sums)
+
+    def merge(self, total, part):
+        for pair, other in zip(total, part, strict=True):
+            vectors.accumulate(other, pair)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class CombinePass(RowPass):
+    """z_b becomes that of p·w_b + q·w in the row state; the loss there."""
+
+    p: float
+    q: float
+    loss: Loss
+
+    def begin(self) -> np.ndarray:
+        return np.zeros(3)
+
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
+        row_losses.combine(self.loss, rows["z_b"], rows["z"], self.p, self.q, rows.get("target"), rows.get("u"), sums)
+
+
+@dataclass(frozen=True, slots=True)
 class LossPass(RowPass):
     """The loss at z."""
 
@@ -308,3 +343,20 @@ class BreakpointsPass(Breakpoints):
         k, jump = np.empty(self.count), np.empty(self.count)
         n = row_losses.breakpoints_between(self.loss, rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump)
         found.append((k[:n].copy(), jump[:n].copy()))
+
+
+def first_of(loss: Loss, scale: TargetScale, largest: float) -> First:
+    """What the first pass adds up of rows with values up to `largest` in size."""
+    grids = Grids.holding(largest * scale.weight, scale.weight)
+    if loss.targets == "labels":
+        return First(grids)
+    constants = loss.constants(scale)
+    worst = max(loss.value(score - loss.offset(y), y) for y in (scale.lowest, scale.highest) for score in (*constants, 0.0))
+    return First(grids, constants, exact_rounder(scale.weight * max(float(worst), scale.farthest)))
+
+
+def row_arrays(risk: PointwiseRisk, rows_have_weights: bool, *, keep_margins: bool, planes: bool = False) -> tuple[str, ...]:
+    """The names of the numbers that each row keeps, float64; `planes`: to go from w_b anywhere, not along lines alone."""
+    loss = risk.loss
+    target = ("target",) * (keep_margins and (loss.keeps_target or (planes and loss.targets == "numbers")))
+    return ("z", "z_b") * keep_margins + ("u",) * risk.weighted(rows_have_weights) + target

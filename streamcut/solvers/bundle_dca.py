@@ -17,6 +17,7 @@ a lower bound on it: its β says from which mixture the next sweep starts.
                   free several times while their group is at hand, more often while F hardly falls;
                   then sweeps over the rows in the row cache: a cut
         k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
+        w_b ← the best p·w_b + q·w, nearly, as long as that brings something
         add both cuts, solve the master problem: its value is the bound, its solution w, its β the mixture
         if the bound is far behind: go on with a smaller C, and come back (streamcut.solvers.continuation)
 
@@ -66,6 +67,8 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
             )
             before = s.F_b
             s.move(s.search(oracle), oracle)
+            if oracle.planes:
+                s.spread(oracle)
             s.bundle.add(predicted.a, predicted.b, predicted.error)
             s.improve(ascended, rule)
             way.advance(before - s.F_b, oracle, rule)

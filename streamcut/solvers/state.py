@@ -10,6 +10,7 @@ import numpy as np
 
 from streamcut.bundle.bundle import Bundle, BundleSize, MasterSolution
 from streamcut.bundle.penalty import L2, penalty_of
+from streamcut.bundle.plane_search import minimise_over_plane
 from streamcut.compiled import vectors
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
@@ -19,6 +20,8 @@ from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 from streamcut.solvers.standstill import Standing
 
 CAREFUL = 0.01  # of the gap: when rounding takes more off the bound, cuts are summed more finely, and their errors count
+PLANE_MATTERS = 0.01  # of the gap: what a search over a plane has to bring
+PLANE_WAITS = 4  # passes after one that did not
 QP_SHARE = 1e-3  # the master problem is solved to this part of the gap that is asked for
 
 
@@ -36,6 +39,7 @@ class BundleState:
     taken    off that value for its rounding; raised: what was put onto F_b for that of its loss
     k        the last step of a line search
     stepped  the line search from w_b towards `w` is done, and its cut still to be taken
+    waits    passes until a plane is searched again: the last one brought too little
     scored   the w that line searches last went to, where the penalty has thresholds: it has fewer weights than w_b
     """
 
@@ -54,6 +58,7 @@ class BundleState:
     taken: float = 0.0
     raised: float = 0.0
     scored: np.ndarray | None = None
+    waits: int = 0
 
     @property
     def penalty(self) -> L2:
@@ -92,6 +97,34 @@ class BundleState:
         self.raised = oracle.C * oracle.raised
         self.F_b = self.penalty.objective(self.w_b, oracle.C, self.loss, square)
         self.sharpen(oracle)
+
+    def spread(self, oracle: Any) -> None:
+        """w_b ← the best point, nearly, of all p·w_b + q·w, w being what the oracle scored last. The data is not read.
+
+        The scale of w_b is what matters: on separable data its direction is right long before.
+        """
+        matters = PLANE_MATTERS * (self.F_b - self.bound)
+        if self.waits > 0:
+            self.waits -= 1
+            return
+        w_b, w = self.w_b, self.w
+        across = vectors.dot(w_b, w)
+        H = np.array([[vectors.dot(w_b, w_b), across], [across, vectors.dot(w, w)]])
+
+        def rest(x: np.ndarray) -> tuple[float, np.ndarray]:
+            loss, slope = oracle.on_plane(*x.tolist())
+            more, more_slope = self.penalty.beside_squares(w_b, w, x)
+            return oracle.C * loss + more, oracle.C * slope + more_slope
+
+        (p, q), gain = minimise_over_plane(H, rest, np.array([1.0, 0.0]), matters)
+        if gain <= matters:
+            self.waits = PLANE_WAITS
+            return
+        w_b *= p
+        w_b += q * w
+        self.loss = oracle.combine(float(p), float(q), w_b)
+        self.raised = oracle.C * oracle.raised
+        self.F_b = self.penalty.objective(w_b, oracle.C, self.loss)
 
     def sharpen(self, oracle: Any) -> None:
         """Have the next cuts summed more finely, if rounding keeps the bound down."""
@@ -171,6 +204,7 @@ class BundleState:
             "qp_gap": self.qp_gap,
             "taken": self.taken,
             "raised": self.raised,
+            "waits": self.waits,
             "max_cuts": self.bundle.max_cuts,
             "most": self.bundle.most,
             "merging": self.bundle.merging,
@@ -212,4 +246,5 @@ class BundleState:
             numbers["taken"],
             numbers["raised"],
             checkpoint.read("scored") if "scored" in checkpoint.arrays else None,
+            numbers["waits"],
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -121,11 +121,13 @@ class DualOracle(DualAscent, LinearOracle):
     `sweeps` times after each pass.
     """
 
+    planes: ClassVar[bool] = True
+
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
         C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0, penalty: L2 = SQUARES,
     ) -> None:  # fmt: skip
-        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty)
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty, planes=True)
         loss = risk.loss
         runner.row_state.add("codes", loss.code_type, (cuts.first,), most=cuts.most)
         caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
