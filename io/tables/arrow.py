@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamcut.io.tables.word_kernels import NONE, Words
+from streamcut.io.tables.word_kernels import MISSING, Words
 from streamcut.io.tables.words import NO_CODES, listed
 
 _NAMES: dict[str, list[str]] = {
@@ -56,7 +56,7 @@ def kind_of(found: pa.DataType) -> str:
 
 
 def words_of(column: pa.Array) -> Words:
-    """The values of a column as words, the empty one where a value is missing. Raises ColumnTypeError.
+    """The values of a column as words. Raises ColumnTypeError.
 
     Whole numbers are written as such whatever their type (3.0 is `3`), other numbers as Python writes them.
     """
@@ -67,12 +67,9 @@ def words_of(column: pa.Array) -> Words:
         if kind == "text":
             return _plain(column)
         column = column.dictionary_encode()
-    codes = pc.fill_null(column.indices.cast(pa.int64()), NONE).to_numpy(zero_copy_only=False)
-    distinct = _plain(_spelled(column.dictionary))
-    if (codes < 0).any():  # the last word is the missing one
-        starts, stops = np.append(distinct.starts, 0), np.append(distinct.stops, 0)
-        return Words(distinct.data, starts, stops, np.where(codes < 0, len(starts) - 1, codes), False)
-    return Words(distinct.data, distinct.starts, distinct.stops, codes, False)
+    codes = pc.fill_null(column.indices, MISSING) if column.indices.null_count else column.indices
+    words = _plain(_spelled(column.dictionary))
+    return words._replace(codes=codes.to_numpy().astype(np.int32, copy=False), direct=False)
 
 
 def _spelled(values: pa.Array) -> pa.Array:
@@ -110,11 +107,8 @@ def bytes_of(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return data, offsets
 
 
-def numbers_of(column: pa.Array) -> np.ndarray:
-    """float64, nan where a value is missing.
-
-    Raises ColumnTypeError, and ValueOfRowError for infinities and for whole numbers that float64 cannot keep.
-    """
+def floats_of(column: pa.Array) -> np.ndarray:
+    """float64, nan where a value is missing. Raises ColumnTypeError, and ValueOfRowError for what float64 cannot keep."""
     if kind_of(column.type) not in ("number", "bool"):
         raise ColumnTypeError(f"holds {_called(column.type)}, not numbers")
     if pa.types.is_dictionary(column.type):
@@ -122,14 +116,23 @@ def numbers_of(column: pa.Array) -> np.ndarray:
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     try:
-        values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         row = next(i for i, value in enumerate(column.to_pylist()) if value is not None and int(float(value)) != int(value))
         raise ValueOfRowError(row, f"{column[row].as_py()} has more digits than a number keeps (is it an identifier?)") from None
+
+
+def numbers_of(column: pa.Array) -> np.ndarray:
+    """The same; ValueOfRowError for infinities, too."""
+    values = floats_of(column)
     if np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
-        raise ValueOfRowError(row, f"{values[row]} is not finite")
+        row = int(np.argmax(np.isinf(values)))
+        raise ValueOfRowError(row, not_finite(values[row]))
     return values
+
+
+def not_finite(value: float) -> str:
+    return f"{value} is not finite"
 
 
 def part_of_time(column: pa.Array, part: str) -> Words:
@@ -142,12 +145,12 @@ def part_of_time(column: pa.Array, part: str) -> Words:
             raise ColumnTypeError(f"holds dates, which have no {part}")
         column = column.cast(pa.timestamp("s"))
     function, least = _PARTS[part]
-    codes = pc.fill_null(function(column), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = pc.fill_null(function(column), -1).to_numpy(zero_copy_only=False).astype(np.int32)
     if part == "year":
         distinct, codes = np.unique(codes, return_inverse=True)
-        return listed(["" if year < 0 else str(year) for year in distinct.tolist()], codes.astype(np.int64))
+        return listed(["" if year < 0 else str(year) for year in distinct.tolist()], codes.astype(np.int32))
     named = _NAMES.get(part) or [str(number) for number in range(least, 61)]
-    return listed([*named, ""], np.where(codes < 0, len(named), codes - least))
+    return listed(named, np.where(codes < 0, MISSING, codes - np.int32(least)))
 
 
 def times_of(column: pa.Array) -> pa.Array:

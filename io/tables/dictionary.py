@@ -33,7 +33,7 @@ class KeyDictionary:
         self._table = _table(1 << 10, 1 << 16)
         self._numbered = 0
         given = listed(list(keys))
-        self.learn(0, given, _NO_BYTES, _NO_BYTES, _NO_ROWS, 0, np.empty(len(given.starts), np.int64))
+        self.learn(0, given, _NO_BYTES, _NO_BYTES, _NO_ROWS, 0, np.empty(len(given.starts), np.int32))
         self.number()
 
     def __len__(self) -> int:
@@ -99,9 +99,9 @@ class KeyDictionary:
         self._features[first + order] = np.arange(first, last)
         self._columns, self._numbered = [], last
 
-    def features(self, keys: np.ndarray) -> np.ndarray:
-        """The features of key numbers, all of which are numbered; negative ones stay."""
-        return np.where(keys >= 0, self._features[np.maximum(keys, 0)], keys)
+    def renumber(self, keys: np.ndarray) -> None:
+        """Replace key numbers (int32, contiguous, in place), all of which are numbered, by features; negative ones stay."""
+        k.renumber(keys.reshape(-1), self._features)
 
     def _grow(self) -> None:
         old, keys, used = self._table, len(self), int(self._state[k.ARENA])

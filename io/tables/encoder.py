@@ -16,8 +16,9 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, BINNED, CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.tables import row_kernels, text_words
 from streamcut.io.tables import word_kernels as k
-from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of, part_of_time, words_of
+from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, not_finite, numbers_of, part_of_time, words_of
 from streamcut.io.tables.dictionary import KeyDictionary, TooManyKeysError
+from streamcut.io.tables.scratch import Scratch
 from streamcut.io.tables.words import NO_CODES, listed
 
 T = TypeVar("T")
@@ -61,13 +62,18 @@ class Encoder:
         self.recipe, self.table, self._learn, self._most = recipe, recipe.table, learn, most
         self._mask = 0 if recipe.hash_bits is None else (1 << recipe.hash_bits) - 1
         numeric = [column.name for column in self.table.columns if column.role == NUMERIC]
+        self._scratch = Scratch()
         self._dictionary = _NOWHERE
         if recipe.hash_bits is None:
             self._dictionary = KeyDictionary(
                 recipe.names or numeric, most=max(most, len(numeric)) if learn else len(recipe.names or numeric)
             )
-        self._fixed = {name: self._feature(name) for name in numeric}
-        self._slots = _slots(self.table, self._fixed)
+        self._slots = _slots(self.table, {name: self._feature(name) for name in numeric})
+        self._numeric = [slot for slot in self._slots if slot.feature >= 0]
+        self._others = [slot for slot in self._slots if slot.feature < 0]
+        self._fixed = np.array([slot.feature for slot in self._numeric], np.int32)
+        indicators = len(self._numeric) if self.table.missing == "own" else 0
+        self._network = row_kernels.sorting_network(indicators + len(self._others))
 
     @property
     def columns(self) -> list[str]:
@@ -93,7 +99,7 @@ class Encoder:
         data = np.frombuffer(key.encode(), np.uint8)
         if self.recipe.hash_bits is not None:
             return int(k.bucket(k.murmur(data), self._mask))
-        out = np.empty(1, np.int64)
+        out = np.empty(1, np.int32)
         self._dictionary.find(listed([key]), _NO_KEY, _NO_KEY, out)
         return int(out[0])
 
@@ -147,23 +153,16 @@ class _Batch:
 
     def encoded(self) -> Encoded:
         encoder, n = self.encoder, self.n
-        numeric = [slot for slot in encoder._slots if slot.feature >= 0]
-        indicators = numeric if encoder.table.missing == "own" else []
-        others = [slot for slot in encoder._slots if slot.feature < 0]
-        features = np.empty((len(numeric) + len(indicators) + len(others), n), np.int64)
-        values = np.empty((len(numeric), n))
-        for at, slot in enumerate(numeric):
-            values[at] = self._numbers(slot.column)
-            features[at] = slot.feature
-        for at, slot in enumerate(indicators, len(numeric)):
-            missing = np.isnan(values[at - len(numeric)])
-            if missing.any():
-                self._look_up(slot, k.Words(_NO_KEY, _ZERO, _ZERO, np.where(missing, 0, k.NONE), False), features[at])
-            else:
-                features[at] = k.NONE
-        np.nan_to_num(values, copy=False, nan=0.0)
-        for at, slot in enumerate(others, len(numeric) + len(indicators)):
-            self._look_up(slot, self._words_of(slot), features[at])
+        own = len(encoder._numeric) if encoder.table.missing == "own" else 0
+        scratch = encoder._scratch
+        values = scratch.array("values", (len(encoder._numeric), n), np.float64)
+        features = scratch.array("features", (own + len(encoder._others), n), np.int32)
+        for at, slot in enumerate(encoder._numeric):
+            codes = features[at] if own else scratch.array("codes", n, np.int32)
+            if self._take_numbers(slot.column, values[at], codes) and own:
+                self._look_up(slot, k.Words(_NO_KEY, _ZERO, _ZERO, codes, False), codes)
+        for slot, out in zip(encoder._others, features[own:], strict=True):
+            self._look_up(slot, self._words_of(slot), out)
         texts = [
             self._text(number, column)
             for number, column in enumerate(encoder.table.columns, len(encoder._slots))
@@ -171,17 +170,17 @@ class _Batch:
         ]
         if encoder._learn:
             encoder._dictionary.number()
-            features[len(numeric) :] = encoder._dictionary.features(features[len(numeric) :])
+            encoder._dictionary.renumber(features)
         return self._rows(features, values, texts)
 
     def _rows(self, features: np.ndarray, values: np.ndarray, texts: list[tuple[np.ndarray, np.ndarray]]) -> Encoded:
-        indptr, indices, data = _room(self.n, features.size)
-        columns = np.full(len(features), -1, np.int64)
-        columns[: len(values)] = np.arange(len(values))
-        ones = row_kernels.assemble(features, columns, values, indptr, indices, data)
+        encoder, size = self.encoder, features.size + values.size
+        indptr = np.empty(self.n + 1, np.int64)
+        indices, data = encoder._scratch.array("indices", size, np.int32), encoder._scratch.array("data", size, np.float64)
+        ones = row_kernels.assemble(encoder._fixed, values, features.view(np.uint32), encoder._network, indptr, indices, data)
         for ends, found in texts:
-            if self.encoder._learn:
-                found = self.encoder._dictionary.features(found)
+            if encoder._learn:
+                encoder._dictionary.renumber(found)
             more = _room(self.n, len(found))
             more_ones = row_kernels.count_words(ends, found, *more)
             if indptr[-1] == 0:
@@ -206,6 +205,16 @@ class _Batch:
             row = int(np.flatnonzero(np.isnan(values))[0])
             raise BadInputError(f"{self.place(row)}, column {column.name!r}: the value is nan")
         return values
+
+    def _take_numbers(self, column: Column, values: np.ndarray, codes: np.ndarray) -> bool:
+        """The values of a numeric column, 0 where one is missing, and whether any is; `codes` says which."""
+        given = self._said(column.name, lambda: floats_of(self._column(column.name)))
+        endless, missing = row_kernels.numbers(given, values, codes)
+        if endless >= 0:
+            raise BadInputError(f"{self.place(endless)}, column {column.name!r}: {not_finite(given[endless])}")
+        if missing >= 0 and self.encoder.table.missing == "error":
+            raise BadInputError(f"{self.place(missing)}, column {column.name!r}: the value is nan")
+        return missing >= 0
 
     def _words_of(self, slot: _Slot) -> k.Words:
         if slot.cross:
@@ -236,7 +245,7 @@ class _Batch:
         """(ends, features): row i has features[ends[i]:ends[i + 1]], one for each occurrence of a word."""
         ends, rows, words = self._said(column.name, lambda: text_words.words_of_texts(self._column(column.name), column))
         prefix = _NO_KEY if column.bare else _bytes(f"{column.name}=")
-        out = np.empty(len(words.starts), np.int64)
+        out = np.empty(len(words.starts), np.int32)
         self._find(number, column.name, words, prefix, _NO_KEY, rows, out)
         return ends, out
 
@@ -290,9 +299,9 @@ def _room(rows: int, entries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _bins(column: Column, values: np.ndarray) -> k.Words:
     """The intervals in which values lie, missing for nan. A bin begins at its edge."""
-    names = [*interval_names(column.edges), ""]
-    codes = np.searchsorted(np.array(column.edges), values, side="right").astype(np.int64)
-    codes[np.isnan(values)] = len(names) - 1
+    names = interval_names(column.edges)
+    codes = np.searchsorted(np.array(column.edges), values, side="right").astype(np.int32)
+    codes[np.isnan(values)] = k.MISSING
     return listed(names, codes)
 
 

@@ -4,50 +4,103 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamcut.io.tables.word_kernels import MISSING, NOTHING
 from streamcut.jit import kernel
 
 
+_ROWS = 256  # sorted at once: a column of so many features is 1 kB
+_NEGATIVE = np.uint32(1 << 31)  # and what is beyond: a negative feature, seen without its sign
+
+
+def sorting_network(size: int) -> np.ndarray:
+    """int64 (·, 2): which of `size` numbers to compare, and to exchange if they are the wrong way round, to have them sorted.
+
+    Batcher's odd-even merge sort, Knuth volume 3, algorithm 5.2.2M.
+    """
+    pairs, top = [], 1 << max(size - 1, 0).bit_length() >> 1
+    step = top
+    while step:
+        last, rest, apart = top, 0, step
+        while True:
+            pairs += [(one, one + apart) for one in range(size - apart) if one & step == rest]
+            if last == step:
+                break
+            apart, last, rest = last - step, last >> 1, step
+        step >>= 1
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
 @kernel
-def assemble(features, columns, values, indptr, indices, data):
-    """CSR rows of `features`, int64 (slots, n), negative where a slot has none.
+def numbers(given, values, codes):
+    """The values of a numeric column, float64 (n), into `values` with 0 for nan, and `codes`, int32 (n): MISSING or NOTHING.
+
+    Returns (first row of an infinite value, first row of nan), −1 where there is none.
+    """
+    infinite = missing = -1
+    for row in range(len(given) - 1, -1, -1):
+        value = given[row]
+        nan = value != value
+        values[row] = 0.0 if nan else value
+        codes[row] = MISSING if nan else NOTHING
+        if nan:
+            missing = row
+        elif abs(value) == np.inf:
+            infinite = row
+    return infinite, missing
+
+
+@kernel
+def assemble(fixed, values, features, pairs, indptr, indices, data):
+    """CSR rows of numeric columns and of at most one feature of value 1 from each other column.
 
     Equal features of a row are summed, values of 0 left out.
 
-    columns  int64 (slots): the row of `values`, float64 (·, n), that has the slot's values; −1: they are 1
-    indptr int64 (n + 1), indices int32 and data float64 (slots · n) are filled
+    fixed     int32 (p), increasing: the feature of each numeric column; values float64 (p, n)
+    features  uint32 (q, n), int32 seen as such: those of other columns, none where they are negative; sorted in place
+    pairs     int64 (·, 2): a network that sorts q numbers (see `sorting_network`)
+    indptr int64 (n + 1), indices int32 and data float64 ((p + q) · n) are filled
 
     Returns whether every value is 1.
     """
-    at, ones = 0, True
+    at, ones, n, q = 0, True, len(indptr) - 1, len(features)
     indptr[0] = 0
-    for row in range(features.shape[1]):
-        start = at
-        for slot in range(features.shape[0]):
-            feature = features[slot, row]
-            if feature < 0:
-                continue
-            value = 1.0 if columns[slot] < 0 else values[columns[slot], row]
-            if value == 0.0:
-                continue
-            place = at
-            while place > start and indices[place - 1] > feature:
-                place -= 1
-            if place > start and indices[place - 1] == feature:
-                data[place - 1] += value
-                ones = False
-                continue
-            for t in range(at, place, -1):
-                indices[t], data[t] = indices[t - 1], data[t - 1]
-            indices[place], data[place] = feature, value
-            ones &= value == 1.0
-            at += 1
-        indptr[row + 1] = at
+    for begin in range(0, n, _ROWS):
+        stop = min(begin + _ROWS, n)
+        for t in range(len(pairs)):
+            lower, upper = features[pairs[t, 0], begin:stop], features[pairs[t, 1], begin:stop]
+            for row in range(stop - begin):  # without branches: many rows at once
+                one, other = lower[row], upper[row]
+                lower[row], upper[row] = min(one, other), max(one, other)
+        for row in range(begin, stop):
+            start, number = at, 0
+            for slot in range(q + 1):
+                feature = features[slot, row] if slot < q else _NEGATIVE
+                while number < len(fixed) and np.uint32(fixed[number]) <= feature:
+                    value = values[number, row]
+                    if value != 0.0:
+                        if at > start and indices[at - 1] == fixed[number]:
+                            data[at - 1] += value
+                            ones = False
+                        else:
+                            indices[at], data[at] = fixed[number], value
+                            ones &= value == 1.0
+                            at += 1
+                    number += 1
+                if feature >= _NEGATIVE:
+                    break
+                if at > start and indices[at - 1] == np.int32(feature):
+                    data[at - 1] += 1.0
+                    ones = False
+                else:
+                    indices[at], data[at] = np.int32(feature), 1.0
+                    at += 1
+            indptr[row + 1] = at
     return ones
 
 
 @kernel
 def count_words(ends, features, indptr, indices, data):
-    """CSR rows of lists of features: row i has features[ends[i]:ends[i + 1]] (int64, sorted in place; negative: none), counted.
+    """CSR rows of lists of features: row i has features[ends[i]:ends[i + 1]] (int32, sorted in place; negative: none), counted.
 
     indptr int64 (n + 1), indices int32 and data float64 (as long as features) are filled. Returns whether every value is 1.
     """
@@ -56,7 +109,7 @@ def count_words(ends, features, indptr, indices, data):
     for row in range(len(ends) - 1):
         found = features[ends[row] : ends[row + 1]]
         found.sort()
-        last = np.int64(-1)
+        last = np.int32(-1)
         for feature in found:
             if feature < 0:
                 continue

@@ -13,6 +13,7 @@ import numpy as np
 from streamcut.jit import inlined, kernel
 
 NONE, UNSEEN = -1, -2  # no feature: nothing there; a word that the dictionary does not know
+MISSING, NOTHING = -1, -2  # codes of rows without a word: it is missing; it is none of this column's business
 _NOT_YET = -3
 
 DONE, FULL, TOO_MANY = range(3)  # how a run ended
@@ -26,7 +27,8 @@ _0, _8, _13, _15, _16, _17, _19, _24, _32 = (np.uint64(k) for k in (0, 8, 13, 15
 
 
 class Words(NamedTuple):
-    """Word number w is data[starts[w]:stops[w]]; an empty word is a missing value. `codes` int64: the word of each row, or NONE.
+    """Word number w is data[starts[w]:stops[w]]; an empty word is a missing value, too. `codes` int32: the word of each row, or
+    MISSING, or NOTHING.
 
     With `direct`, row i has word i and there are no codes.
     """
@@ -184,10 +186,10 @@ def rehash(dictionary, keys):
 
 @kernel
 def hashed(words, prefix, absent, mask, seen, out):
-    """The feature of each row's word into `out`, int64 (rows): |murmur of its key| & mask, NONE where there is nothing.
+    """The feature of each row's word into `out`, int32 (rows): |murmur of its key| & mask, NONE where there is nothing.
 
     prefix, absent   uint8: before every word; the whole key that stands for a missing word, empty: it has no feature
-    seen             int64 (words), filled by `not_yet`: each word is hashed once; with words.direct it is not used
+    seen             int32 (words), filled by `not_yet`: each word is hashed once; with words.direct it is not used
     """
     data, starts, stops = words.data, words.starts, words.stops
     h_prefix, tail, held = murmur_state(prefix)
@@ -204,9 +206,9 @@ def hashed(words, prefix, absent, mask, seen, out):
     for row in range(len(out)):
         word = words.codes[row]
         if word < 0:
-            out[row] = NONE
+            out[row] = missing if word == MISSING else NONE
             continue
-        feature = seen[word]
+        feature = np.int64(seen[word])
         if feature == _NOT_YET:
             start, stop = starts[word], stops[word]
             feature = missing
@@ -218,7 +220,7 @@ def hashed(words, prefix, absent, mask, seen, out):
 
 @kernel
 def keys_of(words, prefix, absent, learn, dictionary, most, rows, first_row, seen, state, out):
-    """The number of the key of each row's word into `out`, int64, from row state[ROW] on; how the run ended.
+    """The number of the key of each row's word into `out`, int32, from row state[ROW] on; how the run ended.
 
     prefix, absent, seen   as `hashed` takes them
     learn                  keys that are not there are appended; otherwise they are UNSEEN, and counted in state[UNSEEN_ROWS]
@@ -231,12 +233,12 @@ def keys_of(words, prefix, absent, learn, dictionary, most, rows, first_row, see
     missing_key = np.int64(NONE if len(absent) == 0 else _NOT_YET)
     for row in range(state[ROW], len(out)):
         word = row if words.direct else words.codes[row]
-        if word < 0:
+        if word == NOTHING:
             out[row] = NONE
             continue
-        start, stop = starts[word], stops[word]
-        missing = start == stop
-        key = missing_key if missing else np.int64(_NOT_YET) if words.direct else seen[word]
+        missing = word == MISSING or starts[word] == stops[word]
+        start, stop = (0, 0) if missing else (starts[word], stops[word])
+        key = missing_key if missing else np.int64(_NOT_YET if words.direct else seen[word])
         if key == _NOT_YET:
             slot = np.int64(0)
             if missing:
@@ -270,7 +272,15 @@ def keys_of(words, prefix, absent, learn, dictionary, most, rows, first_row, see
 
 def not_yet(words: Words) -> np.ndarray:
     """What `hashed` and `keys_of` take as `seen` at the beginning."""
-    return np.full(0 if words.direct else len(words.starts), _NOT_YET, np.int64)
+    return np.full(0 if words.direct else len(words.starts), _NOT_YET, np.int32)
+
+
+@kernel
+def renumber(keys, features):
+    """Put the feature of each key, int64 (keys), for its number into `keys`, int32; negative ones stay."""
+    for place in range(len(keys)):
+        if keys[place] >= 0:
+            keys[place] = features[keys[place]]
 
 
 @kernel

@@ -6,7 +6,7 @@ import numpy as np
 
 from streamcut.io.tables.word_kernels import Words
 
-NO_CODES = np.empty(0, np.int64)
+NO_CODES = np.empty(0, np.int32)
 
 
 def listed(values: list[str], codes: np.ndarray = NO_CODES) -> Words:

@@ -139,7 +139,7 @@ class VwSource:
             row = row_of[int(np.argmin(np.diff(ends)))]
             raise BadInputError(f"{name}:{at[row]}: a feature without a name")
         keys = words.Words(out.keys, ends[:-1], ends[1:], NO_CODES, True)
-        found = np.empty(entries, np.int64)
+        found = np.empty(entries, np.int32)
         if self._mask is not None:
             words.hashed(keys, _NOTHING, _NOTHING, self._mask, words.not_yet(keys), found)
             return found
@@ -154,7 +154,8 @@ class VwSource:
                 "--hash-bits 22, or raise --max-categories"
             ) from None
         self._keys.number()
-        return self._keys.features(found)
+        self._keys.renumber(found)
+        return found
 
     def _labels(self, texts: np.ndarray, name: str, at: np.ndarray) -> np.ndarray:
         if self.options.labels == "none":
