@@ -15,7 +15,7 @@ import streamcut
 from streamcut import estimators
 from streamcut.cli import COMMANDS, cli
 
-DECORATORS = {"kernel", "fused", "inlined", "fused_inlined", "reordered"}
+DECORATORS = {"kernel", "bare", "fused", "inlined", "bare_inlined", "fused_inlined", "reordered"}
 MOST = 12  # arguments of a kernel: a swapped pair among more is seen by nobody
 
 

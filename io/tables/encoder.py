@@ -173,16 +173,13 @@ class _Batch:
             encoder._dictionary.renumber(features)
         return self._rows(features, values, texts)
 
-    def _rows(self, features: np.ndarray, values: np.ndarray, texts: list[tuple[np.ndarray, np.ndarray]]) -> Encoded:
+    def _rows(self, features: np.ndarray, values: np.ndarray, texts: list[Callable[[], text_words.Rows]]) -> Encoded:
         encoder, size = self.encoder, features.size + values.size
         indptr = np.empty(self.n + 1, np.int64)
         indices, data = encoder._scratch.array("indices", size, np.int32), encoder._scratch.array("data", size, np.float64)
         ones = row_kernels.assemble(encoder._fixed, values, features.view(np.uint32), encoder._network, indptr, indices, data)
-        for ends, found in texts:
-            if encoder._learn:
-                encoder._dictionary.renumber(found)
-            more = _room(self.n, len(found))
-            more_ones = row_kernels.count_words(ends, found, *more)
+        for text in texts:
+            *more, more_ones = text()
             if indptr[-1] == 0:
                 (indptr, indices, data), ones = more, more_ones
                 continue
@@ -241,13 +238,24 @@ class _Batch:
         k.crossed(first, second, _STAR, starts, stops, data)
         return k.Words(data, starts, stops, NO_CODES, True)
 
-    def _text(self, number: int, column: Column) -> tuple[np.ndarray, np.ndarray]:
-        """(ends, features): row i has features[ends[i]:ends[i + 1]], one for each occurrence of a word."""
-        ends, rows, words = self._said(column.name, lambda: text_words.words_of_texts(self._column(column.name), column))
+    def _text(self, number: int, column: Column) -> Callable[[], text_words.Rows]:
+        """How to make rows of a column of texts once new words have their features; (…, whether all values are 1)."""
+        encoder = self.encoder
+        texts = self._said(column.name, lambda: text_words.texts_of(self._column(column.name)))
         prefix = _NO_KEY if column.bare else _bytes(f"{column.name}=")
-        out = np.empty(len(words.starts), np.int32)
-        self._find(number, column.name, words, prefix, _NO_KEY, rows, out)
-        return ends, out
+        if encoder.recipe.hash_bits is not None and not column.characters:
+            return lambda: text_words.hashed_rows(texts, column, prefix, encoder._mask, encoder._scratch)
+        ends, rows, words = text_words.words_of_texts(texts, column)
+        found = np.empty(len(words.starts), np.int32)
+        self._find(number, column.name, words, prefix, _NO_KEY, rows, found)
+
+        def counted() -> text_words.Rows:
+            if encoder._learn:
+                encoder._dictionary.renumber(found)
+            out = _room(self.n, len(found))
+            return *out, row_kernels.count_words(ends, found, *out)
+
+        return counted
 
     def _look_up(self, slot: _Slot, words: k.Words, out: np.ndarray) -> None:
         self._find(slot.number, slot.column.name, words, slot.prefix, slot.absent, _NO_ROWS, out)

@@ -49,7 +49,8 @@ class TableFile(Protocol):
     def batches(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
         """The columns of `schema` from row `start` on, in batches of about `block_bytes`; a row may have `most_bytes`.
 
-        A text is read as these types; other files have their own, and the types of `schema` don't matter. Raises BadInputError.
+        A text is read as these types. Other files have their own; Parquet gives texts as dictionaries where `schema` says so.
+        Raises BadInputError.
         """
 
 
@@ -137,7 +138,8 @@ class ParquetTable:
         while group < len(self._group_rows) and skip >= self._group_rows[group]:
             skip -= self._group_rows[group]
             group += 1
-        text = [name for name in schema.names if _is_text(self._schema.field(name).type)]
+        coded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+        text = [name for name in coded if is_text(self._schema.field(name).type)]
         rows = max(1, block_bytes // max(self._row_bytes, 8 * len(schema), 1))
         with self._open(text) as file:
             try:
@@ -229,5 +231,5 @@ def pieces(batch: pa.RecordBatch, block_bytes: int) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, rows)
 
 
-def _is_text(found: pa.DataType) -> bool:
+def is_text(found: pa.DataType) -> bool:
     return pa.types.is_string(found) or pa.types.is_large_string(found)

@@ -15,10 +15,10 @@ import pyarrow as pa
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import BINNED, Column
+from streamcut.io.recipe.table import BINNED, CATEGORICAL, Column
 from streamcut.io.sources.row_source import check_groups, describe
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of
-from streamcut.io.tables.files import TableFile, require
+from streamcut.io.tables.files import TableFile, is_text, require
 from streamcut.io.tables.fitting import sampled
 from streamcut.io.tables.roles import check_types, read_as
 from streamcut.io.tables.rows import RowMaker
@@ -138,9 +138,10 @@ class TableRows:
 
     def _type(self, file: TableFile, found: pa.DataType, name: str, column: Column | None) -> pa.DataType:
         """What is guessed of the first file holds for all."""
-        if not file.guesses:
-            return found
         labels = self.maker.recipe.labels
+        if not file.guesses:
+            codes = name == labels.column if column is None else column.role == CATEGORICAL
+            return pa.dictionary(pa.int32(), found) if codes and is_text(found) else found
         if column is None and name == labels.column and labels.words:
             found = pa.string()
         elif column is None and name != self.maker.table.qid and pa.types.is_integer(found):

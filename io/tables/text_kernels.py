@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.jit import inlined, kernel
+from streamcut.jit import bare, bare_inlined
 
 _BAD = 0x10FFFF + 1  # stands for bytes that are no UTF-8: neither a letter nor a blank
 
 
-@inlined
+@bare_inlined
 def _code_point(data, at, stop):
     """(code point that begins at data[at], bytes that it takes); bytes that are no UTF-8 are taken one by one."""
     first = np.int64(data[at])
@@ -30,7 +30,7 @@ def _code_point(data, at, stop):
     return np.int64(_BAD), 1
 
 
-@inlined
+@bare_inlined
 def _put(out, at, point):
     """Write a code point as UTF-8 at out[at]; the place after it."""
     if point < 0x80:
@@ -52,7 +52,33 @@ def _put(out, at, point):
     return at + 4
 
 
-@kernel
+@bare_inlined
+def lowered(data, here, stop, letters, lower, out, at):
+    """Take letters from data[here:stop] up to the first that is none, which is passed over, into out[at:] in lower case.
+
+    Returns (place in data, place in out, letters taken).
+    """
+    size, known = 0, len(letters)
+    while here < stop:
+        point = np.int64(data[here])
+        if point < 0x80:
+            here += 1
+            if letters[point] == 0:
+                break
+            out[at] = lower[point]
+            at += 1
+            size += 1
+            continue
+        point, length = _code_point(data, here, stop)
+        here += length
+        if point >= known or letters[point] == 0:
+            break
+        at = _put(out, at, np.int64(lower[point]))
+        size += 1
+    return here, at, size
+
+
+@bare
 def tokens(data, offsets, letters, lower, out, rows, starts, stops):
     """The words of texts data[offsets[i]:offsets[i + 1]], in lower case, with one blank between those of a text.
 
@@ -62,29 +88,13 @@ def tokens(data, offsets, letters, lower, out, rows, starts, stops):
 
     Returns the number of words. A word has two letters or more.
     """
-    count, at, known = 0, 0, len(letters)
+    count, at = 0, 0
     rows[0] = 0
     for row in range(len(offsets) - 1):
         here, stop = offsets[row], offsets[row + 1]
         while here < stop:
-            begin, size = at, 0
-            while here < stop:
-                point = np.int64(data[here])
-                if point < 0x80:
-                    if letters[point] == 0:
-                        here += 1
-                        break
-                    out[at] = lower[point]
-                    at += 1
-                    here += 1
-                    size += 1
-                    continue
-                point, length = _code_point(data, here, stop)
-                here += length
-                if point >= known or letters[point] == 0:
-                    break
-                at = _put(out, at, np.int64(lower[point]))
-                size += 1
+            begin = at
+            here, at, size = lowered(data, here, stop, letters, lower, out, at)
             if size < 2:
                 at = begin
                 continue
@@ -96,7 +106,7 @@ def tokens(data, offsets, letters, lower, out, rows, starts, stops):
     return count
 
 
-@kernel
+@bare
 def grams(rows, starts, stops, least, most, gram_rows, gram_starts, gram_stops):
     """Runs of `least` to `most` neighbouring words of a row: as the words have one byte between them, a run is a word, too.
 
@@ -114,7 +124,7 @@ def grams(rows, starts, stops, least, most, gram_rows, gram_starts, gram_stops):
     return count
 
 
-@inlined
+@bare_inlined
 def _is_blank(point):
     r"""Whether Python's `\s` matches."""
     if point < 0x80:
@@ -124,7 +134,7 @@ def _is_blank(point):
     return 0x2000 <= point <= 0x200A
 
 
-@kernel
+@bare
 def characters(data, offsets, lower, out, rows, places):
     """Texts in lower case, with runs of two blanks or more as one blank.
 
@@ -160,7 +170,7 @@ def characters(data, offsets, lower, out, rows, places):
     return count
 
 
-@kernel
+@bare
 def character_grams(rows, places, least, most, gram_rows, gram_starts, gram_stops):
     """Runs of `least` to `most` characters of each row. Returns their number; without room they are only counted."""
     count, fill = 0, len(gram_starts) > 0

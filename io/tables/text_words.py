@@ -1,4 +1,4 @@
-"""The words of a column of texts."""
+"""The words of a column of texts, and rows of hashed ones."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pyarrow.compute as pc
 from streamcut.io.recipe.table import Column
 from streamcut.io.tables import text_kernels as k
 from streamcut.io.tables.arrow import ColumnTypeError, bytes_of, kind_of
+from streamcut.io.tables.scratch import Scratch
+from streamcut.io.tables.text_hashing import Grams, Texts, hashed_words, most_features, work_for
 from streamcut.io.tables.unicode import Letters, letters_of, lowered_by_context
 from streamcut.io.tables.word_kernels import Words
 from streamcut.io.tables.words import NO_CODES
 
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray, bool]
 _NO_ROOM = np.empty(0, np.int64)
 
 
-def words_of_texts(column: pa.Array, wanted: Column) -> tuple[np.ndarray, np.ndarray, Words]:
-    """(ends, rows, words): text i has the words ends[i] to ends[i + 1] − 1 (int64), word w is of text rows[w].
-
-    They are those of scikit-learn's HashingVectorizer and CountVectorizer with the same n-grams. Raises ColumnTypeError.
-    """
+def texts_of(column: pa.Array) -> Texts:
+    """The texts of a column, as the kernels take them; a missing one is empty. Raises ColumnTypeError."""
     if kind_of(column.type) != "text":
         raise ColumnTypeError(f"holds {column.type}, not text")
     if pa.types.is_dictionary(column.type):
@@ -33,11 +33,29 @@ def words_of_texts(column: pa.Array, wanted: Column) -> tuple[np.ndarray, np.nda
     ascii_only = used.max(initial=0) < 0x80
     if not ascii_only and lowered_by_context(used.tobytes()):
         data, offsets = bytes_of(pa.array([text.lower() for text in column.to_pylist()], pa.large_string()))
-        used = data[offsets[0] : offsets[-1]]
-    letters = letters_of(not ascii_only)
-    found = (_characters if wanted.characters else _words)(data, offsets, len(used), letters, *wanted.ngrams)
-    ends, words = found
-    return ends, np.repeat(np.arange(len(column)), np.diff(ends)), words
+    return Texts(data, offsets, letters_of(not ascii_only))
+
+
+def hashed_rows(texts: Texts, wanted: Column, prefix: np.ndarray, mask: int, scratch: Scratch) -> Rows:
+    """CSR rows of hashed words and their n-grams, in memory of `scratch`: (indptr, indices, data, whether every value is 1)."""
+    lengths, n = np.diff(texts.offsets), len(texts.offsets) - 1
+    size = most_features(int(lengths.sum()) + 2 * n, *wanted.ngrams)
+    indices = scratch.array(f"indices of {wanted.name}", size, np.int32)
+    data = scratch.array(f"data of {wanted.name}", size, np.float64)
+    work = work_for(int(lengths.max(initial=0)), *wanted.ngrams)
+    indptr = np.empty(n + 1, np.int64)
+    return indptr, indices, data, hashed_words(texts, Grams(*wanted.ngrams, prefix, mask), work, indptr, indices, data)
+
+
+def words_of_texts(texts: Texts, wanted: Column) -> tuple[np.ndarray, np.ndarray, Words]:
+    """(ends, rows, words): text i has the words ends[i] to ends[i + 1] − 1 (int64), word w is of text rows[w].
+
+    They are those of scikit-learn's HashingVectorizer and CountVectorizer with the same n-grams.
+    """
+    data, offsets, letters = texts
+    size = int(offsets[-1] - offsets[0])
+    ends, words = (_characters if wanted.characters else _words)(data, offsets, size, letters, *wanted.ngrams)
+    return ends, np.repeat(np.arange(len(offsets) - 1), np.diff(ends)), words
 
 
 def _words(data: np.ndarray, offsets: np.ndarray, size: int, letters: Letters, least: int, most: int) -> tuple[np.ndarray, Words]:

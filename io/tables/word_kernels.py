@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamcut.jit import inlined, kernel
+from streamcut.jit import bare, bare_inlined
 
 NONE, UNSEEN = -1, -2  # no feature: nothing there; a word that the dictionary does not know
 MISSING, NOTHING = -1, -2  # codes of rows without a word: it is missing; it is none of this column's business
@@ -53,7 +53,7 @@ class Dictionary(NamedTuple):
     arena: np.ndarray
 
 
-@inlined
+@bare_inlined
 def _block(h, k):
     """A block of four bytes, of which `k` has them in its lower half."""
     k = (k * _C1) & _M
@@ -64,8 +64,8 @@ def _block(h, k):
     return (h * _5 + _ADD) & _M
 
 
-@inlined
-def _finished(h, tail, length):
+@bare_inlined
+def finished(h, tail, length):
     """The hash, when `tail` holds what is left of the last block and all bytes were `length`."""
     k = (tail * _C1) & _M
     k = ((k << _15) | (k >> _17)) & _M
@@ -75,10 +75,9 @@ def _finished(h, tail, length):
     return h ^ (h >> _16)
 
 
-@inlined
-def _hash_on(h, tail, held, length, data, start, stop):
-    """The hash of data[start:stop] after a beginning of `length` bytes: state `h` and `held` bytes (0 to 3) in `tail`."""
-    length += stop - start
+@bare_inlined
+def hash_more(h, tail, held, data, start, stop):
+    """The state of the hash after data[start:stop], which follow on `held` bytes (0 to 3) in `tail`."""
     shift = np.uint64(8 * held)
     while start + 4 <= stop:
         four = (
@@ -97,10 +96,18 @@ def _hash_on(h, tail, held, length, data, start, stop):
         start += 1
         if held == 4:
             h, tail, held = _block(h, tail), _0, 0
-    return _finished(h, tail, length)
+    return h, tail, held
 
 
-@kernel
+@bare_inlined
+def _hash_on(h, tail, held, length, data, start, stop):
+    """The hash of data[start:stop] after a beginning of `length` bytes: state `h` and `held` bytes (0 to 3) in `tail`."""
+    length += stop - start
+    h, tail, held = hash_more(h, tail, held, data, start, stop)
+    return finished(h, tail, length)
+
+
+@bare
 def murmur_state(data):
     """(h, tail, held): the state of MurmurHash3_x86_32 (seed 0) after the bytes `data`."""
     h, tail, held = _0, _0, 0
@@ -112,14 +119,14 @@ def murmur_state(data):
     return h, tail, held
 
 
-@kernel
+@bare
 def murmur(data):
     """MurmurHash3_x86_32 (seed 0) of the bytes `data`, as uint64 below 2³²."""
     h, tail, _ = murmur_state(data)
-    return _finished(h, tail, len(data))
+    return finished(h, tail, len(data))
 
 
-@inlined
+@bare_inlined
 def bucket(h, mask):
     """|h| modulo a power of two, where h is the hash as a signed number of 32 bits: what FeatureHasher does."""
     signed = np.int64(h)
@@ -128,7 +135,7 @@ def bucket(h, mask):
     return signed & mask
 
 
-@kernel
+@bare
 def _equal(dictionary, key, prefix, data, start, stop):
     """Whether key number `key` is prefix + data[start:stop]."""
     at = dictionary.ends[key]
@@ -144,7 +151,7 @@ def _equal(dictionary, key, prefix, data, start, stop):
     return True
 
 
-@kernel
+@bare
 def _append(dictionary, slot, h, prefix, data, start, stop, row, state):
     """Put a key that is not there into the free `slot`; its number."""
     key, at = state[KEYS], state[ARENA]
@@ -160,7 +167,7 @@ def _append(dictionary, slot, h, prefix, data, start, stop, row, state):
     return key
 
 
-@kernel
+@bare
 def _place(dictionary, h, prefix, data, start, stop):
     """(number of the key or NONE, the slot that holds it or would)."""
     mask = len(dictionary.slots) - 1
@@ -173,7 +180,7 @@ def _place(dictionary, h, prefix, data, start, stop):
     return np.int64(NONE), slot
 
 
-@kernel
+@bare
 def rehash(dictionary, keys):
     """Fill the empty slots of `dictionary` with its first `keys` keys (in place)."""
     mask = len(dictionary.slots) - 1
@@ -184,7 +191,7 @@ def rehash(dictionary, keys):
         dictionary.slots[slot] = key + 1
 
 
-@kernel
+@bare
 def hashed(words, prefix, absent, mask, seen, out):
     """The feature of each row's word into `out`, int32 (rows): |murmur of its key| & mask, NONE where there is nothing.
 
@@ -218,7 +225,7 @@ def hashed(words, prefix, absent, mask, seen, out):
         out[row] = feature
 
 
-@kernel
+@bare
 def keys_of(words, prefix, absent, learn, dictionary, most, rows, first_row, seen, state, out):
     """The number of the key of each row's word into `out`, int32, from row state[ROW] on; how the run ended.
 
@@ -275,7 +282,7 @@ def not_yet(words: Words) -> np.ndarray:
     return np.full(0 if words.direct else len(words.starts), _NOT_YET, np.int32)
 
 
-@kernel
+@bare
 def renumber(keys, features):
     """Put the feature of each key, int64 (keys), for its number into `keys`, int32; negative ones stay."""
     for place in range(len(keys)):
@@ -283,7 +290,7 @@ def renumber(keys, features):
             keys[place] = features[keys[place]]
 
 
-@kernel
+@bare
 def crossed(first, second, between, starts, stops, data):
     """Words of two columns joined, `between` (uint8) between them; empty where one is missing. Returns the bytes written.
 
@@ -308,7 +315,7 @@ def crossed(first, second, between, starts, stops, data):
     return at
 
 
-@kernel
+@bare
 def word_bytes(words, rows):
     """The bytes that the words of all rows have together."""
     total = 0
