@@ -1,0 +1,66 @@
+"""Kernels of tables at their borders: rows of many words and of many columns, features that meet, texts side by side."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.table import Column, Table
+from streamcut.io.tables.encoder import Encoder, Place
+from streamcut.io.tables.row_kernels import sorting_network
+
+
+def encoded(batch: pa.RecordBatch, table: Table, bits: int) -> sp.csr_array:
+    found = Encoder(Recipe("table", bits, table=table)).encode(batch, Place("x", np.arange(batch.num_rows), 0))
+    values = np.ones(len(found.indices)) if found.data is None else found.data
+    for start, stop in zip(found.indptr[:-1], found.indptr[1:], strict=True):
+        assert (np.diff(found.indices[start:stop]) > 0).all()
+    return sp.csr_array((values, found.indices, found.indptr), shape=(batch.num_rows, 1 << bits))
+
+
+@pytest.mark.parametrize("size", range(11))
+def test_a_sorting_network_sorts(size):
+    """What sorts every sequence of zeros and ones sorts every sequence (Knuth)."""
+    pairs = sorting_network(size).tolist()
+    for bits in product((0, 1), repeat=size):
+        numbers = list(bits)
+        for one, other in pairs:
+            if numbers[one] > numbers[other]:
+                numbers[one], numbers[other] = numbers[other], numbers[one]
+        assert numbers == sorted(bits)
+
+
+@pytest.mark.parametrize("bits", [3, 10, 20])
+@pytest.mark.parametrize("categories", [1, 2, 13, 100])
+def test_rows_of_many_columns_are_those_of_feature_hasher(categories, bits):
+    """Numbers among them, some of them 0, some of them of a feature that categories or other numbers have, too."""
+    rng, n = np.random.default_rng(categories), 600
+    names, numbers = [f"c{k}" for k in range(categories)], [f"x{k}" for k in range(categories // 2)]
+    columns = {name: rng.choice(["a", "b", "cc", None], n).tolist() for name in names}
+    columns |= {name: rng.integers(-2, 3, n).astype(float).tolist() for name in numbers}
+    table = Table(tuple(Column(k, "numeric" if k in numbers else "categorical") for k in columns), missing="zero")
+    batch = pa.record_batch(columns)
+    rows = [{k: v for k, v in row.items() if v is not None} for row in batch.to_pylist()]
+    expected = FeatureHasher(1 << bits, alternate_sign=False).transform(rows)
+    assert abs(encoded(batch, table, bits) - expected).max() == 0
+
+
+@pytest.mark.parametrize("bits", [4, 9, 20])
+def test_rows_of_many_words_and_several_texts(bits):
+    rng = np.random.default_rng(bits)
+    sizes = [0, 1, 15, 16, 17, 127, 128, 129, 255, 256, 257, 3000]
+    texts = {name: [" ".join(f"w{rng.integers(500)}" for _ in range(size)) for size in sizes] for name in ("one", "two")}
+    table = Table(tuple(Column(name, "text", ngrams=(1, 2)) for name in texts))
+    expected = 0
+    for name, column in texts.items():
+        words = HashingVectorizer(ngram_range=(1, 2)).build_analyzer()
+        hasher = FeatureHasher(1 << bits, input_type="string", alternate_sign=False)
+        expected = expected + hasher.transform([[f"{name}={word}" for word in words(text)] for text in column])
+    assert abs(encoded(pa.record_batch(texts), table, bits) - expected).max() == 0
