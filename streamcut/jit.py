@@ -199,10 +199,11 @@ def _compiled(**options: Any) -> Callable[[Callable], Any]:
 kernel = _compiled()
 fused = _compiled(fastmath={"contract"})
 
-# For kernels that allocate nothing, nor do their helpers: references to arrays are not counted. Otherwise a helper that takes arrays
-# costs two atomic operations for each of them and call, and threads that share an array wait for each other.
-bare = _compiled(_nrt=False)
-bare_inlined = numba.njit(nogil=True, forceinline=True, error_model="numpy", _nrt=False)
+# For kernels that allocate nothing, nor do their helpers: references to arrays are not counted. Otherwise a helper that takes
+# arrays costs two atomic operations for each of them and call, and threads that share an array wait for each other.
+_uncounted: dict[str, Any] = {"_nrt": False}
+bare = _compiled(**_uncounted)
+bare_inlined = numba.njit(nogil=True, forceinline=True, error_model="numpy", **_uncounted)
 
 # For the smallest helpers of an inner loop: always inlined into their kernel.
 inlined = numba.njit(nogil=True, forceinline=True, error_model="numpy")
