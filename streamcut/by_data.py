@@ -46,8 +46,8 @@ def _task(options: TrainOptions, data: Dataset) -> TrainOptions:
     statistics = data.manifest.statistics
     if options.task != "auto":
         return options
-    if options.chosen_task == "regression":
-        return replace(options, task="regression")
+    if options.chosen_task != "binary":  # an option says so
+        return replace(options, task=options.chosen_task)
     if options.chosen_loss != "hinge":
         return options
     if statistics.groups is not None:

@@ -190,6 +190,8 @@ class TrainOptions:
         """`task`, or what "auto" stands for as far as options say."""
         if self.task != "auto":
             return self.task
+        if self.loss in CLASSES_LOSSES or self.strategy == "one-vs-rest":
+            return "multiclass"
         return "regression" if self.loss in ROW_LOSSES and ROW_LOSSES[self.loss].targets == "numbers" else "binary"
 
     @property
@@ -199,9 +201,8 @@ class TrainOptions:
             return self.solver
         if self.kernel != "linear" and not self.maps:
             return "bsca"
-        if self.task == "multiclass":
+        if self.chosen_task == "multiclass":
             return "bundle-dca"
-        # a loss of each row or sequence by itself
         parts = self.chosen_task in ("binary", "regression", "sequence") and self.chosen_loss in ROW_LOSSES
         return "bundle-dca" if parts and self.cut == "predicted" else "ocas"
 

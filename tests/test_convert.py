@@ -301,7 +301,6 @@ def test_a_target_that_is_being_written_is_locked(tmp_path, rows):
     [
         ({"split": 1.5}, "--split: 1.5 is not between 0 and 1"),
         ({"split_output": "x"}, "--split-output needs --split"),
-        ({"resume": True, "force": True}, "choose one"),
         ({"max_errors": 3}, "--max-errors needs --on-error skip"),
         ({"hash_bits": 40}, "outside 1 … 31"),
         ({"hash_bits": 4, "n_features": 3}, "leave --n-features out"),

@@ -290,3 +290,11 @@ def test_poisson_predicts_means_and_quantiles_lie_where_they_should():
     high = train(MemoryDataset(X, y), task="regression", loss="quantile", quantile=0.9, C=10.0)
     assert np.mean(y <= high.predict(X)) == pytest.approx(0.9, abs=0.02)
     assert evaluate(train(MemoryDataset(X, y), task="regression", C=10.0), (X, y)).r2 > 0.9
+
+
+@pytest.mark.parametrize(("options", "problem"), [({"strategy": "one-vs-rest"}, "one-vs-rest"), ({"loss": "softmax"}, "softmax")])
+def test_an_option_of_several_classes_says_the_task(options, problem):
+    rng = np.random.default_rng(0)
+    model = train((rng.standard_normal((60, 4)), np.arange(60) % 3), C=0.1, **options)
+    assert model.task == "multiclass"
+    assert TrainOptions(**options).problem == problem

@@ -151,6 +151,25 @@ def test_a_torn_journal_costs_its_last_shard(tmp_path, undisturbed, backend):
         assert content(copy) == undisturbed
 
 
+def test_what_replaces_a_store_is_resumed(tmp_path, monkeypatch, run):
+    """Through the command line, as whoever lost a night's work would."""
+    text, store = tmp_path / "a.svm", tmp_path / "a.zarr"
+    text.write_text("".join(f"{(-1) ** n} {n % 7 + 1}:1 9:2\n" for n in range(900)))
+    command = ["convert", text, store, "--shard-nnz", "400", "--quiet", "--force", "--threads", "1"]
+    assert run(*command)[0] == 0
+    old = content(store)
+    text.write_text(text.read_text() + "1 3:1\n")
+    monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.manifest:1:ENOSPC")
+    assert run(*command)[0] == 8
+    monkeypatch.delenv("STREAMCUT_FAILPOINT")
+    assert content(store) == old
+    code, _, err = run(*command, "--resume")
+    assert code == 0, err
+    assert content(store) != old
+    run("convert", text, tmp_path / "new.zarr", "--shard-nnz", "400", "--quiet", "--threads", "1")
+    assert content(store) == content(tmp_path / "new.zarr")
+
+
 @pytest.mark.parametrize("point", ["chunk_tmp", "chunk_fsync", "journal", "manifest_tmp"])
 def test_a_full_disk_is_told_and_survived(tmp_path, monkeypatch, backend, undisturbed, point):
     for visit in (1, 2):

@@ -140,8 +140,6 @@ class ConvertOptions:
             raise UsageError(f"--split: {self.split} is not between 0 and 1; 0.9 keeps 90 % of the rows and puts 10 % aside")
         if self.split is None and self.split_output is not None:
             raise UsageError("--split-output needs --split")
-        if self.resume and self.force:
-            raise UsageError("--resume continues what is there and --force discards it; choose one")
         object.__setattr__(self, "label_map", _label_map(self.label_map))
         object.__setattr__(self, "recipe", recipe_from(self.recipe))
         for name in _BY_RECIPE:

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.errors import BadInputError, MemoryBudgetError, StreamcutError, UsageError
 from streamcut.files import locked
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import GROUP_ENTRY_BYTES, ConvertPlan
-from streamcut.io.manifest import Statistics
+from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.journal import read_journal
@@ -36,17 +36,15 @@ class Target:
         self._partial = Path(path + PARTIAL)
         self.statistics: Statistics | None = None  # known once it is complete
         self.counters: dict[str, int] = {}
-        self.complete = settings.resume and os.path.exists(path)
+        manifest = _existing(path, record, settings.force) if settings.resume and os.path.exists(path) else None
+        self.complete = manifest is not None
         self.resumed_at: dict | None = None
         self.stored = 0
         self.seen = 0  # rows of this output that came by so far, stored before or now
         self._group = _GroupLimit(plan)
         self._stack = ExitStack()
         self._writer: StoreWriter | None = None
-        if self.complete:
-            manifest = open_dataset(path).manifest
-            if manifest.source.get("made_from") != _lasting(record):
-                raise UsageError(f"{path}: exists and was made from other data or with other options; replace it with --force")
+        if manifest is not None:
             self.statistics, self.counters = manifest.statistics, manifest.source.get("counters", {})
             self.stored = manifest.statistics.n_rows
             self._remove_leftovers()
@@ -148,3 +146,21 @@ class _GroupLimit:
             f"{what} has {entries[worst]:,} entries or more, which stay together in one shard and need {needed}, "
             f"but --memory leaves {left} for it; raise --memory"
         )
+
+
+def _existing(path: str, record: dict, force: bool) -> Manifest | None:
+    """The manifest of the store at `path` when it is what a resumed conversion would make; None: it is to be replaced.
+
+    Raises UsageError when it is another one, unless `force`.
+    """
+    try:
+        manifest = open_dataset(path).manifest
+    except StreamcutError:
+        if force:
+            return None
+        raise
+    if manifest.source.get("made_from") == _lasting(record):
+        return manifest
+    if force:
+        return None
+    raise UsageError(f"{path}: exists and was made from other data or with other options; replace it with --force")

@@ -29,10 +29,10 @@ from streamcut.suggestions import meant
 from streamcut.visible import VisibleFormatter, visible
 
 COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stands here, so that none is imported to list them
-    "convert": "Convert svmlight, SciPy, AnnData or Parquet files to a store.",
+    "convert": "Convert text, tables or matrices to a store.",
     "info": "Show what a store or a model file says of itself.",
     "check": "Check the files of a store against their checksums.",
-    "train": "Train an SVM: linear with a certificate of how good it is, or with a kernel.",
+    "train": "Train a model: linear with a certificate of how good it is, or with a kernel.",
     "tune": "Choose C and kernel parameters by validation data or cross-validation.",
     "predict": "Print labels or scores for rows.",
     "evaluate": "Measure a model on labelled rows.",
@@ -102,7 +102,7 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="streamcut")
 def cli() -> None:
-    """Train SVMs with a certificate on sparse data that does not fit in memory."""
+    """Train models with a certificate on sparse data that does not fit in memory."""
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -128,7 +128,7 @@ rows of one qid stay together.
 @click.option("--threads", type=int, metavar="N", help="Threads that parse and write.  [default: processors, at most 8]")
 @click.option("--scratch", metavar="DIR", help="Where sorted runs go.  [default: OUTPUT.partial]")
 @click.option("--dry-run", is_flag=True, help="Print how features are made and the first rows as they would be; write nothing.")
-@click.option("--resume", is_flag=True, help="Continue OUTPUT.partial.")
+@click.option("--resume", is_flag=True, help="Continue OUTPUT.partial; with --force what it replaces.")
 @click.option("--force", is_flag=True, help="Replace OUTPUT, once the new store is complete.")
 @json_option
 @quiet_option

@@ -59,7 +59,7 @@ def command(
     choose_by: str | None,
     **options: Any,
 ) -> None:
-    """Train a support vector machine on the store DATA and write it to the --model file.
+    """Train a model on the store DATA and write it to the --model file.
 
     The linear one for two classes minimises ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩) and ends, like all linear ones, with a
     certificate: the objective reached, and a bound that no weights can beat.
