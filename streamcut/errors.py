@@ -2,6 +2,8 @@
 
 from enum import IntEnum
 
+from streamcut.redaction import redacted
+
 
 class ExitCode(IntEnum):
     """Exit codes of the command line (README, "Exit codes")."""
@@ -24,9 +26,12 @@ class ExitCode(IntEnum):
 
 
 class StreamcutError(Exception):
-    """Base of all errors that are not bugs. The message says what is wrong, where, and what to do next."""
+    """Base of all errors that are not bugs. The message says what is wrong, where, and what to do next, and no password."""
 
     exit_code = ExitCode.BUG
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(redacted(each) if isinstance(each, str) else each for each in args))
 
 
 class UsageError(StreamcutError, ValueError):

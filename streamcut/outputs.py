@@ -1,7 +1,8 @@
 """Where the outputs of commands go: models, reports, predictions, under whatever name a user gives.
 
 A regular file appears when all of it is on the disk, in place of what had its name. Symbolic links are followed and stay. What is
-no regular file (a device, a pipe, /dev/stdout) is opened and written through, for it cannot be replaced by one.
+no regular file (a device, a pipe, /dev/stdout) is opened and written through, for it cannot be replaced by one. A URL names what
+an object store keeps, and appears with its last byte.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.files import Sink, disk_full, locked, remove_abandoned, replacing
+from streamcut.remote import is_url, object_written, size_of
 
 _LINKS = 40  # as the kernel follows
 _held: set[Path] = set()  # locks of this process
@@ -67,11 +70,18 @@ def _open_descriptor(path: str | os.PathLike, number: int) -> Destination:
 
 
 @contextmanager
-def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, replace: bool = True) -> Iterator[Sink]:
+def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, replace: bool = True) -> Iterator[Sink | IO[bytes]]:
     """What takes the bytes for the output `path` (`size` of them in all, if that is known).
 
     Unless `replace`, AppearedError when a file of this name has come into being meanwhile. Raises DiskFullError, NotFoundError.
     """
+    if is_url(path):
+        url = os.fspath(path)
+        with object_written(url, size=size) as taking:
+            yield taking
+            if not replace and size_of(url) is not None:
+                raise _appeared(path)
+        return
     place = destination(path)
     with disk_full(path, size):
         if place.through:
@@ -87,7 +97,16 @@ def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, rep
             with replacing(place.path, prefix=prefix, mode=mode, replace=replace) as file:
                 yield file
         except FileExistsError:
-            raise AppearedError(f"{os.fspath(path)} appeared meanwhile; choose another name or replace it with --force") from None
+            raise _appeared(path) from None
+
+
+def _appeared(path: str | os.PathLike) -> AppearedError:
+    return AppearedError(f"{os.fspath(path)} appeared meanwhile; choose another name or replace it with --force")
+
+
+def exists(path: str | os.PathLike) -> bool:
+    """Whether there is something of the name of an output. Raises NotFoundError when a server cannot say."""
+    return size_of(os.fspath(path)) is not None if is_url(path) else os.path.lexists(path)
 
 
 def _opened(place: Destination) -> int:
@@ -124,7 +143,13 @@ def _alive(process: int) -> bool:
 
 @contextmanager
 def reserved(path: str | os.PathLike) -> Iterator[None]:
-    """Keep others, for as long as the work for the output `path` takes, from beginning the same. Raises LockedError."""
+    """Keep others, for as long as the work for the output `path` takes, from beginning the same. Raises LockedError.
+
+    Object stores have no locks.
+    """
+    if is_url(path):
+        yield
+        return
     place = destination(path)
     if place.through:
         yield

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from streamcut.config import CheckpointOptions
@@ -16,6 +15,7 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress
@@ -122,8 +122,7 @@ def along(
     for step in steps:
         record = run.progress(on_iteration)
         if checkpoint is not None:
-            Path(checkpoint.directory).mkdir(exist_ok=True)
-            folder = replace(checkpoint, directory=os.fspath(Path(checkpoint.directory) / f"{changing}={step[changing]:.17g}"))
+            folder = replace(checkpoint, directory=below(checkpoint.directory, f"{changing}={step[changing]:.17g}"))
             record.checkpoints = run.checkpoints(folder, **step, path=[each[changing] for each in steps])
         model = run.finished(partial(trainer.train, step["C"], record, l1=step.get("l1"), keep=checkpoint is not None))
         yield step, model, record

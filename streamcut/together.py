@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import gc
 import math
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from streamcut.compiling import compiler
@@ -30,6 +28,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import RowView
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.machine import memory_limit, resident_bytes
+from streamcut.models.checkpoint_places import below
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.selection import along
@@ -202,8 +201,7 @@ class Together:
     def _models(self, run: Session, problem: Problem) -> Iterator[tuple[float, Model, Progress]]:
         checkpoint = self.checkpoint
         if checkpoint is not None:
-            Path(checkpoint.directory).mkdir(exist_ok=True)
-            checkpoint = replace(checkpoint, directory=os.fspath(Path(checkpoint.directory) / problem.name))
+            checkpoint = replace(checkpoint, directory=below(checkpoint.directory, problem.name))
         if hasattr(run.job, "trainer"):
             steps = [{"C": C} for C in problem.Cs]
             for step, model, record in along(run, steps, on_iteration=self._iterated, checkpoint=checkpoint):

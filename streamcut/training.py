@@ -37,6 +37,7 @@ from streamcut.models.model import Model
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.progress.columns import columns, line
 from streamcut.progress.display import Display, shown_by
+from streamcut.redaction import redacted
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
 from streamcut.suggestions import expect_known
 from streamcut.units import format_bytes
@@ -262,7 +263,7 @@ class Session:
             warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
         plan = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
         resources = {"budget": self.plan.budget, "planned": self.plan.total, "peak": peak, "plan": plan}
-        known = {} if self.dataset.path is None else {"data": self.dataset.path}
+        known = {} if self.dataset.path is None else {"data": redacted(self.dataset.path)}
         parameters = {**model.parameters, **known}
         return replace(model, resources=resources, parameters=parameters, recipe=self.dataset.recipe)
 

@@ -12,6 +12,7 @@ from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.io.dataset import Dataset
 from streamcut.io.row_view import folds_of
+from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.search import Cell, Search
 from streamcut.selection import Tried
@@ -99,7 +100,7 @@ def tune(
     model = search.models.get(tuple(best.options.values()))
     if model is None:
         if checkpoint is not None:
-            hooks["checkpoint"] = replace(checkpoint, directory=os.path.join(checkpoint.directory, "best"))
+            hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "best"))
         model = train(whole, **options, **best.options, **hooks)
         if search.resources:
             search.resources["bytes_read"] += model.history[-1]["bytes_read"]

@@ -24,7 +24,7 @@ from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, DiskFullError, LockedError, UsageError
 from streamcut.files import locked
 from streamcut.io.memory import MemoryDataset
-from streamcut.models.checkpoint import open_checkpoint, write_checkpoint
+from streamcut.models.checkpoint import checkpoint_parts, open_checkpoint
 from streamcut.models.files import load_model, save_model
 from streamcut.training import train
 
@@ -191,7 +191,7 @@ def test_every_changed_bit_of_a_checkpoint_is_noticed(tmp_path):
     path = tmp_path / "a.checkpoint"
     arrays = {"a": np.arange(5.0), "none": np.empty((0, 3)), "b": np.arange(6, dtype=np.int64).reshape(2, 3)}
     record = {"identity": {"x": 0.1}, "generation": 1, "state": {}}
-    write_checkpoint(path, record, arrays, lambda: None)
+    files.write_stream_durably(path, *checkpoint_parts(record, arrays, lambda: None))
     stored = open_checkpoint(path)
     assert stored.record == record
     for name, array in arrays.items():

@@ -28,7 +28,8 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"__main__"},
 ]
 FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "interrupts", "jit", "machine"}  # "" is streamcut itself
-FOUNDATION |= {"fields", "opened", "outputs", "rehearsal", "rounding", "shown", "solver_table", "visible", "suggestions", "units"}
+FOUNDATION |= {"fields", "opened", "outputs", "redaction", "rehearsal", "remote", "rounding", "shown", "solver_table"}
+FOUNDATION |= {"suggestions", "units", "visible"}
 WIRING = {"by_data", "calibration", "datasets", "evaluation", "flags", "inputs", "prediction", "row_bounds", "selection"}
 WIRING |= {"named_weights", "structured", "training", "tuning", "verification", "warming"}
 WIRING |= {"cross_validation", "search", "together"}

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import streamcut
+from streamcut import remote
 from streamcut.errors import CorruptError, NotFoundError, UsageError
 from streamcut.io.stores import remote_store
 from streamcut.io.stores.chunk_cache import ChunkCache
@@ -89,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(store, monkeypatch):
-    monkeypatch.setattr(remote_store, "_PAUSE", 0.001)
+    monkeypatch.setattr(remote, "_PAUSE", 0.001)
     server = Files(store.parent)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server

@@ -20,7 +20,7 @@ from streamcut.io.conversion.target import Target
 from streamcut.io.conversion.work import Work
 from streamcut.io.manifest import Statistics
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.row_source import describe, tree_bytes
+from streamcut.io.sources.row_source import describe
 from streamcut.io.unchanged import ChangedInputError
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ def convert(
         rows=work.read,
         resumed_rows=sum(target.stored for target in targets),
         bytes_in=None if None in sizes else sum(sizes),
-        bytes_out=sum(tree_bytes(path) for path in outputs),
+        bytes_out=sum(target.stored_bytes() for target in targets),
         seconds=time.monotonic() - began,
         plan=plan,
         rejects=str(rejects.final) if work.rejected else None,

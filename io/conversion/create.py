@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from streamcut.compiling import compiler
 from streamcut.errors import BadInputError, UsageError
-from streamcut.files import locked
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
 from streamcut.io.conversion.prepared import rehearse
@@ -22,12 +21,11 @@ from streamcut.io.sources.arrays import LabelNumbers, column_names, entries_of, 
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.choice import TABLE_BLOCKS
 from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize
-from streamcut.io.stores.journal import read_journal
-from streamcut.io.stores.leftovers import expect_partial, expect_replaceable, remove_partial
-from streamcut.io.stores.spec import JOURNAL, LOCK, PARTIAL
+from streamcut.io.stores.build import build_of
 from streamcut.io.stores.writer import StoreWriter, writer_bytes
 from streamcut.io.text.groups import GroupCheck
 from streamcut.machine import resident_bytes
+from streamcut.remote import is_url
 
 
 class NewStore:
@@ -36,7 +34,7 @@ class NewStore:
     Parameters
     ----------
     path : str or path
-        Of the store.
+        Of the store; a URL of an object store, too.
     n_features : int, optional
         Features; otherwise those of the first block.
     labels : list of str or {str: number}, optional
@@ -109,13 +107,12 @@ class NewStore:
         self._labels = LabelNumbers(dict(self._rule.words), learn=labels is None)
         self._labelled: bool | None = None
         self._groups = GroupCheck()
-        self._partial = Path(self.path + PARTIAL)
+        self._build = build_of(self.path)
         self._writer: StoreWriter | None = None
         self._inside = self._met_columns = False
 
     def __enter__(self) -> Self:
-        expect_replaceable(Path(self.path), self._options.force)
-        expect_partial(self._partial)
+        self._build.expect_free(self._options.force)
         self._inside = True
         if begun := self._begun():
             self._open(begun.get("n_features"), begun)
@@ -202,7 +199,7 @@ class NewStore:
             sorting=False,
             writers=1,
             source_bytes=lambda block, threads: TABLE_BLOCKS * block,
-            writer_bytes=writer_bytes,
+            writer_bytes=partial(writer_bytes, remote=is_url(self.path)),
             n_features=n_features,
             features=begun.get("features"),
         )
@@ -240,8 +237,7 @@ class NewStore:
         self._met_columns = True
 
     def _begun(self) -> dict:
-        records = read_journal(self._partial / JOURNAL) if self._options.resume else []
-        return records[0][0]["options"] if records else {}
+        return self._build.begun() if self._options.resume else {}
 
     def _go_on(self, begun: dict) -> None:
         """Take up what the blocks before the crash said."""
@@ -253,7 +249,5 @@ class NewStore:
 
     def _discard_if_empty(self) -> None:
         """Remove NAME.partial when no shard of it is finished."""
-        if len(read_journal(self._partial / JOURNAL)) > 1:  # the first line names the options
-            return
-        with locked(self._partial / LOCK, self.path):
-            remove_partial(self._partial)
+        if not self._build.has_rows():
+            self._build.discard()

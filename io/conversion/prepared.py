@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
-from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import numpy as np
@@ -24,16 +24,15 @@ from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.opening import open_dataset
 from streamcut.io.sources.choice import holds_lists, open_readers, open_source, source_bytes
 from streamcut.io.sources.row_source import FRAME, LISTS, RowSource, find_files
-from streamcut.io.stores.journal import read_journal
-from streamcut.io.stores.leftovers import expect_partial, expect_replaceable
+from streamcut.io.stores.build import build_of
 from streamcut.io.stores.narrow import smallest
-from streamcut.io.stores.spec import JOURNAL, PARTIAL
 from streamcut.io.stores.structure import first_problem
 from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.tables.dictionary import KEY_BYTES
 from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
 from streamcut.io.unchanged import FileStates
 from streamcut.machine import resident_bytes
+from streamcut.remote import expect_writable, is_url
 from streamcut.suggestions import expect_known
 
 
@@ -81,7 +80,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
         sorting=settings.sorting,
         writers=len(outputs),
         source_bytes=lambda block, threads: source_bytes(kind, readers, block, threads, dictionary),
-        writer_bytes=writer_bytes,
+        writer_bytes=partial(writer_bytes, remote=is_url(outputs[0])),
         n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
         features=begun.get("features"),
     )
@@ -93,6 +92,8 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
 
 def _scratch_folder(settings: ConvertOptions, output: str) -> str:
     """Where scratch files without a name go: where sorted runs go, or beside the output."""
+    if settings.scratch is None and is_url(output):
+        return gettempdir()
     return os.path.dirname(os.path.abspath(output)) if settings.scratch is None else os.fspath(settings.scratch)
 
 
@@ -138,10 +139,10 @@ def _begun_with(outputs: list[str], settings: ConvertOptions) -> dict:
     if not settings.resume:
         return {}
     for path in outputs:
-        records = read_journal(Path(path + PARTIAL) / JOURNAL)
-        if records:
-            return records[0][0]["options"]
-        if os.path.exists(path):
+        build = build_of(path)
+        if begun := build.begun():
+            return begun
+        if build.store_exists():
             return open_dataset(path).manifest.source.get("made_from", {})
     return {}
 
@@ -156,16 +157,29 @@ def output_paths(output: str, settings: ConvertOptions) -> list[str]:
         stem, suffix = os.path.splitext(output.rstrip("/"))
         given = f"{stem}-test{suffix}" if settings.split_output is None else os.fspath(settings.split_output).rstrip("/")
         rest = _followed(given)
-        if os.path.realpath(rest) == os.path.realpath(outputs[0]):
+        if _real(rest) == _real(outputs[0]):
             raise UsageError(f"--split-output: {rest} is the output itself")
         outputs.append(rest)
     for path in outputs:
-        if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        if is_url(path):
+            _expect_remote(path, settings)
+        elif not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             raise NotFoundError(f"{path}: its directory does not exist; create it first")
-        expect_partial(Path(path + PARTIAL))
-        if not settings.resume:
-            expect_replaceable(Path(path), settings.force)
+        build_of(path).expect_free(settings.force or settings.resume)
     return outputs
+
+
+def _expect_remote(url: str, settings: ConvertOptions) -> None:
+    """Raise UsageError for what only disks can take."""
+    expect_writable(url)
+    if settings.backend == "hdf5":
+        raise UsageError(f"--backend hdf5: HDF5 files are written to disks only, not to {url}; take zarr")
+    if settings.on_error == "skip":
+        raise UsageError(f"--on-error skip: refused lines go beside the store, to a disk only, not to {url}; convert to a disk")
+
+
+def _real(path: str) -> str:
+    return path if is_url(path) else os.path.realpath(path)
 
 
 def _followed(path: str) -> str:
@@ -177,7 +191,14 @@ def _refuse_overlap(outputs: list[str], paths: list[str]) -> None:
     """An output inside an input would be read as input; an input inside an output would be replaced by it."""
     local = [path for path in paths if path != "-" and "://" not in path]
     for output in outputs:
-        for path in local:
+        near = [path for path in paths if is_url(path) == is_url(output)]
+        if is_url(output) and (inside := next((path for path in near if _within(output, path) or _within(path, output)), None)):
+            raise UsageError(f"{output}: lies inside the input {inside}, or holds it; choose another place")
+        for path in () if is_url(output) else local:
             first, second = os.path.realpath(output), os.path.realpath(path)
             if os.path.commonpath([first, second]) in (first, second):
                 raise UsageError(f"{output}: lies inside the input {path}, or holds it; choose another place")
+
+
+def _within(url: str, folder: str) -> bool:
+    return f"{url}/".startswith(f"{folder.rstrip('/')}/")

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError, StreamcutError, UsageError
-from streamcut.files import locked
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import GROUP_ENTRY_BYTES, ConvertPlan
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.stores.journal import read_journal
-from streamcut.io.stores.leftovers import Replaced, expect_partial, remove_partial
-from streamcut.io.stores.spec import JOURNAL, LOCK, PARTIAL
+from streamcut.io.stores.build import build_of
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.units import format_bytes
 
@@ -33,10 +28,10 @@ class Target:
 
     def __init__(self, path: str, record: dict, plan: ConvertPlan, n_features: int | None, settings: ConvertOptions) -> None:
         self.path = path
-        self._partial = Path(path + PARTIAL)
+        self._build = build_of(path)
         self.statistics: Statistics | None = None  # known once it is complete
         self.counters: dict[str, int] = {}
-        manifest = _existing(path, record, settings.force) if settings.resume and os.path.exists(path) else None
+        manifest = _existing(path, record, settings.force) if settings.resume and self._build.store_exists() else None
         self.complete = manifest is not None
         self.resumed_at: dict | None = None
         self.stored = 0
@@ -47,7 +42,7 @@ class Target:
         if manifest is not None:
             self.statistics, self.counters = manifest.statistics, manifest.source.get("counters", {})
             self.stored = manifest.statistics.n_rows
-            self._remove_leftovers()
+            self._build.settle()
             return
         writer = StoreWriter(
             path,
@@ -72,20 +67,15 @@ class Target:
 
     def abandon(self, rows_too: bool = False) -> bool:
         """Remove NAME.partial when it holds no rows that would be worth resuming (`rows_too`: even then), and say whether."""
-        if self.complete or (not rows_too and len(read_journal(self._partial / JOURNAL)) > 1):  # the first line names the options
+        if self.complete or (not rows_too and self._build.has_rows()):
             return False
         self.close()  # nobody writes into it any more
-        with locked(self._partial / LOCK, self.path):
-            remove_partial(self._partial)
+        self._build.discard()
         return True
 
-    def _remove_leftovers(self) -> None:
-        """Remove the NAME.partial of a run that died between giving the store its name and cleaning up."""
-        expect_partial(self._partial)
-        if self._partial.exists():
-            with locked(self._partial / LOCK, self.path):
-                Replaced(Path(self.path)).settle(back=False)
-                remove_partial(self._partial)
+    def stored_bytes(self) -> int:
+        """Bytes of the finished store."""
+        return self._build.stored_bytes()
 
     def give(self, chunk: Chunk, position: dict) -> None:
         """Write the rows of `chunk` that are not stored yet; `position` is where the block that they are of began."""

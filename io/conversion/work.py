@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from tempfile import gettempdir
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.leftovers import SCRATCH_FOLDER
 from streamcut.io.stores.spec import PARTIAL
 from streamcut.io.unchanged import FileStates
+from streamcut.remote import is_url
 
 
 class Work:
@@ -148,11 +150,11 @@ class Work:
 
 
 def _scratch(output: str, settings: ConvertOptions) -> Path:
-    """Where runs go: inside OUTPUT.partial, whose lock we hold, or in --scratch under a name of its own for each output."""
-    if settings.scratch is None:
+    """Where runs go: inside OUTPUT.partial, whose lock we hold, or in --scratch (for URLs TMPDIR) under a name of its own."""
+    if settings.scratch is None and not is_url(output):
         return Path(output + PARTIAL) / SCRATCH_FOLDER
-    folder = Path(settings.scratch)
+    folder = Path(gettempdir() if settings.scratch is None else settings.scratch)
     if not folder.is_dir():
         raise NotFoundError(f"--scratch: {folder} is not a directory")
-    digest = hashlib.sha256(os.path.realpath(output).encode()).hexdigest()[:12]
+    digest = hashlib.sha256((output if is_url(output) else os.path.realpath(output)).encode()).hexdigest()[:12]
     return folder / f"{Path(output).name}.{digest}.scratch"

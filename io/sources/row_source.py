@@ -23,6 +23,7 @@ from streamcut.io.sources.self_contained import readable
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import find_inputs
+from streamcut.redaction import redacted
 from streamcut.units import format_bytes
 
 ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
@@ -201,7 +202,7 @@ def row_ranges(indptr: np.ndarray, size: BlockSize, where: str, first_row: int) 
 def describe(path: str) -> list:
     """[name, bytes, time of change in ns] of a file or directory; nothing but the name is known of a URL."""
     if "://" in path:
-        return [path, None, None]
+        return [redacted(path), None, None]
     return [path, tree_bytes(path), os.stat(path).st_mtime_ns]
 
 

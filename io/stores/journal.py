@@ -17,9 +17,13 @@ def read_journal(path: str | os.PathLike) -> list[tuple[dict, int]]:
     Reading stops before the first line that is torn or damaged: what it said was not finished. A missing file has no records.
     """
     try:
-        content = Path(path).read_bytes()
+        return read_lines(Path(path).read_bytes())
     except FileNotFoundError:
         return []
+
+
+def read_lines(content: bytes) -> list[tuple[dict, int]]:
+    """The records in the content of a journal, as `read_journal` gives them."""
     records, end = [], 0
     for line in content.splitlines(keepends=True):
         body, _, crc = line.rpartition(b" ")
@@ -28,6 +32,12 @@ def read_journal(path: str | os.PathLike) -> list[tuple[dict, int]]:
         end += len(line)
         records.append((json.loads(body), end))
     return records
+
+
+def journal_line(record: dict) -> bytes:
+    """`record` (JSON types) and its checksum."""
+    body = canonical_json(record)
+    return body + b" %08x\n" % crc32c(body)
 
 
 class Journal:
@@ -41,8 +51,7 @@ class Journal:
             os.fsync(self._file.fileno())
 
     def append(self, record: dict) -> None:
-        body = canonical_json(record)
-        line = memoryview(body + b" %08x\n" % crc32c(body))
+        line = memoryview(journal_line(record))
         with disk_full(self._path, len(line)):
             failpoint("convert.journal")
             while line:

@@ -26,16 +26,16 @@ _BEGIN = b'{"options":'  # of every journal
 _TEMPORARY = r"\.[^/]+\.\d+\.tmp"
 _META = r"zarr\.json|\.zgroup|\.zattrs|\.zmetadata|\.zarray"  # of either version of Zarr: others may have written it anew
 _ARRAYS = "|".join(DTYPES)
-_STORE = (
+STORE_NAMES = (
     rf"(?:(?:{'|'.join(map(re.escape, (MANIFEST, *EXTRAS)))}|{_META}|{_TEMPORARY})"
     rf"|{SHARDS}/(?:{_META}|{_TEMPORARY}|\d{{6,}}\.h5)?"
     rf"|{SHARDS}/\d{{6,}}/(?:{_META}|{_TEMPORARY})?"
     rf"|{SHARDS}/\d{{6,}}/(?:{_ARRAYS})/(?:{_META}|{_TEMPORARY}|c\.0|c/0|c/|0)?)"
 )
 _RUNS = rf"(?:\d{{6,}}/(?:key|length|{_ARRAYS})?)"
-STORE = re.compile(_STORE)
+STORE = re.compile(STORE_NAMES)
 RUNS = re.compile(_RUNS)
-PARTIAL_LAYOUT = re.compile(rf"{LOCK}|{re.escape(JOURNAL)}|(?:{BUILD}|{_OLD})/{_STORE}?|{SCRATCH_FOLDER}/{_RUNS}?")
+PARTIAL_LAYOUT = re.compile(rf"{LOCK}|{re.escape(JOURNAL)}|(?:{BUILD}|{_OLD})/{STORE_NAMES}?|{SCRATCH_FOLDER}/{_RUNS}?")
 
 
 def expect_ours(root: Path, known: re.Pattern[str]) -> None:

@@ -9,10 +9,7 @@ endpoints are the business of fsspec and of the libraries below it, with their o
 
 from __future__ import annotations
 
-import logging
-import random
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,33 +17,31 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.errors import NotFoundError
+from streamcut.errors import IncompleteError, NotFoundError
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.codec import TRAILER, crc32c
 from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.manifest_file import MAX_MANIFEST, parse_manifest
-from streamcut.io.stores.spec import MANIFEST
+from streamcut.io.stores.spec import MANIFEST, PARTIAL
 from streamcut.io.stores.zarr_layout import METADATA, chunk_length, chunk_name, is_foreign
 from streamcut.io.stores.zarr_store import ZarrStore
-
-log = logging.getLogger(__name__)
+from streamcut.remote import ATTEMPTS, OBJECT_STORES, MissingError, file_system, objects_below, rest, retried
 
 AHEAD_BYTES = 64 << 20  # of chunks that are on their way, or here and not yet used
 _REQUESTS = 16  # at once
-_ATTEMPTS = 6
-_PAUSE = 0.2  # seconds before the second attempt, twice as long before each further one
 
 
 class RemoteStore(ZarrStore):
     """A store that fsspec opens: s3://, gs://, az://, https://, memory://, ….
 
-    cache  where chunks stay on a local disk, None for nowhere
+    cache     where chunks stay on a local disk, None for nowhere
+    manifest  of shards that are no store yet; None: it lies beside them
     """
 
-    def __init__(self, url: str, cache: ChunkCache | None = None) -> None:
-        self._files, self._root = _file_system(url)
-        super().__init__(url, _manifest(self._files, self._root, url))
+    def __init__(self, url: str, cache: ChunkCache | None = None, manifest: Manifest | None = None) -> None:
+        self._files, self._root = file_system(url)
+        super().__init__(url, manifest or _manifest(self._files, self._root, url))
         self._cache = cache
         if cache is not None:
             cache.begin(self.manifest.fingerprint)
@@ -135,28 +130,17 @@ def fetched(files: Any, path: str, where: str, problem: Callable[[bytes], str | 
 
     Raises NotFoundError when it cannot be read, CorruptError when it is missing or `problem` finds something each time.
     """
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         try:
-            content = files.cat_file(path)
-        except FileNotFoundError:
+            content = retried(where, lambda: files.cat_file(path), doing="read")
+        except MissingError:
             raise damaged(where, "missing") from None
-        except PermissionError as error:
-            raise NotFoundError(f"{where}: {error}; look at the credentials") from None
-        except Exception as error:  # whatever the libraries below raise for lines that break and stores that are busy
-            if attempt == _ATTEMPTS - 1:
-                what = f"cannot be read ({type(error).__name__}: {error}) after {_ATTEMPTS} attempts"
-                raise NotFoundError(f"{where}: {what}") from error
-            wrong = f"{type(error).__name__}: {error}"
-        else:
-            found = problem(content)
-            if found is None:
-                return content
-            if attempt == _ATTEMPTS - 1:
-                raise damaged(where, found)
-            wrong = found
-        pause = _PAUSE * 2**attempt * random.uniform(0.5, 1.0)
-        log.info("%s: %s; asked again in %.1f s", where, wrong, pause)
-        time.sleep(pause)
+        found = problem(content)
+        if found is None:
+            return content
+        if attempt == ATTEMPTS - 1:
+            raise damaged(where, found)
+        rest(where, found, attempt)
     raise AssertionError("unreachable")
 
 
@@ -177,28 +161,16 @@ def open_remote(url: str, cache: ChunkCache | None = None) -> RemoteStore | None
     return store
 
 
-def _file_system(url: str) -> tuple[Any, str]:
-    try:
-        from fsspec.core import url_to_fs
-
-        files, root = url_to_fs(url)
-    except ImportError as error:
-        what = f"cannot be opened ({error}); run pip install 'streamcut[remote]' and what the URL needs"
-        raise NotFoundError(f"{url}: {what}") from None
-    except (OSError, ValueError) as error:
-        raise NotFoundError(f"{url}: cannot be opened ({error})") from None
-    return files, root.rstrip("/")
-
-
 def _manifest(files: Any, root: str, url: str) -> Manifest:
     where = f"{url}/{MANIFEST}"
     try:
-        size = files.info(f"{root}/{MANIFEST}")["size"]
-    except FileNotFoundError:
+        size = retried(url, lambda: files.info(f"{root}/{MANIFEST}")["size"], doing="read")
+    except MissingError:
+        if url.partition("://")[0] in OBJECT_STORES and objects_below(url + PARTIAL):
+            what = "its conversion was never finished; run the same `streamcut convert` with --resume"
+            raise IncompleteError(f"{url}: {what}, or without, to begin anew") from None
         what = f"has no {MANIFEST}, so it is not a streamcut store; make one with `streamcut convert`"
         raise NotFoundError(f"{url}: {what}") from None
-    except Exception as error:
-        raise NotFoundError(f"{url}: cannot be opened ({type(error).__name__}: {error})") from error
     if size is not None and size > MAX_MANIFEST:
         raise damaged(where, f"is {size:,} bytes long, which no manifest is")
     whole = lambda content: None if size in (None, len(content)) else f"is {len(content):,} of {size:,} bytes"  # noqa: E731

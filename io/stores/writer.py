@@ -1,9 +1,9 @@
 """Writing a store so that a crash at any moment loses at most the shards in flight, and nothing incomplete bears a final name.
 
-NAME.partial/ holds a lock, the journal and `store/`, the store in the making. Each shard's files are written under temporary
-names, fsynced and renamed; then a line of the journal says that the shard is finished. `finish` adds the manifest and the root
-and renames `store/` to NAME. Files hold no times and shards are numbered by their rows, so a conversion that was killed and
-resumed ends with the same bytes as one that was not.
+Each shard's files are safe before a line of the journal says that it is finished; `finish` adds what makes them a store and gives
+it its name. Where that happens, on a disk or in object storage, is the business of build.py and remote_build.py. Files hold no
+times and shards are numbered by their rows, so a conversion that was killed and resumed ends with the same bytes as one that was
+not.
 """
 
 from __future__ import annotations
@@ -14,53 +14,45 @@ import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import streamcut
 from streamcut.chunk import Chunk
-from streamcut.errors import BadInputError, NotFoundError, UsageError
-from streamcut.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
+from streamcut.errors import BadInputError, UsageError
 from streamcut.io.features import FeatureStatistics, FeatureTally, by_passes
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, Statistics, StatisticsBuilder
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.stores.build import build_of
 from streamcut.io.stores.codec import MAX_BYTES, crc32c
 from streamcut.io.stores.collector import INT32_MAX, ShardCutter, ShardRows
-from streamcut.io.stores.journal import Journal, read_journal
-from streamcut.io.stores.leftovers import STORE, Replaced, expect_partial, expect_replaceable, remove, remove_partial
-from streamcut.io.stores.manifest_file import canonical_json, fingerprint, manifest_bytes, shard_from_record, shard_record
+from streamcut.io.stores.manifest_file import fingerprint, manifest_bytes, shard_from_record, shard_record
 from streamcut.io.stores.narrow import smallest
+from streamcut.io.stores.remote_writer import UPLOAD_HELD
 from streamcut.io.stores.spec import (
     BACKENDS,
-    BUILD,
     FEATURES,
     FORMAT_VERSION,
-    JOURNAL,
-    LOCK,
-    MANIFEST,
     MOST_FEATURES,
-    PARTIAL,
     RECIPE,
     SHARD_NNZ,
-    SHARDS,
     shard_rows,
 )
 from streamcut.io.stores.structure import first_problem
+from streamcut.remote import is_url
 from streamcut.suggestions import unknown
 
 _FEATURES_AT_ONCE = 1 << 19  # of a resumed store: 16 MiB
 
 
-def writer_bytes(shard_nnz: int, threads: int) -> int:
+def writer_bytes(shard_nnz: int, threads: int, remote: bool = False) -> int:
     """Bytes that a StoreWriter may hold, unless a single row or group is larger than a shard.
 
     threads + 1 shards of rows (int32 indices, float64 values, four columns of 8 bytes), and for each thread the values of a
-    shard compressed, twice, because the compressor's result is copied.
+    shard compressed, twice, because the compressor's result is copied; with a URL (`remote`) what is on its way, too.
     """
     rows = shard_nnz * (4 + 8) + shard_rows(shard_nnz) * 4 * 8
-    return (threads + 1) * rows + threads * shard_nnz * 2 * 8
+    return (threads + 1) * rows + threads * shard_nnz * 2 * 8 + (UPLOAD_HELD if remote else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +76,8 @@ class _InFlight:
 class StoreWriter:
     """Writes rows, block by block, into the store `path`. A context manager: leaving it before `finish` keeps NAME.partial.
 
-    path        of the finished store, NAME
-    backend     "zarr" or "hdf5"
+    path        of the finished store, NAME: on a disk, or a URL of an object store
+    backend     "zarr" or "hdf5", which only disks have
     shard_nnz   entries of a shard (see `io/stores/collector.py` for the rule)
     n_features  number of features; None: the largest index seen
     options     JSON identity of the whole conversion: resuming with other options is refused
@@ -114,13 +106,13 @@ class StoreWriter:
     ) -> None:
         if backend not in BACKENDS:
             raise UsageError(f"backend: {unknown(backend, BACKENDS)}")
+        if backend == "hdf5" and is_url(path):
+            raise UsageError(f"backend: HDF5 files are written to disks only, not to {path}; take zarr")
         if shard_nnz < 1 or threads < 1:
             raise UsageError("shard_nnz and threads must be at least 1")
-        self.path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)  # a link stays one
+        self.path = os.fspath(path)
         self.resume_from: dict | None = None
-        self._partial = self.path.with_name(self.path.name + PARTIAL)
-        self._build = self._partial / BUILD
-        self._replaced = Replaced(self.path)
+        self._build = build_of(path, backend, n_features)
         self._backend, self._shard_nnz, self._n_features = backend, shard_nnz, n_features
         own = {"backend": backend, "shard_nnz": shard_nnz, "n_features": n_features, "format_version": FORMAT_VERSION}
         self._options = {**options, **own, "streamcut": streamcut.__version__}
@@ -137,20 +129,8 @@ class StoreWriter:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> StoreWriter:
-        expect_replaceable(self.path, self._force)
-        expect_partial(self._partial)  # before a lock is put into a folder of somebody else's
         with contextlib.ExitStack() as stack:
-            try:
-                with disk_full(self._partial):
-                    self._partial.mkdir(exist_ok=True)
-                    stack.enter_context(locked(self._partial / LOCK, str(self.path)))
-                    failpoint("convert.open")
-                    expect_partial(self._partial)
-                    self._begin(stack)
-            except OSError as error:
-                if error.errno not in UNREACHABLE:
-                    raise
-                raise NotFoundError(f"{self._partial}: cannot be made ({error.strerror})") from error
+            self._go_on(self._build.open(stack, self._options, resume=self._resume, force=self._force))
             self._pool = ThreadPoolExecutor(self._threads, "streamcut-write")
             stack.callback(self._pool.shutdown, cancel_futures=True)
             self._stack = stack.pop_all()
@@ -188,7 +168,7 @@ class StoreWriter:
         named = None if recipe is None or recipe.names is None else len(recipe.names)
         statistics = self._statistics.finish(named if self._n_features is None else self._n_features)
         n_features = statistics.n_features
-        shards = tuple(self._files.finish_shard(k, shard, n_features) for k, shard in enumerate(self._shards))
+        shards = tuple(self._build.files.finish_shard(k, shard, n_features) for k, shard in enumerate(self._shards))
         extras = {} if recipe is None else {RECIPE: recipe.to_json()}
         if (features := self._feature_statistics(statistics, shards)) is not None:
             extras[FEATURES] = features.to_bytes()
@@ -200,17 +180,12 @@ class StoreWriter:
             source=source,
             format_version=FORMAT_VERSION,
             streamcut_version=streamcut.__version__,
-            files=self._files.files(),
+            files=self._build.files.files(),
             extras={name: (len(content), crc32c(content)) for name, content in extras.items()},
         )
         for name, content in extras.items():
-            write_durably(self._build / name, content, prefix="convert.extra")
-        failpoint("convert.manifest")
-        write_durably(self._build / MANIFEST, manifest_bytes(manifest), prefix="convert.manifest")
-        failpoint("convert.root")
-        self._files.finish()
-        sync_directory(self._build)
-        self._publish()
+            self._build.write(name, content)
+        self._build.publish(manifest_bytes(manifest), force=self._force)
         return manifest
 
     def _feature_statistics(self, statistics: Statistics, shards: tuple[ShardInfo, ...]) -> FeatureStatistics | None:
@@ -219,67 +194,16 @@ class StoreWriter:
             return self._tally.finish()
         if statistics.n_features > self._features:
             return None
-        if self._backend == "hdf5":
-            from streamcut.io.stores.hdf5_store import HDF5Store as Store
-        else:
-            from streamcut.io.stores.zarr_store import ZarrStore as Store  # type: ignore[assignment]
-        return by_passes(Store(str(self._build), Manifest(statistics, shards, "", self._backend)), _FEATURES_AT_ONCE)
+        return by_passes(self._build.read_again(Manifest(statistics, shards, "", self._backend)), _FEATURES_AT_ONCE)
 
-    # Beginning
-
-    def _begin(self, stack: contextlib.ExitStack) -> None:
-        """Make NAME.partial what it was after the last finished shard, or empty."""
-        journal = read_journal(self._partial / JOURNAL) if self._resume else []
-        records = [record for record in journal if "replacing" not in record[0]]
+    def _go_on(self, records: list[dict]) -> None:
+        """Take up what the shards of an earlier run hold."""
+        self._shards = [shard_from_record(record["shard"]) for record in records]
         if records:
-            self._check_options(records[0][0]["options"])
-        elif self._build.exists():
-            remove(self._build, STORE)
-        self._replaced.settle(back=not records)
-        expect_replaceable(self.path, self._force)  # another writer may have finished between the first check and the lock
-        self._build.mkdir(exist_ok=True)
-        if self._backend == "hdf5":
-            from streamcut.io.stores.hdf5_writer import HDF5Writer
-
-            self._files: Any = HDF5Writer(self._build, self._n_features)
-        else:
-            from streamcut.io.stores.zarr_writer import ZarrWriter
-
-            self._files = ZarrWriter(self._build)
-        for record, _ in records[1:]:
-            info = shard_from_record(record["shard"])
-            if not self._files.is_whole(len(self._shards), info):
-                break
-            self._shards.append(info)
-        finished = len(self._shards)
-        self._files.keep(finished)
-        whole = finished == len(records) - 1  # then what the journal says of NAME.replaced stays, too
-        self._journal = Journal(self._partial / JOURNAL, journal[-1][1] if whole else records[finished][1] if records else 0)
-        stack.callback(self._journal.close)
-        if not records:
-            self._journal.append({"options": self._options})
-        (self._build / SHARDS).mkdir(exist_ok=True)
-        for folder in (self._build, self._partial, self.path.parent):  # from now on what is inside them is safe
-            sync_directory(folder)
-        if finished:
             self._tally = FeatureTally(0)  # what earlier runs have counted is gone: the shards will be read once more
-            last = records[finished][0]
-            self._statistics = StatisticsBuilder.from_state(last["statistics"])
-            self._emitted, self._next_row = finished, self._statistics.n_rows
-            self.resume_from = last["next"]
-        sync_directory(self._partial)
-
-    def _check_options(self, begun: dict) -> None:
-        differing = [
-            f"{key} was {begun.get(key)!r} and is {self._options.get(key)!r}"
-            for key in sorted({*begun, *self._options})
-            if canonical_json(begun.get(key)) != canonical_json(self._options.get(key))
-        ]
-        if differing:
-            raise UsageError(
-                f"{self._partial} was begun differently: {'; '.join(differing)}; "
-                "use the same options, or start anew without --resume"
-            )
+            self._statistics = StatisticsBuilder.from_state(records[-1]["statistics"])
+            self._emitted, self._next_row = len(records), self._statistics.n_rows
+            self.resume_from = records[-1]["next"]
 
     # Shards on their way
 
@@ -342,7 +266,7 @@ class StoreWriter:
                 contents[name] = array.dtype.name, len(array), crc32c(array)
                 yield name, array
 
-        guards = self._files.write_shard(shard, narrowed(), rows.rows)
+        guards = self._build.files.write_shard(shard, narrowed(), rows.rows)
         arrays = {}
         for name, (dtype, size, crc) in contents.items():
             stored_bytes, stored_crc = guards[name]
@@ -353,25 +277,7 @@ class StoreWriter:
         """Wait for the oldest shard in flight and write its line of the journal."""
         oldest = self._in_flight.popleft()
         info = oldest.written.result()
-        self._journal.append({"shard": shard_record(info), **oldest.record})
+        self._build.append({"shard": shard_record(info), **oldest.record})
         self._shards.append(info)
         oldest.rows.clear()
         self._free.append(oldest.rows)
-
-    # The end
-
-    def _publish(self) -> None:
-        """Give the complete store its name, and remove what it replaces and what it was made of."""
-        failpoint("convert.rename")
-        expect_replaceable(self.path, self._force)  # it may have come into being meanwhile, or something inside it
-        if self.path.exists():
-            self._replaced.settle(back=False)
-            self._journal.append(self._replaced.record())
-            self._replaced.move()
-            failpoint("convert.rename")
-        os.rename(self._build, self.path)
-        sync_directory(self.path.parent)
-        failpoint("convert.rename")
-        self._replaced.settle(back=False)
-        self._journal.close()
-        remove_partial(self._partial)

@@ -8,12 +8,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
+from streamcut.cli.output import note
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.files import Sink, disk_full, temporary_name
 from streamcut.io.stores.spec import MANIFEST
-from streamcut.outputs import AppearedError, destination, output, reserved
+from streamcut.outputs import AppearedError, destination, exists, output, reserved
+from streamcut.remote import expect_writable, is_url, size_of
 
 
 def refuse_existing(path: str | os.PathLike, option: str, force: bool, *, reads: Sequence[str | os.PathLike | None] = ()) -> None:
@@ -23,6 +25,9 @@ def refuse_existing(path: str | os.PathLike, option: str, force: bool, *, reads:
     `reads`, or exists and `force` is not given; NotFoundError when its folder does not exist or cannot be written to. Pipes and
     devices that take characters have nothing to lose, and need no `force`.
     """
+    if is_url(path):
+        _refuse_existing_object(os.fspath(path), option, force, reads)
+        return
     place = destination(path)
     if place.mode is not None and stat.S_ISDIR(place.mode):
         raise UsageError(f"{option}: {path} is a folder")
@@ -46,6 +51,21 @@ def refuse_existing(path: str | os.PathLike, option: str, force: bool, *, reads:
         raise UsageError(f"{option}: {path} exists; choose another name or replace it with --force")
 
 
+def _refuse_existing_object(url: str, option: str, force: bool, reads: Sequence[str | os.PathLike | None]) -> None:
+    expect_writable(url, f"{option}: ")
+    if url.endswith("/"):
+        raise UsageError(f"{option}: {url} is a folder; give the name of an object in it")
+    if any(read is not None and os.fspath(read) == url for read in reads):
+        raise UsageError(f"{option}: {url} is what this command reads; choose another place")
+    scheme, _, place = url.partition("://")
+    folders = place.split("/")
+    for depth in range(2, len(folders)):  # below the bucket
+        if size_of(f"{scheme}://{'/'.join(folders[:depth])}/{MANIFEST}") is not None:
+            raise UsageError(f"{option}: {url} lies in the store {'/'.join(folders[:depth])}; choose another place")
+    if not force and size_of(url) is not None:
+        raise UsageError(f"{option}: {url} exists; choose another name or replace it with --force")
+
+
 def _same_file(first: str | os.PathLike, second: str | os.PathLike) -> bool:
     try:
         return os.path.samefile(first, second)
@@ -63,7 +83,8 @@ def reserved_output(path: str | os.PathLike, option: str, force: bool) -> Iterat
 
 def save_trained(model: Any, path: str, replace: bool) -> str:
     """Write a model that took long to train, and return where it is: `path`, or the first name like it that is free when a file
-    appeared there meanwhile and is not to be replaced. See `expect_saved`."""
+    appeared there meanwhile and is not to be replaced, or, when a URL cannot be written to, in the working directory. See
+    `expect_saved`."""
     from streamcut.models.files import save_model
 
     try:
@@ -71,9 +92,14 @@ def save_trained(model: Any, path: str, replace: bool) -> str:
         return path
     except AppearedError:
         stem, ending = os.path.splitext(path)
+    except NotFoundError as error:
+        if not is_url(path):
+            raise
+        note(str(error))
+        stem, ending = os.path.splitext(os.path.basename(path))
     for k in count(1):
         spare = f"{stem}.{k}{ending}"
-        if not os.path.lexists(spare):
+        if not exists(spare):
             with suppress(AppearedError):
                 save_model(model, spare, replace=False)
                 return spare
@@ -82,12 +108,14 @@ def save_trained(model: Any, path: str, replace: bool) -> str:
 
 def expect_saved(written: str, path: str) -> None:
     """UsageError when the model that was to be in `path` had to be `written` to another file."""
+    if written != path and is_url(path) and not is_url(written):
+        raise NotFoundError(f"{path} could not be written: the model is in {written}; copy it there")
     if written != path:
         raise UsageError(f"{path} appeared while the model was trained, and was not replaced: the model is in {written}")
 
 
 @contextmanager
-def output_file(path: str | None, *, replace: bool) -> Iterator[Sink | BinaryIO]:
+def output_file(path: str | None, *, replace: bool) -> Iterator[Sink | IO[bytes] | BinaryIO]:
     """What takes data: standard output, or the output `path` (see streamcut.outputs). Raises DiskFullError, UsageError."""
     if path is None:
         with disk_full("standard output"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from contextlib import ExitStack
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +16,7 @@ from streamcut.cli.parameters import cache_options, force_option, json_option, q
 from streamcut.cli.train_options import GroupedCommand, train_options
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
+from streamcut.outputs import exists
 from streamcut.progress.display import Display
 from streamcut.units import format_bytes
 
@@ -111,7 +111,7 @@ def command(
         if model_path is not None and not dry_run:
             held.enter_context(reserved_output(model_path, "--model", replace))
         from streamcut.io.opening import open_dataset
-        from streamcut.models.checkpoint import remove_checkpoints
+        from streamcut.models.checkpoint_places import remove_checkpoints
         from streamcut.models.files import plain
         from streamcut.training import train
 
@@ -144,10 +144,7 @@ def command(
         assert model_path is not None  # only a dry run goes without, and ends with its plan
         written = save_trained(model, model_path, replace)
         if folder is not None and model.converged:
-            for place in sorted([*Path(folder).glob("C=*"), *Path(folder).glob("l1=*")]) or [Path(folder)]:
-                remove_checkpoints(place)
-            if Path(folder).exists() and not any(Path(folder).iterdir()):
-                Path(folder).rmdir()
+            remove_checkpoints(folder)
     if report is not None:
         _report(model, report, validation, written, force)
     if as_json:
@@ -192,7 +189,7 @@ class _Path:
 
 def _is_unfinished(model_path: str) -> bool:
     """Whether the file is the model of a run that was interrupted, which --resume may replace."""
-    if not Path(model_path).exists():
+    if not exists(model_path):
         return False
     from streamcut.models.certificate import StopReason
     from streamcut.models.files import load_model

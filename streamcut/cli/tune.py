@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -103,6 +102,7 @@ def command(
         raise click.UsageError("--resume and the other options of checkpoints need --checkpoint DIR.")
     checkpoint = None if folder is None else CheckpointOptions(folder, every, iterations, checkpoint_required, resume)
 
+    from streamcut.models.checkpoint_places import remove_checkpoints
     from streamcut.models.files import plain
     from streamcut.reports.drawing import needs_matplotlib
     from streamcut.tuning import tune
@@ -138,7 +138,7 @@ def command(
             raise
         written = save_trained(found.model, model_path, force)
         if folder is not None:
-            _remove_checkpoints(Path(folder))
+            remove_checkpoints(folder, nested=True)
     if plot is not None:
         _draw(plot, found.cells)
     if as_json:
@@ -153,17 +153,6 @@ def command(
         note(f"Best: {chosen}, with {found.best.measure} {number(found.best.mean)}. Model written to {written}.")
     signals.raise_received()
     expect_saved(written, model_path)
-
-
-def _remove_checkpoints(folder: Path) -> None:
-    """Those of all models, and the folders if nothing else is in them."""
-    from streamcut.models.checkpoint import remove_checkpoints
-
-    for lock in list(folder.glob("**/lock")):
-        remove_checkpoints(lock.parent)
-    for place in [*folder.glob("*"), folder]:
-        if place.is_dir() and not any(place.iterdir()):
-            place.rmdir()
 
 
 def _draw(path: str, cells: list[Cell]) -> None:

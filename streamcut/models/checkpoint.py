@@ -26,21 +26,23 @@ import numpy as np
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, DiskFullError, UsageError
 from streamcut.fields import Fields, shown
-from streamcut.files import locked, sync_directory, write_stream_durably
+from streamcut.models.checkpoint_places import checkpoint_place
 from streamcut.opened import IrregularFileError, open_regular
+from streamcut.redaction import redacted
 
 log = logging.getLogger(__name__)
 
 _MAGIC = b"streamcut checkpoint 1\n"
 _DIGEST = 32
 _PIECE = 1 << 20
-_NAMES = ("even.checkpoint", "odd.checkpoint")
 
 
-def write_checkpoint(path: Path, record: Mapping[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]) -> None:
-    """Write `record` (JSON types) and C-contiguous `arrays` to `path`, durably and without a copy; `after` each piece.
+def checkpoint_parts(
+    record: Mapping[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]
+) -> tuple[Iterator[bytes | memoryview], int]:
+    """The content of a checkpoint of `record` (JSON types) and C-contiguous `arrays`, without a copy, and its bytes.
 
-    Raises DiskFullError.
+    `after` is called after each piece that was taken.
     """
     listed = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
     header = json.dumps({"record": record, "arrays": listed}).encode()
@@ -57,7 +59,7 @@ def write_checkpoint(path: Path, record: Mapping[str, Any], arrays: Mapping[str,
         yield digest.digest()
 
     size = len(_MAGIC) + 8 + len(header) + sum(array.nbytes for array in arrays.values()) + _DIGEST
-    write_stream_durably(path, parts(), size, prefix="ckpt")
+    return parts(), size
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,13 @@ def _bytes_of(array: np.ndarray) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def open_checkpoint(path: Path) -> StoredCheckpoint:
-    """The checkpoint in the file `path`. Raises CorruptError unless it is whole, to the last bit."""
+def open_checkpoint(path: Path, name: str | None = None) -> StoredCheckpoint:
+    """The checkpoint in the file `path`, which messages call `name`. Raises CorruptError unless it is whole, to the last bit."""
+    name = name or str(path)
     try:
         handle = open_regular(path)
     except IrregularFileError as error:
-        raise CorruptError(f"{path}: {error.strerror}, and no checkpoint; remove it") from None
+        raise CorruptError(f"{name}: {error.strerror}, and no checkpoint; remove it") from None
     digest = hashlib.sha256()
     with open(handle, "rb") as file:
         size = os.fstat(handle).st_size
@@ -110,10 +113,10 @@ def open_checkpoint(path: Path) -> StoredCheckpoint:
             digest.update(piece)
             left -= len(piece)
         if left != 0 or file.read() != digest.digest():
-            raise CorruptError(f"{path}: damaged checkpoint ({size:,} bytes, SHA-256 differs)")
+            raise CorruptError(f"{name}: damaged checkpoint ({size:,} bytes, SHA-256 differs)")
         file.seek(0)
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise CorruptError(f"{path}: not a checkpoint of this version of streamcut")
+            raise CorruptError(f"{name}: not a checkpoint of this version of streamcut")
         content = file.read(min(int.from_bytes(file.read(8), "little"), size))
     try:
         header = Fields(json.loads(content), "checkpoint")
@@ -123,7 +126,7 @@ def open_checkpoint(path: Path) -> StoredCheckpoint:
         for name in ("identity", "state"):
             record.object(name)
     except (ValueError, TypeError, RecursionError) as error:
-        raise CorruptError(f"{path}: not a well-formed checkpoint: {error}") from None
+        raise CorruptError(f"{name}: not a well-formed checkpoint: {error}") from None
     return StoredCheckpoint(path, record.plain(), arrays)
 
 
@@ -142,9 +145,9 @@ def _places(header: Fields, offset: int, end: int) -> dict[str, tuple[str, tuple
 
 
 class Checkpoints:
-    """The checkpoints of one run in a folder of their own, which is locked meanwhile. Use as a context.
+    """The checkpoints of one run in a place of their own (see checkpoint_places.py), held meanwhile. Use as a context.
 
-    `identity` (JSON types) is what a run must have in common with the one that it continues. Raises UsageError when the folder
+    `identity` (JSON types) is what a run must have in common with the one that it continues. Raises UsageError when the place
     holds checkpoints and `options.resume` is not set, or those of another run; LockedError when another run uses the folder.
     """
 
@@ -152,16 +155,14 @@ class Checkpoints:
         self.found: StoredCheckpoint | None = None
         self._options = options
         self._identity = json.loads(json.dumps(identity))
-        self._folder = Path(options.directory)
+        self._place = checkpoint_place(options.directory)
         self._generation = 0
         self._last = time.monotonic()
         self._stack = ExitStack()
 
     def __enter__(self) -> Checkpoints:
-        self._folder.mkdir(exist_ok=True)
-        sync_directory(self._folder.parent)  # or a power failure would take the folder with all that is safe inside it
-        self._stack.enter_context(locked(self._folder / "lock", str(self._folder)))
         try:
+            self._place.enter(self._stack)
             self._find()
         except BaseException:
             self._stack.close()
@@ -177,11 +178,10 @@ class Checkpoints:
         return time.monotonic() - self._last >= self._options.every or (every is not None and iteration % every == 0)
 
     def save(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]) -> None:
-        """Replace the older generation. A disk that is full or broken is a warning, unless checkpoints are required."""
+        """Replace the older generation. What cannot be written is a warning, unless checkpoints are required."""
         record = {"identity": self._identity, "generation": self._generation + 1, "state": state}
-        path = self._folder / _NAMES[(self._generation + 1) % 2]
         try:
-            write_checkpoint(path, record, arrays, after)
+            self._place.write(self._generation + 1, *checkpoint_parts(record, arrays, after))
             self._generation += 1
         except (DiskFullError, OSError) as error:
             if self._options.required:
@@ -190,26 +190,23 @@ class Checkpoints:
         self._last = time.monotonic()
 
     def _find(self) -> None:
-        for leftover in self._folder.glob(".*.checkpoint.*.tmp"):
-            leftover.unlink()
-        paths = [path for name in _NAMES if (path := self._folder / name).exists()]
-        if paths and not self._options.resume:
-            raise UsageError(f"{self._folder} holds checkpoints of a run; continue it with --resume, or remove the folder")
-        whole, damaged = [], []
-        for path in paths:
+        place, whole, damaged = self._place.name, [], []
+        for name, path in self._place.found():
+            if not self._options.resume:
+                raise UsageError(f"{place} holds checkpoints of a run; continue it with --resume, or remove the folder")
             try:
-                whole.append(open_checkpoint(path))
+                whole.append((name, open_checkpoint(path, name)))
             except CorruptError as error:
                 damaged.append(error)
         if not whole:
             if damaged:
                 raise damaged[0]
             if self._options.resume:
-                log.warning("%s holds no checkpoint yet: training begins anew", self._folder)
+                log.warning("%s holds no checkpoint yet: training begins anew", redacted(place))
             return
         for problem in damaged:
-            log.warning("%s; going on from %s", problem, whole[0].path)
-        self.found = max(whole, key=lambda checkpoint: checkpoint.record["generation"])
+            log.warning("%s; going on from %s", problem, redacted(whole[0][0]))
+        self.found = max((each for _, each in whole), key=lambda checkpoint: checkpoint.record["generation"])
         self._generation = self.found.record["generation"]
         theirs = self.found.record["identity"]
         differing = [
@@ -218,15 +215,4 @@ class Checkpoints:
             if theirs.get(key) != self._identity.get(key)
         ]
         if differing:
-            raise UsageError(f"the checkpoint in {self._folder} is of a different run: {', '.join(differing)} differ")
-
-
-def remove_checkpoints(folder: Path) -> None:
-    """Remove the checkpoints of a run that is done, and the folder if nothing else is in it."""
-    with locked(folder / "lock", str(folder)):
-        for name in _NAMES:
-            (folder / name).unlink(missing_ok=True)
-        if (folder / "lock").stat().st_size == 0:  # ours is empty
-            (folder / "lock").unlink()
-    if not any(folder.iterdir()):
-        folder.rmdir()
+            raise UsageError(f"the checkpoint in {place} is of a different run: {', '.join(differing)} differ")

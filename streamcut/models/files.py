@@ -34,6 +34,8 @@ from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.models.model import Model, common_meta
 from streamcut.models.stated import MOST_FEATURES
 from streamcut.outputs import output
+from streamcut.redaction import redacted
+from streamcut.remote import is_url, read_object, size_of
 
 FORMAT = "streamcut model"
 FORMAT_VERSION = 3  # 1 knew nothing of recipes, 2 of sparse and narrow arrays and of penalties
@@ -52,11 +54,11 @@ _KINDS = {  # what a file calls a class, and where that is
 
 
 def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -> None:
-    """Write `model` to `path`, replacing what is there only when all of it is on disk; see streamcut.outputs.
+    """Write `model` to `path` (or a URL), replacing what is there only when all of it is on disk; see streamcut.outputs.
 
     Raises NotFoundError when the folder does not exist, DiskFullError, and UsageError when the file exists, unless `replace`.
     """
-    if not Path(path).parent.is_dir():
+    if not is_url(path) and not Path(path).parent.is_dir():
         raise NotFoundError(f"{Path(path).parent} is not a folder; create it first")
     content = model_bytes(model)
     with output(path, prefix="model", size=len(content), replace=replace) as file:
@@ -82,7 +84,7 @@ def model_bytes(model: Model) -> bytes:
 
 
 def load_model(path: str | os.PathLike) -> Model:
-    """The model in the file `path`. Nothing in it is ever unpickled.
+    """The model in the file or behind the URL `path`. Nothing in it is ever unpickled.
 
     Raises NotFoundError when there is no such file, it is no model or a newer version wrote it; CorruptError when it is damaged.
     """
@@ -109,6 +111,9 @@ def as_model(model: Model | str | os.PathLike) -> Model:
 
 def is_model(path: str | os.PathLike) -> bool:
     """Whether the file `path` begins as a model does; `load_model` says whether it is whole."""
+    if is_url(path):
+        url = os.fspath(path)
+        return size_of(url) is not None and _FIRST_MEMBER in read_object(url)[:64]
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
@@ -120,8 +125,8 @@ def describe_model(path: str | os.PathLike) -> dict[str, Any]:
     model = load_model(path)
     return plain(
         {
-            "path": os.fspath(path),
-            "bytes": os.path.getsize(path),
+            "path": redacted(os.fspath(path)),
+            "bytes": size_of(os.fspath(path)) if is_url(path) else os.path.getsize(path),
             "kind": model.kind,
             "task": model.task,
             "solver": model.solver,
@@ -215,7 +220,9 @@ def plain(value: Any) -> Any:
 def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """meta.json and the other arrays of a model file that is whole."""
     try:
-        raw = Path(path).read_bytes()
+        raw = read_object(os.fspath(path)) if is_url(path) else Path(path).read_bytes()
+    except NotFoundError as error:
+        raise NotFoundError(f"cannot read this model: {error}") from None
     except OSError as error:
         raise NotFoundError(f"{path}: cannot read this model: {error.strerror}") from error
     _check_whole(path, raw)

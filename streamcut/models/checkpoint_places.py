@@ -1,0 +1,128 @@
+"""Where checkpoints are kept: a folder on a disk, or object storage behind a URL. Either holds two generations, by turns."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Protocol
+
+from streamcut.files import locked, sync_directory, write_stream_durably
+from streamcut.remote import expect_writable, is_url, objects_below, read_object, remove_object, size_of, write_parts
+
+NAMES = ("even.checkpoint", "odd.checkpoint")
+ALONG = ("C=", "l1=")  # how folders of the steps of a path begin
+
+
+class CheckpointPlace(Protocol):
+    """A place for the checkpoints of one run; `name` is what messages call it."""
+
+    name: str
+
+    def enter(self, stack: ExitStack) -> None:
+        """Make it, and keep others from it until the stack ends where that can be done. Raises LockedError."""
+
+    def found(self) -> Iterator[tuple[str, Path]]:
+        """(what messages call it, a local file that holds it) of each generation that is there."""
+
+    def write(self, generation: int, parts: Iterable[bytes | memoryview], size: int) -> None:
+        """Replace the generation before the last. Raises DiskFullError, OSError."""
+
+    def remove(self) -> None:
+        """Remove the checkpoints, and the place if nothing else is in it."""
+
+
+def checkpoint_place(directory: str | os.PathLike) -> CheckpointPlace:
+    return ObjectPlace(str(directory)) if is_url(directory) else FolderPlace(Path(directory))
+
+
+def below(directory: str, name: str) -> str:
+    """The place `name` in `directory`, which is made if it is a folder."""
+    if is_url(directory):
+        return f"{directory.rstrip('/')}/{name}"
+    Path(directory).mkdir(exist_ok=True)
+    return os.fspath(Path(directory) / name)
+
+
+def remove_checkpoints(directory: str, *, nested: bool = False) -> None:
+    """Remove the checkpoints of a run that is done, those of each step of a path, and folders that are empty then.
+
+    nested   those of runs in folders below, too
+    """
+    if is_url(directory):
+        root = directory.rstrip("/")
+        found = {f"{root}/{name}".rpartition("/") for name in objects_below(root)}
+        kept = {place for place, _, name in found if name in NAMES and (nested or _of_step(place, root))}
+        for place in sorted(kept) or [root]:
+            ObjectPlace(place).remove()
+        return
+    folder = Path(directory)
+    steps = sorted(path for begin in ALONG for path in folder.glob(f"{begin}*")) or [folder]
+    for place in sorted(path.parent for path in folder.glob("**/lock")) if nested else steps:
+        FolderPlace(place).remove()
+    for place in [*(folder.glob("*") if nested else ()), folder]:
+        if place.is_dir() and not any(place.iterdir()):
+            place.rmdir()
+
+
+def _of_step(place: str, root: str) -> bool:
+    name = place[len(root) + 1 :]
+    return name.startswith(ALONG) and "/" not in name
+
+
+class FolderPlace:
+    """A folder, which is locked while it is used."""
+
+    def __init__(self, folder: Path) -> None:
+        self.name, self._folder = str(folder), folder
+
+    def enter(self, stack: ExitStack) -> None:
+        self._folder.mkdir(exist_ok=True)
+        sync_directory(self._folder.parent)  # or a power failure would take the folder with all that is safe inside it
+        stack.enter_context(locked(self._folder / "lock", self.name))
+        for leftover in self._folder.glob(".*.checkpoint.*.tmp"):
+            leftover.unlink()
+
+    def found(self) -> Iterator[tuple[str, Path]]:
+        yield from ((str(path), path) for name in NAMES if (path := self._folder / name).exists())
+
+    def write(self, generation: int, parts: Iterable[bytes | memoryview], size: int) -> None:
+        write_stream_durably(self._folder / NAMES[generation % 2], parts, size, prefix="ckpt")
+
+    def remove(self) -> None:
+        lock = self._folder / "lock"
+        with locked(lock, self.name):
+            for name in NAMES:
+                (self._folder / name).unlink(missing_ok=True)
+            if lock.stat().st_size == 0:  # ours is empty
+                lock.unlink()
+        if not any(self._folder.iterdir()):
+            self._folder.rmdir()
+
+
+class ObjectPlace:
+    """Object storage: a generation is one object, which appears whole. It has no locks: one run a URL is the user's business."""
+
+    def __init__(self, url: str) -> None:
+        self.name = url.rstrip("/")
+        self._local: Path | None = None
+
+    def enter(self, stack: ExitStack) -> None:
+        expect_writable(self.name, "--checkpoint: ")
+        self._local = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamcut-")))
+
+    def found(self) -> Iterator[tuple[str, Path]]:
+        assert self._local is not None, "enter comes first"
+        for name in NAMES:
+            if size_of(url := f"{self.name}/{name}") is not None:
+                (self._local / name).write_bytes(read_object(url))
+                yield url, self._local / name
+
+    def write(self, generation: int, parts: Iterable[bytes | memoryview], size: int) -> None:
+        write_parts(f"{self.name}/{NAMES[generation % 2]}", parts, size=size)
+
+    def remove(self) -> None:
+        for name in NAMES:
+            remove_object(f"{self.name}/{name}")

@@ -1,0 +1,224 @@
+"""Objects behind URLs, by fsspec: read, written, listed and removed; what fails is tried again, later and later.
+
+Object stores answer with errors when they are busy, and lines break. Keys and endpoints are the business of fsspec and of the
+libraries below it, with their own variables and files (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ~/.config/fsspec, …); none is kept
+here, and messages show URLs without the passwords and signatures in them.
+
+An object appears with its last byte, or not at all, which takes the place of writing under a temporary name. That is true of
+object stores, and only those are written to. They have no locks: who writes last wins.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, TypeVar
+
+from streamcut.errors import NotFoundError, UsageError
+from streamcut.files import disk_full, failpoint
+from streamcut.redaction import redacted
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci", "memory")
+ATTEMPTS = 6
+_PAUSE = 0.2  # seconds before the second attempt, twice as long before each further one
+_WHOLE = 32 << 20  # bytes: what is larger goes in parts, from a file
+_S3_PART, _S3_PARTS, _S3_AT_ONCE = 8 << 20, 9000, 4  # bytes and number of parts of an upload; the server takes 10,000 at most
+
+
+class MissingError(Exception):
+    """There is no such object; the text is what the library below said."""
+
+
+def is_url(path: Any) -> bool:
+    """Whether `path` is a URL, and not the name of a file."""
+    return isinstance(path, str) and "://" in path
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """(the file system of fsspec, the path in it without a slash at its end). Raises NotFoundError."""
+    try:
+        from fsspec.core import url_to_fs
+
+        files, path = url_to_fs(url)
+    except ImportError as error:
+        what = f"cannot be opened ({error}); run pip install 'streamcut[remote]' and what the URL needs"
+        raise NotFoundError(f"{url}: {what}") from None
+    except (OSError, ValueError) as error:
+        raise NotFoundError(f"{url}: cannot be opened ({error})") from None
+    return files, path.rstrip("/")
+
+
+def expect_writable(url: str, what: str = "") -> None:
+    """Raise UsageError unless `url` is of an object store; `what` begins the message."""
+    scheme = url.partition("://")[0]
+    if scheme not in OBJECT_STORES:
+        raise UsageError(
+            f"{what}{url}: {scheme}:// can be read only; streamcut writes to disks and to object stores "
+            f"({', '.join(OBJECT_STORES)}), whose objects appear whole or not at all"
+        )
+    file_system(url)
+
+
+def retried(where: str, call: Callable[[], T], *, doing: str) -> T:
+    """What `call` returns, which is called again while it fails. `doing`: "read" or "written".
+
+    Raises MissingError when there is no such object, NotFoundError when it fails for good.
+    """
+    for attempt in range(ATTEMPTS):
+        try:
+            return call()
+        except FileNotFoundError as error:
+            raise MissingError(str(error)) from None
+        except PermissionError as error:
+            raise NotFoundError(f"{where}: {error}; look at the credentials") from None
+        except NotImplementedError:
+            raise NotFoundError(f"{where}: cannot be {doing}: this kind of URL does not offer it") from None
+        except Exception as error:  # whatever the libraries below raise for lines that break and stores that are busy
+            if attempt == ATTEMPTS - 1:
+                what = f"cannot be {doing} ({type(error).__name__}: {error}) after {ATTEMPTS} attempts"
+                raise NotFoundError(f"{where}: {what}") from error
+            rest(where, f"{type(error).__name__}: {error}", attempt)
+    raise AssertionError("unreachable")
+
+
+def rest(where: str, wrong: str, attempt: int) -> None:
+    """Wait before the next attempt."""
+    pause = _PAUSE * 2**attempt * random.uniform(0.5, 1.0)
+    log.info("%s: %s; tried again in %.1f s", redacted(where), redacted(wrong), pause)
+    time.sleep(pause)
+
+
+# Reading
+
+
+def size_of(url: str) -> int | None:
+    """Bytes of the object, None when there is none. Raises NotFoundError when nobody can say."""
+    files, path = file_system(url)
+    return _size(files, path, url)
+
+
+def read_object(url: str) -> bytes:
+    """The content. Raises NotFoundError when there is none, or it cannot be read."""
+    files, path = file_system(url)
+
+    def get() -> bytes:
+        size, content = _info(files, path).get("size"), files.cat_file(path)
+        if size is not None and len(content) != size:
+            raise OSError(f"only {len(content):,} of {size:,} bytes came")
+        return content
+
+    try:
+        return retried(url, get, doing="read")
+    except MissingError:
+        raise NotFoundError(f"{url}: no such file") from None
+
+
+def objects_below(url: str) -> dict[str, int]:
+    """{path below `url`: bytes} of all objects there."""
+    files, root = file_system(url)
+
+    def find() -> dict[str, int]:
+        files.invalidate_cache()
+        found = ((name.removeprefix(f"{root}/"), name, about) for name, about in files.find(root, detail=True).items())
+        return {below: about["size"] for below, name, about in found if below not in ("", name)}
+
+    try:
+        return retried(url, find, doing="read")
+    except MissingError:
+        return {}
+
+
+def _size(files: Any, path: str, url: str) -> int | None:
+    try:
+        found = retried(url, lambda: _info(files, path), doing="read")
+    except MissingError:
+        return None
+    return found["size"] if found.get("type") == "file" else None
+
+
+def _info(files: Any, path: str) -> dict[str, Any]:
+    files.invalidate_cache(path.rpartition("/")[0])  # others write there, too
+    return files.info(path)
+
+
+# Writing
+
+
+def write_object(url: str, content: bytes) -> None:
+    """Put `content` there, in place of what may be there. Raises NotFoundError. Failpoint: remote.put, before each object."""
+    files, path = file_system(url)
+    _put(files, path, url, lambda: files.pipe_file(path, content), len(content))
+
+
+def write_parts(url: str, parts: Iterable[bytes | memoryview], *, size: int | None = None) -> None:
+    """As write_object, of `parts` that are made while they are written to a scratch file. Raises DiskFullError, too."""
+    with object_written(url, size=size) as file:
+        for part in parts:
+            file.write(part)
+
+
+@contextmanager
+def object_written(url: str, *, size: int | None = None) -> Iterator[IO[bytes]]:
+    """A scratch file that becomes the object when the context ends well: an upload that fails is repeated from there."""
+    expect_writable(url)
+    folder = tempfile.gettempdir()
+    with disk_full(folder, size), tempfile.NamedTemporaryFile(prefix="streamcut-", dir=folder) as file:
+        yield file
+        file.flush()
+        _upload(url, file.name)
+
+
+def _upload(url: str, name: str) -> None:
+    """Put the local file `name` there."""
+    files, path = file_system(url)
+    size = os.path.getsize(name)
+    if size <= _WHOLE:
+        with open(name, "rb") as file:
+            write_object(url, file.read())
+        return
+    parts = {"chunksize": max(_S3_PART, -(-size // _S3_PARTS)), "max_concurrency": _S3_AT_ONCE}
+    options = parts if "s3" in (files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)) else {}
+    _put(files, path, url, lambda: files.put_file(name, path, **options), size)
+
+
+def _put(files: Any, path: str, url: str, put: Callable[[], Any], size: int) -> None:
+    def call() -> None:
+        failpoint("remote.put")
+        put()
+        found = _info(files, path).get("size")
+        if found != size:
+            raise OSError(f"{found} of {size:,} bytes arrived")
+
+    try:
+        retried(url, call, doing="written")
+    except MissingError as error:
+        raise NotFoundError(f"{url}: cannot be written ({error}); is there such a bucket?") from None
+
+
+def copy_object(source: str, target: str) -> None:
+    """Let the store copy an object. Raises NotFoundError."""
+    files, path = file_system(source)
+    _, place = file_system(target)
+    try:
+        retried(target, lambda: files.cp_file(path, place), doing="written")
+    except MissingError:
+        raise NotFoundError(f"{source}: no such file") from None
+
+
+def remove_object(url: str) -> None:
+    """Remove the object if there is one."""
+    files, path = file_system(url)
+    try:
+        retried(url, lambda: files.rm_file(path), doing="removed")
+    except MissingError:
+        pass
+    finally:
+        files.invalidate_cache(path.rpartition("/")[0])
