@@ -19,6 +19,7 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.arrays import in_memory
 from streamcut.io.sources.row_source import TABLES, find_files, sniff
 from streamcut.io.unchanged import FileStates
+from streamcut.remote import is_url
 
 MATRICES = ("anndata", "10x")  # read on the way, too
 
@@ -110,7 +111,7 @@ def raw_format(path: str, wanted: str) -> str | None:
         return "svmlight"
     if os.path.isdir(path) or not os.path.exists(path):
         found = find_files([path], "auto")[0] if "://" in path or os.path.isdir(path) or _matches(path) else None
-        return found if found in (*TABLES, *MATRICES, "vw") else None
+        return found if found in (*TABLES, *MATRICES, "vw") or (found == "svmlight" and is_url(path)) else None
     kind = sniff(path)
     if kind in ("mtx", "npy"):  # open_store says what an .npz is
         raise UsageError(f"{path}: {kind} is not read directly; make a store of it with `streamcut convert`")

@@ -105,11 +105,13 @@ def size_of(url: str) -> int | None:
     return _size(files, path, url)
 
 
-def read_object(url: str) -> bytes:
-    """The content. Raises NotFoundError when there is none, or it cannot be read."""
+def read_object(url: str, first: int | None = None) -> bytes:
+    """The content, or its `first` bytes. Raises NotFoundError when there is none, or it cannot be read."""
     files, path = file_system(url)
 
     def get() -> bytes:
+        if first is not None:
+            return files.cat_file(path, start=0, end=first)
         size, content = _info(files, path).get("size"), files.cat_file(path)
         if size is not None and len(content) != size:
             raise OSError(f"only {len(content):,} of {size:,} bytes came")

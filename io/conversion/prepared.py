@@ -29,6 +29,7 @@ from streamcut.io.stores.narrow import smallest
 from streamcut.io.stores.structure import first_problem
 from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.tables.dictionary import KEY_BYTES
+from streamcut.io.text.remote_bytes import AHEAD_BYTES
 from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
 from streamcut.io.unchanged import FileStates
 from streamcut.machine import resident_bytes
@@ -72,6 +73,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     begun = _begun_with(outputs, settings)
     widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
     dictionary = 0 if settings.hash_bits or settings.recipe else settings.max_categories * KEY_BYTES
+    ahead = AHEAD_BYTES if kind in ("svmlight", "vw") and any(is_url(path) for path in paths) else 0
     planned = partial(
         make_plan,
         base=resident_bytes(),
@@ -79,7 +81,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
         shard_nnz=settings.shard_nnz or begun.get("shard_nnz"),
         sorting=settings.sorting,
         writers=len(outputs),
-        source_bytes=lambda block, threads: source_bytes(kind, readers, block, threads, dictionary),
+        source_bytes=lambda block, threads: ahead + source_bytes(kind, readers, block, threads, dictionary),
         writer_bytes=partial(writer_bytes, remote=is_url(outputs[0])),
         n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
         features=begun.get("features"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import zipfile
 from pathlib import Path
@@ -12,6 +13,8 @@ import numpy as np
 from streamcut.errors import BadInputError, NotFoundError
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
+from streamcut.io.stores.spec import MANIFEST
+from streamcut.remote import is_url, read_object, size_of
 
 _MEMBER = "recipe.npy"  # of a model file
 
@@ -24,13 +27,15 @@ def recipe_from(given: Any) -> Recipe | None:
     if given is None or isinstance(given, Recipe):
         return given
     path = os.fspath(given)
-    if "://" in path or os.path.isdir(path):
+    if _is_store(path):
         found = open_dataset(path).recipe
         if found is None:
             raise NotFoundError(f"{path}: the store has no recipe: nobody said how its features were made")
         return found
     try:
         content = _content(path)
+    except NotFoundError:
+        raise
     except (OSError, zipfile.BadZipFile, ValueError) as error:
         raise NotFoundError(f"{path}: no recipe can be read there ({error})") from None
     try:
@@ -41,10 +46,17 @@ def recipe_from(given: Any) -> Recipe | None:
         raise BadInputError(f"{path}: not a recipe ({error})") from None
 
 
+def _is_store(path: str) -> bool:
+    if is_url(path):
+        return size_of(path) is None or size_of(f"{path.rstrip('/')}/{MANIFEST}") is not None
+    return os.path.isdir(path)
+
+
 def _content(path: str) -> bytes:
-    if not zipfile.is_zipfile(path):
-        return Path(path).read_bytes()
-    with zipfile.ZipFile(path) as archive:
+    whole = read_object(path) if is_url(path) else Path(path).read_bytes()
+    if not zipfile.is_zipfile(io.BytesIO(whole)):
+        return whole
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
         if _MEMBER not in archive.namelist():
             raise ValueError("a model without a recipe, or no model")
         with archive.open(_MEMBER) as member:

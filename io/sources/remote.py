@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import glob
+from collections.abc import Callable
+from typing import TypeVar
 
 from streamcut.errors import NotFoundError
 from streamcut.io.stores.spec import MANIFEST
+from streamcut.remote import retried
+
+T = TypeVar("T")
 
 
 def remote_files(url: str) -> list[str]:
@@ -20,14 +25,18 @@ def remote_files(url: str) -> list[str]:
         system, path = url_to_fs(url)
     except (ImportError, ValueError):  # whoever opens it will say so
         return [url]
+
+    def asked(call: Callable[..., T], *arguments: str) -> T:
+        return retried(url, lambda: call(*arguments), doing="read")
+
     if glob.has_magic(path):
-        found = [name for name in system.glob(path) if system.isfile(name)]
+        found = [name for name in asked(system.glob, path) if asked(system.isfile, name)]
         if not found:
             raise NotFoundError(f"{url}: no file matches this pattern")
-    elif system.isfile(path) or not system.isdir(path) or system.exists(f"{path.rstrip('/')}/{MANIFEST}"):
+    elif asked(system.isfile, path) or not asked(system.isdir, path) or asked(system.exists, f"{path.rstrip('/')}/{MANIFEST}"):
         return [url]
     else:
-        inside = ((name, name[len(path.rstrip("/")) :].strip("/").split("/")) for name in system.find(path))
+        inside = ((name, name[len(path.rstrip("/")) :].strip("/").split("/")) for name in asked(system.find, path))
         found = [name for name, parts in inside if not any(part.startswith((".", "_")) for part in parts)]
         if not found:
             raise NotFoundError(f"{url}: the folder holds no files")

@@ -24,6 +24,7 @@ from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import find_inputs
 from streamcut.redaction import redacted
+from streamcut.remote import is_url, read_object, size_of
 from streamcut.units import format_bytes
 
 ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
@@ -220,8 +221,8 @@ def sniff(path: str) -> str:
     """
     if path == "-":
         return "svmlight"
-    if "://" in path:
-        return _suffix_says(path) or "streamcut"
+    if is_url(path):
+        return _sniff_url(path)
     if not os.path.exists(path):
         raise NotFoundError(f"{path}: no such file or directory")
     if os.path.isdir(path):
@@ -240,6 +241,18 @@ def sniff(path: str) -> str:
             f"{path}: the name says {expected}, the content does not (it looks like {found}); say what it is with --format"
         )
     return found
+
+
+def _sniff_url(url: str) -> str:
+    """Raises NotFoundError for files that are read from disks only."""
+    if found := _suffix_says(url):
+        return found
+    if size_of(f"{url.rstrip('/')}/{MANIFEST}") is not None or not size_of(url):
+        return "streamcut"  # or nothing at all: opening it will say
+    head = read_object(url, 16)
+    if head.startswith((b"\x89HDF", b"\x93NUMPY", b"PK\x03\x04", b"%%MatrixMarket")):
+        raise NotFoundError(f"{url}: a file of this kind is read from a disk only; copy it there")
+    return _sniff_head(url, head)
 
 
 def _sniff_head(path: str, head: bytes) -> str:

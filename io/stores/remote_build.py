@@ -1,8 +1,8 @@
-"""A store in the making in object storage, shard by shard, where nothing can be renamed: manifest.json makes it a store, and comes last.
+"""A store in the making in object storage, where nothing can be renamed: manifest.json makes it a store, and comes last.
 
-NAME.partial/journal/000000 says what was begun, NAME.partial/journal/000001, … that a shard is finished, as the lines of a journal
-on a disk do. Shards go to NAME itself. When NAME is a store that --force replaces, they go to NAME.partial/store until the new
-one is complete; then the old manifest goes, the server copies the objects, and the new manifest comes.
+NAME.partial/journal/000000 says what was begun, NAME.partial/journal/000001, … that a shard is finished, as the lines of a
+journal on a disk do. Shards go to NAME itself. When NAME is a store that --force replaces, they go to NAME.partial/store until
+the new one is complete; then the old manifest goes, the server copies the objects, and the new manifest comes.
 
 Nobody can lock an object. Two runs that write the same store find out in the end: the journal then is the other's.
 """

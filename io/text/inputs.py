@@ -1,4 +1,4 @@
-"""Which files a command reads: paths, directories, globs, FIFOs and `-` for standard input."""
+"""Which files a command reads: paths, directories, globs, FIFOs, URLs and `-` for standard input."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from streamcut.errors import NotFoundError, UsageError
+from streamcut.remote import is_url, size_of
 
 STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One stream of bytes. size and mtime_ns are None for what can be read only once, front to back (`regular` False)."""
+    """One stream of bytes. size is None for what can be read only once, front to back (`regular` False). A URL has no time."""
 
     name: str
     size: int | None = None
@@ -32,6 +33,10 @@ class Input:
         """The bytes, unbuffered. Raises NotFoundError."""
         if self.name == STDIN:
             return os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
+        if is_url(self.name):
+            from streamcut.io.text.remote_bytes import RemoteBytes
+
+            return cast(BinaryIO, RemoteBytes(self.name))
         try:
             return open(self.name, "rb", buffering=0)
         except OSError as error:
@@ -50,7 +55,7 @@ def find_inputs(paths: Sequence[str | os.PathLike]) -> list[Input]:
     inputs = [found for path in paths for found in _expand(os.fspath(path))]
     seen: set[str] = set()
     for found in inputs:
-        key = found.name if found.name == STDIN else os.path.realpath(found.name)
+        key = found.name if found.name == STDIN or is_url(found.name) else os.path.realpath(found.name)
         if key in seen:
             raise UsageError(f"{found.name}: named twice; each input is read once")
         seen.add(key)
@@ -60,6 +65,10 @@ def find_inputs(paths: Sequence[str | os.PathLike]) -> list[Input]:
 def _expand(path: str) -> list[Input]:
     if path == STDIN:
         return [Input(STDIN)]
+    if is_url(path):
+        from streamcut.io.sources.remote import remote_files
+
+        return [_inspect_url(url) for url in remote_files(path)]
     if os.path.isdir(path):
         files = [str(p) for p in sorted(Path(path).rglob("*")) if not p.is_dir() and not _hidden(p.relative_to(path))]
         if not files:
@@ -76,6 +85,13 @@ def _expand(path: str) -> list[Input]:
 
 def _hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
+
+
+def _inspect_url(url: str) -> Input:
+    size = size_of(url)
+    if size is None:
+        raise NotFoundError(f"{url}: no such file")
+    return Input(url, size)
 
 
 def _inspect(path: str) -> Input:

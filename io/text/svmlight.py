@@ -24,6 +24,7 @@ from streamcut.io.text.inputs import Input, find_inputs
 from streamcut.io.text.messages import NUMBER, OLD_MAC, explain
 from streamcut.io.text.options import SvmlightOptions, recipe_of
 from streamcut.io.text.raw_blocks import RawBlock, ReadAhead, read_blocks
+from streamcut.redaction import redacted
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ class SvmlightSource:
         self._model_takes, self._given = model_takes, recipe
         self.counters = _no_counts()
         self.identity = {
-            "inputs": [[i.name, i.size, i.mtime_ns] for i in self.inputs],
+            "inputs": [[redacted(i.name), i.size, i.mtime_ns] for i in self.inputs],
             "options": asdict(self.options),
             "block_bytes": block_bytes,
         }

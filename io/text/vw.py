@@ -30,6 +30,7 @@ from streamcut.io.text import vw_kernels as k
 from streamcut.io.text.blocks import BOM
 from streamcut.io.text.inputs import find_inputs
 from streamcut.io.text.raw_blocks import RawBlock, read_blocks
+from streamcut.redaction import redacted
 
 BYTES = 160  # of memory for a byte of text: tokens, keys, and the rows of them
 _NOTHING, _NO_ROWS = np.empty(0, np.uint8), np.empty(0, np.int64)
@@ -59,7 +60,7 @@ class VwSource:
     def __init__(self, paths: list[str], options: VwOptions, block_bytes: int = 1 << 19, most_bytes: int = 1 << 26) -> None:
         self.options, self._block_bytes, self._most = options, block_bytes, max(most_bytes, block_bytes)
         self.inputs = find_inputs(paths)
-        self.identity = {"inputs": [[i.name, i.size, i.mtime_ns] for i in self.inputs]}
+        self.identity = {"inputs": [[redacted(i.name), i.size, i.mtime_ns] for i in self.inputs]}
         self.counters: Counter[str] = Counter()
         bits = options.hash_bits if options.recipe is None else options.recipe.hash_bits
         self._mask = None if bits is None else (1 << bits) - 1

@@ -57,6 +57,9 @@ Examples:
 
 Nothing appears at OUTPUT until it is complete. A conversion that was interrupted leaves OUTPUT.partial, and the same
 command with --resume goes on from there to the same bytes (with --shuffle or --group-by-qid the input is read again).
+INPUTS and OUTPUT may be URLs (s3://, gs://, az://, …; needs streamcut[remote] and what the URL needs). In object storage
+shards go to OUTPUT as they come and manifest.json comes last; --force keeps the old store until the new one is complete,
+and takes both places for as long as that.
 The order of --shuffle and the sides of --split depend on the seed and the number of the row (or its qid) alone, and
 rows of one qid stay together.
 """
@@ -126,7 +129,7 @@ rows of one qid stay together.
 @click.option("--group-by-qid", is_flag=True, help="Bring rows of one qid together, in ascending order of qid.")
 @click.option("--memory", metavar="SIZE", help="Most memory the process may take: 2GB, 500MiB, 50%.  [default: 1GB]")
 @click.option("--threads", type=int, metavar="N", help="Threads that parse and write.  [default: processors, at most 8]")
-@click.option("--scratch", metavar="DIR", help="Where sorted runs go.  [default: OUTPUT.partial]")
+@click.option("--scratch", metavar="DIR", help="Where sorted runs go.  [default: OUTPUT.partial, for URLs TMPDIR]")
 @click.option("--dry-run", is_flag=True, help="Print how features are made and the first rows as they would be; write nothing.")
 @click.option("--resume", is_flag=True, help="Continue OUTPUT.partial; with --force what it replaces.")
 @click.option("--force", is_flag=True, help="Replace OUTPUT, once the new store is complete.")

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 @click.command(cls=GroupedCommand)
 @click.argument("data")
-@click.option("--model", "model_path", metavar="FILE", help="Where to write the model (.npz). Required, except with --dry-run.")
+@click.option(
+    "--model", "model_path", metavar="FILE", help="Where to write the model (.npz), also a URL. Required, except with --dry-run."
+)
 @train_options
 @click.option("--report", metavar="FILE", help="Also write a page (.html) about the model; see `streamcut report`.")
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 when the tolerance was not reached.")

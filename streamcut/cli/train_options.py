@@ -189,7 +189,9 @@ GROUPS: dict[str, list[Callable]] = {
         ),
     ],
     "Checkpoints": [
-        click.option("--checkpoint", "folder", metavar="DIR", help="Folder for checkpoints of this run; created if needed."),
+        click.option(
+            "--checkpoint", "folder", metavar="DIR", help="Folder or URL for checkpoints of this run; created if needed."
+        ),
         click.option(
             "--checkpoint-every",
             "every",

@@ -55,8 +55,8 @@ def remove_checkpoints(directory: str, *, nested: bool = False) -> None:
         root = directory.rstrip("/")
         found = {f"{root}/{name}".rpartition("/") for name in objects_below(root)}
         kept = {place for place, _, name in found if name in NAMES and (nested or _of_step(place, root))}
-        for place in sorted(kept) or [root]:
-            ObjectPlace(place).remove()
+        for url in sorted(kept) or [root]:
+            ObjectPlace(url).remove()
         return
     folder = Path(directory)
     steps = sorted(path for begin in ALONG for path in folder.glob(f"{begin}*")) or [folder]

@@ -113,7 +113,7 @@ def is_model(path: str | os.PathLike) -> bool:
     """Whether the file `path` begins as a model does; `load_model` says whether it is whole."""
     if is_url(path):
         url = os.fspath(path)
-        return size_of(url) is not None and _FIRST_MEMBER in read_object(url)[:64]
+        return size_of(url) is not None and _FIRST_MEMBER in read_object(url, 64)
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:

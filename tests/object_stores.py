@@ -1,0 +1,88 @@
+"""A real S3 server on loopback that can be told to go wrong, for tests of what object storage does."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+SECRET = "not-to-be-seen-anywhere"
+_BUSY = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate</Message></Error>"
+
+
+class Server:
+    """S3 behind a WSGI application that spoils the next requests of `method` by `troubles`, one each.
+
+    500, 503   the answer is an error, and nothing is done
+    "short"    half of what is put arrives, and the answer says that all is well
+    "cut"      the line breaks in the middle of the answer's body
+    "slow"     the body comes with a pause in the middle
+    asked      (method, path) of each request
+    """
+
+    def __init__(self, app) -> None:
+        self.app, self.method, self.troubles, self.asked, self.url = app, "GET", [], [], ""
+        self._lock = threading.Lock()
+
+    def spoil(self, method: str, troubles: list) -> None:
+        self.method, self.troubles = method, troubles
+
+    def __call__(self, environ, start):
+        method = environ["REQUEST_METHOD"]
+        with self._lock:
+            self.asked.append((method, environ["PATH_INFO"]))
+            object_itself = method == self.method and environ["PATH_INFO"].count("/") > 1
+            trouble = self.troubles.pop(0) if self.troubles and object_itself else None
+        if trouble in (500, 503):
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            start(f"{trouble} Trouble", [("Content-Type", "application/xml"), ("Content-Length", str(len(_BUSY)))])
+            return [_BUSY]
+        if trouble == "short":
+            content = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+            half = content[: len(content) // 2]
+            environ = {**environ, "wsgi.input": io.BytesIO(half), "CONTENT_LENGTH": str(len(half))}
+            environ = {name: value for name, value in environ.items() if not name.startswith("HTTP_X_AMZ_CHECKSUM")}
+        body = self.app(environ, start)
+        return _spoiled(b"".join(body), trouble) if trouble in ("cut", "slow") else body
+
+
+def _spoiled(body: bytes, trouble: str) -> Iterator[bytes]:
+    yield body[: len(body) // 2]
+    if trouble == "cut":
+        raise ConnectionError("the line breaks here")
+    time.sleep(0.05)
+    yield body[len(body) // 2 :]
+
+
+@contextmanager
+def s3_server(monkeypatch):
+    """A Server with the bucket `bucket`, to which AWS_* of the environment lead."""
+    pytest.importorskip("moto.server")
+    s3fs = pytest.importorskip("s3fs")
+    from moto.server import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import make_server
+
+    server = Server(DomainDispatcherApplication(create_backend_app))
+    http = make_server("127.0.0.1", 0, server, threaded=True)
+    threading.Thread(target=http.serve_forever, daemon=True).start()
+    server.url = f"http://127.0.0.1:{http.server_port}"
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # the retries of the libraries below would hide ours
+    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
+    s3fs.S3FileSystem.clear_instance_cache()
+    try:
+        urllib.request.urlopen(urllib.request.Request(f"{server.url}/moto-api/reset", method="POST"), timeout=60).close()
+        s3fs.S3FileSystem().mkdir("bucket")
+        yield server
+    finally:
+        http.shutdown()
+        http.server_close()
+        s3fs.S3FileSystem.clear_instance_cache()
