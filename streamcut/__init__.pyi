@@ -94,7 +94,7 @@ def train(
 ) -> Model: ...
 def tune(
     data: str | os.PathLike | Dataset,
-    grid: Mapping[str, Sequence[float]],
+    grid: Mapping[str, Sequence[Any]],
     *,
     validation: str | os.PathLike | Dataset | None = None,
     folds: int | None = None,

@@ -243,7 +243,6 @@ class Drift:
         self.error = _LOOSE * (carried + gamma(1) * (2.0 * spread + 2.0 * carried) + gamma(4) * k * both) + _TINY
         self.best = spread
 
-
     def combine(self, p: float, q: float, spread: float, scale: RowScale) -> None:
         """After z_b ← p z_b + q z and w_b ← p w_b + q w, of scores, which now has ⟨S, |w_b|⟩ = `spread`; targets count in all.
 

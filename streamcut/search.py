@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 from typing import Any
@@ -44,6 +44,11 @@ class Cell:
         return {**self.options, self.measure: self.mean, **spread, "passes": self.passes, "seconds": self.seconds}
 
 
+def point_text(point: Mapping[str, Any], between: str = ", ") -> str:
+    """The options of a point for people."""
+    return between.join(f"{name} {value if isinstance(value, str) else format(value, 'g')}" for name, value in point.items())
+
+
 @dataclass(eq=False)
 class Search:
     """Trains on `data` for each of `Cs` with each of the `others` (points of a grid), and keeps what came out.
@@ -65,17 +70,19 @@ class Search:
     on_iteration: Observer | None = None
     checkpoint: CheckpointOptions | None = None
     stop: Callable[[], bool] | None = None
-    cells: dict[tuple[float, ...], Cell] = field(default_factory=dict)
+    cells: dict[tuple[Any, ...], Cell] = field(default_factory=dict)
     table: list[dict[str, Any]] = field(default_factory=list)
-    models: dict[tuple[float, ...], Model] = field(default_factory=dict)
+    models: dict[tuple[Any, ...], Model] = field(default_factory=dict)
     resources: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         found = [for_data(checked({**self.options, **point, "C": C})[0], self.data) for point in self.others for C in self.Cs]
         self.chosen = chosen = found[0]
+        if len({each.record.family for each in found}) > 1:
+            raise UsageError("grid: linear models and those of kernels are tuned one kind at a time")
         self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure)
         self._linear = chosen.record.family == "linear"
-        self._goes_on = self._linear and hasattr(job_class(chosen), "trainer")
+        self._goes_on = self._linear and all(hasattr(job_class(each), "trainer") for each in found)
 
     def on_validation(self, validation: Dataset) -> None:
         """Train on all rows, measure on `validation`."""

@@ -44,7 +44,7 @@ class Problem:
     """Models for each of `Cs` on `rows` (None: all), with `options` of `train`. `fold` (None: of none) and `point` name it."""
 
     fold: int | None
-    point: Mapping[str, float]
+    point: Mapping[str, Any]
     Cs: tuple[float, ...]
     rows: Dataset | None
     options: Mapping[str, Any]
@@ -54,7 +54,8 @@ class Problem:
         """Of the folder of its checkpoints."""
         one = {"C": self.Cs[0]} if len(self.Cs) == 1 else {}
         parts = ["all" if self.fold is None else f"fold={self.fold}"]
-        return ",".join([*parts, *(f"{name}={value:.17g}" for name, value in {**self.point, **one}.items())])
+        values = {**self.point, **one}.items()
+        return ",".join([*parts, *(f"{name}={value if isinstance(value, str) else repr(value)}" for name, value in values)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +79,7 @@ class Together:
     workers: int
     memory: str = "auto"
     on_iteration: Observer | None = None
-    on_trained: Callable[[dict[str, float], int | None, Model], None] | None = None
+    on_trained: Callable[[dict[str, Any], int | None, Model], None] | None = None
     checkpoint: CheckpointOptions | None = None
     stop: Callable[[], bool] = lambda: False
     bytes_read: int = 0

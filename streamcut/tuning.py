@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from streamcut.config import CheckpointOptions
+from streamcut.config import LIMITS, RESOURCES, WATCHERS, CheckpointOptions, TrainOptions
 from streamcut.errors import UsageError
 from streamcut.io.dataset import Dataset
 from streamcut.io.row_view import folds_of
@@ -19,7 +19,9 @@ from streamcut.selection import Tried
 from streamcut.solvers.progress import Observer
 from streamcut.training import opened, train
 
-GRID = ("C", "l1", "gamma", "budget", "nu")
+_FIRST = ("C", "l1", "gamma", "budget", "nu")  # the order of options in tables; others follow as they are given
+_NO_GRID = {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"}
+GRID = tuple(name for name in TrainOptions.__dataclass_fields__ if name not in _NO_GRID)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +43,7 @@ class Tuned:
 
 def tune(
     data: str | os.PathLike | Dataset,
-    grid: Mapping[str, Sequence[float]],
+    grid: Mapping[str, Sequence[Any]],
     *,
     validation: str | os.PathLike | Dataset | None = None,
     folds: int | None = None,
@@ -57,7 +59,8 @@ def tune(
 ) -> Tuned:
     """Train a model for every point of `grid` and return the best.
 
-    grid        {"C": values, "l1": values, "gamma": values, "budget": values, "nu": values}, any of them
+    grid        {"C": values, "l1": values, "loss": names, "positive_weight": values, …}: any options of `train` that decide what
+                comes out, but the task and warm_start
     validation  data that all models are measured on; the best of them comes out
     folds       instead: K-fold cross-validation on rows drawn at random; the best options are then trained with on everything
     fold_seed   random seed of the folds, which depend on it and the rows' numbers alone, not on how they are stored
@@ -80,9 +83,11 @@ def tune(
     """
     if (validation is None) == (folds is None):
         raise UsageError("tune: give validation data or a number of folds, one of them")
-    points = {name: _values(name, grid[name]) for name in GRID if name in grid}
-    if len(points) != len(grid) or not points:
-        raise UsageError(f"grid: takes {', '.join(GRID)}, not {', '.join(sorted(set(grid) - set(GRID))) or 'nothing'}")
+    if unknown := sorted(set(grid) - set(GRID)) or not grid:
+        what = ", ".join(unknown) if isinstance(unknown, list) else "nothing"
+        raise UsageError(f"grid: takes options of `train` that decide what comes out ({', '.join(GRID)}), not {what}")
+    names = sorted(grid, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
+    points = {name: _values(name, grid[name]) for name in names}
     if twice := sorted(set(points) & set(options)):
         raise UsageError(f"{', '.join(twice)}: in the grid already")
     whole = opened(data)
@@ -107,8 +112,11 @@ def tune(
     return Tuned(model, best, list(search.cells.values()), search.table, search.resources)
 
 
-def _values(name: str, values: Sequence[float]) -> list[float]:
-    found = sorted(int(value) if name == "budget" and value == int(value) else float(value) for value in values)
-    if not found or len(set(found)) < len(found):
+def _values(name: str, values: Sequence[Any]) -> list[Any]:
+    """Numbers from the smallest on, whole ones as such where the option is one; words in their order."""
+    if isinstance(values, str) or not values or len(set(values)) < len(values):
         raise UsageError(f"{name}: give one value or more, every one once")
-    return found
+    if any(isinstance(value, str) for value in values):
+        return list(values)
+    whole = TrainOptions.__dataclass_fields__[name].type.startswith("int") and all(value == int(value) for value in values)
+    return sorted(int(value) if whole else float(value) for value in values)

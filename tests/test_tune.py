@@ -227,7 +227,10 @@ def test_measures_of_the_task():
         ({"folds": 1}, "2 or above"),
         ({"folds": 2, "C": 3.0}, "in the grid already"),
         ({"folds": 2, "grid": {"C": [1.0, 1.0]}}, "once"),
-        ({"folds": 2, "grid": {"tol": [1.0]}}, "not tol"),
+        ({"folds": 2, "grid": {"max_time": [1.0]}}, "not max_time"),
+        ({"folds": 2, "grid": {}}, "not nothing"),
+        ({"folds": 2, "grid": {"solver": ["smo", "ocas"]}}, "one kind at a time"),
+        ({"folds": 2, "grid": {"loss": "hinge"}}, "one value or more"),
         ({"folds": 2, "grid": {"C": [1.0], "budget": [5]}}, "budget"),
         ({"folds": 2, "scheduler": "local-cluster"}, "not on Dask"),
     ],
@@ -325,3 +328,36 @@ def test_cross_validation_of_queries_and_rows(stores):
     assert "folds" in repr(rows)
     with pytest.raises(UsageError, match="is tuned without"):
         cross_validate(stores[0], folds=4, checkpoint="here", **kernel)
+
+
+def test_losses_and_weights_of_classes_are_problems_over_the_same_rows(stores, tmp_path, run, monkeypatch):
+    pin = SharedReading.pin
+    monkeypatch.setattr(SharedReading, "pin", lambda self, shards: pin(self, frozenset()))
+    grid = {"loss": ["logistic", "hinge"], "positive_weight": [4.0, 1.0], "C": [0.01, 0.1]}
+    found = tune(stores[0], grid, validation=stores[1], row_cache="0", workers=2, measure="f1")
+    points = [(line["C"], line["loss"], line["positive_weight"]) for line in found.table]
+    assert points == [(C, loss, weight) for loss in grid["loss"] for weight in (1.0, 4.0) for C in grid["C"]]
+    for line in found.table:
+        options = {
+            "loss": line["loss"],
+            "positive_weight": line["positive_weight"],
+            "C": line["C"],
+            "row_cache": "0",
+            "tol": 1e-3,
+        }
+        alone = streamcut.train(stores[0], **options)
+        assert alone.certificate.lower_bound <= line["primal"]
+        assert line["lower_bound"] <= alone.certificate.primal
+        assert line["converged"]
+    size = decoded_bytes(streamcut.open(stores[0]).manifest)
+    passes = [sum(line["passes"] for line in found.table[first : first + 2]) for first in range(0, 8, 2)]
+    assert found.resources["bytes_read"] == size * max(passes) + decoded_bytes(streamcut.open(stores[1]).manifest)
+    given = ["--grid", "loss=logistic,hinge", "--grid", "positive-weight=1,4", "--choose-by", "f1", "--row-cache", "0"]
+    command = ["tune", stores[0], "--model", tmp_path / "m.npz", "--C", "0.01,0.1", "--validation", stores[1], *given]
+    code, _, err = run(*command)
+    assert code == 0, err
+    best = load_model(tmp_path / "m.npz")
+    assert (best.C, best.parameters["loss"], best.positive_weight) == tuple(found.best.options.values())
+    assert f"loss {found.best.options['loss']}" in err
+    for wrong in ("loss", "C=1,2", "losses=hinge"):
+        assert run(*command, "--force", "--grid", wrong)[0] == 2

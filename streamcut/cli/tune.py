@@ -34,6 +34,25 @@ def _training_options(command: Callable) -> Callable:
     return command
 
 
+def _others(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, list[Any]], ...]:
+    """(option, values) of each --grid."""
+    found: list[tuple[str, list[Any]]] = []
+    for text in given:
+        name, _, values = text.partition("=")
+        name = name.strip("-").replace("-", "_")
+        if not values or any(name == before for before, _ in found) or name in ("C", "l1", "gamma", "budget", "nu"):
+            raise click.BadParameter(f"{text!r} is not OPTION=VALUE[,…], of an option that has no grid yet", ctx, param)
+        found.append((name, [_value(value) for value in values.split(",")]))
+    return tuple(found)
+
+
+def _value(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 @click.command()
 @click.argument("data")
 @click.option("--model", "model_path", required=True, metavar="FILE", help="Where to write the best model (.npz).")
@@ -41,6 +60,14 @@ def _training_options(command: Callable) -> Callable:
 @click.option("--gamma", type=Numbers(), metavar="NUMBER[,…]", help="Kernels: values of γ.")
 @click.option("--budget", type=Numbers(), metavar="VECTORS[,…]", help="bsca, bsgd: numbers of support vectors.")
 @click.option("--nu", type=Numbers(), metavar="NUMBER[,…]", help="sbp: values of ν, in place of C.")
+@click.option(
+    "--grid",
+    "others",
+    multiple=True,
+    callback=_others,
+    metavar="OPTION=VALUE[,…]",
+    help="Values of another option of `train`; may be given several times: --grid loss=hinge,logistic --grid positive-weight=1,5",
+)
 @click.option("--validation", metavar="DATA", help="Store that every model is measured on.")
 @click.option("--folds", type=click.IntRange(2), help="K-fold cross-validation instead, on rows drawn at random.")
 @click.option("--fold-seed", type=int, default=0, show_default=True, help="Random seed of the folds.")
@@ -58,6 +85,7 @@ def command(
     gamma: tuple[float, ...] | None,
     budget: tuple[float, ...] | None,
     nu: tuple[float, ...] | None,
+    others: tuple[tuple[str, list[Any]], ...],
     validation: str | None,
     folds: int | None,
     fold_seed: int,
@@ -74,7 +102,7 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Train on the store DATA for every combination of --C, --l1, --gamma, --budget and --nu, and write the best model.
+    """Train on the store DATA for every combination of --C, --l1, --gamma, --budget, --nu and --grid, and write the best model.
 
     With --validation all models are measured on that store. With --folds they are measured on the rows of the fold that was left
     out, and the model of the best combination is trained on everything. Rows are drawn at random, wherever they stand; those of
@@ -89,6 +117,7 @@ def command(
     Examples:
       streamcut tune train.zarr --model best.npz --C 0.01,0.1,1,10 --validation test.zarr
       streamcut tune train.zarr --model best.npz --C 0.01,0.1,1,10 --folds 5 --choose-by roc_auc
+      streamcut tune train.zarr --model best.npz --C 0.1,1 --folds 5 --grid loss=hinge,logistic --grid positive-weight=1,5
       streamcut tune train.zarr --model best.npz --C 1,10 --kernel rbf --gamma 0.01,0.1 --budget 200,500 --folds 3
       streamcut tune train.zarr --model best.npz --kernel rbf --gamma 0.05 --solver sbp --nu 0.005,0.01 --folds 3
     """
@@ -105,6 +134,7 @@ def command(
     from streamcut.models.checkpoint_places import remove_checkpoints
     from streamcut.models.files import plain
     from streamcut.reports.drawing import needs_matplotlib
+    from streamcut.search import point_text
     from streamcut.tuning import tune
 
     if plot is not None:
@@ -115,19 +145,19 @@ def command(
             print_json({"event": "model", "fold": None if folds is None else fold, **point, **plain(asdict(tried))})
         elif not quiet:
             where = "" if folds is None else f"fold {fold + 1}  "
-            options = "  ".join(f"{name} {value:g}" for name, value in point.items())
-            note(f"{where}{options}  {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s")
+            said = where + point_text(point, "  ")
+            note(f"{said}  {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s")
 
     def trained(point: dict[str, float], fold: int | None, model: Model) -> None:
         if as_json:
             print_json({"event": "trained", "fold": fold, **point, **plain(model.result())})
         elif not quiet:
             where = "all rows" if fold is None else f"fold {fold + 1}"
-            options = "  ".join(f"{name} {value:g}" for name, value in point.items())
-            note(f"{where}  {options}  trained: {model.in_words()}")
+            note(f"{where}  {point_text(point, '  ')}  trained: {model.in_words()}")
 
     asked = {"C": C, "l1": None if l1 == (0.0,) else l1, "gamma": gamma, "budget": budget, "nu": nu}
-    grid = {name: values for name, values in asked.items() if values is not None}
+    grid = {name: values for name, values in asked.items() if values is not None} | dict(others)
+    options = {name: value for name, value in options.items() if name not in grid}
     with reserved_output(model_path, "--model", force), signals.deferred() as stop:
         try:
             how: dict[str, Any] = {"validation": validation, "folds": folds, "fold_seed": fold_seed, "measure": choose_by}
@@ -149,7 +179,7 @@ def command(
     elif not quiet:
         if len(found.cells) > 1:
             print_rows([cell.as_dict() for cell in found.cells], err=True)
-        chosen = ", ".join(f"{name} {value:g}" for name, value in found.best.options.items())
+        chosen = point_text(found.best.options)
         note(f"Best: {chosen}, with {found.best.measure} {number(found.best.mean)}. Model written to {written}.")
     signals.raise_received()
     expect_saved(written, model_path)

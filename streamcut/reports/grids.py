@@ -7,7 +7,7 @@ from statistics import pstdev
 from typing import TYPE_CHECKING
 
 from streamcut.reports.drawing import legend, new_figure
-from streamcut.search import Cell
+from streamcut.search import Cell, point_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,7 +18,7 @@ def grid_plot(cells: Sequence[Cell]) -> Figure:
     figure, axes = new_figure("C", cells[0].measure.replace("_", " "))
     lines: dict[str, list[Cell]] = {}
     for cell in cells:
-        others = ", ".join(f"{name} {value:g}" for name, value in cell.options.items() if name != "C")
+        others = point_text({name: value for name, value in cell.options.items() if name != "C"})
         lines.setdefault(others, []).append(cell)
     for name, line in lines.items():
         line = sorted(line, key=lambda cell: cell.options["C"])
