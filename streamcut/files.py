@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import signal
 import time
@@ -13,6 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from streamcut.errors import DiskFullError, LockedError
+from streamcut.systems import AT_ONCE, BINARY, NO_LINK, WINDOWS, lock, set_mode, sync_directory
+
+__all__ = ["sync_directory"]  # and all that is defined here
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 UNREACHABLE = {  # a name that cannot be read or written here
@@ -55,15 +57,6 @@ def disk_full(path: str | os.PathLike, needed: int | None = None) -> Iterator[No
             raise
         size = "" if needed is None else f" ({needed:,} bytes needed)"
         raise DiskFullError(f"{path}: {error.strerror}{size}; free some space, then run the same command again") from error
-
-
-def sync_directory(path: str | os.PathLike) -> None:
-    """Make the names inside `path` durable."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def write_durably(path: str | os.PathLike, *parts: bytes | memoryview, prefix: str = "file", sync_parent: bool = True) -> None:
@@ -118,28 +111,39 @@ def replacing(
     try:
         try:
             if mode is not None:
-                os.fchmod(handle, mode)
+                set_mode(handle, mode)
             yield Sink(handle, prefix)
             failpoint(f"{prefix}_fsync")
             os.fsync(handle)
             failpoint(f"{prefix}_rename")
+            if WINDOWS:  # which renames no open file
+                handle = _closed(handle)
             if replace:
                 os.replace(temporary, path)
             else:
                 _rename_to_new(temporary, path)
         except BaseException:
+            if WINDOWS:
+                handle = _closed(handle)
             with suppress(OSError):  # what went wrong first is what to tell
                 temporary.unlink()
             raise
     finally:
-        os.close(handle)
+        _closed(handle)
     if sync_parent:
         sync_directory(path.parent)
 
 
+def _closed(handle: int) -> int:
+    """Close an open file, once; −1."""
+    if handle >= 0:
+        os.close(handle)
+    return -1
+
+
 def _fresh(temporary: Path) -> int:
     """A new file of this name, open for writing and locked; one that a dead process of the same number left is removed."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
     try:
         handle = os.open(temporary, flags, 0o666)
     except FileExistsError:
@@ -147,7 +151,7 @@ def _fresh(temporary: Path) -> int:
             raise LockedError(f"{temporary} is being written by this very process") from None
         handle = os.open(temporary, flags, 0o666)
     with suppress(OSError):  # a file system without locks
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(handle)
     return handle
 
 
@@ -168,31 +172,33 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
 def remove_abandoned(path: Path) -> bool:
     """Remove the temporary file `path` unless it is locked by the process that writes it; whether it is gone."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        handle = os.open(path, (os.O_RDWR if WINDOWS else os.O_RDONLY) | AT_ONCE | NO_LINK | BINARY)
     except FileNotFoundError:
         return True
     except OSError:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(handle)
+        if WINDOWS:
+            handle = _closed(handle)
         path.unlink()
     except OSError:
         return False
     finally:
-        os.close(handle)
+        _closed(handle)
     return True
 
 
 @contextmanager
-def locked(path: str | os.PathLike, what: str, *, required: bool = True) -> Iterator[None]:
+def locked(path: str | os.PathLike, what: str, *, required: bool = True, remove: bool = False) -> Iterator[None]:
     """Hold an exclusive lock on the file `path`, which dies with the process. Raises LockedError when another holds it.
 
-    Unless `required`, a file system without locks is gone along with.
+    Unless `required`, a file system without locks is gone along with. `remove`: an empty file goes in the end.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK | BINARY, 0o666)
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(handle)
         except BlockingIOError:
             raise LockedError(f"{what} is being written by another process; wait for it or stop it") from None
         except OSError as error:
@@ -200,6 +206,13 @@ def locked(path: str | os.PathLike, what: str, *, required: bool = True) -> Iter
                 raise
         if not os.path.exists(path) or not os.path.samestat(os.fstat(handle), os.stat(path)):
             raise LockedError(f"{what} was being written by another process until just now; look at it, then try again")
-        yield
+        try:
+            yield
+        finally:
+            if remove and os.fstat(handle).st_size == 0:
+                if WINDOWS:  # which removes no open file
+                    handle = _closed(handle)
+                with suppress(OSError):
+                    os.unlink(path)
     finally:
-        os.close(handle)
+        _closed(handle)

@@ -35,6 +35,7 @@ import numba
 from numba import types
 from numba.core.caching import IndexDataCacheFile
 from numba.core.runtime import rtsys
+from numba.extending import register_jitable
 
 from streamcut.compiling import Wanted, compiler, unsaved
 
@@ -199,14 +200,19 @@ def _compiled(**options: Any) -> Callable[[Callable], Any]:
 kernel = _compiled()
 fused = _compiled(fastmath={"contract"})
 
+def _for_kernels(**options: Any) -> Callable[[Callable], Any]:
+    """A decorator for functions that only kernels call: to Python they stay as they are, so no way in for it is compiled."""
+    return register_jitable(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+
+
 # For kernels that allocate nothing, nor do their helpers: references to arrays are not counted. Otherwise a helper that takes
 # arrays costs two atomic operations for each of them and call, and threads that share an array wait for each other.
 _uncounted: dict[str, Any] = {"_nrt": False}
 bare = _compiled(**_uncounted)
-bare_inlined = numba.njit(nogil=True, forceinline=True, error_model="numpy", **_uncounted)
+bare_inlined = _for_kernels(forceinline=True, **_uncounted)
 
 # For the smallest helpers of an inner loop: always inlined into their kernel.
-inlined = numba.njit(nogil=True, forceinline=True, error_model="numpy")
-fused_inlined = numba.njit(nogil=True, forceinline=True, error_model="numpy", fastmath={"contract"})
+inlined = _for_kernels(forceinline=True)
+fused_inlined = _for_kernels(forceinline=True, fastmath={"contract"})
 # The same, and sums in any order, so that they can be vectors.
-reordered = numba.njit(nogil=True, forceinline=True, error_model="numpy", fastmath={"contract", "reassoc"})
+reordered = _for_kernels(forceinline=True, fastmath={"contract", "reassoc"})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
+from streamcut import systems
 from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.units import format_bytes, parse_size
 
@@ -28,8 +27,7 @@ def memory_limit(text: str) -> int:
 
 def machine_memory(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> tuple[int, int]:
     """(total, available) bytes, within the limits of this process's control groups, version 1 or 2, and all above them."""
-    fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    total, available = (int(fields[name].split()[0]) * 1024 for name in ("MemTotal", "MemAvailable"))
+    total, available = systems.memory()
     for limit, used in _cgroup_limits(cgroups, own):
         total, available = min(total, limit), min(available, limit - used)
     return total, max(available, 0)
@@ -67,12 +65,10 @@ def expect_room() -> None:
     They would end the process, or spin, where they get no memory. Each processor is a thread of BLAS, with its stack.
     """
     threads = available_cpus()
-    for option, kind, least in (
-        ("d", resource.RLIMIT_DATA, 130_000_000 + threads * 25_000_000),
-        ("v", resource.RLIMIT_AS, 400_000_000 + threads * 50_000_000),
-    ):
-        limit, _ = resource.getrlimit(kind)
-        if limit != resource.RLIM_INFINITY and limit < least:
+    limits = systems.limits()
+    for option, least in (("d", 130_000_000 + threads * 25_000_000), ("v", 400_000_000 + threads * 50_000_000)):
+        limit = limits.get(option, least)
+        if limit < least:
             raise MemoryBudgetError(
                 f"`ulimit -{option}` allows this process {format_bytes(limit)}, and loading its libraries takes "
                 f"{format_bytes(least)}; raise it to that (in kB: {-(-least // 1024)}) or more"
@@ -80,13 +76,10 @@ def expect_room() -> None:
 
 
 def resident_bytes(field: str = "VmRSS") -> int:
-    """This process's resident memory: `VmRSS` now, `VmHWM` its peak (getrusage would count a parent's peak)."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"/proc/self/status has no {field}")
+    """This process's resident memory: `VmRSS` now, `VmHWM` its peak."""
+    return systems.peak_bytes() if field == "VmHWM" else systems.resident_bytes()
 
 
 def available_cpus() -> int:
     """Processors that this process may use."""
-    return len(os.sched_getaffinity(0))
+    return systems.cpus()

@@ -10,6 +10,8 @@ import errno
 import os
 import stat
 
+from streamcut.systems import AT_ONCE, BINARY, FOLDER, FOLDERS_OPEN, NO_LINK, NO_TERMINAL
+
 _KINDS = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
@@ -18,8 +20,8 @@ _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link",
 }
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FLAGS = os.O_RDONLY | AT_ONCE | NO_TERMINAL | BINARY
+_FOLDER = os.O_RDONLY | FOLDER | BINARY
 
 
 class IrregularFileError(OSError):
@@ -44,6 +46,13 @@ def open_regular(path: str | os.PathLike) -> int:
 def open_below(root: str | os.PathLike, relative: str) -> int:
     """As open_regular for the file `relative` ("a/b/c") of the folder `root`; nothing below `root` may be a symbolic link."""
     *folders, name = relative.split("/")
+    if not FOLDERS_OPEN:  # Windows, where making a link takes an administrator
+        place = os.fspath(root)
+        for part in (*folders, name):
+            place = os.path.join(place, part)
+            if stat.S_ISLNK(mode := os.lstat(place).st_mode):
+                raise IrregularFileError(relative, mode)
+        return _regular(os.open(place, _FLAGS), relative)
     handle = os.open(root, _FOLDER)
     try:
         for folder in folders:
@@ -57,7 +66,7 @@ def open_below(root: str | os.PathLike, relative: str) -> int:
 
 def _without_links(name: str, folder: int, flags: int, shown: str) -> int:
     try:
-        return os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
+        return os.open(name, flags | NO_LINK, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):  # what there is instead
             raise IrregularFileError(shown, os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) from None

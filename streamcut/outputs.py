@@ -21,6 +21,7 @@ from typing import IO
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.files import Sink, disk_full, locked, remove_abandoned, replacing
 from streamcut.remote import is_url, object_written, size_of
+from streamcut.systems import BINARY, NO_TERMINAL, alive
 
 _LINKS = 40  # as the kernel follows
 _held: set[Path] = set()  # locks of this process
@@ -111,7 +112,7 @@ def exists(path: str | os.PathLike) -> bool:
 
 def _opened(place: Destination) -> int:
     if place.descriptor is None:
-        return os.open(place.path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        return os.open(place.path, os.O_WRONLY | NO_TERMINAL | BINARY)
     for stream in (sys.stdout, sys.stderr):  # what they hold back comes first
         if stream is not None:
             stream.flush()
@@ -123,22 +124,12 @@ def remove_leftovers(path: Path) -> None:
     ours = re.compile(re.escape(f".{path.name}.") + r"(\d+)\.tmp")
     for name in os.listdir(path.parent):
         match = ours.fullmatch(name)
-        if match is not None and not _alive(int(match[1])):
+        if match is not None and not alive(int(match[1])):
             remove_abandoned(path.with_name(name))
     lock = _lock_name(path)
     with suppress(OSError):
         if lock not in _held and stat.S_ISREG(lock.lstat().st_mode) and lock.lstat().st_size == 0:
             remove_abandoned(lock)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass
-    return True
 
 
 @contextmanager
@@ -155,13 +146,12 @@ def reserved(path: str | os.PathLike) -> Iterator[None]:
         yield
         return
     lock = _lock_name(place.path)
-    with locked(lock, os.fspath(path), required=False):
+    with locked(lock, os.fspath(path), required=False, remove=True):
         _held.add(lock)
         try:
             yield
         finally:
             _held.discard(lock)
-            _remove_if_empty(lock)
 
 
 def release() -> None:

@@ -15,6 +15,7 @@ from streamcut.io.recipe.table import MISSING, MISSING_LABELS
 from streamcut.io.sources.row_source import FORMATS, LISTS, TABLES
 from streamcut.io.stores.spec import BACKENDS
 from streamcut.suggestions import unknown
+from streamcut.systems import memory as memory_of_machine
 from streamcut.units import parse_size
 
 _TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "npy", "mtx", "10x"), ("anndata", LISTS)
@@ -207,7 +208,7 @@ def _bytes(memory: int | str | None) -> int | None:
         return None
     if isinstance(memory, int):
         return memory
-    return parse_size(memory, option="--memory", total=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return parse_size(memory, option="--memory", total=memory_of_machine()[0])
 
 
 def _feature_names(given: Any) -> tuple[str, ...] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
+from io import BytesIO
 from tempfile import gettempdir
 from typing import Any
 
@@ -29,8 +30,10 @@ from streamcut.io.stores.narrow import smallest
 from streamcut.io.stores.structure import first_problem
 from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.tables.dictionary import KEY_BYTES
+from streamcut.io.text.blocks import BlockParser
+from streamcut.io.text.kernels import ERROR, PADDING, QID_UNKNOWN, Rules
+from streamcut.io.text.raw_blocks import RawBlock
 from streamcut.io.text.remote_bytes import AHEAD_BYTES
-from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
 from streamcut.io.unchanged import FileStates
 from streamcut.machine import resident_bytes
 from streamcut.remote import expect_writable, is_url
@@ -130,10 +133,10 @@ def rehearse(dtype: str | None, backend: str) -> None:
         counted.add(replace(chunk, data=values))
     smallest(values)
     first_problem(chunk.indptr, chunk.indices, values, {"y": chunk.y}, 2)
-    with open(os.memfd_create("rehearsal"), "wb", buffering=0) as text:  # in memory: the disk may be full
-        text.write(b"1 qid:1 1:1 2:0.5\n-1 qid:2 1:1\n")
-        name = f"/proc/self/fd/{text.fileno()}"
-        list(SvmlightSource([name], SvmlightOptions(dtype=value), threads=1, block_bytes=1 << 10).blocks())
+    block = RawBlock(1 << 10, PADDING)
+    block.fill(BytesIO(b"1 qid:1 1:1 2:0.5\n-1 qid:2 1:1\n"), b"", 1 << 10)  # type: ignore[arg-type]
+    rules = Rules(1, 2, 0, ERROR, keep_zeros=False, label_tokens=False, label_weights=False, no_labels=False)
+    BlockParser(np.dtype(value), False).parse(block, rules, QID_UNKNOWN, float, False)
 
 
 def _begun_with(outputs: list[str], settings: ConvertOptions) -> dict:

@@ -14,9 +14,9 @@ from streamcut.errors import NotFoundError, UsageError
 from streamcut.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.journal import Journal, read_journal
-from streamcut.io.stores.leftovers import STORE, Replaced, expect_partial, expect_replaceable, remove, remove_partial
+from streamcut.io.stores.leftovers import STORE, Replaced, expect_partial, expect_replaceable, lock_of, remove, remove_partial
 from streamcut.io.stores.manifest_file import canonical_json, shard_from_record
-from streamcut.io.stores.spec import BUILD, JOURNAL, LOCK, MANIFEST, PARTIAL, SHARDS
+from streamcut.io.stores.spec import BUILD, JOURNAL, MANIFEST, PARTIAL, SHARDS
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.remote import is_url
 
@@ -118,7 +118,7 @@ class LocalBuild:
         try:
             with disk_full(self._partial):
                 self._partial.mkdir(exist_ok=True)
-                stack.enter_context(locked(self._partial / LOCK, str(self.path)))
+                stack.enter_context(locked(lock_of(self._partial), str(self.path)))
                 failpoint("convert.open")
                 expect_partial(self._partial)
                 return self._begin(stack, options, resume, force)
@@ -200,12 +200,12 @@ class LocalBuild:
     def settle(self) -> None:
         expect_partial(self._partial)
         if self._partial.exists():
-            with locked(self._partial / LOCK, str(self.path)):
+            with locked(lock_of(self._partial), str(self.path)):
                 self._replaced.settle(back=False)
                 remove_partial(self._partial)
 
     def discard(self) -> None:
-        with locked(self._partial / LOCK, str(self.path)):
+        with locked(lock_of(self._partial), str(self.path)):
             remove_partial(self._partial)
 
     def stored_bytes(self) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -63,8 +64,7 @@ class ChunkCache:
             self._store.mkdir(exist_ok=True)
             self._used = sum(each.stat().st_size for each in self.folder.rglob("*") if each.is_file())
             if self.size is None:
-                space = os.statvfs(self.folder)
-                self.size = self._used + int(_PART * space.f_bavail * space.f_frsize)
+                self.size = self._used + int(_PART * shutil.disk_usage(self.folder).free)
         except OSError as error:
             raise NotFoundError(f"--cache-dir {self.folder}: {error.strerror}") from None
 

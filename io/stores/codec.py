@@ -6,7 +6,6 @@ elsewhere is the CRC of the payload, because the CRC of data followed by its own
 
 from __future__ import annotations
 
-import mmap
 import struct
 import threading
 from collections.abc import Iterator
@@ -16,6 +15,8 @@ from typing import Any
 import google_crc32c
 import numpy as np
 from numcodecs import blosc
+
+from streamcut.systems import map_nothing
 
 # Blosc's own thread pool is one global lock; without it each calling thread decodes by itself, which is what lanes want.
 blosc.use_threads = False
@@ -76,7 +77,7 @@ def _room_for(size: int) -> Iterator[None]:
 
 def _can_have(size: int) -> bool:
     try:
-        mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+        map_nothing(size)
     except OSError:
         return False
     return True

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from streamcut import systems
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.files import failpoint
 from streamcut.io.stores.codec import crc32c
@@ -93,7 +94,7 @@ def fetch_ahead(root: str | os.PathLike, name: str, length: int) -> None:
         handle = open_below(root, name)
         try:
             for start in range(0, length, _AHEAD):
-                os.posix_fadvise(handle, start, _AHEAD, os.POSIX_FADV_WILLNEED)
+                systems.fetch_ahead(handle, start, _AHEAD)
         finally:
             os.close(handle)
 

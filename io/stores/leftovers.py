@@ -17,6 +17,7 @@ from streamcut.errors import UsageError
 from streamcut.files import sync_directory
 from streamcut.io.stores.journal import read_journal
 from streamcut.io.stores.spec import BUILD, DTYPES, EXTRAS, JOURNAL, LOCK, MANIFEST, PARTIAL, REPLACED, SHARDS
+from streamcut.systems import WINDOWS
 
 SCRATCH_FOLDER = "scratch"  # inside NAME.partial: sorted runs
 _OLD = "old"  # inside NAME.partial: the store that was replaced, on its way out
@@ -81,12 +82,17 @@ def remove(root: Path, known: re.Pattern[str]) -> None:
         os.rmdir(folder)
 
 
+def lock_of(partial: Path) -> Path:
+    """The file that is locked by who writes NAME.partial: inside it, or beside it where what is open cannot be removed."""
+    return partial.with_name(f".{partial.name}.{LOCK}") if WINDOWS else partial / LOCK
+
+
 def expect_partial(partial: Path) -> None:
     """Raise UsageError unless `partial` (NAME.partial) does not exist, or is what a writer leaves that is broken off."""
     if not os.path.lexists(partial):
         return
     expect_ours(partial, PARTIAL_LAYOUT)
-    lock, journal = partial / LOCK, partial / JOURNAL
+    lock, journal = lock_of(partial), partial / JOURNAL
     if lock.exists() and lock.stat().st_size:
         raise UsageError(f"{lock} was not made by streamcut; move it away or choose another name")
     if journal.exists():

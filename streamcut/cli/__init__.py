@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import signal
 import sys
 from importlib import import_module
 from typing import Any, NoReturn
@@ -70,7 +69,7 @@ _EXITS = {
     errno.EFBIG: ExitCode.DISK_FULL,
 }
 _COMPLETE = "_STREAMCUT_COMPLETE"  # _STREAMCUT_COMPLETE=bash_source streamcut: what bash sources to complete our commands
-_SIGPIPE = 128 + signal.SIGPIPE  # what a shell reports for a program that ends as this one does when nobody reads on
+_SIGPIPE = 128 + 13  # SIGPIPE: what a shell reports for a program that ends as this one does when nobody reads on
 
 
 class _Commands(click.Group):

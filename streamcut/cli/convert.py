@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ import click
 from streamcut.cli.output import note, number, print_json
 from streamcut.cli.parameters import Choice, json_option, quiet_option
 from streamcut.cli.table_options import joined, recipe_lines, table_options
+from streamcut.machine import available_cpus
 from streamcut.units import format_bytes
 from streamcut.visible import visible
 
@@ -148,7 +148,7 @@ def command(
 ) -> None:
     base = index_base if index_base in (None, "auto") else int(index_base)
     if threads is None:
-        threads = min(8, len(os.sched_getaffinity(0)))
+        threads = min(8, available_cpus())
     settings: dict[str, Any] = {"memory": memory, "index_base": base, "threads": threads, **joined(options)}
     if dry_run:
         _dry_run(list(inputs), output, settings, as_json)

@@ -30,13 +30,14 @@ class HungUp(KeyboardInterrupt):
     """SIGHUP: the terminal is gone."""
 
 
-_RAISED = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated, signal.SIGHUP: HungUp}
+_HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
+_RAISED = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated, **({} if _HANG_UP is None else {_HANG_UP: HungUp})}
 
 
 def install() -> None:
     """Raise what is in _RAISED where the main thread is when the signal comes; SIGHUP may be ignored (nohup), and stays so."""
     for number in _RAISED:
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+        if number != _HANG_UP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _receive)
 
 

@@ -11,7 +11,7 @@ from numba.extending import overload_method
 
 def _of_a_record(declared):
     """Let kernels call the method of this name, with these arguments, of whatever record has it."""
-    options = {"nogil": True, "forceinline": True, "error_model": "numpy"}
+    options = {"nogil": True, "forceinline": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return overload_method(types.BaseNamedTuple, declared.__name__, jit_options=options, strict=False)(declared)
 
 

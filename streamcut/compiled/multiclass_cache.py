@@ -47,6 +47,7 @@ def write_back(cached, first_row, slot, bias, grids, codes, sums, past, buffers)
     """The shares of cached rows go to `slot` of `codes`, of the rows from `first_row` on; cut 1 and its constant follow."""
     for i in range(len(cached.number)):
         t, now = cached.target[i], codes[cached.number[i] - first_row, slot]
-        past[:] = now
+        for k in range(len(now)):  # `past[:] = now` compiles for seconds: a message on lengths that differ
+            past[k] = now[k]
         encode(t, cached.share[i], now)
         add_change(cached, i, t, cached.weight[i], bias, past, now, 1, grids, sums, buffers)

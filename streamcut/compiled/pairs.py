@@ -75,8 +75,8 @@ def _sort_by_digits(keys, order, spare_keys, spare_order):
         a_order, b_order = b_order, a_order
         moved = not moved
     if moved:
-        keys[:] = spare_keys
-        order[:] = spare_order
+        for i in range(n):  # `keys[:] = spare_keys` compiles for seconds: a message on lengths that differ
+            keys[i], order[i] = spare_keys[i], spare_order[i]
 
 
 @kernel

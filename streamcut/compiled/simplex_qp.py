@@ -34,7 +34,8 @@ def solve(G, b, total, starts, beta, tolerance, most):
     block, first = np.empty(n, np.int64), np.empty(K, np.int64)
     gradient, face = np.empty(n), np.empty(n, np.bool_)
     for k in range(K):
-        block[starts[k] : starts[k + 1] if k + 1 < K else n] = k
+        for t in range(starts[k], starts[k + 1] if k + 1 < K else n):
+            block[t] = k
     gap, least, late = np.inf, np.inf, 0
     for _ in range(most):
         _gradient(G, b, beta, gradient)
@@ -60,7 +61,8 @@ def solve(G, b, total, starts, beta, tolerance, most):
 @kernel
 def _gradient(G, b, beta, gradient):
     """Fills `gradient` (n) with b − Gβ."""
-    gradient[:] = b
+    for t in range(len(b)):  # `gradient[:] = b` compiles for seconds: a message on lengths that differ
+        gradient[t] = b[t]
     for s in range(len(b)):
         if beta[s] != 0.0:
             for t in range(len(b)):

@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 
 from streamcut.errors import NotFoundError
 from streamcut.files import disk_full
+from streamcut.systems import release, reserve
 
 Rows = dict[str, np.ndarray]
 _WINDOW = 2 << 20  # a page fault maps up to this many bytes around it: the largest folio of the page cache
@@ -68,14 +69,14 @@ class RowState:
             first = row * start // _WINDOW * _WINDOW
             length = min(-(-row * stop // _WINDOW) * _WINDOW, len(mapped)) - first
             if length > 0:
-                mapped.madvise(mmap.MADV_DONTNEED, first, length)
+                release(mapped, first, length)
 
     def _mapped(self, name: str, dtype: np.dtype, count: int, folder: Path) -> np.ndarray:
         size = dtype.itemsize * count
         try:
             with tempfile.TemporaryFile(dir=folder, prefix="streamcut-") as file:
                 with disk_full(folder, size):
-                    os.posix_fallocate(file.fileno(), 0, size)
+                    reserve(file.fileno(), size)
                 self._maps[name] = mmap.mmap(file.fileno(), size)
         except FileNotFoundError:
             raise NotFoundError(f"--scratch: {folder} is not a folder; create it first") from None

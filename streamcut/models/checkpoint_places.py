@@ -92,12 +92,9 @@ class FolderPlace:
         write_stream_durably(self._folder / NAMES[generation % 2], parts, size, prefix="ckpt")
 
     def remove(self) -> None:
-        lock = self._folder / "lock"
-        with locked(lock, self.name):
+        with locked(self._folder / "lock", self.name, remove=True):
             for name in NAMES:
                 (self._folder / name).unlink(missing_ok=True)
-            if lock.stat().st_size == 0:  # ours is empty
-                lock.unlink()
         if not any(self._folder.iterdir()):
             self._folder.rmdir()
 

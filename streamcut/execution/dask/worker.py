@@ -38,6 +38,7 @@ from streamcut.files import disk_full, failpoint
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.machine import machine_memory, resident_bytes
+from streamcut.systems import node
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def prepare(greeting: Greeting, warm_up: Callable[[Manifest], None], dask_worker
     row_exchange.serve(dask_worker)
     _slots.clear()
     compiler.run(warm_up, _feed(greeting.store, frozenset()).data.manifest)
-    return WorkerMemory(resident_bytes(), machine_memory()[1], os.uname().nodename, os.path.exists(greeting.probe))
+    return WorkerMemory(resident_bytes(), machine_memory()[1], node(), os.path.exists(greeting.probe))
 
 
 Answer = list[LaneResult] | Missing | RowsGone
@@ -295,9 +296,9 @@ def _feed(store: Store, pins: frozenset[int]) -> Feed:
             try:
                 data = scaled(open_dataset(store.path), store.scale)
             except NotFoundError as error:
-                raise NotFoundError(f"a worker on {os.uname().nodename} does not find the store: {error}") from None
+                raise NotFoundError(f"a worker on {node()} does not find the store: {error}") from None
             if data.manifest.fingerprint != store.fingerprint:
-                raise CorruptError(f"{store.path}: a worker on {os.uname().nodename} sees other data there than the client")
+                raise CorruptError(f"{store.path}: a worker on {node()} sees other data there than the client")
             feed = _feeds[store] = Feed(data)
         if pins and feed.pinned != pins:
             feed = _feeds[store] = Feed(feed.data, pins)
