@@ -1,0 +1,159 @@
+#!/usr/bin/env python
+"""All experiments of the five papers, and one page with every figure of theirs next to ours.
+
+    python scripts/reproduce.py --quick --out papers     # small samples of the data: about ten minutes
+    python scripts/reproduce.py --all --out papers       # everything in full: hours, an hour at most for each part
+    python scripts/reproduce.py --out papers             # the page alone, of what is there
+
+Writes OUT/<paper>/…, OUT/papers.md (the table: paper | item | there | here | ratio) and OUT/papers.html with all plots. What is
+not run is not in the table. Where a paper's data set is not to be had, the nearest one stands for it, and the note says so.
+Data from STREAMCUT_DATA, default ../shared/data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import reproduce_facts
+from reproduce_tools import markdown
+
+from streamcut.reports import parts
+from streamcut.visible import html
+
+HERE = Path(__file__).resolve().parent
+
+
+class Paper(NamedTuple):
+    """What repeats a paper: its script, the arguments of a run in full and of a quick one, and who finds facts in the results."""
+
+    title: str
+    script: str
+    full: tuple[str, ...]
+    quick: tuple[str, ...]
+    facts: Callable[[Path], list[dict[str, Any]]] | None = None  # None: they stand in the results
+
+
+PAPERS = {
+    "svm-perf": Paper(
+        "Joachims: Training linear SVMs in linear time (2006)", "reproduce_svm_perf.py", ("--plot",), ("--quick", "--plot")
+    ),
+    "ocas": Paper(
+        "Franc & Sonnenburg: Optimized cutting plane algorithm (2008)", "reproduce_ocas.py", ("--plot",), ("--quick", "--plot")
+    ),
+    "sampled-cuts": Paper(
+        "Yu & Joachims: Structural SVMs with kernels using sampled cuts (2008)",
+        "reproduce_sampled_cuts.py",
+        ("--plot", "--seeds", "3"),
+        ("--quick", "--plot", "--limit", "60", "rows", "samples", "table"),
+        reproduce_facts.sampled_cuts,
+    ),
+    "bsca": Paper(
+        "Qaadan, Schüler & Glasmachers: Dual SVM training on a budget (2019)",
+        "reproduce_bsca.py",
+        (),
+        ("--quick", "--data", "a9a", "ijcnn1"),
+        reproduce_facts.bsca,
+    ),
+    "sbp": Paper(
+        "Cotter, Shalev-Shwartz & Srebro: Kernelized stochastic batch perceptron (2012)",
+        "reproduce_sbp.py",
+        ("--plot", "curves", "bias", "smo"),
+        ("--quick", "--plot", "curves", "smo", "--data", "a9a,reuters_moneyfx"),
+        reproduce_facts.sbp,
+    ),
+}
+
+
+def run(paper: str, out: Path, quick: bool) -> None:
+    """The script of a paper; its output goes to a log. Ends this process when it fails."""
+    script, arguments = PAPERS[paper].script, PAPERS[paper].quick if quick else PAPERS[paper].full
+    folder = out / paper
+    folder.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    with open(folder / "log.txt", "a") as log:
+        command = [sys.executable, str(HERE / script), "--out", str(folder), *arguments]
+        done = subprocess.run(command, stdout=log, stderr=log, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}; see {folder / 'log.txt'}")
+    print(f"{paper}: {time.monotonic() - started:.0f} s", flush=True)
+
+
+def facts_of(paper: str, out: Path) -> list[dict[str, Any]]:
+    """All facts of a paper that its results hold."""
+    collect = PAPERS[paper].facts
+    if collect is not None:
+        return collect(out / paper)
+    files = sorted((out / paper).glob("*.json"))
+    return [fact for path in files for fact in json.loads(path.read_text())["facts"]]
+
+
+def table(facts: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(each["paper"], each["item"], each["there"], each["here"], _ratio(each), each["note"]) for each in facts]
+
+
+def _ratio(each: dict[str, Any]) -> float | str:
+    there, here = each["there"], each["here"]
+    numbers = isinstance(there, int | float) and isinstance(here, int | float) and there
+    return float(here / there) if numbers else ""
+
+
+def page(out: Path, facts: list[dict[str, Any]]) -> str:
+    """The table, then the plots and tables of each paper."""
+    names = ("paper", "item", "there", "here", "ratio", "note")
+    sections = {"Figures of the papers and ours": parts.records([dict(zip(names, row, strict=True)) for row in table(facts)])}
+    for paper, (title, script, *_) in PAPERS.items():
+        folder = out / paper
+        plots = [_inline(path) for path in sorted((*folder.glob("*.svg"), *folder.glob("*.png")))]
+        texts = [f"<h3 class=next>{html(path.stem)}</h3><pre>{html_lines(path)}</pre>" for path in sorted(folder.glob("*.md"))]
+        if plots or texts:
+            wide = "".join(f'<figure class="next">{plot}</figure>' for plot in plots)
+            sections[title] = parts.quiet(script) + wide + "".join(texts)
+    return parts.page("Five papers, and what comes out here", "all plots and tables", "", sections, {"facts": facts})
+
+
+def _inline(path: Path) -> str:
+    if path.suffix == ".png":
+        content = base64.b64encode(path.read_bytes()).decode()
+        return f'<img alt="{html(path.stem)}" style="max-width:100%" src="data:image/png;base64,{content}">'
+    svg = path.read_text()
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    points = float(re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)[1])
+    svg = svg.replace("<svg ", f'<svg style="max-width:{1.4 * points:.0f}px" ', 1)
+    return re.sub(r'(id="|url\(#|href="#)', rf"\1{path.parent.name}-{path.stem}-", svg)  # ids of one page
+
+
+def html_lines(path: Path) -> str:
+    return "\n".join(html(line) for line in path.read_text().splitlines())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"of {', '.join(PAPERS)}; default: all")
+    parser.add_argument("--out", type=Path, default=Path("papers"))
+    parser.add_argument("--quick", action="store_true", help="run small samples first")
+    parser.add_argument("--all", action="store_true", help="run everything first")
+    given = parser.parse_args()
+    if unknown := [name for name in given.papers if name not in PAPERS]:
+        parser.error(f"no paper {', '.join(unknown)}; there are {', '.join(PAPERS)}")
+    for paper in given.papers or PAPERS:
+        if given.quick or given.all:
+            run(paper, given.out, given.quick)
+    facts = [each for paper in PAPERS for each in sorted(facts_of(paper, given.out), key=lambda fact: fact["item"])]
+    if not facts:
+        sys.exit(f"nothing in {given.out}: run with --quick or --all")
+    (given.out / "papers.md").write_text(markdown(("paper", "item", "there", "here", "ratio", "note"), table(facts)))
+    (given.out / "papers.html").write_text(page(given.out, facts))
+    print(f"{len(facts)} figures in {given.out / 'papers.md'}, with all plots in {given.out / 'papers.html'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""What the papers of reproduce_sampled_cuts.py, reproduce_bsca.py and reproduce_sbp.py give as figures, next to ours.
+
+Each function takes the folder that its script wrote and gives facts (reproduce_tools.fact); what was not run is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from reproduce_tools import fact, slope
+
+YU, QAADAN, COTTER = "Yu & Joachims 2008", "Qaadan 2019", "Cotter 2012"
+YU_TABLE = {  # data: test error in percent of constant and linear time at r = 400 and 1000, of SVM-light
+    "checkers": {"sampled-constant 400": 3.23, "sampled-constant 1000": 3.14, "sampled-linear 400": 2.99,
+                 "sampled-linear 1000": 2.95, "LIBSVM": 2.87},
+    "adult": {"sampled-constant 400": 10.45, "sampled-constant 1000": 10.29, "sampled-linear 400": 10.19,
+              "sampled-linear 1000": 10.19, "LIBSVM": 10.37},
+    "covertype": {"sampled-constant 400": 18.61, "sampled-constant 1000": 18.55, "sampled-linear 400": 18.28,
+                  "sampled-linear 1000": 18.22, "LIBSVM": 18.09},
+}  # fmt: skip
+QAADAN_TABLE = {"a9a": (83.18, 80.74), "ijcnn1": (97.27, 96.68)}  # BSCA, BSGD
+COTTER_A9A = {"LIBSVM": 14.9, "quarter": 15.0}
+
+
+def sampled_cuts(folder: Path) -> list[dict[str, Any]]:
+    found = []
+    for line in _read(folder / "table.json") or []:
+        name = line["method"] if line["method"] == "LIBSVM" else f"{line['method']} {line['r']}"
+        there = YU_TABLE[line["data"]].get(name)
+        if there is not None:
+            note = {"covertype": "15,120 rows here, 522,910 there"}.get(line["data"], f"{line['N']:,} rows here")
+            found.append(fact(YU, f"Table 1: test error (%), {line['data']}, {name}", there, line["test_error"], note))
+    by_rows = _read(folder / "rows.json") or []
+    for method, there in (("sampled-constant", "≈ 0"), ("sampled-linear", "≈ 1"), ("LIBSVM", "≈ 2")):
+        own = [line for line in by_rows if line["data"] == "checkers" and line["method"] == method]
+        if len({line["N"] for line in own}) > 1:
+            steep = slope([line["N"] for line in own], [line["seconds"] for line in own])
+            found.append(fact(YU, f"Figure 1: time ~ N^d, Checkers, {method}", there, steep))
+    by_samples = _read(folder / "samples.json") or []
+    for method in ("sampled-constant", "sampled-linear"):
+        own = [line for line in by_samples if line["method"] == method and line["C"] == 1.0 and line["stop"] != "interrupted"]
+        if len(own) > 1:
+            counts = [line["iterations"] for line in own]
+            there = "about constant in r"
+            found.append(
+                fact(YU, f"Figure 5: iterations, most / least over r, Adult, {method}", there, max(counts) / min(counts))
+            )
+    return found
+
+
+def bsca(folder: Path) -> list[dict[str, Any]]:
+    found = []
+    for name, result in (_read(folder / "results.json") or {}).items():
+        note = f"{result['rows']:,} rows"
+        for method, column in (("bsca", 0), ("bsca, paper", 0), ("bsgd", 1)):
+            if name in QAADAN_TABLE:
+                here = 100 * float(np.mean(result["table 2"][method]["accuracy"]))
+                found.append(
+                    fact(QAADAN, f"Table 2: test accuracy (%), {name}, {method}", QAADAN_TABLE[name][column], here, note)
+                )
+        ends = {}
+        for method in ("bsca 500", "bsgd 500"):
+            percent = 100 * np.array([[line["accuracy"] for line in run] for run in result["curves"][method]])
+            ends[method] = float(percent[:, percent.shape[1] // 2 :].std(axis=1).mean())
+        item = f"Figures 2, 3: swings of the accuracy in time, BSGD's / BSCA's, {name}"
+        found.append(fact(QAADAN, item, "> 1", ends["bsgd 500"] / max(ends["bsca 500"], 1e-9), note))
+        last = {method: result["merging"][f"{method} 500"][-1] for method in ("bsca", "bsgd")}
+        item = f"Figure 8: part of steps that merge, BSCA's / BSGD's at the end, {name}"
+        found.append(
+            fact(QAADAN, item, "< 1", last["bsca"] / max(last["bsgd"], 1e-9), f"{len(result['merging']['bsca 500'])} epochs")
+        )
+    return found
+
+
+def sbp(folder: Path) -> list[dict[str, Any]]:
+    found = []
+    for name, entry in (_read(folder / "curves.json") or {}).items():
+        methods, note = entry["methods"], f"{entry['rows']:,} rows"
+        item = f"Figure 2: test error of SBP less SMO's (points), {name}"
+        found.append(fact(COTTER, item, "≈ 0", 100 * (methods["sbp"]["last"] - entry["smo"]["error"]), note))
+        for rival in ("pegasos", "sdca"):
+            x, y = np.log(methods[rival]["evaluations"]), np.array(methods[rival]["mean"])
+            ours = np.interp(x, np.log(methods["sbp"]["evaluations"]), methods["sbp"]["mean"])
+            ahead = 100 * float(np.mean(ours <= y))
+            found.append(
+                fact(COTTER, f"Figure 2: SBP at least as good as {rival}, part of the axis (%), {name}", "≈ 100", ahead, note)
+            )
+    for name, entry in (_read(folder / "bias.json") or {}).items():
+        whole = entry["libsvm"].get("seconds")
+        if name == "a9a" and whole:
+            quarter = min(entry["sbp"], key=lambda point: abs(point[0] - 0.25 * whole))
+            found.append(
+                fact(COTTER, "section 5: LIBSVM's test error (%), Adult", COTTER_A9A["LIBSVM"], 100 * entry["libsvm"]["error"])
+            )
+            item = "section 5: SBP's test error in a quarter of LIBSVM's time (%), Adult"
+            found.append(fact(COTTER, item, COTTER_A9A["quarter"], 100 * quarter[2]))
+    for name, entry in (_read(folder / "smo.json") or {}).items():
+        found.append(
+            fact(COTTER, f"SMO's time / LIBSVM's, {name}", "–", entry["seconds"] / entry["libsvm_seconds"], "ours alone")
+        )
+    return found
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text()) if path.is_file() else None
