@@ -10,6 +10,7 @@ from typing import Any, Literal
 from streamcut.errors import UsageError
 from streamcut.solver_table import COMMON, SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
 from streamcut.suggestions import unknown
+from streamcut.units import part_of
 
 TASKS = ("auto", "binary", "regression", "multiclass", "one-class", "ranking", "roc-area", "sequence")
 LINEAR = solvers("linear")
@@ -67,8 +68,8 @@ _OF_TASKS = {  # options that only some tasks have; a name that is not here is f
     "nu": ("binary", "one-class"),
     "positive_weight": ("binary",),
     "positive_label": ("binary",),
-    "l1": ("binary", "regression"),
-    "scale": ("binary", "regression"),
+    "l1": ("binary", "regression", "multiclass"),
+    "scale": ("binary", "regression", "multiclass"),
     "loss": ("binary", "regression", "multiclass"),
     "delta": ("regression",),
     "epsilon": ("regression",),
@@ -119,7 +120,7 @@ class TrainOptions:
 
     task: str = "auto"
     C: float = 1.0
-    l1: float = 0.0
+    l1: float | str = 0.0  # or a part of λ_max, "10%"
     scale: str = "none"
     solver: str = "auto"
     loss: str = "auto"
@@ -172,6 +173,11 @@ class TrainOptions:
     def maps(self) -> bool:
         """Whether rows get features that approximate the kernel, which draws."""
         return self.nystroem is not None or self.fourier is not None
+
+    @property
+    def l1_part(self) -> float | None:
+        """Which part of λ_max `l1` is, 0.1 for "10%"; None for a number."""
+        return part_of(self.l1)
 
     @property
     def distributed(self) -> bool:
@@ -265,7 +271,10 @@ class TrainOptions:
             self._check("nu", "a number above 0 and at most 1", lambda value: 0.0 < value <= 1.0)
         if self.gamma != "auto":
             self._check("gamma", "a number above 0, or 'auto'", lambda value: 0.0 < value < math.inf)
-        self._check("l1", f"a number from 0 to {_LARGEST:g}", lambda value: 0.0 <= value < _LARGEST)
+        if not isinstance(self.l1, str):
+            self._check("l1", f"a number from 0 to {_LARGEST:g}, or a part such as '10%'", lambda value: 0.0 <= value < _LARGEST)
+        elif self.l1_part is None:
+            raise UsageError(f"l1: {self.l1!r} is neither a number nor a part of λmax such as '10%'")
         self._check("epsilon", "a number that is 0 or above", lambda value: 0.0 <= value < _LARGEST)
         self._check("delta", "a number above 0", lambda value: 0.0 < value < _LARGEST)
         self._check("quantile", "a number above 0 and below 1", lambda value: 0.0 < value < 1.0)
@@ -331,11 +340,10 @@ class TrainOptions:
             raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
         if self.warm_start is not None and (self.chosen_loss in LABELLING_LOSSES or self.maps):
             raise UsageError("warm_start: only losses of single rows without nystroem and fourier can start from a model")
-        if self.warm_start is not None and task == "multiclass" and self.record.family == "linear":
-            raise UsageError(f"warm_start: {solver} starts from models of two classes only")
+        of_rows = (*ROW_LOSSES, *CLASSES_LOSSES)
         for name in ("l1", "scale"):
-            if getattr(self, name) != _default(name) and self.chosen_loss not in ROW_LOSSES:
-                raise UsageError(f"{name}: only losses of single rows have it ({', '.join(ROW_LOSSES)}), not loss {self.loss}")
+            if getattr(self, name) != _default(name) and self.chosen_loss not in of_rows:
+                raise UsageError(f"{name}: only losses of single rows have it ({', '.join(of_rows)}), not loss {self.loss}")
         if self.scale != "none" and self.maps:
             raise UsageError("scale: features of a kernel are not scaled; scale the data before they are made")
         if self.scale != "none" and self.warm_start is not None:

@@ -29,9 +29,10 @@ class Observer(Protocol):
 
 
 class Measures(Observer, Protocol):
-    """What collects the measures of a task. `to_choose` are those of which the greatest marks the best model."""
+    """What collects the measures of a task. Of `to_choose` the greatest marks the best model, of `losses` the least."""
 
     to_choose: ClassVar[tuple[str, ...]]
+    losses: ClassVar[tuple[str, ...]]
 
     def measures(self) -> dict[str, Any]:
         """Every measure by its name, the most telling first; None where one is undefined."""
@@ -153,7 +154,12 @@ def _named(path: str | os.PathLike) -> dict[float, str]:
 
 def measure_to_choose(task: str, name: str | None) -> str:
     """`name`, None standing for the first measure of models of `task`. Raises UsageError when no model can be chosen by it."""
-    names = _OF_TASK[task].to_choose if task in _OF_TASK else ()
+    names = (*_OF_TASK[task].to_choose, *_OF_TASK[task].losses) if task in _OF_TASK else ()
     if not names or (name is not None and name not in names):
         raise UsageError(f"measure: {name!r} is none to choose a model of task {task} by; there are {', '.join(names) or 'none'}")
     return names[0] if name is None else name
+
+
+def merit(name: str, value: float) -> float:
+    """`value` of the measure `name`, or less of it where the least is best: the greatest merit marks the best model."""
+    return -value if any(name in measures.losses for measures in _OF_TASK.values()) else value

@@ -1,4 +1,4 @@
-"""What rows alone say of a linear model with a loss of single rows: a lower bound of min F, and how exact a computed F is.
+"""What rows alone say of a linear model with a loss of single rows: lower bounds of min F, and how exact a computed F is.
 
 All of it is true for real numbers, as in streamcut.rounding: what ordinary sums in float64 may have lost is counted.
 """
@@ -6,6 +6,7 @@ All of it is true for real numbers, as in streamcut.rounding: what ordinary sums
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from streamcut.io.manifest import Statistics
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import Witness
 from streamcut.models.linear import LinearModel
+from streamcut.models.multiclass import MulticlassModel
 from streamcut.rounding import UNSEEN, CutError, Grids, dot_gamma, gamma, mixed
 
 PLAIN = Grids(0.0, 0.0)  # for ordinary sums: a bound needs no equal bits
@@ -26,7 +28,7 @@ _LONGER = 1.0 + 1e-6  # squares of rows were added in float64
 Point = tuple[np.ndarray, float, CutError]  # of the dual: Σ α_i σ_i x_i, the constants that α brings, how far both may be off
 
 
-def _longest(model: LinearModel, statistics: Statistics) -> float:
+def _longest(model: LinearModel | MulticlassModel, statistics: Statistics) -> float:
     """At least ‖x_i‖ of every row, its bias feature included."""
     return math.sqrt(statistics.max_squared_norm + model.bias**2) * _LONGER + UNSEEN
 
@@ -51,49 +53,65 @@ class ScoreDoubt:
         self.loss += float(u @ (far - risk.values(y, scores))) + gamma(risk.rounding.near_one) * float(u.sum())
 
 
-class OwnCut:
-    """The cut at the model's weights: the dual point α_i = −C u_i ℓ′(z_i), by Σ α_i σ_i x_i and the constants it brings."""
+class OwnCuts:
+    """The cuts at a model's weights: the dual point α_i = −C u_i ℓ′ of each of its problems, by Σ α_i x_iᵀ and constants.
 
-    def __init__(self, model: LinearModel, risk: PointwiseRisk, statistics: Statistics) -> None:
-        self._model, self._risk = model, risk
+    columns    of weights, of which each problem has one, or the only problem all
+    conjugate  roundings in a constant, as parts of its size (streamcut.rounding.LossRounding)
+    """
+
+    def __init__(
+        self, model: LinearModel | MulticlassModel, statistics: Statistics, columns: int, problems: int, conjugate: float
+    ) -> None:
+        self._model, self._conjugate, self._rows = model, conjugate, 0
         self._longest = _longest(model, statistics)
-        self._slope = np.zeros((1, len(model.augmented_weights)))
-        self._offset = self._length = self._size = 0.0
-        self._rows = 0
+        self._columns = columns // problems  # of a problem
+        self._slope = np.zeros((columns, len(model.augmented_weights)))
+        self._offset, self._length, self._size = np.zeros((3, problems))
 
-    def add(self, chunk: Chunk, scores: np.ndarray, u: np.ndarray) -> None:
-        """Take rows, their scores and weights."""
+    def add(self, chunk: Chunk, u: np.ndarray, signed: np.ndarray, constants: np.ndarray, sizes: np.ndarray) -> None:
+        """Take rows of weight u (n,), with −ℓ′ (n, columns), constants and their sizes (n, problems) at their scores."""
         C, bias = self._model.C, self._model.bias
-        signed, constants, sizes = self._risk.duals(chunk.y, scores)
-        alpha = C * u * signed
         self._rows += chunk.n_rows
-        self._offset += C * float(u @ constants)
-        self._length += float(np.abs(alpha).sum()) * self._longest
-        self._size += C * float(u @ sizes)
-        scatter(chunk.indptr, chunk.indices, chunk.data, alpha, bias, PLAIN, self._slope)
+        self._offset += C * (u @ constants)
+        self._size += C * (u @ sizes)
+        for k in range(len(self._slope)):
+            alpha = C * u * signed[:, k]
+            self._length[k // self._columns] += float(np.abs(alpha).sum()) * self._longest
+            scatter(chunk.indptr, chunk.indices, chunk.data, alpha, bias, PLAIN, self._slope[k : k + 1])
 
-    def bound(self) -> float:
-        """Of the best multiple of the dual point: by t ∈ [0, 1] it stays in its box."""
-        return best_mixture((np.zeros_like(self._slope[0]), 0.0, CutError(0.0, 0.0)), self._own, self._penalty)
+    def bounds(self) -> list[float]:
+        """Of the best multiple of each dual point: by t ∈ [0, 1] it stays in its box."""
+        return [best_mixture((np.zeros_like(own[0]), 0.0, CutError(0.0, 0.0)), own, self._penalty) for own in self._own]
 
-    def bound_with(self, witness: Witness, c_bar: float) -> float:
-        """Of the best mixture with the dual point of a witness, or with none, whichever is better."""
-        if self._model.l1:  # its witness is none for a mixture
-            return max(self.bound(), witness.bound(c_bar, self._model.l1))
-        a, b, error, own = -c_bar * witness.a, c_bar * witness.b, witness.error, gamma(_SPARE)
-        slope = c_bar * error.slope * _LONGER + own * math.sqrt(float(a @ a)) * _LONGER
-        offset = c_bar * error.offset * _LONGER + own * abs(b)
-        return max(self.bound(), best_mixture((a, b, CutError(slope, offset)), self._own, self._penalty))
+    def bounds_with(self, witnesses: Sequence[Witness], c_bars: Sequence[float]) -> list[float]:
+        """Of the best mixtures with the dual points of witnesses, or with none, whichever is better."""
+        if self._model.l1:  # its witnesses are none for a mixture
+            others = [witness.bound(c_bar, self._model.l1) for witness, c_bar in zip(witnesses, c_bars, strict=True)]
+        else:
+            known = [_point(witness, c_bar) for witness, c_bar in zip(witnesses, c_bars, strict=True)]
+            others = [best_mixture(each, own, self._penalty) for each, own in zip(known, self._own, strict=True)]
+        return [max(pair) for pair in zip(self.bounds(), others, strict=True)]
 
     @property
-    def _own(self) -> Point:
-        part = gamma(self._rows + _SPARE)
-        error = CutError(part * self._length, (part + gamma(self._risk.rounding.conjugate)) * self._size)
-        return self._slope[0], self._offset, error
+    def _own(self) -> list[Point]:
+        part, found = gamma(self._rows + _SPARE), []
+        for k, (offset, length, size) in enumerate(zip(self._offset, self._length, self._size, strict=True)):
+            slope = self._slope[k * self._columns : (k + 1) * self._columns]
+            vector = slope[0] if self._columns == 1 else slope.T.reshape(-1)  # as witnesses have the weights
+            found.append((vector, float(offset), CutError(part * length, (part + gamma(self._conjugate)) * size)))
+        return found
 
     @property
     def _penalty(self) -> L2:
         return penalty_of(self._model.l1)
+
+
+def _point(witness: Witness, c_bar: float) -> Point:
+    """Its dual point."""
+    a, b, error, own = -c_bar * witness.a, c_bar * witness.b, witness.error, gamma(_SPARE)
+    slope = c_bar * error.slope * _LONGER + own * math.sqrt(float(a @ a)) * _LONGER
+    return a, b, CutError(slope, c_bar * error.offset * _LONGER + own * abs(b))
 
 
 def best_mixture(one: Point, other: Point, penalty: L2) -> float:

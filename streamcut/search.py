@@ -10,7 +10,7 @@ from typing import Any
 from streamcut.by_data import for_data
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
-from streamcut.evaluation import evaluate, measure_to_choose
+from streamcut.evaluation import evaluate, measure_to_choose, merit
 from streamcut.io.dataset import Dataset
 from streamcut.io.row_view import Folds, RowView, fold_views
 from streamcut.jobs.linear import threads_wanted
@@ -37,6 +37,11 @@ class Cell:
     @property
     def mean(self) -> float:
         return fmean(self.values)
+
+    @property
+    def merit(self) -> float:
+        """The mean, or less of it where the least is best."""
+        return merit(self.measure, self.mean)
 
     def as_dict(self) -> dict[str, Any]:
         """A line of a table: the options, mean and standard deviation of the measure, passes and seconds of all trainings."""
@@ -142,9 +147,9 @@ class Search:
             if self.stop is not None and self.stop():
                 raise KeyboardInterrupt("tuning was stopped")
             place = {"C": tried.C, **point}
-            best = max((cell.mean for cell in self.cells.values()), default=-float("inf"))
+            best = max((cell.merit for cell in self.cells.values()), default=-float("inf"))
             self._keep(place, fold, tried)
-            if not isinstance(rows, RowView) and tried.value is not None and tried.value > best:
+            if not isinstance(rows, RowView) and tried.value is not None and merit(self._measure, tried.value) > best:
                 self.models = {tuple(place.values()): model}
 
         given: dict[str, Any] = {**self.options, **point, "on_iteration": self.on_iteration, "stop": self.stop}

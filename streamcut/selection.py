@@ -10,7 +10,7 @@ from typing import Any
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
-from streamcut.evaluation import evaluate, measure_to_choose
+from streamcut.evaluation import evaluate, measure_to_choose, merit
 from streamcut.execution.plan import MemoryPlan
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
@@ -20,6 +20,7 @@ from streamcut.models.model import Model
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.training import Session, checked, opened
+from streamcut.units import part_of
 
 _VALIDATION_ROW = 64  # bytes: scores kept and sorted, weights
 
@@ -48,7 +49,7 @@ def train_path(
     data: str | os.PathLike | Dataset,
     Cs: Sequence[float],
     *,
-    l1s: Sequence[float] | None = None,
+    l1s: Sequence[float | str] | None = None,
     validation: str | os.PathLike | Dataset | None = None,
     measure: str | None = None,
     on_model: Callable[[Model, Tried], None] | None = None,
@@ -63,10 +64,11 @@ def train_path(
 
     Cutting planes bound the mean loss, which knows nothing of C, so they all go on; dual variables scale with C.
 
-    l1s          with one C: instead a path over the λ of an elastic net, from the largest on, as weights come in one by one
+    l1s          with one C: instead a path over the λ of an elastic net, numbers or parts of λmax ("10%"), from the largest on:
+                 weights come in one by one
     validation   data that every model is measured on; without it the last model is returned
-    measure      the best is the one with the greatest such measure of streamcut.evaluate (the first of equals); None: the
-                 first that models of the task have, "accuracy" where there is one
+    measure      the best is the one with the greatest such measure of streamcut.evaluate, the least where it is a loss or an
+                 error (the first of equals); None: the first that models of the task have, "accuracy" where there is one
     on_model     called with every model as it comes
     checkpoint   each C, or λ, has a folder of its own in it, which is for the caller to remove once all is done
 
@@ -85,23 +87,26 @@ def train_path(
     tried: list[Tried] = []
     if isinstance(checkpoint, str):
         checkpoint = CheckpointOptions(checkpoint)
-    more = () if held_out is None else (("validation", _evaluation_bytes(held_out)),)
+    between = () if held_out is None else (("validation", _evaluation_bytes(held_out)),)
     with (
         shown_by(progress) as shown,
-        Session(data, chosen, scheduler=scheduler, on_plan=on_plan, stop=stop, display=shown, more=more) as run,
+        Session(data, chosen, scheduler=scheduler, on_plan=on_plan, stop=stop, display=shown, between=between) as run,
     ):
         if not hasattr(run.job, "trainer"):
             raise UsageError(f"{chosen.chosen_solver} cannot go from one C to the next here; `streamcut tune` trains each anew")
         if held_out is not None:
             measure = measure_to_choose(run.job.task, measure)
         for step, model, record in along(run, steps, on_iteration=on_iteration, checkpoint=checkpoint):
+            if held_out is not None:
+                run.rest()
             measures = None if held_out is None else evaluate(model, held_out).measures()
             tried.append(tried_model(step, model, record, measures, measure))
             if on_model is not None:
                 on_model(model, tried[-1])
             value = tried[-1].value
-            if best is None or value is None or value > best[0]:
-                best = (0.0 if value is None else value), model
+            worth = 0.0 if value is None or measure is None else merit(measure, value)
+            if best is None or value is None or worth > best[0]:
+                best = worth, model
     assert best is not None
     return best[1], tried
 
@@ -122,12 +127,16 @@ def along(
     for step in steps:
         record = run.progress(on_iteration)
         if checkpoint is not None:
-            folder = replace(checkpoint, directory=below(checkpoint.directory, f"{changing}={step[changing]:.17g}"))
+            folder = replace(checkpoint, directory=below(checkpoint.directory, f"{changing}={_as_name(step[changing])}"))
             record.checkpoints = run.checkpoints(folder, **step, path=[each[changing] for each in steps])
         model = run.finished(partial(trainer.train, step["C"], record, l1=step.get("l1"), keep=checkpoint is not None))
         yield step, model, record
         if run.stop():
             return
+
+
+def _as_name(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.17g}"
 
 
 def tried_model(
@@ -137,10 +146,11 @@ def tried_model(
     value = None if measures is None or measure is None else measured(measures, measure)
     last = record.history[-1]
     found = last.passes, last.seconds, model.result(), measures, measure if measures else None, value
-    return Tried(step["C"], *found, step.get("l1"), model.describe().get("n_nonzero_weights"))
+    described = model.describe()
+    return Tried(step["C"], *found, described["l1"] if "l1" in step else None, described.get("n_nonzero_weights"))
 
 
-def _steps(Cs: Sequence[float], l1s: Sequence[float] | None, options: dict[str, Any]) -> list[dict[str, Any]]:
+def _steps(Cs: Sequence[float], l1s: Sequence[float | str] | None, options: dict[str, Any]) -> list[dict[str, Any]]:
     """The options that change along a path, in its order. Raises UsageError for values that make none."""
     if "C" in options or not Cs:
         raise UsageError("Cs: give one value of C or more, and no option C")
@@ -153,11 +163,18 @@ def _steps(Cs: Sequence[float], l1s: Sequence[float] | None, options: dict[str, 
         raise UsageError("l1s: give every value of l1 once, and no option l1")
     if len(values) > 1:
         raise UsageError("l1s: a path goes over C or over l1; give one value of the other")
-    return [{"C": values[0], "l1": l1} for l1 in sorted(map(float, l1s), reverse=True)]
+    parts = [part_of(l1) for l1 in l1s]
+    if None in parts and parts != [None] * len(parts):
+        raise UsageError("l1s: give numbers, or parts of λmax such as '10%', not both")
+    ordered = sorted(zip(l1s, parts, strict=True), key=lambda each: each[1] or float(each[0]), reverse=True)
+    return [{"C": values[0], "l1": l1 if part else float(l1)} for l1, part in ordered]
 
 
 def measured(measures: dict[str, Any], name: str) -> float:
-    """The measure `name`. Raises UsageError where it is undefined."""
+    """The measure `name`. Raises UsageError where it is undefined, and for one that such a model does not have."""
+    if name not in measures:
+        having = [each for each, value in measures.items() if isinstance(value, float)]
+        raise UsageError(f"measure: there is no {name} of such a model; there are {', '.join(having)}")
     if measures[name] is None:
         raise UsageError(
             f"measure: {name} is not defined on the validation data (are all its labels the same?); choose another one"

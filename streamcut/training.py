@@ -11,6 +11,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from streamcut.by_data import for_data
 from streamcut.compiling import compiler
 from streamcut.config import CheckpointOptions, TrainOptions
@@ -34,6 +36,7 @@ from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
+from streamcut.models.multiclass import MulticlassModel
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.progress.columns import columns, line
 from streamcut.progress.display import Display, shown_by
@@ -91,7 +94,7 @@ def train(
                      two others are classes, else there are two
     C                loss of a row, as in LIBLINEAR and scikit-learn
     l1               λ ≥ 0 of the elastic net: F(w) = ½‖w‖² + λ‖w‖₁ + C Σ u_i ℓ_i, for losses of single rows; most weights are 0
-                     when it is large
+                     when it is large. "10%": of λmax, from which on all of them are; a pass finds it
     scale            "max-abs" or "std" (not centred): train on values divided by this number of each feature, which are scaled as
                      they are read. The certificate is about the scaled problem, the model's weights are for values as they are
     loss, k          binary: "hinge" (the default), "squared-hinge", "logistic", or a bound on a measure of all rows: "f1",
@@ -176,7 +179,7 @@ def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:
 class Session:
     """Everything that training takes, in its place: data, job, memory plan, a runner. Use as a context.
 
-    `more` are (what, bytes) that the caller keeps beside the job.
+    `more` are (what, bytes) that the caller keeps beside the job, `between` what it takes between passes.
     """
 
     def __init__(
@@ -189,6 +192,7 @@ class Session:
         stop: Callable[[], bool] | None = None,
         display: Display | None = None,
         more: tuple[tuple[str, int], ...] = (),
+        between: tuple[tuple[str, int], ...] = (),
     ) -> None:
         self.dataset = opened(data)
         self.options = options = for_data(options, self.dataset)
@@ -202,7 +206,7 @@ class Session:
         check_weights(self.dataset.manifest.statistics, options)
         self._scheduler = scheduler
         self._on_plan = on_plan
-        self._more = more
+        self._more, self._between = more, between
         self._share: int | None = None
         self._stack = ExitStack()
         self._cluster: Any = None
@@ -224,6 +228,11 @@ class Session:
 
     def __exit__(self, *problem: Any) -> None:
         self._stack.__exit__(*problem)
+
+    def rest(self) -> None:
+        """Between passes: give back what only they need."""
+        if isinstance(self.runner, Runner):
+            self.runner.rest()
 
     def progress(self, on_iteration: Observer | None) -> Progress:
         """A fresh record of a training, by the stopping rules of the options."""
@@ -252,8 +261,8 @@ class Session:
             raise KeyboardInterrupt("training was stopped before it had a model") from None
         run_log.info("%s", model.in_words())
         if isinstance(self.dataset, ScaledDataset):
-            assert isinstance(model, LinearModel)  # whose problems alone are scaled
-            model = replace(model, weights=model.weights / self.dataset.divisors)
+            assert isinstance(model, LinearModel | MulticlassModel)  # whose problems alone are scaled
+            model = replace(model, weights=np.ascontiguousarray((model.weights.T / self.dataset.divisors).T))
         if isinstance(self.dataset, MappedDataset):
             model = MappedModel.around(model, self.dataset.map)
         own, workers = resident_bytes("VmHWM"), 0 if self._cluster is None else self._cluster.peak()
@@ -286,9 +295,9 @@ class Session:
             more += features.memory(self.dataset, job.workers)
         coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) and self._share is None else ()
         if chosen.distributed:  # every process has its own
-            needs = replace(needs, per_worker=(*needs.per_worker, *coming))
+            needs, more = replace(needs, per_worker=(*needs.per_worker, *coming)), more + self._between
         else:
-            more += coming
+            needs, more = replace(needs, between=self._between), more + coming
         needs = replace(needs, more=(*needs.more, *more))
         budget = memory_limit(chosen.memory) if self._share is None else self._share
         scratch = scratch_folder(chosen.scratch)

@@ -26,7 +26,7 @@ GRID = tuple(name for name in TrainOptions.__dataclass_fields__ if name not in _
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuned:
-    """`model` has the options of `best`, the cell with the greatest mean (of equals the first that was tried).
+    """`model` has the options of `best`, the cell with the best mean (of equals the first that was tried).
 
     table       a line for each model that was measured: its options, fold (from 0), all measures, what its certificate says,
                 passes and seconds; pandas.DataFrame(found.table) is a frame of them
@@ -65,7 +65,8 @@ def tune(
     folds       instead: K-fold cross-validation on rows drawn at random; the best options are then trained with on everything
     fold_seed   random seed of the folds, which depend on it and the rows' numbers alone, not on how they are stored
     groups      "qid": rows of one qid are in one fold, where the data has any; None: every row is drawn by itself
-    measure     the greatest such measure of streamcut.evaluate is the best; None: the first that models of the task have
+    measure     the greatest such measure of streamcut.evaluate is the best, the least where it is a loss or an error; None: the
+                first that models of the task have
     on_model    called with (options of the point, fold from 0, what came out); on_trained: with (options, fold, model) before
                 models are measured, where they are trained together; the fold of all rows is None
     checkpoint  linear solvers: a folder for checkpoints, or a CheckpointOptions, which also resumes; it is for the caller to
@@ -101,7 +102,7 @@ def tune(
         search.on_validation(opened(validation))
     else:
         search.on_folds(folds_of(whole, folds, fold_seed, groups), everything=True)
-    best = max(search.cells.values(), key=lambda cell: cell.mean)  # of equals the first
+    best = max(search.cells.values(), key=lambda cell: cell.merit)  # of equals the first
     model = search.models.get(tuple(best.options.values()))
     if model is None:
         if checkpoint is not None:

@@ -56,3 +56,14 @@ def format_number(value: Any) -> str:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):
         return f"{int(value):,}"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def part_of(text: object) -> float | None:
+    """0.1 for "10%"; None for what is no per cent above 0."""
+    if not isinstance(text, str) or not text.strip().endswith("%"):
+        return None
+    try:
+        part = float(text.strip()[:-1]) / 100.0
+    except ValueError:
+        return None
+    return part if 0.0 < part < math.inf else None

@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.penalty import SQUARES, penalty_of
-from streamcut.compiled.linear import scatter
+from streamcut.bundle.penalty import penalty_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.inputs import open_store
@@ -44,8 +43,8 @@ from streamcut.models.multiclass import MulticlassModel
 from streamcut.models.sequence import ChainModel, KernelSequenceModel, SequenceModel
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import scored_chunks
-from streamcut.rounding import UNSEEN, CutError
-from streamcut.row_bounds import PLAIN, OwnCut, ScoreDoubt, best_mixture
+from streamcut.rounding import UNSEEN
+from streamcut.row_bounds import OwnCuts, ScoreDoubt
 from streamcut.solver_table import SOLVER_TABLE
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
@@ -118,7 +117,8 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
     scale = trained.parameters.get("scale", "none")
     if scale != "none":  # its certificate is about the scaled problem
         data = ScaledDataset(data, scale)
-        trained = replace(trained, weights=trained.weights * _as_long(data.divisors, len(trained.weights)))
+        divisors = _as_long(data.divisors, len(trained.weights))
+        trained = replace(trained, weights=np.ascontiguousarray((trained.weights.T * divisors).T))
     if isinstance(trained, MappedModel):
         trained, data = trained.inner, _features(trained, data)
     if not isinstance(trained, LinearModel | MulticlassModel | KernelModel | SequenceModel | KernelSequenceModel):
@@ -160,7 +160,7 @@ def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verificat
     penalty = penalty_of(model.l1)
     w = np.ascontiguousarray(model.augmented_weights)
     risk, doubt = risk_of(model), ScoreDoubt(model, data.manifest.statistics)
-    own = OwnCut(model, risk, data.manifest.statistics) if bound else None
+    own = OwnCuts(model, data.manifest.statistics, 1, 1, risk.rounding.conjugate) if bound else None
     rows, loss, total = 0, 0.0, 0.0
     for chunk, scores in scored_chunks(model, data):
         if model.labels is not None:
@@ -171,7 +171,7 @@ def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verificat
         total += float(u.sum())
         doubt.add(risk, chunk.y, scores, u)
         if own is not None:
-            own.add(chunk, scores, u)
+            own.add(chunk, u, *(each[:, None] for each in risk.duals(chunk.y, scores)))
     return Verification(
         rows=rows,
         same_data=same,
@@ -179,8 +179,10 @@ def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verificat
         mean_loss=loss / total if total else 0.0,
         recorded=model.certificate,
         witness_bound=None if model.witness is None else model.witness.bound(model.certificate.c_bar, model.l1),
-        own_bound=None if own is None else own.bound(),
-        combined_bound=None if own is None or model.witness is None else own.bound_with(model.witness, model.certificate.c_bar),
+        own_bound=None if own is None else own.bounds()[0],
+        combined_bound=None
+        if own is None or model.witness is None
+        else own.bounds_with([model.witness], [model.certificate.c_bar])[0],
         resolution=model.C * doubt.loss,
     )
 
@@ -217,15 +219,19 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
     loss_of_classes = loss_of(model)
     problems, K = loss_of_classes.problems, model.scores_per_row
     certificates: tuple[Certificate, ...]
-    slopes = None  # (K, D): Σ α_ik x_i with α = −C u_i ∂ℓ
+    witnesses: tuple[Witness, ...] = ()
+    own, penalty = None, penalty_of(0.0)
     if isinstance(model, KernelModel):
         squares = kernel_squares(model, model.coefficients)
         certificates = () if model.certificate is None else (model.certificate,)
         dual = None if model.certificate is None or problems > 1 else ClaimedPoint(model)
+        prices = 0.5 * (squares.sum(keepdims=True) if problems == 1 else squares)
     else:
-        squares, certificates, dual = (model.augmented_weights**2).sum(axis=0), model.certificates, None
-        slopes = np.zeros(model.augmented_weights.shape[::-1]) if bound else None
-    rows, total, losses, offsets = 0, 0.0, np.zeros(problems), np.zeros(problems)
+        W, penalty, dual = model.augmented_weights, penalty_of(model.l1), None
+        certificates, witnesses = model.certificates, model.witnesses
+        prices = np.array([penalty.value(np.ascontiguousarray(w)) for w in (W.T if problems > 1 else [W.reshape(-1)])])
+        own = OwnCuts(model, data.manifest.statistics, K, problems, loss_of_classes.conjugate) if bound else None
+    rows, total, losses = 0, 0.0, np.zeros(problems)
     for chunk, scores in scored_chunks(model, data):
         classes = model.classes_of(chunk.y, chunk.first_row)
         u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
@@ -234,24 +240,21 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
         total += float(u.sum())
         if dual is not None:
             dual.meet(chunk, classes, model.C * u)
-        if slopes is not None:
-            assert isinstance(model, MulticlassModel)
-            alpha, constants = loss_of_classes.duals(classes, scores)
-            offsets += model.C * (u @ constants)
-            for k in range(K):
-                own = model.C * u * alpha[:, k]
-                scatter(chunk.indptr, chunk.indices, chunk.data, own, model.bias, PLAIN, slopes[k : k + 1])
-    squares = squares.sum(keepdims=True) if problems == 1 else squares
+        if own is not None:
+            own.add(chunk, u, *loss_of_classes.duals(classes, scores))
     each = tuple(
-        Verification(rows, same, 0.5 * float(square) + model.C * float(loss), float(loss) / total if total else 0.0, recorded)
-        for square, loss, recorded in zip(squares, losses, certificates or [None] * problems, strict=True)
+        Verification(rows, same, float(price) + model.C * float(loss), float(loss) / total if total else 0.0, recorded)
+        for price, loss, recorded in zip(prices, losses, certificates or [None] * problems, strict=True)
     )
-    if slopes is not None:
-        vectors = slopes.reshape(problems, -1)
-        exact = CutError(0.0, 0.0)  # sums of classes are not counted
-        points = [(v, float(b), exact) for v, b in zip(vectors, offsets, strict=True)]
-        bounds = [best_mixture((np.zeros_like(v), 0.0, exact), (v, b, error), SQUARES) for v, b, error in points]
-        each = tuple(replace(found, own_bound=own) for found, own in zip(each, bounds, strict=True))
+    if witnesses:
+        c_bars, l1 = [certificate.c_bar for certificate in certificates], penalty.l1
+        known = [witness.bound(c_bar, l1) for witness, c_bar in zip(witnesses, c_bars, strict=True)]
+        each = tuple(replace(found, witness_bound=bound) for found, bound in zip(each, known, strict=True))
+        if own is not None:
+            mixed = own.bounds_with(witnesses, c_bars)
+            each = tuple(replace(found, combined_bound=bound) for found, bound in zip(each, mixed, strict=True))
+    if own is not None:
+        each = tuple(replace(found, own_bound=bound) for found, bound in zip(each, own.bounds(), strict=True))
     if isinstance(model, KernelModel):
         resolution = resolution_of(model, data, total)
         each = tuple(replace(found, resolution=resolution) for found in each)
@@ -263,9 +266,17 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
         primal=math.fsum(found.primal for found in each),
         mean_loss=math.fsum(found.mean_loss for found in each),
         recorded=_sum_of(certificates) if certificates else None,
-        own_bound=None if slopes is None else math.fsum(bounds),
+        witness_bound=_sum_of_bounds([found.witness_bound for found in each]),
+        own_bound=_sum_of_bounds([found.own_bound for found in each]),
+        combined_bound=_sum_of_bounds([found.combined_bound for found in each]),
         classes=each,
     )
+
+
+def _sum_of_bounds(bounds: list[float | None]) -> float | None:
+    """None where there are none."""
+    known = [bound for bound in bounds if bound is not None]
+    return math.fsum(known) if len(known) == len(bounds) else None
 
 
 def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool) -> Verification:

@@ -2,17 +2,18 @@
 
 F′(k) = k A₀ + B₀ + λ-part(k) + C·(slope of the rows), where the λ-part is a constant that jumps up at the kinks. They are known
 without looking at a row. For piecewise linear losses they are breakpoints like those of rows (`KinkedLoss`); smooth ones get
-Newton's method on the rows' part alone, the rest is solved exactly (`minimise_with_kinks`).
+Newton's method on the rows' part alone, the rest is solved exactly (`minimise_with_kinks`). Both for several problems, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from streamcut.bundle.line_search import LossAlongLine
+from streamcut.bundle.line_searches import LossesAlongLines
 from streamcut.compiled import thresholds
 
 _SMALL = 1e-13
@@ -65,17 +66,64 @@ class KinkedLoss:
         return np.concatenate([k, places[first:last]]), np.concatenate([jump, own[first:last]])
 
 
+class KinkedLosses:
+    """The same of several problems: LossesAlongLines (streamcut.bundle.line_searches) with the kinks of each."""
+
+    def __init__(self, rows: LossesAlongLines, kinks: Sequence[Kinks], C: float) -> None:
+        self._rows, self._kinks, self._C = rows, kinks, C
+
+    @cached_property
+    def _sorted(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [(places, jumps / self._C) for places, jumps in (each.up_to(np.inf) for each in self._kinks)]
+
+    def slopes_at_zero(self) -> np.ndarray:
+        return self._rows.slopes_at_zero() + np.array([each.slope_at_zero for each in self._kinks]) / self._C
+
+    def histograms(self, low: np.ndarray, width: np.ndarray) -> np.ndarray:
+        jumps = self._rows.histograms(low, width)
+        bins = jumps.shape[1]
+        for own, (places, heights), first, size in zip(jumps, self._sorted, low, width, strict=True):
+            which = (places - first) / size
+            inside = (which >= 0.0) & (which < bins)
+            own += np.bincount(which[inside].astype(np.int64), heights[inside], bins)
+        return jumps
+
+
 def minimise_with_kinks(A0: float, B0: float, C: float, slopes: Callable[[float], tuple[float, float]], kinks: Kinks) -> float:
-    """The k ≥ 0 that minimises F along the line; 0 when F does not decrease from w_b.
+    """The k ≥ 0 that minimises F along the line, for smooth losses; 0 when F does not decrease from w_b.
 
     A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩, C the factor of the rows' losses; `slopes(k)` are (slope, curvature) of these at k.
+    """
+    return float(minimise_in_step([A0], [B0], C, lambda k: [slopes(float(k[0]))], [kinks])[0])
+
+
+def minimise_in_step(
+    A0: Sequence[float], B0: Sequence[float], C: float, slopes: Callable[[np.ndarray], Sequence[tuple[float, float]]],
+    kinks: Sequence[Kinks],
+) -> np.ndarray:  # fmt: skip
+    """The same for several problems, whose `slopes(k)` come together. One that is done waits where it is for the others."""
+    searches = dict(enumerate(_search(square, product, C, own) for square, product, own in zip(A0, B0, kinks, strict=True)))
+    k = np.array([next(search) for search in searches.values()])
+    while searches:
+        found = slopes(k)
+        for a, search in list(searches.items()):
+            try:
+                k[a] = search.send((float(found[a][0]), float(found[a][1])))
+            except StopIteration as end:
+                k[a] = end.value
+                del searches[a]
+    return k
+
+
+def _search(A0: float, B0: float, C: float, kinks: Kinks) -> Generator[float, tuple[float, float], float]:
+    """Asks for (slope, curvature) at one k after another, and returns the one that minimises F.
 
         repeat
             where the rows' slope, straightened at k, the kinks and the parabola give F′ = 0: the next k
             where it leaves the bracket, or is more than half as far as the last one: the middle
         until it stays, which at a kink is exact
     """
-    slope, curvature = slopes(0.0)
+    slope, curvature = yield 0.0
     rise = B0 + kinks.slope_at_zero + C * slope
     if rise >= 0.0 or A0 <= 0.0:
         return 0.0
@@ -91,7 +139,7 @@ def minimise_with_kinks(A0: float, B0: float, C: float, slopes: Callable[[float]
         if not low < target <= high or abs(move) > 0.5 * last:
             move = 0.5 * (low + high) - k
         k, last = k + move, abs(move)
-        slope, curvature = slopes(k)
+        slope, curvature = yield k
         smooth = k * A0 + B0 + C * slope
         before, behind = (float(after[np.searchsorted(places, k, side=side)]) for side in ("left", "right"))
         rounding = _ROUNDING * max(abs(B0), abs(C * slope), k * A0, abs(before), abs(behind))

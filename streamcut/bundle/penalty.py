@@ -21,7 +21,7 @@ from streamcut.bundle.kinks import Kinks
 from streamcut.bundle.master import solve_master
 from streamcut.bundle.penalised_master import solve_penalised
 from streamcut.bundle.thresholded_step import longest_step
-from streamcut.compiled import thresholds, vectors
+from streamcut.compiled import ovr_dual, thresholds, vectors
 from streamcut.rounding import CutError, absolute_above, dual_value, objective, threshold_below
 
 VECTORS = 8  # as long as w, that the elastic net takes beside those of L2: v, the w of the last pass; in searches six more
@@ -76,6 +76,15 @@ class L2:
         """(θ, what it brings): θ ∈ [0, 1] maximises θ·gain − R*(v + θδ)."""
         slope, curvature = gain - vectors.dot(v, delta), vectors.dot(delta, delta)
         theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
+        return theta, theta * (slope - 0.5 * theta * curvature)
+
+    def steps(self, V: np.ndarray, delta: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same (A,) for problems side by side, V and δ (D, A); θ is 1 where nothing moves."""
+        products = np.empty((2, V.shape[1]))
+        ovr_dual.line_products(V, delta, products)
+        slope, curvature = gain - products[0], products[1]
+        theta, moved = np.ones(len(slope)), curvature > 0.0
+        theta[moved] = np.clip(slope[moved] / curvature[moved], 0.0, 1.0)
         return theta, theta * (slope - 0.5 * theta * curvature)
 
     def largest_share(self, w: np.ndarray, fall: float) -> float:
@@ -135,6 +144,11 @@ class ElasticNet(L2):
             theta = longest_step(v, delta, gain, self.l1, theta)
         before, after = (vectors.dot(w, w) for w in (self.weights(v), self.weights(v + theta * delta)))
         return theta, theta * gain - 0.5 * (after - before)
+
+    def steps(self, V: np.ndarray, delta: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        columns = (np.ascontiguousarray(each.T) for each in (V, delta))
+        theta, rise = zip(*(self.step(v, step, float(g)) for v, step, g in zip(*columns, gain, strict=True)), strict=True)
+        return np.array(theta), np.array(rise)
 
     def largest_share(self, w: np.ndarray, fall: float) -> float:
         return max(0.0, L2.largest_share(self, w, fall - self.l1 * thresholds.absolute_sum(w)))

@@ -19,6 +19,7 @@ from streamcut.flags import TOOLS, translate
 @click.option("--queries", type=int, help="Queries or sequences, for svm_rank and svm_hmm.")
 @click.option("--pairs", type=int, help="Pairs of rows of a query with different labels, for svm_rank -l 1.")
 @click.option("--paired-queries", type=int, help="Queries that have such a pair, for svm_rank -l 2.")
+@click.option("--classes", type=int, help="Classes in the data, if more than two: programs treat them in different ways.")
 @json_option
 @click.argument("text")
 def command(tool: str, as_json: bool, text: str, **counts: int | None) -> None:
@@ -29,6 +30,7 @@ def command(tool: str, as_json: bool, text: str, **counts: int | None) -> None:
     \b
     Examples:
       streamcut flags --from liblinear "-s 3 -c 1 -B 1"
+      streamcut flags --from liblinear "-s 0 -c 1" --classes 10
       streamcut flags --from libsvm "-t 2 -g 0.5 -c 10"
       streamcut flags --from svm_perf "-l 10 -c 20" --rows 32561
       streamcut flags --from svm_rank "-c 20" --rows 5000 --queries 100 --pairs 40000

@@ -11,6 +11,7 @@ import click
 
 from streamcut.compiling import compiler
 from streamcut.suggestions import meant
+from streamcut.units import part_of
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([smhd])")
@@ -56,6 +57,20 @@ class Numbers(click.ParamType):
             return tuple(float(part) for part in str(value).split(","))
         except ValueError:
             self.fail(f"{value!r} is not a number, or several with commas between them", param, ctx)
+
+
+class NumbersOrParts(Numbers):
+    """As Numbers, and per cents as they are written: (50.0, "10%")."""
+
+    name = "number|%[,…]"
+
+    def convert(self, value, param, ctx) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return value
+        found: list[Any] = []
+        for part in str(value).split(","):
+            found += [part.strip()] if part_of(part) is not None else super().convert(part, param, ctx)
+        return tuple(found)
 
 
 def _silence(ctx: click.Context, param: click.Parameter, value: bool) -> bool:

@@ -56,7 +56,7 @@ def command(
     checkpoint_required: bool,
     resume: bool,
     C: tuple[float, ...],
-    l1: tuple[float, ...],
+    l1: tuple[float | str, ...],
     validation: str | None,
     choose_by: str | None,
     **options: Any,
@@ -175,6 +175,7 @@ class _Path:
 
     def __init__(self, as_json: bool, quiet: bool) -> None:
         self._as_json, self._quiet = as_json, quiet
+        self._told = False
 
     def __call__(self, model: Model, tried: Tried) -> None:
         from streamcut.models.files import plain
@@ -183,6 +184,9 @@ class _Path:
             print_json({"event": "model", **plain(asdict(tried))})
         elif not self._quiet:
             step = f"C {tried.C:<8g}" if tried.l1 is None else f"l1 {tried.l1:<8g} weights {tried.nonzero:<8,}"
+            if (most := model.parameters.get("l1_max")) is not None and not self._told:
+                note(f"λmax is {most:g}: from there on all weights are 0.")
+                self._told = True
             note(
                 f"{step} {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s  "
                 f"objective {tried.result['primal']:.6g}  gap {tried.result['gap']:.3g}"

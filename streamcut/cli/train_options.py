@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from streamcut.cli.parameters import Choice, Duration, Numbers
+from streamcut.cli.parameters import Choice, Duration, Numbers, NumbersOrParts
 from streamcut.config import CHOICES
 
 
@@ -47,10 +47,11 @@ GROUPS: dict[str, list[Callable]] = {
         _option(
             "--l1",
             "Elastic net: λ of ½‖w‖² + λ‖w‖₁ + C·losses, for losses of single rows. The larger, the fewer weights are not 0. "
-            "Several (100,30,10) are trained one after the other from the largest on, as those of --C are.",
-            type=Numbers(),
+            "Several (50%,20%,5%) are trained one after the other from the largest on, as those of --C are. Per cents are of "
+            "λmax, from which on all are 0; a pass finds it.",
+            type=NumbersOrParts(),
             default="0",
-            metavar="NUMBER[,NUMBER…]",
+            metavar="NUMBER|PART%[,…]",
         ),
         _option(
             "--scale",

@@ -89,7 +89,7 @@ def command(
     validation: str | None,
     folds: int | None,
     fold_seed: int,
-    l1: tuple[float, ...],
+    l1: tuple[float | str, ...],
     choose_by: str | None,
     plot: str | None,
     folder: str | None,
@@ -156,7 +156,7 @@ def command(
             note(f"{where}  {point_text(point, '  ')}  trained: {model.in_words()}")
 
     asked = {"C": C, "l1": None if l1 == (0.0,) else l1, "gamma": gamma, "budget": budget, "nu": nu}
-    grid = {name: values for name, values in asked.items() if values is not None} | dict(others)
+    grid: dict[str, Any] = {name: values for name, values in asked.items() if values is not None} | dict(others)
     options = {name: value for name, value in options.items() if name not in grid}
     with reserved_output(model_path, "--model", force), signals.deferred() as stop:
         try:

@@ -20,8 +20,8 @@ def remember(rows, target, codes, dual, share):
 
 
 @kernel
-def sweep(order, cached, C, bias, slack, W, buffers):
-    """A sweep of dual ascent over cached rows in `order` at W; shares and W move in place.
+def sweep(order, cached, C, bias, l1, slack, W, buffers):
+    """A sweep of dual ascent over cached rows in `order` at W (V, where there is an `l1`); shares and W move in place.
 
     Rows whose class has all the share and leads by more than `slack` are shrunk away (Hsieh et al. 2008, 3.2): the others come
     first in `order`. Returns (C Σ u_i Δ(1 − p_t), how many they are, the largest violation: how far a class with share trails).
@@ -29,7 +29,7 @@ def sweep(order, cached, C, bias, slack, W, buffers):
     gain, largest, left = 0.0, 0.0, 0
     for i in order:
         t, share = cached.target[i], cached.share[i]
-        score(cached, W, bias, i, buffers.new)
+        score(cached, W, l1, bias, i, buffers.new)
         ahead = lead(t, buffers.new, share)
         if ahead > slack:
             continue

@@ -7,6 +7,8 @@ in every cut of the bundle: 16-bit codes q of all classes but the target, p = (q
 target's: exact at both ends, where most are, and fine near 0. Cuts are summed from these codes on `grids`, as in
 streamcut.compiled.dual: what a row added can be taken back exactly.
 
+Under an elastic net the running w′ is a v′, as in streamcut.compiled.dual.
+
 Records are those of streamcut.compiled.records, with y the number of a row's class, w and the running w′ (D, K), cuts (2, D, K)
 and their constants b (2), Σ u (1 − p_t). The value of class k to a row is its score + 1[k ≠ t]: ascent moves the row's share to
 classes of high value.
@@ -16,6 +18,7 @@ import numpy as np
 
 from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import ONE, rounded, share_of, square_of
+from streamcut.compiled.thresholds import shrunk
 from streamcut.jit import inlined, kernel
 
 _NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
@@ -58,16 +61,16 @@ def _project(point):
 
 
 @kernel
-def score(rows, W, bias, i, out):
-    """out = xᵢ W."""
+def score(rows, W, l1, bias, i, out):
+    """out = xᵢ W; where there is an `l1`, of what thresholds leave of W."""
     last = len(W) - 1
     for k in range(len(out)):
-        out[k] = bias * W[last, k] if bias != 0.0 else 0.0
+        out[k] = bias * shrunk(W[last, k], l1) if bias != 0.0 else 0.0
     for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
         j = np.uint64(rows.indices[p])
         value = entry(rows.data, p)
         for k in range(len(out)):
-            out[k] += value * W[j, k]
+            out[k] += value * shrunk(W[j, k], l1)
 
 
 @kernel
@@ -246,7 +249,7 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
                 count += shares[at, 0] != _AT_BOUND
             moving = count
             for _ in range(visits.steps):
-                moving = _coordinate_steps(group, waiting[:moving], rows, start.C, bias, sums.w, margins.keys, shares, buffers)
+                moving = _coordinate_steps(group, waiting[:moving], rows, start, sums.w, margins.keys, shares, buffers)
             for at in range(max(-group, 0), min(size, n - group)):
                 i = group + at
                 t, weight = rows.y[i], weight_of(rows.u, i)
@@ -269,7 +272,7 @@ def _score_group(group, rows, margins, start, slots, shares):
         t, share = rows.y[i], shares[place]
         # before codes are written: a wide load right after a narrow store waits for it
         _mix(codes[i], start.parts.slots, start.parts.parts, t, share)
-        score(rows, start.w, start.bias, i, z[i])
+        score(rows, start.w, None, start.bias, i, z[i])
         total, best, rival = 0.0, z_b[i, t] + kappa * (z[i, t] - z_b[i, t]) - 1.0, t
         for k in range(len(share)):
             total += z[i, k]
@@ -291,16 +294,16 @@ def _score_group(group, rows, margins, start, slots, shares):
 
 
 @kernel
-def _coordinate_steps(group, waiting, rows, C, bias, W, keys, shares, buffers):
+def _coordinate_steps(group, waiting, rows, start, W, keys, shares, buffers):
     """A step of dual ascent for the rows at `waiting` in a group, in that order; those with divided shares then come first there.
 
     Returns how many they are.
     """
-    divided = 0
+    divided, bias = 0, start.bias
     for place in waiting:
         i, share = group + place, shares[place]
-        t, scale = rows.y[i], C * weight_of(rows.u, i)
-        score(rows, W, bias, i, buffers.new)
+        t, scale = rows.y[i], start.C * weight_of(rows.u, i)
+        score(rows, W, start.l1, bias, i, buffers.new)
         ahead = lead(t, buffers.new, share)
         coordinate_step(rows, i, t, scale, square_of(rows.indptr, rows.data, bias, i), bias, W, share, buffers)
         whole = _undivided(share)

@@ -22,8 +22,10 @@ def remember(loss, rows, target, active, z, codes, dual, share, busy):
 
 
 @kernel
-def sweep(loss, order, cached, busy, pairs, C, bias, W, gain, largest, buffers):
-    """A sweep of dual ascent over cached rows in `order` at W for the columns at work; shares, `busy` and W move in place.
+def sweep(loss, order, cached, busy, pairs, C, bias, l1, W, gain, largest, buffers):
+    """A sweep of dual ascent over cached rows in `order` at W (V, where there is an `l1`) for the columns at work.
+
+    Shares, `busy` and W move in place.
 
     A pair at a bound whose margin is more than slack[a] from where it would leave it is shrunk away (Hsieh et al. 2008, 3.2):
     busy no more. Rows with busy pairs come first in `order`; returns how many they are. Adds what the rows' terms of the dual
@@ -39,7 +41,7 @@ def sweep(loss, order, cached, busy, pairs, C, bias, W, gain, largest, buffers):
                 count += 1
         if count == 0:
             continue
-        scores(cached, W, bias, i, columns, count, running)
+        scores(cached, W, l1, bias, i, columns, count, running)
         scale, moved, some = C * cached.weight[i], 0, False
         for m in range(count):
             a = columns[m]

@@ -18,6 +18,7 @@ from streamcut.compiled import loss as methods  # noqa: F401  (kernels call meth
 from streamcut.compiled.ovr import add_constant
 from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import rounded, square_of
+from streamcut.compiled.thresholds import shrunk
 from streamcut.jit import inlined, kernel
 
 FAR = 1.0  # a pair at a bound whose margin says by so much that it stays there is not swept in a cache
@@ -36,24 +37,24 @@ def merge_shares(loss, codes, classes, into, gone, weight):
 
 
 @kernel
-def scores(rows, W, bias, i, columns, count, out):
-    """out[c] = ⟨W[:, c], xᵢ⟩ for the first `count` of `columns`, and for any others."""
+def scores(rows, W, l1, bias, i, columns, count, out):
+    """out[c] = ⟨W[:, c], xᵢ⟩ for the first `count` of `columns`, and for any others; with an `l1`, of what thresholds leave."""
     start, stop, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), len(W) - 1
     if _FEW * count < len(out):
         for m in range(count):
             c = np.uint64(columns[m])
-            total = bias * W[last, c] if bias != 0.0 else 0.0
+            total = bias * shrunk(W[last, c], l1) if bias != 0.0 else 0.0
             for p in range(start, stop):
-                total += entry(rows.data, p) * W[np.uint64(rows.indices[p]), c]
+                total += entry(rows.data, p) * shrunk(W[np.uint64(rows.indices[p]), c], l1)
             out[c] = total
         return
     for c in range(len(out)):
-        out[c] = bias * W[last, c] if bias != 0.0 else 0.0
+        out[c] = bias * shrunk(W[last, c], l1) if bias != 0.0 else 0.0
     for p in range(start, stop):
         j = np.uint64(rows.indices[p])
         value = entry(rows.data, p)
         for c in range(len(out)):
-            out[c] += value * W[j, c]
+            out[c] += value * shrunk(W[j, c], l1)
 
 
 @kernel
@@ -140,7 +141,7 @@ def _score_group(loss, group, rows, active, margins, start, slots, grids, scratc
         for s in range(len(mixture.slots)):
             for k in range(len(mixed)):
                 mixed[k] += mixture.parts[s, k] * loss.raw(codes[i, mixture.slots[s], k])
-        scores(rows, start.w, start.bias, i, active, A, z[i, :A])
+        scores(rows, start.w, None, start.bias, i, active, A, z[i, :A])
         for a in range(A):
             k = active[a]
             total += z[i, a]
@@ -176,7 +177,7 @@ def _coordinate_steps(loss, group, waiting, rows, active, margins, start, dual, 
             if share[a] != _AT_BOUND:
                 columns[count] = a
                 count += 1
-        scores(rows, W, bias, i, columns, count, running)
+        scores(rows, W, start.l1, bias, i, columns, count, running)
         weight, square = weight_of(rows.u, i), square_of(rows.indptr, rows.data, bias, i)
         scale = start.C * weight
         curvature, key, moved = scale * square, keys[i], 0

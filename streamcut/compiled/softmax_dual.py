@@ -200,7 +200,7 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
             for _ in range(visits.steps):
                 for at in waiting[:count]:
                     i = group + at
-                    score(rows, sums.w, bias, i, buffers.new)
+                    score(rows, sums.w, start.l1, bias, i, buffers.new)
                     square = square_of(rows.indptr, rows.data, bias, i)
                     _coordinate_step(rows, i, start.C * weight_of(rows.u, i), square, bias, sums.w, shares[at], buffers)
             for at in range(max(-group, 0), min(size, n - group)):
@@ -224,7 +224,7 @@ def _score_group(group, rows, margins, start, slots, shares, buffers):
         i = group + place
         # before codes are written: a wide load right after a narrow store waits for it
         _mix(codes[i], start.parts, rows.y[i], shares[place])
-        score(rows, start.w, start.bias, i, z[i])
+        score(rows, start.w, None, start.bias, i, z[i])
         total = 0.0
         for k in range(len(buffers.new)):
             total += z[i, k]
@@ -237,15 +237,15 @@ def _score_group(group, rows, margins, start, slots, shares, buffers):
 
 
 @kernel
-def sweep(order, cached, C, bias, W, buffers):
-    """A sweep of dual ascent over cached rows (records.CachedRows, shares (rows, K)) in `order` at W; shares and W move in place.
+def sweep(order, cached, C, bias, l1, W, buffers):
+    """A sweep of dual ascent over cached rows (records.CachedRows, shares (rows, K)) in `order` at W (V, where there is an `l1`).
 
-    Returns C Σ u_i ΔH: what the rows' terms of the dual gained.
+    Shares and W move in place. Returns C Σ u_i ΔH: what the rows' terms of the dual gained.
     """
     gain = 0.0
     for i in order:
         t, share, scale = cached.target[i], cached.share[i], C * cached.weight[i]
-        score(cached, W, bias, i, buffers.new)
+        score(cached, W, l1, bias, i, buffers.new)
         before = entropy(share, t)
         _coordinate_step(cached, i, scale, cached.square[i], bias, W, share, buffers)
         gain += scale * (entropy(share, t) - before)

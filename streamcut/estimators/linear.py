@@ -17,12 +17,12 @@ class LinearSVM(ScoringClassifier):
     C              loss of a row, as in LinearSVC
     loss           "hinge", "squared-hinge", "logistic" (several classes: with strategy "one-vs-rest" all three, else "hinge" or
                    "softmax"), or for two classes a bound on a measure of all rows: "f1", "prbep", "error"
-    l1             two classes: λ of the elastic net ½‖w‖² + λ‖w‖₁; most weights are 0 when it is large
-    scale          two classes: "max-abs" or "std": train on values divided by this number of each feature
+    l1             λ of the elastic net ½‖w‖² + λ‖w‖₁, or a part of λmax ("10%"); most weights are 0 when it is large
+    scale          "max-abs" or "std": train on values divided by this number of each feature
     bias           value of a constant, regularised feature; 0 = no intercept
     strategy       more than two classes: "crammer-singer" (one problem) or "one-vs-rest"
     class_weight   None, "balanced" or {class: factor}, for arrays
-    warm_start     two classes: `fit` begins with the weights that are there, say those of another C
+    warm_start     `fit` begins with the weights that are there, say those of another C
     random_state   seed of the order in which bundle-dca takes the rows; the other solvers draw nothing
     others         as in `streamcut.train`
 
@@ -47,7 +47,7 @@ class LinearSVM(ScoringClassifier):
         C: float = 1.0,
         *,
         loss: str = "hinge",
-        l1: float = 0.0,
+        l1: float | str = 0.0,
         scale: str = "none",
         bias: float = 1.0,
         strategy: str = "crammer-singer",
@@ -119,11 +119,11 @@ class LogisticRegression(LinearSVM):
     LinearSVM(loss="logistic", strategy="one-vs-rest"), or scikit-learn's OneVsRestClassifier.
 
     C                  loss of a row
-    l1                 two classes: λ of the elastic net ½‖w‖² + λ‖w‖₁; most weights are 0 when it is large
+    l1                 λ of the elastic net ½‖w‖² + λ‖w‖₁, or a part of λmax ("10%"); most weights are 0 when it is large
     fit_intercept      whether there is an intercept
     intercept_scaling  value of the constant feature whose weight it is
     class_weight       None, "balanced" or {class: factor}, for arrays
-    warm_start         two classes: `fit` begins with the weights that are there, say those of another C
+    warm_start         `fit` begins with the weights that are there, say those of another C
     random_state       seed of the order in which bundle-dca takes the rows; the other solvers draw nothing
     others             as in `streamcut.train`
 
@@ -142,7 +142,7 @@ class LogisticRegression(LinearSVM):
         self,
         C: float = 1.0,
         *,
-        l1: float = 0.0,
+        l1: float | str = 0.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         class_weight: Any = None,

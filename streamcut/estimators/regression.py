@@ -42,7 +42,7 @@ class LinearSVR(RegressorMixin, StreamedEstimator):
         Loss "quantile": which part of the targets is to lie below the prediction.
     C : float
         Loss of a row, as in scikit-learn's LinearSVR.
-    l1 : float
+    l1 : float or str
         λ of the elastic net ½‖w‖² + λ‖w‖₁.
     scale : {"none", "max-abs", "std"}
         Train on values divided by this number of each feature; coef_ is for values as they are.
@@ -85,7 +85,7 @@ class LinearSVR(RegressorMixin, StreamedEstimator):
         delta: float = 1.0,
         quantile: float = 0.5,
         C: float = 1.0,
-        l1: float = 0.0,
+        l1: float | str = 0.0,
         scale: str = "none",
         bias: float = 1.0,
         warm_start: bool = False,

@@ -20,6 +20,7 @@ from streamcut.files import failpoint
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 
 BLOCK_NNZ = 1 << 19  # entries visited at once: still in the last cache level when the second kernel comes
+BLOCK_ROWS = 1 << 16  # rows visited at once, however few entries they have
 GROUP_ROWS = 1 << 16  # rows of several groups visited at once
 
 
@@ -63,11 +64,11 @@ class Feed:
         return self.data.buffers() if len(self.pinned) < len(self.data.manifest.shards) else None
 
     def blocks(self, start: int, stop: int, buffers: object | None, traffic: Traffic, *, alignment: int = 1) -> Iterator[Chunk]:
-        """Rows start:stop in order, at most BLOCK_NNZ entries at once (or one longer row); a block is valid until the next.
+        """Rows start:stop in order, at most BLOCK_NNZ entries and BLOCK_ROWS rows at once; a block is valid until the next.
 
         `alignment`: blocks begin and end only at rows that are multiples of it, or at `start` and `stop`. Rows between two such
-        places that lie in different shards are put together, so where shards end cannot be seen. A thread asks for one such
-        sequence of blocks at a time.
+        places that lie in different shards are put together, so where shards end cannot be seen. What lies between two of them is
+        never parted, nor is a long row. A thread asks for one such sequence of blocks at a time.
         """
         joined = self._joined(alignment) if alignment > 1 else None
         waiting = False  # in `joined`: the rows after the last such place, when their shard ended before the next one
@@ -173,7 +174,7 @@ def _blocks(chunk: Chunk, alignment: int) -> Iterator[Chunk]:
     start, n = 0, chunk.n_rows
     while start < n:
         limit = chunk.indptr[start] + BLOCK_NNZ
-        stop = int(np.searchsorted(chunk.indptr, limit, side="right")) - 1
+        stop = min(int(np.searchsorted(chunk.indptr, limit, side="right")) - 1, start + BLOCK_ROWS)
         if stop < n:
             stop -= (chunk.first_row + stop) % alignment
             at_least = alignment - (chunk.first_row + start) % alignment

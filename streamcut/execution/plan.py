@@ -34,6 +34,8 @@ class Needs:
     row_cache   (least, most) bytes for copies of rows, or what `cached` names
     more        (what, bytes) of anything else
     per_worker  (what, bytes) of anything else that each thread takes, wherever it runs
+    block_rows  rows that are visited at once, if that is more than usual; None: those of a whole shard
+    between     (what, bytes) of what is done between passes, when what they read into and work in is free
     """
 
     dimension: int
@@ -46,6 +48,8 @@ class Needs:
     per_worker: tuple[tuple[str, int], ...] = ()
     most_cuts: int = 0
     cut_bytes: int = 0
+    block_rows: int | None = None
+    between: tuple[tuple[str, int], ...] = ()
 
     def planned(self, n_rows: int, budget: int, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
         """What `plan` makes of it, with as many cuts as the bundle may grow to.
@@ -139,7 +143,9 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
     n_rows = manifest.statistics.n_rows
-    block = min(n_rows, max(ROW_BLOCK, *(shard.rows for shard in manifest.shards)))
+    most_rows = max(shard.rows for shard in manifest.shards) if needs.block_rows is None else needs.block_rows
+    block = min(n_rows, max(ROW_BLOCK, most_rows))
+    in_progress = workers * block * (_TEMPORARIES + row_bytes)
     vector = 8 * dimension
     lines = [
         *[("interpreter, libraries, kernels", machine.base)] * (machine.base > 0),
@@ -150,7 +156,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
         *[(f"bundle of {max_cuts} cuts × {dimension:,} features", (max_cuts + 1) * vector)] * (max_cuts >= 0),
         *needs.more,
         *[(f"{what}, {workers} workers", workers * size) for what, size in needs.per_worker],
-        (f"rows in progress, {workers} workers", workers * block * (_TEMPORARIES + row_bytes)),
+        (f"rows in progress, {workers} workers", in_progress),
         ("slack", machine.slack),
     ]
     least, most = needs.row_cache
@@ -161,10 +167,13 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     if not in_memory:
         longest = max(length for shard in manifest.shards for length in (a.stored_bytes for a in shard.arrays.values()))
         reading = ("reading", workers * longest)
-        complete = [*lines, *in_rows, reading, *_more_cache(cached, least, most)]
+        complete = [*lines, *in_rows, reading, *_beyond(needs.between, in_progress), *_more_cache(cached, least, most)]
         if _sum(complete) + sum(sizes) <= budget:  # nothing is ever read again, no worker needs buffers
             return MemoryPlan(budget, tuple(complete), everything, sum(sizes), row_cache=most)
-        lines.append((f"buffers of {workers} workers", workers * buffer_bytes(manifest)))
+        buffers = workers * buffer_bytes(manifest)
+        lines += [(f"buffers of {workers} workers", buffers), *_beyond(needs.between, in_progress + buffers)]
+    else:
+        lines += _beyond(needs.between, in_progress)
     mapped = workers * min(row_bytes // 8, _ROW_ARRAYS) * SPILLED_BYTES
     spilled = mapped < row_state[1] and _sum([*lines, row_state]) > budget
     lines += [(f"{row_state[0]}, in scratch files", mapped)] if spilled else in_rows
@@ -180,6 +189,11 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
             pinned.add(shard)
             used += size
     return MemoryPlan(budget, tuple(lines), frozenset(pinned), used, spilled, most)
+
+
+def _beyond(between: tuple[tuple[str, int], ...], free: int) -> list[tuple[str, int]]:
+    """What is done between passes takes more than they leave free."""
+    return [(f"{what}, beyond what passes leave free", size - free) for what, size in between if size > free]
 
 
 def _more_cache(cached: str, least: int, most: int) -> list[tuple[str, int]]:

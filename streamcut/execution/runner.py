@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from streamcut.chunk import Chunk
-from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows, RowState
 
-ROW_BLOCK = 1 << 16  # rows visited at once when only the row state is
+ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is
 
 
 @dataclass(slots=True)
@@ -134,6 +134,10 @@ class Runner(Watchable):
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
+
+    def rest(self) -> None:
+        """Give back what shards are read into; the next pass takes it anew."""
+        self._buffers = [None] * self.workers
 
     def run(self, work: Pass) -> tuple[Any, PassReport]:
         """The merged partial of all lanes. The first error of any lane is raised."""

@@ -10,6 +10,9 @@ Ours is F(w) = ½‖w‖² + C Σ_i u_i ℓ(⟨w, x_i⟩; y_i) with C per row an
     VW --l2 λ, SGDClassifier(alpha=λ)   (λ/2‖w‖² + mean loss)              1 / (λ·m), 2 / (λ·m) for VW's squared loss, which is r²
     Ridge(alpha=λ)    (λ‖w‖² + Σ r²)                                       1 / λ
 
+With λ₁‖w‖₁ beside (λ₂/2)‖w‖² all is divided by λ₂, so --l1 is λ₁/λ₂. With more than two classes (--classes) LIBLINEAR, VW's
+--oaa, LinearSVC and SGDClassifier train each against the rest, LIBLINEAR's -s 4 and LogisticRegression all of them together.
+
 A file for each program; `translation` has what they share. A new one is a file, and a line of TOOLS.
 """
 

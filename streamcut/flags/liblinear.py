@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamcut.flags.translation import Counts, Given, Translation, take_loss, weigh_classes
+from streamcut.flags.translation import Counts, Given, Translation, several_classes, take_loss, weigh_classes
 
 _PROBLEMS = {  # -s: (task, loss)
     "0": ("binary", "logistic"),
@@ -10,12 +10,16 @@ _PROBLEMS = {  # -s: (task, loss)
     "2": ("binary", "squared-hinge"),
     "3": ("binary", "hinge"),
     "4": ("multiclass", "hinge"),
+    "5": ("binary", "squared-hinge"),
+    "6": ("binary", "logistic"),
     "7": ("binary", "logistic"),
     "11": ("regression", "squared-epsilon-insensitive"),
     "12": ("regression", "squared-epsilon-insensitive"),
     "13": ("regression", "epsilon-insensitive"),
     "21": ("one-class", "hinge"),
 }
+
+_SPARSE, _RIDGE = ("5", "6"), 100.0  # those with ‖w‖₁, and how often it is counted next to ½‖w‖²
 
 
 def liblinear(text: str, counts: Counts) -> Translation:
@@ -24,9 +28,10 @@ def liblinear(text: str, counts: Counts) -> Translation:
     if kind not in _PROBLEMS:
         given.refuse(f"-s {kind}", f"problems solved here are -s {', '.join(_PROBLEMS)}")
     task, loss = _PROBLEMS.get(kind, ("binary", "hinge"))
+    several = task == "binary" and counts.several
     C, bias = given.number("-c", 1.0), given.number("-B", -1.0)
     weights = given.class_weights()
-    if task == "multiclass" and weights:
+    if (task == "multiclass" or several) and weights:
         given.refuse("-w", "there are no class weights among several classes")
     if task == "regression" and weights:
         given.refuse("-w", "numbers are no classes")
@@ -42,7 +47,17 @@ def liblinear(text: str, counts: Counts) -> Translation:
         return done
     if task == "regression":
         done.number("--epsilon", given.number("-p", 0.1))
-    take_loss(done, loss, task)
+    if several:
+        several_classes(done, loss, counts.classes)
+    else:
+        take_loss(done, loss, task)
+    if kind in _SPARSE:
+        C *= _RIDGE
+        done.number("--l1", _RIDGE)
+        done.notes.append(
+            f"-s {kind} has ‖w‖₁ alone; here ½‖w‖² stands beside {_RIDGE:g}·‖w‖₁, so the objective is {_RIDGE:g} times "
+            "theirs and ½‖w‖². Raise --l1 and --C by the same factor to make that part less"
+        )
     weigh_classes(done, C, weights)
     done.number("--bias", max(bias, 0.0))  # below 0: no bias feature
     if "-n" in given.found:

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from streamcut.errors import UsageError
-from streamcut.flags.translation import Counts, Keywords, Translation, take_loss, weigh_classes
+from streamcut.flags.translation import Counts, Keywords, Translation, several_classes, take_loss, weigh_classes
 
 _OF_LABELS = {"hinge": "hinge", "squared_hinge": "squared-hinge", "log_loss": "logistic"}
 _OF_NUMBERS = {
@@ -18,7 +18,8 @@ _OF_NUMBERS = {
 _FROM_EPSILON = {"huber": "--delta", "epsilon-insensitive": "--epsilon", "squared-epsilon-insensitive": "--epsilon"}
 _HOW = ("tol", "max_iter", "random_state", "verbose", "solver", "warm_start", "n_jobs", "copy_X")
 _SGD = (*_HOW, "shuffle", "learning_rate", "eta0", "power_t", "early_stopping", "validation_fraction", "n_iter_no_change",
-        "l1_ratio", "average")  # fmt: skip
+        "average")  # fmt: skip
+_ELASTIC = ("LogisticRegression", "SGDClassifier", "SGDRegressor", "ElasticNet")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def _first(name: str, losses: dict[str, str], *others: str) -> dict[str, str]:
 
 _KINDS = {
     "LinearSVC": _Kind("binary", _first("squared_hinge", _OF_LABELS, "hinge"), ("C", 1.0), "C", True, (*_HOW, "dual")),
-    "LogisticRegression": _Kind("binary", {"log_loss": "logistic"}, ("C", 1.0), "C", False, (*_HOW, "dual", "l1_ratio")),
+    "LogisticRegression": _Kind("binary", {"log_loss": "logistic"}, ("C", 1.0), "C", False, (*_HOW, "dual")),
     "SGDClassifier": _Kind("binary", _OF_LABELS, ("alpha", 1e-4), "1/(alpha·rows)", False, (*_SGD, "epsilon")),
     "LinearSVR": _Kind(
         "regression", _first("epsilon_insensitive", _OF_NUMBERS, "squared_epsilon_insensitive"), ("C", 1.0), "C", True,
@@ -52,20 +53,24 @@ _KINDS = {
     ),
     "SGDRegressor": _Kind("regression", _OF_NUMBERS, ("alpha", 1e-4), "1/(alpha·rows)", False, _SGD, 0.1),
     "Ridge": _Kind("regression", {"squared_error": "squared"}, ("alpha", 1.0), "1/alpha", False, _HOW),
+    "ElasticNet": _Kind("regression", {"squared_error": "squared"}, ("alpha", 1.0), "1/(alpha·rows)", False, _HOW),
     "PoissonRegressor": _Kind("regression", {"poisson": "poisson"}, ("alpha", 1.0), "1/(alpha·rows)", False, _HOW),
 }  # fmt: skip
 
 
 def sklearn(text: str, counts: Counts) -> Translation:
-    name, found = _call(text)
+    name, found, against_rest = _call(text)
     if name not in _KINDS:
         raise UsageError(f"sklearn: {name} has no counterpart here; these have one: {', '.join(_KINDS)}")
     kind, given = _KINDS[name], Keywords(name, found)
     weights = (given.take("class_weight", None) or {}) if kind.task == "binary" else {}
     if not isinstance(weights, dict):
         given.refuse(f"class_weight={weights!r}", "write the weights themselves, for example {1: 2.5}")
-    given.only("penalty", "l2", "l2")
-    given.only("multi_class", "ovr", "ovr")
+    several = kind.task == "binary" and (counts.several or against_rest)
+    together = _together(name, given) and several and not against_rest
+    if several and weights:
+        given.refuse(f"class_weight={weights!r}", "there are no class weights among several classes")
+    part = _l1_part(name, kind, given)
     given.only("positive", False, False)
     loss = str(given.take("loss", next(iter(kind.losses))))
     if loss not in kind.losses:
@@ -80,10 +85,17 @@ def sklearn(text: str, counts: Counts) -> Translation:
     if kind.C == "1/(alpha·rows)":
         strength *= counts.needed("rows", f"{name}'s alpha is per row")
     done = Translation({"--task": kind.task} if kind.task != "binary" else {})
-    take_loss(done, kind.losses[loss], kind.task)
+    if together:
+        done.options |= {"--task": "multiclass", **({"--loss": "softmax"} if name == "LogisticRegression" else {})}
+    elif several:
+        several_classes(done, kind.losses[loss], counts.classes)
+    else:
+        take_loss(done, kind.losses[loss], kind.task)
     if (option := _FROM_EPSILON.get(kind.losses[loss])) is not None:
         done.number(option, epsilon)
-    C = strength if kind.C == "C" else 1.0 / strength
+    C = (strength if kind.C == "C" else 1.0 / strength) / (1.0 - part)  # ours has ½‖w‖², whatever stands beside it
+    if part:
+        done.number("--l1", part / (1.0 - part))
     weigh_classes(done, C, {float(label): float(weight) for label, weight in weights.items()})
     done.number("--bias", bias)
     if dropped:
@@ -91,14 +103,47 @@ def sklearn(text: str, counts: Counts) -> Translation:
     return done
 
 
-def _call(text: str) -> tuple[str, dict[str, object]]:
-    """(name, keyword arguments) of a call."""
+def _together(name: str, given: Keywords) -> bool:
+    """Whether several classes are one problem to this estimator, in scikit-learn's older ways of saying so, too."""
+    usual = name == "LogisticRegression"
+    how = given.take("multi_class", "multinomial" if usual else "ovr")
+    if how not in ("ovr", "crammer_singer" if name == "LinearSVC" else "multinomial", "auto", "deprecated"):
+        given.refuse(f"multi_class={how!r}", "it is ovr, crammer_singer or multinomial here")
+    return how != "ovr" and (usual or how == "crammer_singer")
+
+
+def _l1_part(name: str, kind: _Kind, given: Keywords) -> float:
+    """ρ of (1 − ρ)/2·‖w‖² + ρ‖w‖₁, 0 for ½‖w‖² alone."""
+    ratio = given.take("l1_ratio", None)
+    if name == "ElasticNet":
+        penalty, ratio = "elasticnet", 0.5 if ratio is None else ratio
+    else:
+        newer = name == "LogisticRegression" and ratio not in (None, 0, 0.0)  # which no longer has a `penalty`
+        penalty = given.take("penalty", "elasticnet" if newer else "l2")
+    if penalty == "l2":
+        return 0.0
+    if penalty != "elasticnet" or name not in _ELASTIC:
+        given.refuse(f"penalty={penalty!r}", "penalties here are 'l2' and, where the estimator has it, 'elasticnet'")
+        return 0.0
+    part = float(0.15 if ratio is None else ratio)  # type: ignore[arg-type]
+    if not 0.0 <= part < 1.0:
+        given.refuse(f"l1_ratio={part:g}", "it must be below 1; without ½‖w‖² there is nothing to certify")
+        return 0.0
+    return part
+
+
+def _call(text: str) -> tuple[str, dict[str, object], bool]:
+    """(name, keyword arguments) of a call, and whether a OneVsRestClassifier is around it."""
     try:
         call = ast.parse(text.strip(), mode="eval").body
         assert isinstance(call, ast.Call)
-        assert not call.args
         name = ast.unparse(call.func).split(".")[-1]
-        return name, {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        if name == "OneVsRestClassifier":
+            (inner,) = [*call.args, *(word.value for word in call.keywords)]
+            name, found, _ = _call(ast.unparse(inner))
+            return name, found, True
+        assert not call.args
+        return name, {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}, False
     except (SyntaxError, ValueError, AssertionError):
         raise UsageError(f'sklearn: {text!r} is not a call with named literals; write LinearSVC(loss="hinge", C=1)') from None
 

@@ -33,6 +33,12 @@ class Counts:
     queries: int | None = None
     pairs: int | None = None
     paired_queries: int | None = None
+    classes: int | None = None
+
+    @property
+    def several(self) -> bool:
+        """Whether there are more than two classes."""
+        return self.classes is not None and self.classes > 2
 
     def __post_init__(self) -> None:
         for name, count in vars(self).items():
@@ -76,6 +82,14 @@ def weigh_classes(done: Translation, C: float, weights: dict[float, float]) -> N
     done.number("--positive-weight", high / low)
     if positive is not None:
         done.number("--positive-label", positive)
+
+
+def several_classes(done: Translation, loss: str, classes: int | None) -> None:
+    """One class against the rest with this loss, as most programs do with more than two classes."""
+    done.options |= {"--task": "multiclass", "--strategy": "one-vs-rest"}
+    take_loss(done, loss, "multiclass")
+    if classes is None:
+        done.notes.append("each class against the rest; of two classes leave out --task and --strategy")
 
 
 class Refusals:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamcut.flags.translation import Counts, Given, Translation, take_loss
+from streamcut.flags.translation import Counts, Given, Translation, several_classes, take_loss
 
 _LOSSES = {"hinge": ("binary", "hinge"), "logistic": ("binary", "logistic"), "squared": ("regression", "squared"),
            "quantile": ("regression", "quantile")}  # fmt: skip
@@ -12,7 +12,7 @@ _FACTOR = {"squared": 2.0}  # its loss is r², ours ½r²
 def vw(text: str, counts: Counts) -> Translation:
     left_out = {"-b", "--bit_precision", "-l", "--learning_rate", "--power_t", "--initial_t", "--passes", "--cache_file"}
     idle = {"-c", "--cache", "-k", "--kill_cache", "--holdout_off", "--binary"}
-    values = {"--loss_function", "--quantile_tau", "--l2", *left_out}
+    values = {"--loss_function", "--quantile_tau", "--l1", "--l2", "--oaa", *left_out}
     given = Given("vw", text, values=values, switches={"--noconstant", "--quiet", *idle})
     loss = given.text("--loss_function", "squared")
     if loss not in _LOSSES:
@@ -22,10 +22,21 @@ def vw(text: str, counts: Counts) -> Translation:
     lam = given.number("--l2", 0.0)
     if lam <= 0:
         given.refuse(f"--l2 {lam:g}", "without L2 regularisation there is nothing to certify")
+    sparse = given.number("--l1", 0.0)
+    if sparse < 0:
+        given.refuse(f"--l1 {sparse:g}", "it must be 0 or above")
+    several = "--oaa" in given.found
+    if several and _LOSSES.get(loss, ("", ""))[0] != "binary":
+        given.refuse(f"--oaa with --loss_function {loss}", "of classes losses here are hinge and logistic")
     given.check()
     task, ours = _LOSSES[loss]
     done = Translation({"--task": task} if task != "binary" else {})
-    take_loss(done, ours, task)
+    if several:
+        several_classes(done, ours, int(given.number("--oaa", 0.0)))
+    else:
+        take_loss(done, ours, task)
+    if sparse:
+        done.number("--l1", sparse / lam)
     if loss == "quantile":
         done.number("--quantile", given.number("--quantile_tau", 0.5))
     done.number("--C", _FACTOR.get(loss, 1.0) / (lam * counts.needed("rows", "vw's --l2 is per row")))

@@ -10,9 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
-from streamcut.bundle.penalty import VECTORS, penalty_of
-from streamcut.config import ROW_LOSSES, TrainOptions
-from streamcut.errors import UsageError
+from streamcut.config import TrainOptions
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.row_cache import CacheSize
@@ -26,16 +24,17 @@ from streamcut.jobs.linear import (
     certificate,
     most_cuts,
     on_few_rows,
+    penalty_needs,
     solver_of,
     threads_wanted,
     two_labels,
 )
+from streamcut.jobs.origins import linear_origin
 from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.oracles.decomposable import Cut, LinearOracle
+from streamcut.oracles.decomposable import LinearOracle
 from streamcut.oracles.dual.ascent import ORDER, DualOracle
 from streamcut.oracles.dual.loss_cache import row_bytes
 from streamcut.oracles.row_passes import row_arrays
@@ -85,7 +84,7 @@ class BinaryJob:
         if solver.dual:  # lanes don't see each other's steps: no more of them than threads, and none for little data
             lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
         chosen = plan_lanes(statistics, lanes)
-        origin = None if options.warm_start is None else _origin(options, manifest, cls.task, labels)
+        origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels)
         return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin)
 
     def needs(self, manifest: Manifest) -> Needs:
@@ -100,9 +99,10 @@ class BinaryJob:
             cut_bytes=share,
             vectors=solver.vectors,
             row_bytes=8 * len(numbers) + share * self.max_cuts * solver.dual,
-            more=(("elastic net", VECTORS * 8 * dimension),) if self.options.l1 else (),
+            more=penalty_needs(self.options, dimension),
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=row_bytes(loss)),
             per_worker=(("rows put together", ORDER.joined_bytes(manifest)),) if solver.dual else (),
+            block_rows=ORDER.batch_rows(statistics) if solver.dual else 1,
         )
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class BinaryJob:
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         """For one C after another."""
         chosen, manifest = self.options, runner.feed.data.manifest
-        common: dict[str, Any] = {"C": chosen.C, "bias": chosen.bias, "penalty": penalty_of(chosen.l1)}
+        common: dict[str, Any] = {"C": chosen.C, "bias": chosen.bias}
         oracle: LinearOracle
         if self.solver.dual:
             size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), row_bytes(self.risk.loss))
@@ -135,7 +135,7 @@ class BinaryJob:
             oracle = LinearOracle(runner, self.risk, **common, keep_margins=self.solver.margins)
             solve = solver_of(chosen, oracle, max_cuts=self.max_cuts)
         model = partial(self._model, oracle=oracle, manifest=manifest, row_cache=plan.row_cache)
-        return Trainer(oracle, solve, model, self._begin(oracle, plan))
+        return Trainer(oracle, solve, model, self._begin(oracle, plan), chosen.l1)
 
     def _cuts(self, plan: MemoryPlan) -> BundleSize:
         return BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
@@ -171,37 +171,3 @@ class BinaryJob:
     def warm_up(self, manifest: Manifest) -> None:
         y = np.arange(8.0) if self.labels is None else np.where(np.arange(8) % 3, self.labels[1], self.labels[1] - 1.0)
         on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4, origin=None).solve)
-
-
-def _origin(options: TrainOptions, manifest: Manifest, task: str, labels: tuple[float, float] | None) -> Origin:
-    """The weights of the model `warm_start`, and its witness if that holds for this problem, too.
-
-    Features that the model has not seen get weight 0. Raises UsageError for a model of something else, and what load_model does.
-    """
-    path, statistics = options.as_dict()["warm_start"], manifest.statistics
-    model = as_model(options.warm_start)
-    if not isinstance(model, LinearModel) or model.task != task:
-        kind = "two classes" if labels is not None else "numbers"
-        raise UsageError(
-            f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for {kind}"
-        )
-    if labels is not None and model.labels is not None and model.labels[1] != labels[1]:
-        raise UsageError(
-            f"warm_start: in {path} the positive label is {model.labels[1]:g}, here it is {labels[1]:g}; see --positive-label"
-        )
-    if model.n_features > statistics.n_features:
-        raise UsageError(
-            f"warm_start: {path} has {model.n_features:,} features, but the data has {statistics.n_features:,}; "
-            "convert the data with --n-features, or start without the model"
-        )
-    w = np.zeros(statistics.n_features + (options.bias != 0.0))
-    w[: model.n_features] = model.weights
-    if options.bias:
-        w[-1] = model.intercept / options.bias
-    names = ("loss", *ROW_LOSSES[options.chosen_loss].options)
-    theirs = model.fingerprint, [model.parameters.get(name) for name in names], model.bias, model.positive_weight
-    ours = options.as_dict()
-    same = theirs == (manifest.fingerprint, [ours[name] for name in names], options.bias, options.positive_weight)
-    known = same and model.witness is not None and not model.l1  # with λ what is kept of the witness is no cut
-    cut = Cut(model.witness.a, model.witness.b, model.witness.error) if known and model.witness is not None else None
-    return Origin(w, cut)

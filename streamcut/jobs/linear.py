@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.penalty import penalty_of
+from streamcut.bundle.penalty import L2, VECTORS, penalty_of
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
@@ -24,8 +25,7 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
-from streamcut.solvers.state import BundleState
-from streamcut.units import parse_size
+from streamcut.units import parse_size, part_of
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
 _GROWN_BYTES, _MOST_CUTS = 128 << 20, 64  # dense problems of 3 to 40 features need no more (bundle_dca.md)
@@ -43,6 +43,11 @@ def most_cuts(options: TrainOptions, cuts: int, cut_bytes: int) -> int:
     A cut takes `cut_bytes`: its vector, and the shares of all rows.
     """
     return cuts if options.max_cuts is not None else max(cuts, min(_GROWN_BYTES // cut_bytes, _MOST_CUTS))
+
+
+def penalty_needs(options: TrainOptions, dimension: int) -> tuple[tuple[str, int], ...]:
+    """What the penalty takes of memory beside ½‖w‖²: (what, bytes)."""
+    return (("elastic net", VECTORS * 8 * dimension),) if options.l1 else ()
 
 
 def cache_wanted(
@@ -118,40 +123,58 @@ def on_few_rows(manifest: Manifest, y: np.ndarray, workers: int, run: Callable[[
 class Trainer:
     """Trains for one C, or λ, after another with the same `oracle`: best point, cuts and row state stay from one to the next.
 
-    `solve` runs the solver to the end of a Progress, `model` makes a model of what came out and C. `begin` gives the state that
+    `solve` runs the solver to the end of a Progress and returns a Solution, or what has `state` and `reason` as well; `model`
+    makes a model of what came out and C. `begin` gives the state that
     the first of them begins with; without it that is zero.
     """
 
     def __init__(
         self,
         oracle: DecomposableOracle,
-        solve: Callable[[Progress], Solution],
-        model: Callable[[Solution, float], Model],
-        begin: Callable[[StoppingRule], BundleState] | None = None,
+        solve: Callable[[Progress], Any],
+        model: Callable[[Any, float], Model],
+        begin: Callable[[StoppingRule], Any] | None = None,
+        l1: float | str = 0.0,
     ) -> None:
         self._oracle = oracle
         self._solve = solve
         self._model = model
         self._begin = begin
-        self._last: Solution | None = None
+        self._last: Any = None
+        self._l1 = l1
+        self._steepest: float | None = None
 
-    def train(self, C: float, progress: Progress, *, l1: float | None = None, keep: bool = False) -> Model:
-        """The model for C and the λ `l1` of an elastic net, None for that of the oracle.
+    def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> Model:
+        """The model for C and the λ `l1` of an elastic net, a number or a part of λ_max; None for that which was given first.
 
         `keep`: leave a checkpoint at the end even when it converged, from which the next one can start.
         """
         oracle = self._oracle
-        penalty = oracle.penalty if l1 is None else penalty_of(l1)
+        penalty, found = self._penalty(C, self._l1 if l1 is None else l1)
         if self._last is not None:
             oracle.passes, oracle.traffic = 0, Traffic()
             self._last.state.move_to(C, penalty, oracle, progress.measure_in(oracle.unit))
             progress.start = self._last.state
-        elif self._begin is not None and (progress.checkpoints is None or progress.checkpoints.found is None):
-            progress.start = self._begin(progress.rule)
+        else:
+            oracle.C, oracle.penalty = C, penalty
+            if self._begin is not None and (progress.checkpoints is None or progress.checkpoints.found is None):
+                progress.start = self._begin(progress.rule)
         self._last = self._solve(progress)
         if keep and self._last.reason is StopReason.CONVERGED:
             progress.save(self._last.state, oracle)
-        return self._model(self._last, C)
+        model = self._model(self._last, C)
+        return replace(model, parameters={**model.parameters, **found})
+
+    def _penalty(self, C: float, l1: float | str) -> tuple[L2, dict[str, float]]:
+        """The penalty, and what was found of it: λ_max where `l1` is a part of that, by a pass the first time."""
+        part = part_of(l1)
+        if part is None:
+            return penalty_of(float(l1)), {}
+        oracle = self._oracle
+        if self._steepest is None:
+            self._steepest = oracle.steepest_at_zero()
+        most = C * oracle.total_weight * self._steepest
+        return penalty_of(part * most), {"l1_max": most}
 
 
 def certificate(solution: Solution, c_bar: float, options: TrainOptions, *, unit: float = 1.0) -> Certificate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,11 +11,10 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.linear import Trainer, certificate, solver_of
-from streamcut.jobs.several_classes import ClassesJob, multiclass_model
+from streamcut.jobs.several_classes import ClassesJob, Proved, multiclass_model
 from streamcut.losses.classes import ClassesLoss
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.losses.softmax import Softmax
-from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
 from streamcut.oracles.crammer_singer import MulticlassOracle
 from streamcut.oracles.dual.crammer_singer import ORDER, MulticlassDualOracle
@@ -23,7 +22,8 @@ from streamcut.oracles.dual.crammer_singer_cache import row_bytes
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.dual.softmax import SoftmaxDualOracle
 from streamcut.oracles.softmax import SoftmaxOracle
-from streamcut.solvers.progress import Progress, Solution
+from streamcut.solvers import warm_start
+from streamcut.solvers.progress import Solution
 
 
 @dataclass(frozen=True)
@@ -43,31 +43,29 @@ class MulticlassJob(ClassesJob):
     def row_bytes(self, classes: int) -> int:
         return row_bytes(classes)
 
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
-        return self.trainer(runner, plan).train(self.options.C, progress)
-
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
-        """For one C after another."""
-        common: dict[str, Any] = {"C": self.options.C, "bias": self.options.bias}
+        options, origin = self.options, None if self.origins is None else self.origins[0]
+        common: dict[str, Any] = {"C": options.C, "bias": options.bias}
+        begin: Any = None
         oracle: Any  # what bundle-dca takes for its DualOracle has the same methods
         if self.solver.dual:
             oracle = self.oracles[1](runner, self.risk, **common, **self.dual_options(runner.feed.data.manifest, plan))
-            solve = solver_of(self.options, oracle, cuts=self.cuts(plan))
+            solve = solver_of(options, oracle, cuts=self.cuts(plan))
+            begin = origin and partial(warm_start.dual, origin, oracle, self.cuts(plan))
         else:
             oracle = self.oracles[0](runner, self.risk, **common, keep_margins=self.solver.margins)
-            solve = solver_of(self.options, oracle, max_cuts=self.max_cuts)
+            solve = solver_of(options, oracle, max_cuts=self.max_cuts)
+            begin = origin and partial(warm_start.started, origin, oracle, self.max_cuts, margins=self.solver.margins)
         model = partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest, row_cache=plan.row_cache)
-        return Trainer(oracle, solve, model)
+        return Trainer(oracle, solve, model, begin, options.l1)
 
     def _model(
         self, solution: Solution, C: float, *, oracle: MulticlassOracle, manifest: Manifest, row_cache: int
     ) -> MulticlassModel:
-        options = replace(self.options, C=C, lanes=len(self.lanes))
-        W = solution.w.reshape(-1, self.risk.classes)
-        certificates = (certificate(solution, oracle.c_bar, options),)
-        model = multiclass_model(W, options, self.risk.labels, certificates, options.chosen_solver, solution.history, manifest)
-        fixed = {"row_cache": f"{row_cache}B"} if self.solver.dual else {}
-        return replace(model, parameters={**model.parameters, **fixed})
+        options, W = self.options, solution.w.reshape(-1, self.risk.classes)
+        found = Proved(W, (certificate(solution, oracle.c_bar, options),), (solution.witness,), solution.history)
+        fixed: dict[str, Any] = {"lanes": len(self.lanes), **({"row_cache": f"{row_cache}B"} if self.solver.dual else {})}
+        return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=oracle.penalty.l1, **fixed)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,17 +13,18 @@ from streamcut.errors import UsageError
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import ROW_BLOCK, PassRunner
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.several_classes import ClassesJob, multiclass_model, several_labels
+from streamcut.jobs.linear import Trainer
+from streamcut.jobs.several_classes import ClassesJob, Proved, multiclass_model, several_labels
 from streamcut.losses import row_loss
 from streamcut.losses.classes import OneVsRest
 from streamcut.models.certificate import Certificate, StopReason
-from streamcut.models.model import Model
+from streamcut.models.multiclass import MulticlassModel
 from streamcut.oracles.dual.ovr import ORDER, OvrDualOracle
 from streamcut.oracles.dual.ovr_cache import row_bytes
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.ovr import OvrOracle
 from streamcut.solvers import ovr
-from streamcut.solvers.progress import Progress
+from streamcut.solvers.ovr import OvrSolution
 
 
 @dataclass(frozen=True)
@@ -59,18 +61,25 @@ class OvrJob(ClassesJob):
     def row_bytes(self, classes: int) -> int:
         return row_bytes(classes)
 
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
-        options, manifest = self.options, runner.feed.data.manifest
+    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
+        options, cuts, method = self.options, self.cuts(plan), self.solver.algorithm("one-vs-rest")
         common: dict[str, Any] = {"C": options.C, "bias": options.bias}
         oracle: OvrOracle
         if self.solver.dual:
-            oracle = OvrDualOracle(runner, self.risk, **common, **self.dual_options(manifest, plan))
+            oracle = OvrDualOracle(runner, self.risk, **common, **self.dual_options(runner.feed.data.manifest, plan))
         else:
             oracle = OvrOracle(runner, self.risk, **common)
-        solution = ovr.solve(oracle, progress, self.solver.algorithm("one-vs-rest"), self.cuts(plan))
+        begin = None if self.origins is None else partial(method.begin, oracle, cuts, origins=self.origins)
+        model = partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest)
+        return Trainer(oracle, partial(ovr.solve, oracle, method=method, cuts=cuts), model, begin, options.l1)
+
+    def _model(self, solution: OvrSolution, C: float, *, oracle: OvrOracle, manifest: Manifest) -> MulticlassModel:
+        options, classes = self.options, solution.state.classes
+        asked = oracle.c_bar, options.tol, options.tol_relative
         certificates = tuple(
-            Certificate(c.F_b, c.bound, oracle.c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason)
-            for c, reason in zip(solution.classes, solution.reasons, strict=True)
+            Certificate(c.F_b, c.bound, *asked, reason is StopReason.CONVERGED, reason, raised=c.raised)
+            for c, reason in zip(classes, solution.reasons, strict=True)
         )
-        W = np.stack([c.w_b for c in solution.classes], axis=1)
-        return multiclass_model(W, options, self.risk.labels, certificates, options.chosen_solver, progress.history, manifest)
+        W = np.stack([c.w_b for c in classes], axis=1)
+        found = Proved(W, certificates, tuple(c.witness for c in classes), solution.history)
+        return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=oracle.penalty.l1)

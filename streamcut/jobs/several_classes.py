@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
-from streamcut.config import CLASSES_LOSSES, TrainOptions
+from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
@@ -17,14 +17,16 @@ from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import bundle_size, cache_wanted, most_cuts, on_few_rows, threads_wanted
+from streamcut.jobs.linear import Trainer, bundle_size, cache_wanted, most_cuts, on_few_rows, penalty_needs, threads_wanted
+from streamcut.jobs.origins import classes_origins, strategy_of
 from streamcut.losses.classes import ClassesLoss
-from streamcut.models.certificate import Certificate
+from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Iteration, Progress
+from streamcut.solvers.warm_start import Origin
 
 _DCA_LANE_WORK = 1 << 25  # entries × classes; the number of lanes decides which bits come out, so it is not that of threads
 _DCA_LANES = 4
@@ -35,7 +37,10 @@ _CACHED = 1.0  # of the rows, when memory is plenty: text of many classes takes 
 
 @dataclass(frozen=True)
 class ClassesJob(ABC):
-    """What is to be computed; see streamcut.jobs.job.Job. `order` is that of the rows of bundle-dca."""
+    """What is to be computed; see streamcut.jobs.job.Job. `order` is that of the rows of bundle-dca.
+
+    `origins`: where training begins, of the one problem or of each class; None for zero.
+    """
 
     options: TrainOptions
     risk: ClassesLoss
@@ -43,6 +48,7 @@ class ClassesJob(ABC):
     max_cuts: int
     lanes: Lanes
     workers: int
+    origins: tuple[Origin, ...] | None = None
     distributable: ClassVar[bool] = True
     task: ClassVar[str] = "multiclass"
     order: ClassVar[RandomOrder]
@@ -57,7 +63,9 @@ class ClassesJob(ABC):
             max_cuts = options.max_cuts or (_FEW_CUTS if dimension > _LONG else max_cuts)
             lanes = lanes or min(_DCA_LANES, max(1, statistics.nnz * len(labels) // _DCA_LANE_WORK))
         chosen = plan_lanes(statistics, lanes)
-        return cls(options, cls.loss_of(options, labels), solver, max_cuts, chosen, min(threads_wanted(options), len(chosen)))
+        origins = None if options.warm_start is None else classes_origins(options, manifest, labels)
+        workers = min(threads_wanted(options), len(chosen))
+        return cls(options, cls.loss_of(options, labels), solver, max_cuts, chosen, workers, origins)
 
     @classmethod
     @abstractmethod
@@ -91,8 +99,10 @@ class ClassesJob(ABC):
             cut_bytes=share * K,
             vectors=solver.vectors,
             row_bytes=(16 * K + known) * self.margins + share * K * self.max_cuts * solver.dual,
+            more=penalty_needs(self.options, dimension),
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=self.row_bytes(K)),
             per_worker=tuple(own),
+            block_rows=self.order.batch_rows(statistics) if solver.dual else 1,
         )
 
     @abstractmethod
@@ -118,15 +128,19 @@ class ClassesJob(ABC):
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         found = {"max_cuts": self.max_cuts, "most_cuts": plan.max_cuts, "lanes": len(self.lanes), "row_cache": plan.row_cache}
-        return identity(self.options, fingerprint, **found)
+        begin = None if self.origins is None else [origin.digest() for origin in self.origins]
+        return identity(self.options, fingerprint, **found, warm_start=begin)
+
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+        return self.trainer(runner, plan).train(self.options.C, progress)
 
     @abstractmethod
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
-        """The whole model but for its `resources`."""
+    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
+        """For one C, or λ, after another."""
 
     def warm_up(self, manifest: Manifest) -> None:
         y = np.resize(self.risk.labels, 8)
-        on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4).solve)
+        on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4, origins=None).solve)
 
 
 def several_labels(statistics: Statistics) -> tuple[float, ...]:
@@ -139,28 +153,35 @@ def several_labels(statistics: Statistics) -> tuple[float, ...]:
     return tuple(sorted(found))
 
 
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """What training leaves: weights W (D, K), and of the one problem or of each class what is proved, by which cut."""
+
+    W: np.ndarray
+    certificates: tuple[Certificate, ...]
+    witnesses: tuple[Witness, ...]
+    history: list[Iteration]
+
+
 def multiclass_model(
-    W: np.ndarray,
-    options: TrainOptions,
-    labels: tuple[float, ...],
-    certificates: tuple[Certificate, ...],
-    solver: str,
-    history: list[Iteration],
-    manifest: Manifest,
+    found: Proved, options: TrainOptions, labels: tuple[float, ...], manifest: Manifest, *, C: float, l1: float, **fixed: Any
 ) -> MulticlassModel:
-    """The model with weights W (D, K)."""
+    """The model of this C and λ; `fixed` are parameters that the run has decided."""
+    W = found.W
     d = manifest.statistics.n_features
     return MulticlassModel(
         weights=W[:d].copy(),
         intercepts=W[d] * options.bias if options.bias else np.zeros(len(labels)),
         bias=float(options.bias),
         labels=labels,
-        C=float(options.C),
-        strategy=options.strategy if options.loss not in CLASSES_LOSSES else options.loss,
-        certificates=certificates,
+        C=float(C),
+        strategy=strategy_of(options),
+        certificates=found.certificates,
+        witnesses=tuple(w.reduced(c.c_bar, l1) for w, c in zip(found.witnesses, found.certificates, strict=True)),
+        l1=l1,
         task="multiclass",
-        solver=solver,
-        history=[asdict(iteration) for iteration in history],
-        parameters=options.as_dict(),
+        solver=options.chosen_solver,
+        history=[asdict(iteration) for iteration in found.history],
+        parameters={**options.as_dict(), "C": float(C), "l1": l1, **fixed},
         fingerprint=manifest.fingerprint,
     )

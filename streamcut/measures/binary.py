@@ -11,7 +11,7 @@ from streamcut.chunk import Chunk
 from streamcut.config import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.measures.probability import ProbabilityMeasures
+from streamcut.measures.probability import LOSSES, ProbabilityMeasures
 from streamcut.measures.ratio import ratio
 from streamcut.measures.separation import Scored, Separation
 from streamcut.models.linear import LinearModel
@@ -27,6 +27,9 @@ class BinaryMeasures:
 
     to_choose: ClassVar[tuple[str, ...]] = (
         "accuracy", "balanced_accuracy", "roc_auc", "average_precision", "precision", "recall", "f1",
+    )  # fmt: skip
+    losses: ClassVar[tuple[str, ...]] = (
+        *LOSSES, *(f"mean_{name.replace('-', '_')}_loss" for name, loss in ROW_LOSSES.items() if loss.targets == "labels"),
     )  # fmt: skip
 
     def __init__(self, model: LinearModel) -> None:

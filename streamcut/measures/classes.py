@@ -8,24 +8,33 @@ import numpy as np
 
 from streamcut.compiled import multiclass, softmax
 from streamcut.losses import row_loss
+from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.losses.softmax import Softmax
 from streamcut.models.kernel import KernelModel
 from streamcut.models.multiclass import CRAMMER_SINGER, ONE_VS_REST, SOFTMAX, MulticlassModel
 
 
 class LossOfClasses(ABC):
-    """Arrays: target int (n,), the classes of rows; scores (n, K). `problems`: 1, or K of one class each."""
+    """Arrays: target int (n,), the classes of rows; scores (n, K). `problems`: 1, or K of one class each.
 
-    def __init__(self, classes: int) -> None:
-        self.problems = 1
+    conjugate  roundings in a constant, as parts of its size (streamcut.rounding.LossRounding)
+    """
+
+    def __init__(self, classes: int, conjugate: int = 0) -> None:
+        self.problems, self.conjugate = 1, conjugate
 
     @abstractmethod
     def values(self, target: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """ℓ of each row in each problem, float64 (n, problems)."""
 
     @abstractmethod
-    def duals(self, target: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(α (n, K), constants (n, problems)): at any scores s′ a loss is at least its constant − Σ α s′ over its classes."""
+    def duals(self, target: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(α (n, K), constants (n, problems), sizes (n, problems)).
+
+        At any scores s′ a loss is at least its constant − Σ α s′ over its classes; `sizes` is what the roundings of constants are
+        parts of.
+        """
 
 
 class _CrammerSinger(LossOfClasses):
@@ -40,7 +49,8 @@ class _CrammerSinger(LossOfClasses):
         alpha, rows = np.zeros(scores.shape), np.arange(len(target))
         alpha[rows, target] = 1.0
         alpha[rows, rival] -= 1.0
-        return alpha, (rival != target).astype(np.float64)[:, None]
+        constants = (rival != target).astype(np.float64)[:, None]
+        return alpha, constants, constants
 
 
 class _Softmax(LossOfClasses):
@@ -52,20 +62,21 @@ class _Softmax(LossOfClasses):
     def duals(self, target, scores):
         alpha, constants = np.empty(scores.shape), np.empty((len(target), 1))
         softmax.duals(target, scores, alpha, constants[:, 0])
-        return alpha, constants
+        return alpha, constants, constants + 1.0  # shares are off by parts of 1
 
 
 class _OneVsRest(LossOfClasses):
     def __init__(self, classes: int, risk: PointwiseRisk) -> None:
         self.problems, self._risk = classes, risk
+        self.conjugate = risk.rounding.conjugate
 
     def values(self, target, scores):
         return np.stack([self._risk.values(self._labels(target, k), scores[:, k]) for k in range(self.problems)], axis=1)
 
     def duals(self, target, scores):
-        found = [self._risk.duals(self._labels(target, k), scores[:, k])[:2] for k in range(self.problems)]
-        alpha, constants = (np.stack(arrays, axis=1) for arrays in zip(*found, strict=True))
-        return alpha, constants
+        found = [self._risk.duals(self._labels(target, k), scores[:, k]) for k in range(self.problems)]
+        alpha, constants, sizes = (np.stack(arrays, axis=1) for arrays in zip(*found, strict=True))
+        return alpha, constants, sizes
 
     def _labels(self, target: np.ndarray, k: int) -> np.ndarray:
         return np.where(target == k, 1.0, -1.0)
@@ -76,4 +87,5 @@ def loss_of(model: MulticlassModel | KernelModel) -> LossOfClasses:
     if model.strategy == ONE_VS_REST:
         risk = PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, 1.0))
         return _OneVsRest(model.scores_per_row, risk)
-    return {CRAMMER_SINGER: _CrammerSinger, SOFTMAX: _Softmax}[model.strategy](model.scores_per_row)
+    kind, rounding = {CRAMMER_SINGER: (_CrammerSinger, CrammerSinger), SOFTMAX: (_Softmax, Softmax)}[model.strategy]
+    return kind(model.scores_per_row, rounding(model.labels).rounding.conjugate + model.scores_per_row)

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.measures.classes import loss_of
-from streamcut.measures.probability import ProbabilityMeasures
+from streamcut.measures.probability import LOSSES, ProbabilityMeasures
 from streamcut.measures.ratio import ratio
 from streamcut.models.kernel import KernelModel
 from streamcut.models.multiclass import MulticlassModel
@@ -23,6 +23,7 @@ class MulticlassMeasures:
     """
 
     to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "balanced_accuracy", "macro_f1", "micro_f1")
+    losses: ClassVar[tuple[str, ...]] = (*LOSSES, "mean_loss")
 
     def __init__(self, model: MulticlassModel | KernelModel) -> None:
         self._model, self._loss_of = model, loss_of(model)

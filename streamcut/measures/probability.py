@@ -18,6 +18,7 @@ import numpy as np
 from streamcut.measures.ratio import ratio
 
 BINS = 15
+LOSSES = ("log_loss", "brier_score", "calibration_error")  # of which the least is best
 _LEAST = float(np.finfo(np.float64).eps)
 
 

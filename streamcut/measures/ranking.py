@@ -27,6 +27,7 @@ class RankingMeasures:
     """Keeps 24 bytes a row, and takes 80 while it sorts them. NDCG is None for labels below 0 or above 60."""
 
     to_choose: ClassVar[tuple[str, ...]] = ("pairwise_accuracy", *(f"ndcg_at_{k}" for k in CUTOFFS), "map")
+    losses: ClassVar[tuple[str, ...]] = ("swapped_pairs", "mean_swapped_pairs")
 
     def __init__(self, model: Model) -> None:
         self._parts: list[tuple[np.ndarray, np.ndarray, np.ndarray | None]] = []
@@ -126,6 +127,7 @@ class RocAreaMeasures:
     """ROC area and average precision, the larger label of the rows being the positive one. Keeps 16 bytes a row."""
 
     to_choose: ClassVar[tuple[str, ...]] = ("roc_auc", "average_precision")
+    losses: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, model: Model) -> None:
         self._scores: dict[float, Scored] = {}

@@ -22,6 +22,9 @@ class RegressionMeasures:
     """
 
     to_choose: ClassVar[tuple[str, ...]] = ("r2",)
+    losses: ClassVar[tuple[str, ...]] = (
+        "mean_absolute_error", "mean_squared_error", "root_mean_squared_error", "pinball_loss", "mean_poisson_deviance",
+    )  # fmt: skip
 
     def __init__(self, model: Any) -> None:
         self._model = model

@@ -21,6 +21,7 @@ class SequenceMeasures:
     """
 
     to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "sequence_accuracy")
+    losses: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, model: ChainModel, names: Mapping[float, str] | None = None) -> None:
         self._model = model

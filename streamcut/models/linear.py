@@ -16,7 +16,7 @@ from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import positive_rows
 from streamcut.models.link import Link, Sigmoid
-from streamcut.models.model import CertifiedModel
+from streamcut.models.model import CertifiedModel, weights_in_words
 from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, common_from
 from streamcut.rounding import CutError
 
@@ -65,10 +65,7 @@ class LinearModel(CertifiedModel):
         return self.weights if self.task == "one-class" else self.augmented_weights
 
     def in_words(self) -> str:
-        words = super().in_words()
-        if self.l1:
-            words += f" With l1 = {self.l1:g} {np.count_nonzero(self.weights):,} of {self.n_features:,} weights are not 0."
-        return words
+        return super().in_words() + weights_in_words(self.l1, self.weights, self.parameters)
 
     @property
     def own_link(self) -> Link | None:

@@ -222,3 +222,12 @@ def common_meta(model: Model) -> dict[str, Any]:
 def certificate_result(certificate: Certificate) -> dict[str, Any]:
     """A certificate in numbers, its gap included."""
     return {**asdict(certificate), "gap": certificate.gap}
+
+
+def weights_in_words(l1: float, weights: np.ndarray, parameters: dict[str, Any]) -> str:
+    """How many weights an elastic net has left, as a sentence to add; nothing without one."""
+    if not l1:
+        return ""
+    most = parameters.get("l1_max")
+    part = "" if most is None else f", {100.0 * l1 / most:.3g} % of λmax,"
+    return f" With l1 = {l1:g}{part} {np.count_nonzero(weights):,} of {weights.size:,} weights are not 0."

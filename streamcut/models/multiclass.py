@@ -10,12 +10,13 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.config import ROW_LOSSES
 from streamcut.fields import Fields
-from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import class_numbers
 from streamcut.models.link import Odds, OwnLink, Softmax
-from streamcut.models.model import Model, certificate_result
+from streamcut.models.model import Model, certificate_result, weights_in_words
 from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, class_labels, common_from
+from streamcut.rounding import CutError
 
 CRAMMER_SINGER = "crammer-singer"
 SOFTMAX = "softmax"
@@ -32,6 +33,9 @@ class MulticlassModel(Model):
     labels        K of them, as the user wrote them, increasing
     strategy      "crammer-singer", "softmax": all classes are one problem; "one-vs-rest": each its own
     certificates  of the one problem, or of each class in the order of `labels`
+    witnesses     proofs of their lower bounds, none when they were not kept: slopes as long as `augmented_weights` flattened, or
+                  as one of its columns
+    l1            λ of the penalty ½‖w‖² + λ‖w‖₁ of each problem
     """
 
     weights: np.ndarray
@@ -41,6 +45,8 @@ class MulticlassModel(Model):
     C: float
     strategy: str
     certificates: tuple[Certificate, ...]
+    witnesses: tuple[Witness, ...] = ()
+    l1: float = 0.0
 
     kind: ClassVar[str] = "multiclass"
 
@@ -76,6 +82,9 @@ class MulticlassModel(Model):
         return next((c.stop_reason for c in self.certificates if not c.converged), StopReason.CONVERGED)
 
     def in_words(self) -> str:
+        return self._certified() + weights_in_words(self.l1, self.weights, self.parameters)
+
+    def _certified(self) -> str:
         if self.strategy != ONE_VS_REST:
             return self.certificates[0].in_words()
         done = sum(certificate.converged for certificate in self.certificates)
@@ -119,9 +128,12 @@ class MulticlassModel(Model):
             "bias": self.bias,
             "C": self.C,
             "strategy": self.strategy,
+            "l1": self.l1,
             "certificates": [asdict(certificate) for certificate in self.certificates],
+            "witnesses": [{"b": each.b, "error": list(each.error)} for each in self.witnesses],
         }
-        return meta, {"weights": self.weights, "intercepts": self.intercepts}
+        proofs = {"witness": np.stack([each.a for each in self.witnesses])} if self.witnesses else {}
+        return meta, {"weights": self.weights, "intercepts": self.intercepts, **proofs}
 
     @classmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
@@ -130,14 +142,24 @@ class MulticlassModel(Model):
         certificates = tuple(certificate_from(each) for each in given.objects("certificates"))
         if len(certificates) != (len(labels) if strategy == ONE_VS_REST else 1):
             raise given.wrong("certificates", "one, or one of each class")
+        n_features, bias = given.integer("n_features", 0, MOST_FEATURES), given.number("bias", -LARGEST, LARGEST)
+        proofs = list(given.objects("witnesses")) if "witnesses" in given else []  # older files have none
+        if len(proofs) not in (0, len(certificates)):
+            raise given.wrong("witnesses", "none, or one for each certificate")
+        slopes: Any = ()
+        if proofs:
+            length = (n_features + (bias != 0)) * (1 if strategy == ONE_VS_REST else len(labels))
+            slopes = checked(arrays, "witness", len(proofs), length)
         return cls(
-            weights=checked(arrays, "weights", given.integer("n_features", 0, MOST_FEATURES), len(labels)),
+            weights=checked(arrays, "weights", n_features, len(labels)),
             intercepts=checked(arrays, "intercepts", len(labels)),
-            bias=given.number("bias", -LARGEST, LARGEST),
+            bias=bias,
             labels=labels,
             C=given.number("C", 0.0, LARGEST),
             strategy=strategy,
             certificates=certificates,
+            witnesses=tuple(_witness(a, each) for a, each in zip(slopes, proofs, strict=True)),
+            l1=given.number("l1", 0.0, LARGEST) if "l1" in given else 0.0,
             **common_from(meta),
         )
 
@@ -150,6 +172,13 @@ class MulticlassModel(Model):
             "classes": len(self.labels),
             "labels": list(self.labels),
             "C": self.C,
+            "l1": self.l1,
             "strategy": self.strategy,
             "certificate": self.result(),
+            "has_witness": bool(self.witnesses),
         }
+
+
+def _witness(a: np.ndarray, given: Fields) -> Witness:
+    slope, offset = given.numbers("error", 2)
+    return Witness(a, given.number("b"), CutError(slope, offset))

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.classes import ClassesLoss
 from streamcut.oracles import crammer_singer_passes
@@ -14,7 +15,9 @@ from streamcut.rounding import above, gamma
 
 
 class MulticlassOracle(DecomposableOracle):
-    """F(W) = ½ Σ_k ‖w_k‖² + C Σ u_i max_y (1[y ≠ y_i] + ⟨w_y − w_{y_i}, x_i⟩); w is W (D, K) flat, D = d, or d + 1 with a bias.
+    """F(W) = R(W) + C Σ u_i max_y (1[y ≠ y_i] + ⟨w_y − w_{y_i}, x_i⟩); w is W (D, K) flat, D = d, or d + 1 with a bias.
+
+    R is the `penalty`, ½ Σ_k ‖w_k‖² as a rule.
 
     keep_margins  rows keep 16 K bytes: what a line search needs
     kinds         the module with the passes of the loss
@@ -22,11 +25,14 @@ class MulticlassOracle(DecomposableOracle):
 
     kinds: ClassVar[Any] = crammer_singer_passes
 
-    def __init__(self, runner: PassRunner, risk: ClassesLoss, *, C: float, bias: float, keep_margins: bool) -> None:
+    def __init__(
+        self, runner: PassRunner, risk: ClassesLoss, *, C: float, bias: float, keep_margins: bool, penalty: L2 = SQUARES
+    ) -> None:
         statistics = runner.feed.data.manifest.statistics
         dimension = (statistics.n_features + (bias != 0.0)) * risk.classes
         grids = risk.grids(statistics.n_rows, statistics.weight_sum, max(statistics.max_abs_value, abs(bias)))
         super().__init__(runner, risk, self.kinds, dimension=dimension, C=C, bias=bias, grids=grids, width=risk.classes)
+        self.penalty = penalty
         if not keep_margins:
             return
         runner.row_state.add("t", np.int32)

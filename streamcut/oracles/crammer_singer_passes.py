@@ -6,8 +6,9 @@ Row state: `z` (K,) scores at the last scored w, `z_b` (K,) those at the best po
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -120,31 +121,48 @@ class CutPass(_DataPass):
 
 
 @dataclass(frozen=True, slots=True)
-class SlopePass(row_passes.RowPass):
-    """Slope at k = 0 of the loss along z_b + k(z − z_b)."""
+class _SumPass(row_passes.RowPass):
+    """Base of passes that sum a number of each row, as (total, rounding lost). `kernels` are those of the loss."""
+
+    kernels: ClassVar[Any] = multiclass
 
     def begin(self) -> np.ndarray:
         return np.zeros(2)
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        slopes = np.empty(len(rows["t"]))
-        multiclass.slopes_at_zero(rows["t"], rows["z_b"], rows["z"], slopes)
-        vectors.accumulate(slopes if "u" not in rows else rows["u"] * slopes, sums)
+        values = np.empty(len(rows["t"]))
+        self.fill(rows, values)
+        vectors.accumulate(values if "u" not in rows else rows["u"] * values, sums)
+
+    @abstractmethod
+    def fill(self, rows: Rows, out: np.ndarray) -> None:
+        """The number of each row."""
 
 
 @dataclass(frozen=True, slots=True)
-class StepPass(row_passes.RowPass):
+class SlopePass(_SumPass):
+    """Slope at k = 0 of the loss along z_b + k(z − z_b)."""
+
+    def fill(self, rows: Rows, out: np.ndarray) -> None:
+        multiclass.slopes_at_zero(rows["t"], rows["z_b"], rows["z"], out)
+
+
+@dataclass(frozen=True, slots=True)
+class StepPass(_SumPass):
     """z_b += k (z − z_b) in the row state, and the loss there."""
 
     k: float
 
-    def begin(self) -> np.ndarray:
-        return np.zeros(2)
+    def fill(self, rows: Rows, out: np.ndarray) -> None:
+        self.kernels.step(rows["t"], rows["z_b"], rows["z"], self.k, out)
 
-    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        losses = np.empty(len(rows["t"]))
-        multiclass.step(rows["t"], rows["z_b"], rows["z"], self.k, losses)
-        vectors.accumulate(losses if "u" not in rows else rows["u"] * losses, sums)
+
+@dataclass(frozen=True, slots=True)
+class LossPass(_SumPass):
+    """The loss at z."""
+
+    def fill(self, rows: Rows, out: np.ndarray) -> None:
+        self.kernels.losses(rows["t"], rows["z"], out)
 
 
 @dataclass(frozen=True, slots=True)

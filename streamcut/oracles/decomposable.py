@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
@@ -17,14 +16,13 @@ from streamcut.compiled import vectors
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import PassRunner
-from streamcut.io.manifest import Statistics
 from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles import row_passes
+from streamcut.oracles.row_lengths import longest, row_scale
 from streamcut.oracles.row_passes import CutSums, Totals, first_of, row_arrays
-from streamcut.rounding import UNSEEN, CutError, Drift, Grids, RowScale, above, gamma, loss_above, spacing
+from streamcut.rounding import CutError, Drift, Grids, above, gamma, loss_above, spacing
 
-_LONGER = 1.0 + 1e-6  # squares of rows were added in float64
 _LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal
 
 
@@ -124,6 +122,13 @@ class DecomposableOracle:
         self.tighten()
         return found
 
+    def steepest_at_zero(self) -> float:
+        """max_j |∂R/∂w_j| of the mean loss R at w = 0; the first pass, as `start`.
+
+        With C̄ times this as λ, and any larger one, the elastic net leaves w = 0. It is the least such λ if R has a gradient at 0.
+        """
+        return float(np.abs(self.start()[0].a).max(initial=0.0))
+
     def _first_pass(self, w: np.ndarray) -> Pass:
         return self._kinds.ScorePass(self._risk, self._grids, w, self._bias, at_w=True, first=True)
 
@@ -146,9 +151,30 @@ class DecomposableOracle:
         """One pass: the cut at w_b + μ(w − w_b) by margins that are known."""
         return self._cut(self._read(self._kinds.CutPass(self._risk, self._grids, self.dimension, self._bias, mu)))
 
-    def line_search(self, A0: float, B0: float) -> float:
-        """The k ≥ 0 that minimises F at w_b + k(w − w_b), where A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩. The data is not read."""
-        return minimise_along_line(A0, B0, self.C, self)
+    def line_search(self, A0: float, B0: float, kinks: Kinks | None = None) -> float:
+        """The k ≥ 0 that minimises F at w_b + k(w − w_b), where A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩. The data is not read.
+
+        `kinks` are those of the penalty along the line.
+        """
+        smooth = self._smooth
+        if kinks is None:
+            return (minimise_by_newton if smooth else minimise_along_line)(A0, B0, self.C, self)  # type: ignore[arg-type]
+        if smooth:
+            return minimise_with_kinks(A0, B0, self.C, self._slope, kinks)
+        return minimise_along_line(A0, B0, self.C, KinkedLoss(self, kinks, self.C))
+
+    @property
+    def _smooth(self) -> bool:
+        """Whether the loss has slopes and curvatures, not breakpoints, along lines."""
+        return False
+
+    def _slope(self, k: float) -> tuple[float, float]:
+        (slope,), (curvature,) = self.slopes(np.array([k]))  # type: ignore[attr-defined]
+        return float(slope), float(curvature)
+
+    def loss_scored(self, w: np.ndarray) -> float:
+        """At least Σ u_i ℓ_i at w, which is what was scored last. The data is not read."""
+        return self._loss_at(w, self._look("LossPass"))
 
     def step(self, k: float, w_b: np.ndarray) -> float:
         """Make w_b + k(w − w_b), `w_b` as it is after the step, the best point; returns Σ u_i ℓ_i there. The data is not read."""
@@ -235,22 +261,6 @@ class DecomposableOracle:
         return Cut(a[0], offset, self._scale.cut_error(self._grids, self._scale.length * offset, offset, M, self._risk.rounding))
 
 
-def row_scale(statistics: Statistics, bias: float, width: int = 1) -> RowScale:
-    """How large the rows are, a bias feature included; with several classes a row goes to its own, and as much to others."""
-    more = bias != 0.0
-    return RowScale(
-        rows=statistics.n_rows,
-        entries=(statistics.nnz + more * statistics.n_rows) * width,
-        row_entries=statistics.max_row_nnz + more,
-        length=(math.sqrt(statistics.max_squared_norm + bias * bias) * _LONGER + UNSEEN) * (1.5 if width > 1 else 1.0),
-    )
-
-
-def longest(scale: RowScale, w: np.ndarray) -> float:
-    """At least Σ_j |x_ij w_j| of every row i."""
-    return scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER + UNSEEN
-
-
 class LinearOracle(DecomposableOracle):
     """The oracle of a loss of single rows: w of length d, or d + 1 with a bias feature."""
 
@@ -319,26 +329,14 @@ class LinearOracle(DecomposableOracle):
         total, value = super().loss_at_zero, self.mean_loss_at_zero
         return total if value == 1.0 else above(value * total, gamma(8.0) * value * total)
 
-    def line_search(self, A0: float, B0: float, kinks: Kinks | None = None) -> float:
-        """As that of DecomposableOracle; `kinks` are those of the penalty along the line."""
-        if kinks is None:
-            return (minimise_by_newton if self._loss.smooth else minimise_along_line)(A0, B0, self.C, self)
-        if self._loss.smooth:
-            return minimise_with_kinks(A0, B0, self.C, self._slope, kinks)
-        return minimise_along_line(A0, B0, self.C, KinkedLoss(self, kinks, self.C))
-
-    def loss_scored(self, w: np.ndarray) -> float:
-        """At least Σ u_i ℓ_i at w, which is what was scored last. The data is not read."""
-        return self._loss_at(w, self._look("LossPass"))
+    @property
+    def _smooth(self) -> bool:
+        return self._loss.smooth
 
     def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b), for smooth losses."""
         slope, curvature = self._look("SlopesPass", k)
         return slope.sum(axis=1), curvature.sum(axis=1)
-
-    def _slope(self, k: float) -> tuple[float, float]:
-        (slope,), (curvature,) = self.slopes(np.array([k]))
-        return float(slope), float(curvature)
 
     def step(self, k: float, w_b: np.ndarray) -> float:
         self._reach.step(k, self._longest(w_b), self._scale)

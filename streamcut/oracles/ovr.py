@@ -8,26 +8,29 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.bundle.kinks import KinkedLosses, Kinks, minimise_in_step
 from streamcut.bundle.line_searches import minimise_along_lines
 from streamcut.bundle.newton_searches import minimise_by_newton_along
+from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.classes import OneVsRest
 from streamcut.oracles import ovr_passes
 from streamcut.oracles.crammer_singer import MulticlassOracle
-from streamcut.oracles.decomposable import Cut, longest, row_scale
+from streamcut.oracles.decomposable import Cut
+from streamcut.oracles.row_lengths import longest, row_scale
 from streamcut.rounding import Drift, loss_above
 
 _TILE = 1024  # features whose numbers of all classes stay in cache
 
 
 class OvrOracle(MulticlassOracle):
-    """F_k(w) = ½‖w‖² + C Σ u_i ℓ(±⟨w, x_i⟩) for each class k, w of length `features`, d or d + 1 with a bias feature.
+    """F_k(w) = R(w) + C Σ u_i ℓ(±⟨w, x_i⟩) for each class k, w of length `features`, d or d + 1 with a bias feature.
 
     `active` (A) are the classes that are trained; it is also their losses along lines. `c_bar` is that of each class.
     """
 
-    def __init__(self, runner: PassRunner, risk: OneVsRest, *, C: float, bias: float) -> None:
-        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
+    def __init__(self, runner: PassRunner, risk: OneVsRest, *, C: float, bias: float, penalty: L2 = SQUARES) -> None:
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty)
         self.features = self.dimension // risk.classes
         self.active = np.arange(risk.classes)
         statistics = runner.feed.data.manifest.statistics
@@ -46,10 +49,17 @@ class OvrOracle(MulticlassOracle):
         super().restore(numbers, fill)
         self._drifts, self._reaches = ([Drift(**drift) for drift in numbers[name]] for name in ("drifts", "reaches"))
 
-    def start_all(self) -> list[Cut]:
-        """One pass at w = 0: the cut of each class there; sets `total_weight`."""
-        zeros = np.zeros(len(self.active))
-        return self._cuts(np.zeros((self.features, len(zeros))), zeros, first=True)
+    def start_all(self, w: Sequence[np.ndarray] | None = None) -> list[Cut]:
+        """The first pass, at each class's w (0 unless given): the cut there; sets `total_weight`."""
+        W = np.zeros((self.features, len(self.active))) if w is None else side_by_side(w)
+        found = self._cuts(W, np.full(len(self.active), float(w is not None)), first=True)
+        if w is not None:
+            self._scored_all(w)
+        return found
+
+    def steepest_at_zero(self) -> float:
+        """As that of DecomposableOracle, of the steepest class."""
+        return max(float(np.abs(cut.a).max(initial=0.0)) for cut in self.start_all())
 
     def score_and_cut_all(self, w: Sequence[np.ndarray], kappa: np.ndarray) -> list[Cut]:
         """One pass: the margins of each active class's w, and its cut at w_b + κ(w − w_b)."""
@@ -58,24 +68,38 @@ class OvrOracle(MulticlassOracle):
 
     def step_all(self, k: np.ndarray, w_b: Sequence[np.ndarray]) -> list[float]:
         """Make w_b + k(w − w_b), `w_b` as they are after it, the best points; returns Σ u_i ℓ_i of each. The data is not read."""
-        sums, steepest = self._look(ovr_passes.StepPass, k)
+        for a, step, best in zip(self.active.tolist(), k.tolist(), w_b, strict=True):
+            self._drifts[a].step(step, self._spread(best), self._scale)
+            self._reaches[a].step(step, longest(self._scale, best), self._scale)
+        errors = [(self._drifts[a].error, self._reaches[a].error) for a in self.active.tolist()]
+        return self._losses_above(self._look(ovr_passes.StepPass, k), errors)
+
+    def losses_scored(self, w: Sequence[np.ndarray]) -> list[float]:
+        """At least Σ u_i ℓ_i of each class at its w, which is what was scored last. The data is not read."""
+        fresh = Drift().fresh
+        errors = [(fresh(self._spread(own), self._scale), fresh(longest(self._scale, own), self._scale)) for own in w]
+        return self._losses_above(self._look(ovr_passes.LossPass), errors)
+
+    def _losses_above(self, computed: tuple[np.ndarray, np.ndarray], errors: list[tuple[float, float]]) -> list[float]:
+        """At least the losses of which (sums, largest shares) were computed; `errors` of scores in all, and of one at most."""
+        sums, steepest = computed
         found, raised = [], 0.0
-        numbers = self.active.tolist(), k.tolist(), sums.sum(axis=1).tolist(), steepest.tolist()
-        for a, step, loss, share, best in zip(*numbers, w_b, strict=True):
-            drift, reach = self._drifts[a], self._reaches[a]
-            drift.step(step, self._spread(best), self._scale)
-            reach.step(step, longest(self._scale, best), self._scale)
-            slope = self._loss.steepest(share, reach.error, self._targets)
-            rounding = self._loss.rounding._replace(slope=slope)
-            above = loss_above(loss, self._scale.rows, self.total_weight, drift.error, rounding)
+        for loss, share, (error, near) in zip(sums.sum(axis=1).tolist(), steepest.tolist(), errors, strict=True):
+            rounding = self._loss.rounding._replace(slope=self._loss.steepest(share, near, self._targets))
+            above = loss_above(loss, self._scale.rows, self.total_weight, error, rounding)
             found.append(above)
             raised = max(raised, above - loss)
         self.raised = raised
         return found
 
-    def line_searches(self, A0: np.ndarray, B0: np.ndarray) -> np.ndarray:
+    def line_searches(self, A0: np.ndarray, B0: np.ndarray, kinks: Sequence[Kinks] | None = None) -> np.ndarray:
         """The k ≥ 0 (A,) that minimise F of each class along its line, as `line_search` does for one. The data is not read."""
-        return (minimise_by_newton_along if self._loss.smooth else minimise_along_lines)(A0, B0, self.C, self)
+        smooth = self._loss.smooth
+        if kinks is None:
+            return (minimise_by_newton_along if smooth else minimise_along_lines)(A0, B0, self.C, self)
+        if smooth:
+            return minimise_in_step(A0.tolist(), B0.tolist(), self.C, lambda k: list(zip(*self.slopes(k), strict=True)), kinks)
+        return minimise_along_lines(A0, B0, self.C, KinkedLosses(self, kinks, self.C))
 
     def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         slopes, curvatures = self._look(ovr_passes.SlopesPass, k)

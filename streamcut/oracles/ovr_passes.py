@@ -6,6 +6,7 @@ its best point; `t` the row's class; `u` row weights (only when not all 1).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -145,23 +146,45 @@ class SlopesPass(_ClassesPass):
 
 
 @dataclass(frozen=True, slots=True)
-class StepPass(_ClassesPass):
-    """z_b += k_a (z − z_b) in the row state; the losses there, and the largest shares (A) of losses that have no largest one."""
-
-    k: np.ndarray
+class _LossesPass(_ClassesPass):
+    """Base of passes that sum losses; also the largest shares (A), of losses that have no largest one."""
 
     def begin(self) -> tuple[np.ndarray, np.ndarray]:
         return self._pairs(), np.zeros(len(self.active))
 
     def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
         values, (losses, steepest) = self._values(rows), sums
-        ovr.step(self.loss, self.active, rows["z_b"], rows["z"], self.k, values, steepest)
+        ovr.step(self.loss, self.active, *self.place(rows), values, steepest)
         _add(values, rows, losses)
+
+    @abstractmethod
+    def place(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(z_b, z, k (A)): losses are those at z_b + k_a (z − z_b), which z_b becomes in place."""
 
     def merge(self, total, part):
         _merge(total[0], part[0])
         np.maximum(total[1], part[1], out=total[1])
         return total
+
+
+@dataclass(frozen=True, slots=True)
+class StepPass(_LossesPass):
+    """z_b += k_a (z − z_b) in the row state; the losses there."""
+
+    k: np.ndarray
+
+    def place(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return rows["z_b"], rows["z"], self.k
+
+
+@dataclass(frozen=True, slots=True)
+class LossPass(_LossesPass):
+    """The losses at z."""
+
+    def place(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        there, still = np.zeros(rows["z_b"].shape), np.zeros(len(self.active))
+        there[:, self.active] = rows["z"][:, : len(self.active)]
+        return there, rows["z"], still
 
 
 @dataclass(frozen=True, slots=True)

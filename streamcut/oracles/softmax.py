@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.bundle.newton_search import minimise_by_newton
 from streamcut.oracles import softmax_passes
 from streamcut.oracles.crammer_singer import MulticlassOracle
 from streamcut.oracles.decomposable import Cut
@@ -16,12 +15,13 @@ _WHOLE = 1.0 + 2.0**-40  # Σ u of M, whatever grid that was summed on
 
 
 class SoftmaxOracle(MulticlassOracle):
-    """F(W) = ½ Σ_k ‖w_k‖² + C Σ u_i (log Σ_y exp⟨w_y, x_i⟩ − ⟨w_{y_i}, x_i⟩); else as a MulticlassOracle."""
+    """F(W) = R(W) + C Σ u_i (log Σ_y exp⟨w_y, x_i⟩ − ⟨w_{y_i}, x_i⟩); else as a MulticlassOracle."""
 
     kinds: ClassVar[Any] = softmax_passes
 
-    def line_search(self, A0: float, B0: float) -> float:
-        return minimise_by_newton(A0, B0, self.C, self)
+    @property
+    def _smooth(self) -> bool:
+        return True
 
     def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b)."""

@@ -6,6 +6,7 @@ Row state, w and cuts: those of streamcut.oracles.crammer_singer_passes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,15 +58,14 @@ class SlopesPass(row_passes.RowPass):
 
 
 @dataclass(frozen=True, slots=True)
-class StepPass(row_passes.RowPass):
-    """z_b += k (z − z_b) in the row state, and the loss there."""
+class StepPass(crammer_singer_passes.StepPass):
+    """As that of Crammer and Singer's loss."""
 
-    k: float
+    kernels: ClassVar[Any] = softmax
 
-    def begin(self) -> np.ndarray:
-        return np.zeros(2)
 
-    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        losses = np.empty(len(rows["t"]))
-        softmax.step(rows["t"], rows["z_b"], rows["z"], self.k, losses)
-        vectors.accumulate(losses if "u" not in rows else rows["u"] * losses, sums)
+@dataclass(frozen=True, slots=True)
+class LossPass(crammer_singer_passes.LossPass):
+    """As that of Crammer and Singer's loss."""
+
+    kernels: ClassVar[Any] = softmax

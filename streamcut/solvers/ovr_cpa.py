@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.bundle.bundle import BundleSize
-from streamcut.compiled import vectors
 from streamcut.oracles.ovr import OvrOracle
-from streamcut.rounding import objective
 from streamcut.solvers import ovr_ocas
-from streamcut.solvers.ovr import OvrState
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState
 
-
-def begin(oracle: OvrOracle, cuts: BundleSize, rule: StoppingRule) -> OvrState:
-    return ovr_ocas.begin(oracle, cuts, rule)
+begin = ovr_ocas.begin
 
 
 def iterate(classes: list[BundleState], oracle: OvrOracle, mu: float, rule: StoppingRule) -> None:
@@ -23,8 +17,8 @@ def iterate(classes: list[BundleState], oracle: OvrOracle, mu: float, rule: Stop
     w = [c.w for c in classes]
     cuts = oracle.score_and_cut_all(w, whole)
     for own, cut, loss in zip(classes, cuts, oracle.step_all(whole, w), strict=True):
-        F = objective(vectors.dot(own.w, own.w), len(own.w), oracle.C, loss)
+        F = oracle.penalty.objective(own.w, oracle.C, loss)
         own.k = 1.0
         if own.F_b > F:
-            own.w_b, own.loss, own.F_b = own.w, loss, F
+            own.w_b, own.loss, own.F_b, own.raised = own.w, loss, F, oracle.C * oracle.raised
         own.improve(cut, rule)

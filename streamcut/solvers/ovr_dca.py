@@ -16,6 +16,8 @@ So OCAS is the one to take for dense rows that are in memory anyway, and where 2
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
@@ -24,14 +26,18 @@ from streamcut.solvers.bundle_dca import ENOUGH
 from streamcut.solvers.ovr import OvrState, step_along_lines
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState
+from streamcut.solvers.warm_start import Origin
 
 
-def begin(oracle: OvrDualOracle, cuts: BundleSize, rule: StoppingRule) -> OvrState:
+def begin(oracle: OvrDualOracle, cuts: BundleSize, rule: StoppingRule, origins: Sequence[Origin] | None = None) -> OvrState:
     A = len(oracle.active)
-    zeros, none, slots = np.zeros(oracle.features), np.zeros(cuts.first), np.repeat([[0], [1]], A, axis=1)
+    zeros, none, slots = [np.zeros(oracle.features)] * A, np.zeros(cuts.first), np.repeat([[0], [1]], A, axis=1)
     # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
-    pairs = oracle.ascend_all([zeros] * A, [none] * A, slots, np.zeros(A), np.full(A, ENOUGH * oracle.C), first=True)
-    state = OvrState.at_zero(oracle, cuts)
+    enough, kappa = np.full(A, ENOUGH * oracle.C), np.full(A, float(origins is not None))
+    w = zeros if origins is None else [origin.w for origin in origins]
+    start = None if origins is None else zeros  # rows hold no shares
+    pairs = oracle.ascend_all(w, [none] * A, slots, kappa, enough, start=start, first=True)
+    state = OvrState.at_zero(oracle, cuts) if origins is None else OvrState.at(origins, oracle, cuts)
     for own, (cut, dual) in zip(state.classes, pairs, strict=True):
         own.bundle.add(cut.a, cut.b, cut.error)
         own.improve(dual, rule)
@@ -47,7 +53,8 @@ def iterate(classes: list[BundleState], oracle: OvrDualOracle, mu: float, rule: 
     k, slots = np.array([c.k for c in classes]), np.array([slots for _, slots in made]).T
     enough = np.array([ENOUGH * (c.F_b - c.bound) for c in classes])
     mixtures = [c.bundle.mixture(oracle.cuts) for c in classes]
-    pairs = oracle.ascend_all([c.w for c in classes], mixtures, slots, k + mu * (1.0 - k), enough)
+    start = None if oracle.penalty.threshold is None else [c.v for c in classes]
+    pairs = oracle.ascend_all([c.w for c in classes], mixtures, slots, k + mu * (1.0 - k), enough, start=start)
     step_along_lines(classes, oracle)
     for own, (cut, dual) in zip(classes, pairs, strict=True):
         own.bundle.add(cut.a, cut.b, cut.error)

@@ -165,8 +165,8 @@ class BundleState:
 
     def move_to(self, C: float, penalty: L2, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         """Go on with another C and penalty: the best point and the cuts stay, F and the bound are computed anew. No pass."""
-        self.raised *= C / oracle.C
         oracle.C, oracle.penalty = C, penalty
+        self.raised *= oracle.c_bar / self.bundle.c_bar
         self.scored = self.scored if penalty.threshold is not None else None
         self.F_b = penalty.objective(self.w_b, C, self.loss)
         self.bundle.scale(oracle.c_bar, penalty)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +21,8 @@ from streamcut.bundle.bundle import BundleSize
 from streamcut.compiled import vectors
 from streamcut.errors import UsageError
 from streamcut.models.certificate import Witness
-from streamcut.oracles.decomposable import Cut, LinearOracle
-from streamcut.oracles.dual.ascent import DualOracle
+from streamcut.oracles.decomposable import Cut, DecomposableOracle
+from streamcut.oracles.dual.ascent import DualAscent
 from streamcut.oracles.dual.passes import Ascent
 from streamcut.rounding import plane_doubt
 from streamcut.solvers.bundle_dca import ENOUGH
@@ -43,11 +44,29 @@ class Origin:
             found.update(self.cut.a.tobytes() + struct.pack("<d", self.cut.b))
         return found.hexdigest()
 
+    def state(self, oracle: Any, cuts: BundleSize, loss: float) -> BundleState:
+        """w_b here, where the loss is known, and what the cut proves; nothing in the bundle.
 
-def started(origin: Origin, oracle: LinearOracle, max_cuts: int, rule: StoppingRule, *, margins: bool) -> BundleState:
+        Raises UsageError for a cut that does not hold here.
+        """
+        w = self.w
+        state = BundleState.at(w.copy(), loss, oracle, cuts)
+        if self.cut is not None:
+            a, b, error = self.cut.a, self.cut.b, self.cut.error
+            squares = vectors.dot(a, a), vectors.dot(w, w)
+            if vectors.dot(a, w) + b - plane_doubt(*squares, b, error, len(w)) > loss / oracle.total_weight:
+                raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
+            witness = Witness(a, b, error)
+            state.bound = witness.bound(oracle.c_bar, oracle.penalty.l1)
+            if state.bound > 0.0:
+                state.witness = witness
+        return state
+
+
+def started(origin: Origin, oracle: DecomposableOracle, max_cuts: int, rule: StoppingRule, *, margins: bool) -> BundleState:
     """The state of ocas (which keeps `margins`) or cpa at `origin`, after one pass."""
     cut, loss = oracle.start(origin.w)
-    state = _at(origin, oracle, BundleSize(max_cuts, max_cuts), loss)
+    state = origin.state(oracle, BundleSize(max_cuts, max_cuts), loss)
     if margins:
         oracle.step(1.0, state.w_b)
     if origin.cut is not None:
@@ -56,28 +75,12 @@ def started(origin: Origin, oracle: LinearOracle, max_cuts: int, rule: StoppingR
     return state
 
 
-def dual(origin: Origin, oracle: DualOracle, cuts: BundleSize, rule: StoppingRule) -> BundleState:
+def dual(origin: Origin, oracle: DualAscent, cuts: BundleSize, rule: StoppingRule) -> BundleState:
     """The state of bundle-dca at `origin`, after one pass: the cut there, and that of a first sweep."""
     nothing = np.zeros(cuts.first)
     ascent = Ascent(origin.w, nothing, 0, 1, 1.0, ENOUGH * oracle.C, start=np.zeros_like(origin.w))
     cut, swept = oracle.ascend(ascent, first=True)
-    state = _at(origin, oracle, cuts, oracle.step(1.0, origin.w))
+    state = origin.state(oracle, cuts, oracle.step(1.0, origin.w))
     state.bundle.add(cut.a, cut.b, cut.error)
     state.improve(swept, rule)
-    return state
-
-
-def _at(origin: Origin, oracle: LinearOracle, cuts: BundleSize, loss: float) -> BundleState:
-    """w_b at `origin`, where the loss is known, and what its cut proves; nothing in the bundle."""
-    w = origin.w
-    state = BundleState.at(w.copy(), loss, oracle, cuts)
-    if origin.cut is not None:
-        a, b, error = origin.cut.a, origin.cut.b, origin.cut.error
-        squares = vectors.dot(a, a), vectors.dot(w, w)
-        if vectors.dot(a, w) + b - plane_doubt(*squares, b, error, len(w)) > loss / oracle.total_weight:
-            raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
-        witness = Witness(a, b, error)
-        state.bound = witness.bound(oracle.c_bar, oracle.penalty.l1)
-        if state.bound > 0.0:
-            state.witness = witness
     return state

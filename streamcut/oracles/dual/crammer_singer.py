@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize, Merge
+from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.chunk import Chunk
 from streamcut.compiled import multiclass_dual, records, shares
 from streamcut.execution.cache_passes import FillingPass
@@ -28,48 +29,25 @@ from streamcut.oracles.dual.dual_pass import DualPass, DualSums
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.row_passes import RowPass, Totals
 
-_VISITS = 5  # steps for each row of a group while it is in cache, as long as its share is divided
+_VISITS = 5  # as long as a row's share is divided
 _VISITS_CACHED = 2  # where sweeps over cached rows follow
 # Rows of a group stay in the last cache level; an eighth of it takes news20 from 45 passes to 60.
 ORDER = RandomOrder(nnz=1 << 19, batch=4)
 
 
-class MulticlassDualOracle(DualAscent, MulticlassOracle):
-    """A multiclass oracle that also does dual coordinate ascent.
-
-    Cuts are Σ_i Σ_k π_ik ((e_k − e_{y_i}) x_iᵀ, 1) over k ≠ y_i with π_ik ≥ 0, Σ_k π_ik ≤ u_i / M. Rows remember their shares in
-    `cuts`, which may grow. Every lane has a cache of `size` (None: none), which is swept at most `sweeps` times after each pass.
-    """
-
-    def __init__(
-        self,
-        runner: PassRunner,
-        risk: ClassesLoss,
-        *,
-        C: float,
-        bias: float,
-        cuts: BundleSize,
-        size: CacheSize | None,
-        sweeps: int,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
-        runner.row_state.add("codes", np.uint16, (cuts.first, risk.classes), most=cuts.most)
-        caches: dict[int, ClassesCache] = {}
-        if size is not None and sweeps > 0:
-            caches = {start: ClassesCache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
-        self.prepare(self._pass, MergePass, caches, cuts=cuts.first, order=ORDER, sweeps=sweeps, seed=seed)
-
-    def _pass(self, *now: Any) -> ClassesDualPass:
-        return ClassesDualPass(self._risk, self._grids, self.C, self._bias, *now)
-
-
 @dataclass(frozen=True, slots=True)
 class ClassesDualPass(DualPass):
-    """A DualPass of the Crammer-Singer loss. `first` also fills `t` and `u`."""
+    """A DualPass of the Crammer-Singer loss. `first` also fills `t` and `u`. `kernels` are those of the loss."""
 
+    kernels: ClassVar[Any] = multiclass_dual
     risk: ClassesLoss
     caches: Mapping[int, ClassesCache]  # by the first row of the lane
+    l1: float | None = None  # the threshold of the penalty
+
+    @property
+    def steps(self) -> int:
+        """Steps for each row of a group while it is in cache, as long as it may move."""
+        return _VISITS_CACHED if self.caches else _VISITS
 
     def begin(self) -> DualSums:
         K = self.risk.classes
@@ -86,13 +64,13 @@ class ClassesDualPass(DualPass):
         slots = np.flatnonzero(now.mixture)
         mixture = records.Mixture(slots, now.mixture[slots] / np.float64(shares.ONE) ** 2)
         buffers = np.empty((size, K)), np.empty(size, np.int64), np.zeros(K, np.uint16)
-        return multiclass_dual.ascend(
+        return self.kernels.ascend(
             records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], chunk.weight),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
-            records.Start(now.w.reshape(-1, K), now.kappa, mixture, self.C, self.bias),
+            records.Start(now.w.reshape(-1, K), now.kappa, mixture, self.C, self.bias, self.l1),
             records.Slots(now.cut, now.dual, *self.last),
             self.grids,
-            self.visits(chunk, _VISITS_CACHED if self.caches else _VISITS),
+            self.visits(chunk, self.steps),
             records.DualSums(sums.w.reshape(-1, K), sums.cuts, sums.b.reshape(-1)),
             records.ClassScratch(*buffers, class_buffers(K)),
         )
@@ -118,3 +96,43 @@ class MergePass(RowPass):
     def visit_rows(self, nothing: None, rows: Rows) -> None:
         for merge in self.merges:
             multiclass_dual.merge_shares(rows["codes"], merge.into, merge.gone, merge.share)
+
+
+class MulticlassDualOracle(DualAscent, MulticlassOracle):
+    """A multiclass oracle that also does dual coordinate ascent.
+
+    Cuts are Σ_i Σ_k π_ik ((e_k − e_{y_i}) x_iᵀ, 1) over k ≠ y_i with π_ik ≥ 0, Σ_k π_ik ≤ u_i / M. Rows remember their shares in
+    `cuts`, which may grow. Every lane has a cache of `size` (None: none), which is swept at most `sweeps` times after each pass.
+
+    dual_pass, merging, cache  the passes of the loss, and its row cache
+    incremental                sums go on from those of the last pass
+    """
+
+    dual_pass: ClassVar[Any] = ClassesDualPass
+    merging: ClassVar[Any] = MergePass
+    cache: ClassVar[Any] = ClassesCache
+    incremental: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        runner: PassRunner,
+        risk: ClassesLoss,
+        *,
+        C: float,
+        bias: float,
+        cuts: BundleSize,
+        size: CacheSize | None,
+        sweeps: int,
+        seed: int = 0,
+        penalty: L2 = SQUARES,
+    ) -> None:
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty)
+        runner.row_state.add("codes", np.uint16, (cuts.first, risk.classes), most=cuts.most)
+        caches: dict[int, ClassesCache] = {}
+        if size is not None and sweeps > 0:
+            caches = {start: self.cache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
+        self.prepare(self._pass, self.merging, caches, cuts=cuts.first, order=ORDER, sweeps=sweeps, seed=seed)
+        self._goes_on = self.incremental
+
+    def _pass(self, *now: Any) -> ClassesDualPass:
+        return self.dual_pass(self._risk, self._grids, self.C, self._bias, *now, self.penalty.threshold)

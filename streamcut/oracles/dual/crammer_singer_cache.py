@@ -60,7 +60,7 @@ class ClassesCache(RowCache):
 
     def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[float, int, float]:
         K = self._classes
-        return multiclass_cache.sweep(self._order, self._rows(), C, bias, self._slack, w.reshape(-1, K), class_buffers(K))
+        return multiclass_cache.sweep(self._order, self._rows(), C, bias, l1, self._slack, w.reshape(-1, K), class_buffers(K))
 
     def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
         changed, past = CutSums(cuts, sums.reshape(-1)), np.empty(self._classes, np.uint16)

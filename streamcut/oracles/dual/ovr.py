@@ -6,13 +6,14 @@ the cut's slot in the class's bundle (streamcut.compiled.ovr_dual).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize, Merge
+from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.chunk import Chunk
 from streamcut.compiled import ovr_dual, records
 from streamcut.execution.cache_passes import FillingPass, Step, SweepPass
@@ -42,6 +43,7 @@ class OvrAscent:
     cut, dual  (A) slots of both cuts of the pass
     kappa      (A) the predicted cut is at w_b + κ(w − w_b)
     enough     (A) sweeps over cached rows end when one brings no more than this (units of F)
+    start      (D, A) where the running w′ (v′, where the penalty has a threshold) starts if not at w
     """
 
     active: np.ndarray
@@ -51,11 +53,12 @@ class OvrAscent:
     dual: np.ndarray
     kappa: np.ndarray
     enough: np.ndarray
+    start: np.ndarray | None = None
 
     @property
     def running(self) -> np.ndarray:
         """The w′ of the first row."""
-        return self.w
+        return self.w if self.start is None else self.start
 
 
 class OvrDualOracle(OvrOracle):
@@ -76,8 +79,9 @@ class OvrDualOracle(OvrOracle):
         size: CacheSize | None,
         sweeps: int,
         seed: int = 0,
+        penalty: L2 = SQUARES,
     ) -> None:
-        super().__init__(runner, risk, C=C, bias=bias)
+        super().__init__(runner, risk, C=C, bias=bias, penalty=penalty)
         runner.row_state.add("codes", risk.loss.code_type, (cuts.first, risk.classes), most=cuts.most)
         self.cuts = cuts.first
         self._caches: dict[int, OvrCache] = {}
@@ -90,22 +94,25 @@ class OvrDualOracle(OvrOracle):
 
     def ascend_all(
         self, w: list[np.ndarray], mixtures: list[np.ndarray], slots: np.ndarray, kappa: np.ndarray, enough: np.ndarray,
-        *, first: bool = False,
+        *, start: Sequence[np.ndarray] | None = None, first: bool = False,
     ) -> list[tuple[Cut, Cut]]:  # fmt: skip
         """One pass for the active classes: the margins of their w, and two cuts of each: the predicted one, the ascent's.
 
-        `mixtures` (cuts,) are of the shares that each w is made of, `slots` (2, A) those of the cuts. Each cut is summed from its
-        shares alone, whose bounds the kernels keep: valid for any stored shares. `first` sets `total_weight`.
+        `mixtures` (cuts,) are of the shares that each w is made of, `slots` (2, A) those of the cuts, `start` is where the ascent
+        of each starts if not at w. Each cut is summed from its shares alone, whose bounds the kernels keep: valid for any stored
+        shares. `first` sets `total_weight`.
         """
         mixture = np.zeros((len(mixtures[0]), self._risk.classes))
         mixture[:, self.active] = np.stack(mixtures, axis=1)
         overwritten = (self._last[:, None, self.active] == slots).any(axis=(0, 1))
         self._last[:, self.active[overwritten]] = -1
         last = self._last[:, self.active]
-        ascent = OvrAscent(self.active, side_by_side(w), mixture, slots[0], slots[1], kappa, enough)
+        begin = None if start is None else side_by_side(start)
+        ascent = OvrAscent(self.active, side_by_side(w), mixture, slots[0], slots[1], kappa, enough, begin)
         order, places = ORDER.drawn(self._runner.feed.data.manifest.statistics, self.passes, self._seed)
         common = self._risk, self._grids, self.C, self._bias
-        sums = self._read(OvrDualPass(*common, ascent, order, places, last, self._caches, self._limits, first))
+        known: Any = last, self._caches, self._limits, first, self.penalty.threshold
+        sums = self._read(OvrDualPass(*common, ascent, order, places, *known))
         if self._sums is not None:
             self._go_on_from_last(last, sums)
         if first:
@@ -115,6 +122,7 @@ class OvrDualOracle(OvrOracle):
             self._limits = sums.limits
             self._sweep(ascent, sums)
         if self._loss.incremental:
+            self._last[:] = -1  # also of classes that are not trained now, and may be later
             self._last[:, self.active] = slots
             self._sums = self.active, sums.cuts, sums.b
         A = len(w)
@@ -162,18 +170,15 @@ class OvrDualOracle(OvrOracle):
         """
         assert sums.w is not None
         A = len(ascent.active)
-        products, at_work, theta = np.empty((2, A)), np.arange(A), np.ones(A)
+        at_work, theta = np.arange(A), np.ones(A)
         for number in range(self._sweeps):
             seed = self.passes, self._seed
-            work = OvrSweepPass(self._caches, sums.w, self.C, None, self._bias, seed, number, theta, at_work)
+            l1 = self.penalty.threshold
+            work = OvrSweepPass(self._caches, sums.w, self.C, l1, self._bias, seed, number, theta, at_work)
             step, _ = self._runner.run(work)
-            ovr_dual.line_products(sums.w, step.delta, products)
-            slope, curvature = step.gain - products[0], products[1]
-            theta = np.ones(A)  # nothing is taken back of a class that did not move
-            moved = curvature > 0.0
-            theta[moved] = np.clip(slope[moved] / curvature[moved], 0.0, 1.0)
+            theta, rise = self.penalty.steps(sums.w, step.delta, step.gain)
             ovr_dual.move(sums.w, step.delta, theta)
-            at_work = at_work[(theta * (slope - 0.5 * theta * curvature) > ascent.enough)[at_work]]
+            at_work = at_work[(rise > ascent.enough)[at_work]]
             if len(at_work) == 0:
                 break
         write_back(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)
@@ -191,7 +196,7 @@ class OvrDualPass(ClassesDualPass):
     def begin(self) -> DualSums:
         D, A = self.ascent.w.shape
         totals = Totals.nothing(D) if self.first else None
-        return DualSums(self.ascent.w.copy(), np.zeros((D, 2 * A)), constants(self.risk.loss, 2 * A), totals)
+        return DualSums(self.ascent.running.copy(), np.zeros((D, 2 * A)), constants(self.risk.loss, 2 * A), totals)
 
     def ascend(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
         assert sums.w is not None
@@ -204,7 +209,7 @@ class OvrDualPass(ClassesDualPass):
             records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], chunk.weight),
             now.active,
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
-            records.Start(now.w, now.kappa, mixture, self.C, self.bias),
+            records.Start(now.w, now.kappa, mixture, self.C, self.bias, self.l1),
             records.Slots(now.cut, now.dual, self.last[0], self.last[1]),
             self.grids,
             self.visits(chunk, _VISITS),

@@ -67,7 +67,7 @@ class OvrCache(ClassesCache):
         gain, largest, slack = np.zeros(A), np.zeros(A), np.full(A, self._slack)
         pairs = Pairs(self.active, self.at_work, slack)
         left = ovr_cache.sweep(
-            self._risk.loss, self._order, self._rows(), self._busy, pairs, C, bias, w, gain, largest, pair_buffers(A)
+            self._risk.loss, self._order, self._rows(), self._busy, pairs, C, bias, l1, w, gain, largest, pair_buffers(A)
         )
         return gain, left, largest
 

@@ -28,6 +28,10 @@ class RandomOrder:
         most = min(_MOST_ROWS, statistics.n_rows) if self.within else _MOST_ROWS
         return min(max(1, self.nnz * statistics.n_rows // max(statistics.nnz, 1)), most)
 
+    def batch_rows(self, statistics: Statistics) -> int:
+        """Rows of a batch, which blocks of rows never part."""
+        return self.batch * self.group_rows(statistics)
+
     def drawn(self, statistics: Statistics, passes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """(order of the rows in a group, order of the groups in a batch) for the pass after `passes`."""
         random = np.random.default_rng((passes, seed))
@@ -35,7 +39,7 @@ class RandomOrder:
 
     def joined_bytes(self, manifest: Manifest) -> int:
         """Memory that a worker needs for the rows of a batch that lie in different shards."""
-        return joined_bytes(manifest, self.batch * self.group_rows(manifest.statistics))
+        return joined_bytes(manifest, self.batch_rows(manifest.statistics))
 
     def room_bytes(self, manifest: Manifest, classes: int) -> int:
         """The same, and for the current group of `classes` classes."""

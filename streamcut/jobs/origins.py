@@ -1,0 +1,92 @@
+"""Where training begins that is given a model: its weights, and its cuts where they hold for this problem, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamcut.config import CLASSES_LOSSES, ROW_LOSSES, TrainOptions
+from streamcut.errors import UsageError
+from streamcut.io.manifest import Manifest
+from streamcut.models.certificate import Witness
+from streamcut.models.files import as_model
+from streamcut.models.linear import LinearModel
+from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
+from streamcut.oracles.decomposable import Cut
+from streamcut.solvers.warm_start import Origin
+
+
+def strategy_of(options: TrainOptions) -> str:
+    """What a MulticlassModel calls the problem of several classes."""
+    return options.strategy if options.loss not in CLASSES_LOSSES else options.loss
+
+
+def linear_origin(options: TrainOptions, manifest: Manifest, task: str, labels: tuple[float, float] | None) -> Origin:
+    """Of a loss of single rows; `labels` are (negative, positive), None for numbers.
+
+    Features that the model has not seen get weight 0. Raises UsageError for a model of something else, and what load_model does.
+    """
+    path, model = _given(options), as_model(options.warm_start)
+    if not isinstance(model, LinearModel) or model.task != task:
+        kind = "two classes" if labels is not None else "numbers"
+        raise UsageError(
+            f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for {kind}"
+        )
+    if labels is not None and model.labels is not None and model.labels[1] != labels[1]:
+        raise UsageError(
+            f"warm_start: in {path} the positive label is {model.labels[1]:g}, here it is {labels[1]:g}; see --positive-label"
+        )
+    W = _weights(model, np.atleast_1d(model.intercept), options, manifest)
+    same = _same_problem(model, options, manifest) and model.positive_weight == options.positive_weight
+    return Origin(W[:, 0], _cut(model.witness) if same and model.witness is not None else None)
+
+
+def classes_origins(options: TrainOptions, manifest: Manifest, labels: tuple[float, ...]) -> tuple[Origin, ...]:
+    """Of several classes: one for all of them together, or one for each. The model may be of another strategy."""
+    path, model = _given(options), as_model(options.warm_start)
+    if not isinstance(model, MulticlassModel):
+        raise UsageError(
+            f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for several classes"
+        )
+    if model.labels != labels:
+        odd = ", ".join(f"{label:g}" for label in sorted(set(labels) ^ set(model.labels))[:10])
+        raise UsageError(f"warm_start: {path} and the data do not have the same classes: {odd}; start without the model")
+    W, strategy = _weights(model, model.intercepts, options, manifest), strategy_of(options)
+    columns = [np.ascontiguousarray(column) for column in W.T] if strategy == ONE_VS_REST else [W.reshape(-1)]
+    same = model.strategy == strategy and _same_problem(model, options, manifest)
+    cuts = [_cut(witness) for witness in model.witnesses] if same and model.witnesses else [None] * len(columns)
+    return tuple(Origin(w, cut) for w, cut in zip(columns, cuts, strict=True))
+
+
+def _given(options: TrainOptions) -> str:
+    """The model, for messages."""
+    return options.as_dict()["warm_start"]
+
+
+def _weights(model: Any, intercepts: np.ndarray, options: TrainOptions, manifest: Manifest) -> np.ndarray:
+    """The model's weights as training has them here, (D, K). Raises UsageError for more features than the data has."""
+    n_features = manifest.statistics.n_features
+    if model.n_features > n_features:
+        raise UsageError(
+            f"warm_start: {_given(options)} has {model.n_features:,} features, but the data has {n_features:,}; "
+            "convert the data with --n-features, or start without the model"
+        )
+    W = np.zeros((n_features + (options.bias != 0.0), len(intercepts)))
+    W[: model.n_features] = model.weights.reshape(model.n_features, -1)
+    if options.bias:
+        W[-1] = intercepts / options.bias
+    return W
+
+
+def _same_problem(model: Any, options: TrainOptions, manifest: Manifest) -> bool:
+    """Whether cuts of the model's mean loss are cuts here; with λ what is kept of a witness is none."""
+    own = ROW_LOSSES[options.chosen_loss].options if options.chosen_loss in ROW_LOSSES else ()
+    names, ours = ("loss", *own), options.as_dict()
+    theirs = [model.parameters.get(name) for name in names]
+    same = (model.fingerprint, theirs, model.bias) == (manifest.fingerprint, [ours[name] for name in names], options.bias)
+    return same and not model.l1
+
+
+def _cut(witness: Witness) -> Cut:
+    return Cut(witness.a, witness.b, witness.error)

@@ -1,0 +1,29 @@
+"""How large rows are, as rounding is measured by it (streamcut.rounding)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamcut.compiled import vectors
+from streamcut.io.manifest import Statistics
+from streamcut.rounding import UNSEEN, RowScale
+
+_LONGER = 1.0 + 1e-6  # squares of rows were added in float64
+
+
+def row_scale(statistics: Statistics, bias: float, width: int = 1) -> RowScale:
+    """How large the rows are, a bias feature included; with several classes a row goes to its own, and as much to others."""
+    more = bias != 0.0
+    return RowScale(
+        rows=statistics.n_rows,
+        entries=(statistics.nnz + more * statistics.n_rows) * width,
+        row_entries=statistics.max_row_nnz + more,
+        length=(math.sqrt(statistics.max_squared_norm + bias * bias) * _LONGER + UNSEEN) * (1.5 if width > 1 else 1.0),
+    )
+
+
+def longest(scale: RowScale, w: np.ndarray) -> float:
+    """At least Σ_j |x_ij w_j| of every row i."""
+    return scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER + UNSEEN
