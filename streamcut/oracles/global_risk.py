@@ -30,11 +30,12 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.scores import OneGroupRisk
-from streamcut.oracles.decomposable import Cut, row_scale
+from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
 from streamcut.oracles.groups import GroupRisk, Groups
 from streamcut.oracles.one_group import OneGroup
 from streamcut.oracles.row_blocks import RowBlocks
+from streamcut.oracles.row_lengths import row_scale
 from streamcut.rounding import EPSILON, CutError, Drift, Grids, above, gamma
 
 _LONGER = 1.0 + 1e-6  # sums over features, in float64
