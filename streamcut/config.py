@@ -175,11 +175,6 @@ class TrainOptions:
         return self.nystroem is not None or self.fourier is not None
 
     @property
-    def l1_part(self) -> float | None:
-        """Which part of λ_max `l1` is, 0.1 for "10%"; None for a number."""
-        return part_of(self.l1)
-
-    @property
     def distributed(self) -> bool:
         """Whether passes run on a Dask cluster."""
         return self.scheduler not in ("threads", "sync")
@@ -271,10 +266,8 @@ class TrainOptions:
             self._check("nu", "a number above 0 and at most 1", lambda value: 0.0 < value <= 1.0)
         if self.gamma != "auto":
             self._check("gamma", "a number above 0, or 'auto'", lambda value: 0.0 < value < math.inf)
-        if not isinstance(self.l1, str):
+        if part_of(self.l1) is None:
             self._check("l1", f"a number from 0 to {_LARGEST:g}, or a part such as '10%'", lambda value: 0.0 <= value < _LARGEST)
-        elif self.l1_part is None:
-            raise UsageError(f"l1: {self.l1!r} is neither a number nor a part of λmax such as '10%'")
         self._check("epsilon", "a number that is 0 or above", lambda value: 0.0 <= value < _LARGEST)
         self._check("delta", "a number above 0", lambda value: 0.0 < value < _LARGEST)
         self._check("quantile", "a number above 0 and below 1", lambda value: 0.0 < value < 1.0)

@@ -19,6 +19,7 @@ from streamcut.fields import Fields
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import _unpack, load_model, save_model
 from streamcut.rounding import CutError
+from streamcut.selection import train_path
 from streamcut.training import train
 from streamcut.verification import verify
 
@@ -182,9 +183,52 @@ def test_it_is_for_losses_of_single_rows():
     with pytest.raises(UsageError, match="l1"):
         train(data, l1=1.0, loss="f1")
     with pytest.raises(UsageError, match="l1"):
-        train(data, l1=1.0, task="multiclass")
-    with pytest.raises(UsageError, match="l1"):
         train(data, l1=-1.0)
+
+
+# --- parts of λmax -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "ocas"},
+        {"loss": "logistic"},
+        {"task": "multiclass", "loss": "softmax"},
+        {"task": "multiclass", "strategy": "one-vs-rest"},
+    ],
+    ids=["hinge", "logistic", "softmax", "ovr"],
+)
+def test_a_part_of_the_least_lambda_that_leaves_nothing(options):
+    X, y, _ = problem(300, 8, seed=9)
+    if "task" in options:
+        y = np.where(X.toarray()[:, 5] > 0.5, 3.0, y)
+    data = MemoryDataset(X, y)
+    common = {**options, "scheduler": "sync", "tol": 1e-8, "tol_relative": None, "max_passes": 300}
+    nothing, some, few = (train(data, l1=part, C=0.5, **common) for part in ("100%", "98%", "10%"))
+    assert not nothing.augmented_weights.any()
+    assert 0 < np.count_nonzero(some.augmented_weights) <= np.count_nonzero(few.augmented_weights)
+    most = few.parameters["l1_max"]
+    assert few.l1 == 0.1 * most
+    assert "10 % of λmax" in few.in_words()
+    assert verify(few, data).consistent
+    _, tried = train_path(data, [0.5], l1s=["10%", "98%"], **common)
+    assert [line.l1 for line in tried] == [0.98 * most, few.l1]
+
+
+@pytest.mark.parametrize("part", ["0%", "-1%", "10", "ten%", "%"])
+def test_what_is_no_part_is_refused(part):
+    with pytest.raises(UsageError, match="l1"):
+        train(MemoryDataset(*problem()[:2]), l1=part)
+
+
+def test_a_path_is_of_numbers_or_of_parts():
+    data = MemoryDataset(*problem()[:2])
+    with pytest.raises(UsageError, match="not both"):
+        train_path(data, [1.0], l1s=["10%", 1.0])
+    best, tried = train_path(data, [1.0], l1s=["50%", "5%", "0.5%"], validation=data, measure="log_loss", loss="logistic")
+    assert min(line.value for line in tried) == next(line.value for line in tried if line.l1 == best.l1)
+    assert tried[-1].value < tried[0].value
 
 
 # --- its parts ------------------------------------------------------------------------------------------------------------------

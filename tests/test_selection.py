@@ -167,6 +167,24 @@ def test_what_makes_no_sense_is_refused(Cs, more, says):
         train_path(data(), Cs, **more)
 
 
+@pytest.mark.parametrize("measure", ["log_loss", "brier_score", "calibration_error", "mean_logistic_loss"])
+def test_of_losses_the_least_is_best(measure):
+    best, tried = train_path(data(), CS, validation=data(3), measure=measure, loss="logistic")
+    values = [line.measures[measure] for line in tried]
+    assert [line.value for line in tried] == values
+    assert CS[int(np.argmin(values))] == best.C
+
+
+def test_errors_of_numbers_choose_a_regression():
+    X, y = np.random.default_rng(0).standard_normal((60, 3)), np.random.default_rng(1).standard_normal(60)
+    best, tried = train_path(
+        MemoryDataset(X, y), [0.001, 1.0], validation=MemoryDataset(X, y), measure="mean_absolute_error", task="regression"
+    )
+    assert best.C == min(tried, key=lambda line: line.measures["mean_absolute_error"]).C
+    with pytest.raises(UsageError, match="there is no pinball_loss of such a model"):
+        train_path(MemoryDataset(X, y), [1.0], validation=MemoryDataset(X, y), measure="pinball_loss", task="regression")
+
+
 def test_a_measure_that_is_not_defined():
     chunk = data(1).read(0)
     ones = MemoryDataset(np.ones((3, 30)), np.ones(3))
