@@ -333,10 +333,9 @@ class TrainOptions:
             raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
         if self.warm_start is not None and (self.chosen_loss in LABELLING_LOSSES or self.maps):
             raise UsageError("warm_start: only losses of single rows without nystroem and fourier can start from a model")
-        of_rows = (*ROW_LOSSES, *CLASSES_LOSSES)
         for name in ("l1", "scale"):
-            if getattr(self, name) != _default(name) and self.chosen_loss not in of_rows:
-                raise UsageError(f"{name}: only losses of single rows have it ({', '.join(of_rows)}), not loss {self.loss}")
+            if getattr(self, name) != _default(name) and self.chosen_loss in LABELLING_LOSSES:
+                raise UsageError(f"{name}: only losses of single rows have it, not loss {self.loss}")
         if self.scale != "none" and self.maps:
             raise UsageError("scale: features of a kernel are not scaled; scale the data before they are made")
         if self.scale != "none" and self.warm_start is not None:
