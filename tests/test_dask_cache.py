@@ -19,6 +19,8 @@ from streamcut.bundle.bundle import BundleSize
 from streamcut.chunk import Chunk
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.cache_passes import RecallPass
+from streamcut.execution.dask import runner as dask_runner
+from streamcut.execution.dask.blocks import put_back
 from streamcut.execution.dask.cache_slots import Slots
 from streamcut.execution.dask.plan import ClusterNeeds, WorkerProcess, remote, shares
 from streamcut.execution.feed import Feed
@@ -116,6 +118,17 @@ def test_an_elastic_net_of_scaled_rows_has_the_bits_of_threads(client, stores, t
     save_model(streamcut.train(stores[task], workers=2, **options, **FEW), tmp_path / "here.npz")
     assert same(tmp_path / "m.npz", tmp_path / "here.npz")
     assert not model.weights.all()
+
+
+@pytest.mark.parametrize("task", ["binary", "rest, squared"])
+def test_sums_that_workers_add_up_have_the_bits_of_the_clients(client, stores, on_threads, tmp_path, monkeypatch, task):
+    """Each a range of the features."""
+    ranges = []
+    monkeypatch.setattr(dask_runner, "BLOCKS_FROM", 1)
+    monkeypatch.setattr(dask_runner, "put_back", lambda *given: (ranges.append(len(given[2])), put_back(*given)))
+    on_cluster(client, stores[task], tmp_path, lanes=5, **TASKS[task])
+    assert same(tmp_path / "m.npz", on_threads(task, 5))
+    assert set(ranges) == {2}
 
 
 def test_by_default_rows_are_cached_as_on_threads(client, stores, tmp_path):

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import distributed
@@ -19,6 +21,8 @@ from contracts.runner import RunnerContract, make_store
 from test_dask import runner_on
 
 import streamcut
+from streamcut.config import CheckpointOptions
+from streamcut.errors import ClusterLostError
 from streamcut.execution.dask import cluster as dask_cluster
 
 HERE = str(Path(__file__).parent)  # where workers find the passes of tests
@@ -37,17 +41,21 @@ def apart(folder, *failpoints):
         processes["scheduler"] = subprocess.Popen([*dask, "scheduler", *where], **quiet)
         while not told.exists():
             time.sleep(0.05)
-        for number, failpoint in enumerate(failpoints):
+
+        def start(number, failpoint):
             options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB", "--local-directory", scratch]
             worker = [*dask, "worker", "--scheduler-file", told, *options]
             alone = ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', scratch, *worker]
             processes[f"worker {number}"] = subprocess.Popen(
                 list(map(str, alone)), env={**os.environ, "STREAMCUT_FAILPOINT": failpoint, "PYTHONPATH": HERE}, **quiet
             )
+
+        for number, failpoint in enumerate(failpoints):
+            start(number, failpoint)
         address = json.loads(told.read_text())["address"]
         with distributed.Client(address, set_as_default=False) as client:
             client.wait_for_workers(len(failpoints), timeout=60)
-        yield address, processes
+        yield address, processes, start
     finally:
         for process in processes.values():
             process.kill()
@@ -63,7 +71,8 @@ def dataset(tmp_path_factory):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     folder = tmp_path_factory.mktemp("apart")
-    with apart(folder, "none:1:kill", "none:1:kill") as (address, _), distributed.Client(address, set_as_default=False) as client:
+    connected = partial(distributed.Client, set_as_default=False)
+    with apart(folder, "none:1:kill", "none:1:kill") as (address, *_), connected(address) as client:
         yield client, folder / "scratch"
 
 
@@ -94,7 +103,7 @@ ASKED = [f"--{name.replace('_', '-')}={value or 0}" for name, value in FEW.items
 def test_a_worker_dies_in_a_pass_and_another_in_a_sweep(dataset, tmp_path):
     here = train(dataset, tmp_path / "here.npz", *ASKED)
     assert here.returncode == 0, here.stderr
-    with apart(tmp_path, "none:1:kill", "train.shard:20:kill", "train.cached:23:kill") as (address, processes):
+    with apart(tmp_path, "none:1:kill", "train.shard:20:kill", "train.cached:23:kill") as (address, processes, _):
         done = train(dataset, tmp_path / "m.npz", *ASKED, "--scheduler", address, "--scratch", tmp_path / "scratch")
         assert done.returncode == 0, done.stderr
         assert [processes[f"worker {number}"].wait(5) for number in (1, 2)] == [-signal.SIGKILL] * 2
@@ -107,9 +116,53 @@ def test_a_worker_that_hangs_is_left_out(dataset, tmp_path, monkeypatch, caplog)
     """SIGSTOP: its connections stay open, and it answers nothing."""
     here = streamcut.train(dataset, **FEW)
     monkeypatch.setattr(dask_cluster, "SILENCE", 3.0)
-    with apart(tmp_path, "none:1:kill", "train.shard:20:stop") as (address, processes):
+    with apart(tmp_path, "none:1:kill", "train.shard:20:stop") as (address, processes, _):
         model = streamcut.train(dataset, scheduler=address, scratch=str(tmp_path / "scratch"), **FEW)
         assert psutil.Process(processes["worker 1"].pid).status() == psutil.STATUS_STOPPED
     assert model.weights.tobytes() == here.weights.tobytes()
     assert model.certificate == here.certificate
     assert "silent for 3 s): their lanes move" in caplog.text
+
+
+def test_a_cluster_shrinks_and_grows_loses_its_scheduler_and_another_goes_on(dataset, tmp_path):
+    """Between passes; two workers at once, that may have had both copies of a lane, leave theirs to the one that stays."""
+    here = streamcut.train(dataset, **FEW)
+    keep = CheckpointOptions(str(tmp_path / "run"), iterations=1)
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    with (
+        apart(first, *["none:1:kill"] * 3) as (address, processes, start),
+        distributed.Client(address, set_as_default=False) as client,
+    ):
+
+        def change(record):
+            if record.iteration == 1:
+                client.retire_workers(list(client.scheduler_info()["workers"])[:2])
+                assert len(client.scheduler_info()["workers"]) == 1
+            elif record.iteration == 2:
+                start(3, "none:1:kill")
+                client.wait_for_workers(2, timeout=60)
+            elif record.iteration == 3:
+                processes["scheduler"].kill()
+
+        asked = {"scheduler": client, "scratch": str(first / "scratch"), "checkpoint": keep}
+        with pytest.raises(ClusterLostError, match=f"the Dask cluster at {address} is lost"):
+            streamcut.train(dataset, on_iteration=change, **asked, **FEW)
+    with apart(second, "none:1:kill") as (_, processes, _):
+        asked = {"scheduler": str(second / "scheduler.json"), "scratch": str(second / "scratch")}
+        model = streamcut.train(dataset, checkpoint=replace(keep, resume=True), **asked, **FEW)
+    assert model.weights.tobytes() == here.weights.tobytes()
+    assert model.certificate == here.certificate
+
+
+def test_connections_are_dasks_own_and_may_be_encrypted(dataset, tmp_path):
+    security = distributed.Security.temporary()
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0", "security": security}
+    with (
+        distributed.LocalCluster(protocol="tls", **options) as server,
+        distributed.Client(server, set_as_default=False) as client,
+    ):
+        assert client.scheduler.address.startswith("tls://")
+        model = streamcut.train(dataset, scheduler=client, scratch=str(tmp_path), **FEW)
+    assert model.weights.tobytes() == streamcut.train(dataset, **FEW).weights.tobytes()

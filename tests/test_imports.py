@@ -32,7 +32,7 @@ FOUNDATION |= {"fields", "opened", "outputs", "redaction", "rehearsal", "remote"
 FOUNDATION |= {"suggestions", "systems", "units", "visible"}
 WIRING = {"by_data", "calibration", "datasets", "evaluation", "flags", "inputs", "prediction", "row_bounds", "selection"}
 WIRING |= {"named_weights", "structured", "training", "tuning", "verification", "warming"}
-WIRING |= {"cross_validation", "search", "together"}
+WIRING |= {"costs", "cross_validation", "search", "together"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "math", "numba", "numba.extending", "numpy", "streamcut.jit", "typing"}
 

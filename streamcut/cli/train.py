@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 @click.option("--report", metavar="FILE", help="Also write a page (.html) about the model; see `streamcut report`.")
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 when the tolerance was not reached.")
 @click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
+@click.option(
+    "--assume",
+    metavar="WHAT",
+    help="With --dry-run: what a pass would take on a cluster such as workers=64,line=10Gbit; see streamcut.execution.cost.",
+)
 @click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and log messages.")
 @cache_options
 @force_option
@@ -46,6 +51,7 @@ def command(
     report: str | None,
     require_convergence: bool,
     dry_run: bool,
+    assume: str | None,
     verbose: bool,
     force: bool,
     as_json: bool,
@@ -90,6 +96,8 @@ def command(
         needs_matplotlib()
     if folder is None and (resume or checkpoint_required or iterations is not None):
         raise click.UsageError("--resume and the other options of checkpoints need --checkpoint DIR.")
+    if assume is not None and not dry_run:
+        raise click.UsageError("--assume is for --dry-run.")
     checkpoint = None
     if folder is not None and not dry_run:
         checkpoint = CheckpointOptions(folder, every, iterations, checkpoint_required, resume)
@@ -119,6 +127,17 @@ def command(
 
         dataset = open_dataset(data)
         shards = len(dataset.manifest.shards)
+        if assume is not None:
+            from streamcut.costs import cluster_cost
+            from streamcut.execution.cost import Assumed
+
+            chosen = TrainOptions(C=C[0], l1=l1[0], validation=validation, **options)
+            cost = dict(cluster_cost(dataset, chosen, Assumed.parse(assume)))
+            if as_json:
+                print_json({"event": "cost", **cost})
+            else:
+                print_table(cost)
+            raise click.exceptions.Exit(0)
 
         def show_plan(plan: MemoryPlan) -> None:
             if as_json:

@@ -105,6 +105,7 @@ class SweepPass(CachingPass):
     number: int
     theta: Any
     needs_data: ClassVar[bool] = False
+    summed: ClassVar[tuple[str, ...]] = ("delta",)
     row_arrays: ClassVar[tuple[str, ...]] = ()
 
     def begin(self) -> Step:
@@ -151,6 +152,7 @@ class WriteBackPass(CachingPass):
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
     theta: Any
     needs_data: ClassVar[bool] = False
+    summed: ClassVar[tuple[str, ...]] = ("cuts",)
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
     def begin(self) -> Change:

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
 from streamcut.chunk import Chunk
+from streamcut.compiled import vectors
 from streamcut.execution.row_state import Rows
 
 
@@ -24,6 +27,8 @@ class Pass:
                    them (streamcut.execution.feed.batch_numbers). Without data they are found by the row state `begins`, 1
                    in the first row of each
     row_arrays     the arrays of the row state that it asks for; None: it may ask for any
+    summed         attributes of its partial sums that are float64 arrays (or None) and merge feature by feature, as `add_block`
+                   does; `merge` takes empty ones, too
     pure           it changes nothing but its partial sum and the row state, so a lane may be done again, elsewhere
     """
 
@@ -31,6 +36,7 @@ class Pass:
     needs_data: ClassVar[bool] = True
     interruptible: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...] | None] = None
+    summed: ClassVar[tuple[str, ...]] = ()
     pure: ClassVar[bool] = True
 
     @property
@@ -64,6 +70,10 @@ class Pass:
         """The sum of both; may reuse `total`."""
         if total is not None or part is not None:
             raise NotImplementedError(f"{type(self).__name__} has partial sums and no merge")
+
+    def add_block(self, name: str, total: np.ndarray, part: np.ndarray, start: int) -> None:
+        """Add the numbers of array `name` of `summed` from `start` on (flat) of a lane to those of the lanes before it."""
+        vectors.add(total, part)
 
 
 class CachingPass(Pass):

@@ -60,6 +60,7 @@ class _DataPass(Pass):
     risk: JointLoss
     grids: Grids
     interruptible: ClassVar[bool] = True
+    summed: ClassVar[tuple[str, ...]] = ("a",)
 
     merge = staticmethod(row_passes.merge)
 

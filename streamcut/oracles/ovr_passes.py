@@ -54,6 +54,7 @@ class OvrPass(Pass):
     bias: float
     first: bool = False
     interruptible: ClassVar[bool] = True
+    summed: ClassVar[tuple[str, ...]] = ("a",)
 
     def begin(self) -> OvrSums:
         totals = Totals.nothing(len(self.W)) if self.first else None

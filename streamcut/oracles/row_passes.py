@@ -142,6 +142,7 @@ class ScorePass(Pass):
     at_w: bool = False
     first: First | None = None
     interruptible: ClassVar[bool] = True
+    summed: ClassVar[tuple[str, ...]] = ("a",)
 
     def begin(self) -> CutSums:
         D = len(self.w)
@@ -175,6 +176,7 @@ class CutPass(Pass):
     bias: float
     kappa: float
     interruptible: ClassVar[bool] = True
+    summed: ClassVar[tuple[str, ...]] = ("a",)
 
     def begin(self) -> CutSums:
         return CutSums(np.zeros((self.grids.folds, self.dimension)), np.zeros(4))

@@ -39,6 +39,10 @@ class Task:
     number: int
 
 
+class RowsMovedError(Exception):
+    """The row state of a lane is not where it was; whoever ended in good order has left it to others."""
+
+
 class Flights:
     """The tasks of one pass.
 
@@ -84,8 +88,7 @@ class Flights:
                 self._send(task.address, task.lanes, answer.passes)
                 continue
             if isinstance(answer, RowsGone):
-                what = f"the workers that had the row state of lane {answer.lane} ({self._shards([answer.lane])}) are gone"
-                raise lost(self._cluster.address, what)
+                raise RowsMovedError(f"the workers that had the row state of {self._shards([answer.lane])} are gone")
             for done in task.lanes:
                 del self._task_of[done]
             return answer

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from pathlib import Path
 
 from streamcut.execution.dask import row_exchange
-from streamcut.execution.dask.cluster import Cluster, lost
+from streamcut.execution.dask.cluster import POLL, Cluster, lost
 from streamcut.execution.dask.plan import Placement
 from streamcut.execution.dask.shared_rows import SharedRows
 from streamcut.execution.lanes import Lanes
+
+_LEGACY = 20.0  # seconds that workers which end in good order have to leave what they hold to others
 
 
 class OwnedRows(SharedRows):
@@ -22,8 +25,22 @@ class OwnedRows(SharedRows):
         self._placement: Placement
 
     def place(self, placement: Placement) -> None:
-        """Where lanes go from now on."""
+        """Where lanes go from now on. What workers held that are gone is looked for: they may be leaving it to others."""
         self._placement = placement
+        there = sorted(placement.threads_of)
+        if all(address in placement.threads_of for holders in self.files.holders.values() for address in holders):
+            return
+        until = time.monotonic() + _LEGACY
+        while not self._found(there) and time.monotonic() < until:
+            time.sleep(POLL)
+
+    def _found(self, there: list[str]) -> bool:
+        """Whether each file is at one of these workers at least."""
+        found = self._cluster.ask(there, row_exchange.files_of, self._run)
+        for (name, lane), version in self.files.versions.items():
+            file = self.files.path(name, lane, version).name
+            self.files.holders[name, lane] = tuple(address for address in there if file in found.get(address, ()))
+        return all(self.files.holders[key] for key in self.files.versions)
 
     def held(self, lane: int, changed: tuple[str, ...], holders: tuple[str, ...]) -> None:
         """All arrays of `lane`, with what a pass `changed`, are at `holders` now."""
@@ -37,6 +54,7 @@ class OwnedRows(SharedRows):
         for address in self.files.holders[name, lane]:
             if self._fetched(address, path):
                 return
+        self._cluster.running()  # raises when it is the scheduler that is gone
         raise lost(self._cluster.address, f"the workers that had the row state of lane {lane} are gone")
 
     def _written(self, name: str, lane: int, version: int) -> None:

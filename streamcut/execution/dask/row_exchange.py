@@ -8,9 +8,11 @@ scheduler: it may be somewhere from where workers cannot be reached.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Awaitable, Iterable
 from pathlib import Path
@@ -21,9 +23,11 @@ from streamcut.files import disk_full
 
 PIECE = 4 << 20
 _PATIENCE = 10.0  # seconds that another worker has for a piece
+_DEAF = 60.0  # seconds for which one that did not answer gets no copies
 
 _folders: dict[str, Path] = {}  # of this process, by run
 _over: set[str] = set()  # runs that have ended
+_unheard: dict[str, float] = {}  # when workers did not answer
 
 
 def folder_of(run: str, directory: str) -> Path:
@@ -52,12 +56,12 @@ def forget_others(clients: Iterable[str]) -> None:
         forget(run)
 
 
-def read_piece(run: str, file: str, offset: int) -> bytes | None:
-    """At most PIECE bytes of a file, fewer at its end; None: it is not here."""
+def read_piece(run: str, file: str, offset: int, size: int = PIECE) -> bytes | None:
+    """At most `size` bytes of a file, fewer at its end; None: it is not here."""
     try:
         with open(_path(run, file), "rb", buffering=0) as handle:
             handle.seek(offset)
-            return handle.read(PIECE)
+            return handle.read(size)
     except (FileNotFoundError, KeyError):
         return None
 
@@ -83,20 +87,24 @@ def _path(run: str, file: str) -> Path:
 
 
 def serve(worker: Any) -> None:
-    """Let other workers read and write files here; `worker` is Dask's."""
+    """Let other workers read and write files here, and inherit them in the end; `worker` is Dask's."""
 
     def write(run: str, file: str, token: str, piece: bytes, last: bool) -> bool:
         return write_piece(run, file, token, piece, last, worker)
 
     worker.handlers["streamcut_read"] = read_piece
     worker.handlers["streamcut_write"] = write
+    worker.plugins["streamcut-rows"] = Legacy()
 
 
 async def fetch(here: Any, address: str, run: str, file: str) -> bool:
-    """Copy a file of the worker at `address` into the folder of the run on the worker `here`; whether it was there."""
+    """Copy a file of the worker at `address` into the folder of the run on the worker `here`; whether it was there.
+
+    Raises OSError or TimeoutError when it does not answer.
+    """
     token, offset = uuid.uuid4().hex, 0
     while True:
-        piece = await _within(here.rpc(address).streamcut_read(run=run, file=file, offset=offset))
+        piece = await remote_piece(here, address, run, file, offset, PIECE)
         if piece is None:
             return False
         write_piece(run, file, token, piece, len(piece) < PIECE, here)
@@ -106,17 +114,57 @@ async def fetch(here: Any, address: str, run: str, file: str) -> bool:
 
 
 async def push(here: Any, address: str, run: str, file: str) -> None:
-    """Copy a file from the folder of the run on the worker `here` to the worker at `address`."""
+    """Copy a file from the folder of the run on the worker `here` to the worker at `address`.
+
+    Raises OSError or TimeoutError when it does not answer.
+    """
     token, offset = uuid.uuid4().hex, 0
     while True:
         piece = read_piece(run, file, offset)
         assert piece is not None
         last = len(piece) < PIECE
-        await _within(here.rpc(address).streamcut_write(run=run, file=file, token=token, piece=piece, last=last))
+        await _within(address, here.rpc(address).streamcut_write(run=run, file=file, token=token, piece=piece, last=last))
         if last:
             return
         offset += len(piece)
 
 
-async def _within(call: Awaitable[Any]) -> Any:
-    return await asyncio.wait_for(call, _PATIENCE)
+async def remote_piece(here: Any, address: str, run: str, file: str, offset: int, size: int) -> bytes | None:
+    """As read_piece, of the worker at `address`. Raises OSError or TimeoutError when it does not answer."""
+    return await _within(address, here.rpc(address).streamcut_read(run=run, file=file, offset=offset, size=size))
+
+
+def unheard(address: str) -> bool:
+    """Whether a worker did not answer a while ago."""
+    return time.monotonic() - _unheard.get(address, -math.inf) < _DEAF
+
+
+def files_of(run: str) -> list[str]:
+    """Names of the files of row state that are here."""
+    return [path.name for path in _folders[run].glob("[!.+]*.*.*")] if run in _folders else []
+
+
+class Legacy:
+    """Dask's plugin of a worker: when it ends in good order, what it holds goes to one that stays."""
+
+    async def teardown(self, worker: Any) -> None:
+        if not any(files_of(run) for run in _folders):
+            return
+        known = (await worker.scheduler.identity(n_workers=-1))["workers"]
+        heirs = [at for at, other in known.items() if at != worker.address and other["status"] == "running" and not unheard(at)]
+        for run in list(_folders):
+            for file in files_of(run):
+                while heirs:
+                    try:
+                        await push(worker, heirs[0], run, file)
+                        break
+                    except (OSError, TimeoutError):
+                        del heirs[0]
+
+
+async def _within(address: str, call: Awaitable[Any]) -> Any:
+    try:
+        return await asyncio.wait_for(call, _PATIENCE)
+    except (OSError, TimeoutError):
+        _unheard[address] = time.monotonic()
+        raise

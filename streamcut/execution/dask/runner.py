@@ -19,6 +19,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import wait
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,15 @@ import dask
 import distributed
 
 from streamcut.errors import ClusterLostError, LockedError
+from streamcut.execution.cost import BLOCKS_FROM
 from streamcut.execution.dask import row_exchange
-from streamcut.execution.dask.cluster import LOCAL, Cluster, connect, lost_if_silent
-from streamcut.execution.dask.flights import Flights
+from streamcut.execution.dask.blocks import Sizes, Source, put_back
+from streamcut.execution.dask.cluster import LOCAL, Cluster, connect, lost, lost_if_silent
+from streamcut.execution.dask.flights import Flights, RowsMovedError
 from streamcut.execution.dask.owned_rows import OwnedRows
 from streamcut.execution.dask.plan import Placement, shards_of
 from streamcut.execution.dask.shared_rows import SharedRows
-from streamcut.execution.dask.worker import Job, run_lanes
+from streamcut.execution.dask.worker import Job, run_block, run_lanes
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass, row_caches
@@ -46,6 +49,8 @@ __all__ = ["LOCAL", "Cluster", "DaskRunner", "connect"]
 log = logging.getLogger(__name__)
 
 _FOLDER = "streamcut-rows-"  # beginning of the names of folders in the scratch folder
+_CHECK = 1.0  # seconds between two checks of the list of workers
+_ATTEMPTS = 3  # at a pass: those who had the row state may leave it to others more than once
 _INLINE = 1 << 18  # bytes of a pass that go to each worker through the scheduler
 
 
@@ -101,6 +106,24 @@ class DaskRunner(Watchable):
         cached = bool(row_caches(work))
         if work.needs_data or not cached:
             self._forget()
+        for attempt in range(_ATTEMPTS):
+            try:
+                total, changes, traffic = self._attempt(work, cached)
+                break
+            except RowsMovedError as error:
+                if attempt == _ATTEMPTS - 1:
+                    raise lost(self._cluster.address, str(error)) from None
+                self._moved = True
+            finally:
+                self._going = None
+        if not cached:
+            self._forget()
+        for name, lane in changes:
+            self.row_state.replaced(name, lane, self._number)
+        return total, PassReport(time.perf_counter() - started, traffic)
+
+    def _attempt(self, work: Pass, cached: bool) -> tuple[Any, list[tuple[str, int]], Traffic]:
+        """(sum, what changed of the row state, traffic) of a pass over all lanes, after which nothing is settled yet."""
         if work.needs_data or self._moved or self._placement is None:
             self._placement = self._cluster.placement(self._placement)
         self._number += 1
@@ -108,8 +131,9 @@ class DaskRunner(Watchable):
             self._owned.place(self._placement)
         self.row_state.commit(self._number)
         self._number += 1
-        placement, owned = self._placement, self._owned is not None
-        kept = placement.pins, placement.capacity, self._past, owned, placement.neighbours() if owned else {}
+        placement, owned, past = self._placement, self._owned is not None, self._past
+        aside = BLOCKS_FROM if len(placement.threads_of) > 1 else 0
+        kept = placement.pins, placement.capacity, past, aside, owned, placement.neighbours() if owned else {}
         job = Job(self._run, self._number, work, self._cluster.store, self.lanes, self.row_state.files, *kept)
         written = pickle.dumps(job, protocol=5)
         if cached:
@@ -117,17 +141,13 @@ class DaskRunner(Watchable):
                 self._file(self._number).write_bytes(written)
             self._past += (self._number,)
         try:
-            total, changes, traffic = self._collect(work, written, placement)
+            return self._collect(work, written, placement)
+        except RowsMovedError:
+            self._past = past
+            raise
         except BaseException:
             self._forget()
             raise
-        finally:
-            self._going = None
-        if not cached:
-            self._forget()
-        for name, lane in changes:
-            self.row_state.replaced(name, lane, self._number)
-        return total, PassReport(time.perf_counter() - started, traffic)
 
     def _file(self, number: int) -> Path:
         return self._folder / f"pass.{number}"
@@ -154,6 +174,9 @@ class DaskRunner(Watchable):
         traffic = Traffic()
         self._going = ([traffic], time.perf_counter()) if work.needs_data else None
         early: dict[int, Any] = {}
+        holders: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        sources: list[Source] = []
+        shapes: Sizes = {}
         merged = 0
         while merged < len(self.lanes):
             for result in flights.next(merged, lambda: work.interruptible and self.stop()):
@@ -162,12 +185,42 @@ class DaskRunner(Watchable):
                 result = early.pop(merged)
                 total = result.partial if total is None else work.merge(total, result.partial)
                 changes += [(name, result.lane) for name in result.changed]
-                if self._owned is not None:
-                    self._owned.held(result.lane, result.changed, result.holders)
+                holders[result.lane] = result.changed, result.holders
+                sources.append(Source(result.lane, result.address))
+                shapes = result.aside
                 traffic += result.traffic
                 merged += 1
+        if shapes:
+            put_back(total, shapes, self._added_up(type(work).__name__, sources, shapes))
+        if self._owned is not None:
+            for lane, (changed, at) in holders.items():
+                self._owned.held(lane, changed, at)
         self._moved = flights.lost
         return total, changes, traffic
+
+    def _added_up(self, name: str, sources: list[Source], shapes: Sizes) -> list[dict[str, Any]]:
+        """The ranges of the arrays that were set aside, each added up by a worker that had lanes. Raises RowsMovedError."""
+        client, addresses = self._cluster.client, sorted({source.address for source in sources})
+        with lost_if_silent(self._cluster.address):
+            futures = [
+                client.submit(
+                    run_block, self._run, self._number, sources, shapes, part, len(addresses),
+                    key=f"{name}-sums-{uuid.uuid4().hex}", workers=[address], pure=False,
+                )
+                for part, address in enumerate(addresses)
+            ]  # fmt: skip
+        answer = self._cluster.gather(futures)
+        try:
+            while not wait([answer], timeout=_CHECK).done:
+                if not self._cluster.running().issuperset(addresses):
+                    raise RowsMovedError("workers were lost one after the other that had partial sums")
+            with lost_if_silent(self._cluster.address):
+                found = answer.result()
+        finally:
+            answer.cancel()
+        if any(block is None for block in found):
+            raise RowsMovedError("workers were lost one after the other that had partial sums")
+        return found
 
     def _submitter(self, name: str, written: bytes) -> Callable[..., distributed.Future]:
         """What gives lanes to a worker, in tasks with the name of the pass, which the dashboard shows."""

@@ -26,7 +26,7 @@ import streamcut
 from streamcut.compiling import compiler
 from streamcut.errors import CorruptError, DiskFullError, NotFoundError, UsageError
 from streamcut.execution.cache_passes import RecallPass
-from streamcut.execution.dask import row_exchange
+from streamcut.execution.dask import blocks, row_exchange
 from streamcut.execution.dask.cache_slots import Slot, Slots
 from streamcut.execution.dask.shared_rows import CACHED, LaneRows, RowFiles
 from streamcut.execution.feed import Feed, Traffic
@@ -57,6 +57,7 @@ class Job:
     pins   the shards that each worker (by address) keeps decoded
     capacity  the row caches that it may have in memory
     past   numbers of the passes that row caches have seen since they were filled
+    aside  bytes of all its partial sums from which on arrays of them stay where they are (blocks.py)
     owned  the row state lies in folders of the workers', that of a worker's lanes with its neighbour too
     """
 
@@ -69,19 +70,25 @@ class Job:
     pins: dict[str, frozenset[int]]
     capacity: dict[str, int]
     past: tuple[int, ...] = ()
+    aside: int = 0
     owned: bool = False
     neighbours: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class LaneResult:
-    """The partial sum of a lane, which arrays of its row state have a new version, and which workers have them all."""
+    """The partial sum of a lane, which arrays of its row state have a new version, and which workers have them all.
+
+    address  of the worker that it ran on, where arrays of these shapes are set aside
+    """
 
     lane: int
     partial: Any
     traffic: Traffic
     changed: tuple[str, ...]
     holders: tuple[str, ...] = ()
+    address: str = ""
+    aside: blocks.Sizes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +169,25 @@ def run_lanes(run: str, lanes: tuple[int, ...], numbers: tuple[int, ...], *passe
             result = _cached_lane(runner, job, folder, lane, capacity) if cached else _lane(runner, job, lane, job.work)
         except _NoPassError:
             return Missing(tuple(number for number in job.past if not (folder / f"pass.{number}").exists()))
+        result.address = here.address
+        if job.aside:
+            result.aside = blocks.set_aside(job.work, result.partial, folder, lane, job.number, job.aside // len(job.lanes))
         if job.owned:
             result.holders = _spread(here, job, lane, result.changed)
         results.append(result)
     return results
+
+
+def run_block(
+    run: str, number: int, sources: list[blocks.Source], shapes: blocks.Sizes, part: int, parts: int
+) -> dict[str, np.ndarray] | None:
+    """The sums over all lanes of a range of what the pass set aside; None when some of it is gone."""
+    here = distributed.get_worker()
+    job = _job(row_exchange.folder_of(run, here.local_directory), number)
+    try:
+        return sync(here.loop, blocks.added_up, here, run, number, job.work, sources, shapes, part, parts)
+    except (OSError, TimeoutError):
+        return None
 
 
 def _obtained(here: Any, job: Job, lane: int) -> bool:
@@ -174,7 +196,7 @@ def _obtained(here: Any, job: Job, lane: int) -> bool:
         path = job.rows.path(name, lane, version)
         if of != lane or path.exists():
             continue
-        for address in job.rows.holders[name, lane]:
+        for address in sorted(job.rows.holders[name, lane], key=row_exchange.unheard):
             try:
                 if address != here.address and sync(here.loop, row_exchange.fetch, here, address, job.run, path.name):
                     break
@@ -188,7 +210,7 @@ def _obtained(here: Any, job: Job, lane: int) -> bool:
 def _spread(here: Any, job: Job, lane: int, changed: tuple[str, ...]) -> tuple[str, ...]:
     """Copy the row state of `lane` to this worker's neighbour, what it does not have; returns who has all of it now."""
     neighbour = job.neighbours.get(here.address)
-    if neighbour is None:
+    if neighbour is None or row_exchange.unheard(neighbour):
         return (here.address,)
     files = {name: version for (name, of), version in job.rows.versions.items() if of == lane}
     wanted = {name: v for name, v in files.items() if name not in changed and neighbour not in job.rows.holders[name, lane]}
@@ -271,7 +293,7 @@ def _job(folder: Path, number: int) -> Job:
             job = _read(folder, number)
             if job.owned:
                 job = replace(job, rows=replace(job.rows, folder=str(folder)))
-                job.rows.prune(number)
+            replace(RowFiles(str(folder)), versions=job.rows.versions).prune(number)
             for path in folder.glob("pass.*"):
                 if int(path.suffix[1:]) < number and int(path.suffix[1:]) not in job.past:
                     path.unlink(missing_ok=True)

@@ -60,6 +60,12 @@ class DualPass(FillingPass):
     limits: Mapping[int, float]
     first: bool
     interruptible: ClassVar[bool] = True
+    summed: ClassVar[tuple[str, ...]] = ("w", "cuts")
+
+    def add_block(self, name: str, total: np.ndarray, part: np.ndarray, start: int) -> None:
+        vectors.add(total, part)
+        if name == "w":
+            total -= self.ascent.running.reshape(-1)[start : start + len(total)]
 
     @property
     def alignment(self) -> int:
@@ -90,7 +96,7 @@ class DualPass(FillingPass):
 
     def merge(self, total: DualSums, part: DualSums) -> DualSums:
         vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
-        if total.w is not None:
+        if total.w is not None and total.w.size > 0:
             assert part.w is not None
             vectors.add(total.w.reshape(-1), part.w.reshape(-1))
             total.w -= self.ascent.running  # now w′ and the steps of all lanes

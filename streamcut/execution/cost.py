@@ -1,0 +1,210 @@
+"""What a pass on a cluster would take: arithmetic on the manifest and on what is assumed of the machines.
+
+With W workers of t threads, L lanes, D numbers in a vector, v vectors in a partial sum, rates in bytes a second:
+
+    reading    stored bytes / (W · store)                          every worker reads its shards, over a line of its own
+    computing  decoded bytes / (min(W t, L) · rows)                verifying, decoding, scores, cuts: the threads that have a lane
+    sending    8 D (1 + ⌈log₂ W⌉) / line                           the weights, from worker to worker
+    merging    8 D v (L / line + L / adding) at the client, or     partial sums in lane order
+               8 D v (L / (W line) + L / (W adding) + 1 / line)    each worker a range of the features, the client their ends
+    tasks      L · task                                            the scheduler, one lane after the other
+    copying    row bytes · rows / (W line)                         row state to the neighbour, unless all see one folder
+    master     8 D (cuts + 6) / adding                             the client: products of the new cut with the others, steps
+
+Reading and computing go on at the same time. Dual ascent adds sweeps over cached rows: each computes its part of the rows, and
+sends and merges one vector a lane. `scripts/bench_cluster.py` compares it with measurements, and measures the rates.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+from streamcut.errors import UsageError
+from streamcut.execution.plan import Needs
+from streamcut.io.dataset import shard_bytes
+from streamcut.io.manifest import Manifest
+from streamcut.units import parse_size
+
+BLOCKS_FROM = 64 << 20  # bytes of all partial sums of a pass from which on the workers add them up, each a range of features
+_STEPS = 6  # dense vectors that the client goes through between two passes
+_GAIN = 1.25  # twice the workers must be so much faster, or it does not scale any more
+_MOST = 1 << 16  # workers that are tried
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """A cluster: rates in bytes a second. The rates of `rows`, `adding` and `task` are those of one laptop core.
+
+    workers, threads  processes, and threads of each
+    line    between any two of client and workers
+    store   what a worker reads at
+    rows    decoded rows that a thread verifies, decodes and computes
+    adding  vectors that a core adds up
+    task    seconds of the scheduler for a lane
+    """
+
+    workers: int = 1
+    threads: int = 1
+    line: float = 1.25e9
+    store: float = 2e8
+    rows: float = 4e8
+    adding: float = 2e9
+    task: float = 2e-3
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Of words such as "workers=64,line=10Gbit". Raises UsageError."""
+        known = {field.name: field for field in fields(cls)}
+        found: dict[str, float] = {}
+        for part in text.split(","):
+            name, _, value = (word.strip() for word in part.partition("="))
+            if name not in known or not value:
+                raise UsageError(f"--assume: {part!r} is none of {', '.join(known)}; write for example workers=64,line=10Gbit")
+            found[name] = _whole(name, value) if name in ("workers", "threads") else _rate(name, value)
+        return cls(**found)  # type: ignore[arg-type]
+
+
+def _whole(name: str, value: str) -> int:
+    if not value.isdecimal() or not 1 <= int(value) <= _MOST:
+        raise UsageError(f"--assume: {name}={value} is not a whole number from 1 to {_MOST:,}")
+    return int(value)
+
+
+def _rate(name: str, value: str) -> float:
+    try:
+        if name == "task":
+            seconds = float(value)
+        elif value.endswith("bit"):
+            seconds = parse_size(f"{value.removesuffix('bit')}B", option=name) / 8
+        else:
+            seconds = parse_size(value.removesuffix("/s"), option=name)
+    except (UsageError, ValueError):
+        seconds = -1.0
+    if not 0.0 < seconds < math.inf:
+        example = "0.002 (seconds)" if name == "task" else "500MB or 10Gbit (a second)"
+        raise UsageError(f"--assume: {name}={value} is not what it takes; write for example {name}={example}")
+    return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What there is to do in a pass: bytes of the data as stored and as decoded, rows, lanes, and what the solver needs.
+
+    cached  bytes of rows that a sweep goes through; sweeps: at most after each pass
+    """
+
+    stored: int
+    decoded: int
+    rows: int
+    lanes: int
+    dimension: int
+    vectors: int
+    cuts: int
+    row_bytes: int
+    cached: int = 0
+    sweeps: int = 0
+
+    @classmethod
+    def of(cls, manifest: Manifest, needs: Needs, lanes: int, sweeps: int) -> Self:
+        """That of a run which `needs` this."""
+        stored = sum(array.stored_bytes for shard in manifest.shards for array in shard.arrays.values())
+        decoded = sum(shard_bytes(manifest, shard) for shard in manifest.shards)
+        cached = needs.row_cache[1] if sweeps else 0
+        return cls(
+            stored, decoded, manifest.statistics.n_rows, lanes, needs.dimension, needs.vectors, max(needs.max_cuts, 1),
+            needs.row_bytes, cached, sweeps if cached else 0,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PassCost:
+    """Seconds of the parts of a pass through the data, and of one sweep after it."""
+
+    reading: float
+    computing: float
+    sending: float
+    merging: float
+    tasks: float
+    copying: float
+    master: float
+    sweep: float
+    sweeps: int
+
+    @property
+    def seconds(self) -> float:
+        """Of a pass, without sweeps."""
+        return max(self.reading, self.computing) + self.sending + self.merging + self.tasks + self.copying + self.master
+
+    @property
+    def iteration(self) -> float:
+        """Of a pass and all its sweeps."""
+        return self.seconds + self.sweeps * self.sweep
+
+
+def by_blocks(size: int, lanes: int, workers: int) -> bool:
+    """Whether workers add up partial sums of `size` bytes a lane, or the client does."""
+    return workers > 1 and lanes * size >= BLOCKS_FROM
+
+
+def pass_cost(work: Work, assumed: Assumed) -> PassCost:
+    """What a pass takes on a cluster as it is `assumed`."""
+    workers = min(assumed.workers, work.lanes)  # more have no lane
+    threads = min(workers * assumed.threads, work.lanes)
+    vector = 8.0 * work.dimension
+    sending = vector * (1 + math.ceil(math.log2(workers))) / assumed.line
+    return PassCost(
+        reading=work.stored / (workers * assumed.store),
+        computing=work.decoded * _uneven(work.lanes, threads) / (threads * assumed.rows),
+        sending=sending,
+        merging=_merging(vector * work.vectors, work.lanes, workers, assumed),
+        tasks=work.lanes * assumed.task,
+        copying=work.row_bytes * work.rows / (workers * assumed.line) if workers > 1 else 0.0,
+        master=vector * (work.cuts + _STEPS) / assumed.adding,
+        sweep=work.cached * _uneven(work.lanes, threads) / (threads * assumed.rows)
+        + sending
+        + _merging(vector, work.lanes, workers, assumed)
+        + work.lanes * assumed.task,
+        sweeps=work.sweeps,
+    )
+
+
+def _uneven(lanes: int, threads: int) -> float:
+    """How much longer the thread with the most lanes takes than it would with its share."""
+    return math.ceil(lanes / threads) * threads / lanes
+
+
+def _merging(size: float, lanes: int, workers: int, assumed: Assumed) -> float:
+    if by_blocks(int(size), lanes, workers):
+        return size * (lanes / workers * (1 / assumed.line + 1 / assumed.adding) + 1 / assumed.line)
+    return size * lanes * (1 / assumed.line + 1 / assumed.adding)
+
+
+def scales_to(work: Work, assumed: Assumed) -> tuple[int, str]:
+    """(the workers up to which twice as many pay, what takes the most time with twice as many)."""
+    workers = 1
+    while workers < _MOST:
+        now, doubled = (pass_cost(work, replace(assumed, workers=count)) for count in (workers, 2 * workers))
+        if now.iteration < _GAIN * doubled.iteration:
+            break
+        workers *= 2
+    if 2 * workers > work.lanes:
+        return workers, f"there are {work.lanes} lanes; --lanes gives more"
+    parts = {name: getattr(doubled, name) for name in PassCost.__slots__ if name not in ("sweep", "sweeps")}
+    parts["sweeps"] = doubled.sweeps * doubled.sweep
+    return workers, max(parts, key=lambda name: parts[name])
+
+
+def describe(work: Work, assumed: Assumed) -> list[tuple[str, str]]:
+    """The cost of a pass as (what, seconds) rows for people."""
+    cost = pass_cost(work, assumed)
+    alone = pass_cost(work, replace(assumed, workers=1)).iteration
+    most, why = scales_to(work, assumed)
+    rows = [(name, f"{getattr(cost, name):.3g} s") for name in PassCost.__slots__ if name not in ("sweep", "sweeps")]
+    rows.append((f"a pass, {assumed.workers:,} workers", f"{cost.seconds:.3g} s"))
+    if cost.sweeps:
+        rows.append((f"a sweep (at most {cost.sweeps} a pass)", f"{cost.sweep:.3g} s"))
+    rows.append(("efficiency", f"{alone / (assumed.workers * cost.iteration):.0%}"))
+    rows.append(("scales to", f"{most:,} workers: {why}"))
+    return rows

@@ -1,0 +1,103 @@
+"""Large partial sums added up by the workers, each a range of the features, instead of by the client.
+
+Of what a pass sums, the arrays `Pass.summed` are set aside where their lane ran; the rest is merged by the client as ever. Then
+every worker that had a lane fetches its range of them from all lanes and adds it up, in lane order: numbers of one feature meet
+in the same order as at the client, so the bits are the same. The client gets each number once, not once a lane.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamcut.execution.dask import row_exchange
+from streamcut.execution.passes import Pass
+from streamcut.files import disk_full
+
+Sizes = dict[str, tuple[int, ...]]  # shapes of arrays that are set aside
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the arrays of a lane are set aside."""
+
+    lane: int
+    address: str
+
+
+def set_aside(work: Pass, partial: Any, folder: Path, lane: int, number: int, least: int) -> Sizes:
+    """Move the arrays `work.summed` of a partial sum to files if they have at least so many bytes; returns their shapes."""
+    arrays = {name: array for name in work.summed if (array := getattr(partial, name)) is not None}
+    if sum(array.nbytes for array in arrays.values()) < least:
+        return {}
+    for name, array in arrays.items():
+        path = folder / _file(name, lane, number)
+        with disk_full(path, array.nbytes):
+            path.write_bytes(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        setattr(partial, name, np.empty(0))
+    return {name: array.shape for name, array in arrays.items()}
+
+
+def put_back(total: Any, shapes: Sizes, blocks: list[dict[str, np.ndarray]]) -> None:
+    """Give `total` its arrays, of the blocks of all ranges."""
+    for name, shape in shapes.items():
+        setattr(total, name, np.concatenate([block[name] for block in blocks]).reshape(shape))
+
+
+async def added_up(
+    here: Any, run: str, number: int, work: Pass, sources: list[Source], shapes: Sizes, part: int, parts: int
+) -> dict[str, np.ndarray] | None:
+    """The sums over all lanes of range `part` of `parts` of each array; None when a file is gone.
+
+    Every worker begins with another lane, or all would wait for the same one.
+    """
+    sums = {}
+    for name, shape in shapes.items():
+        size = int(np.prod(shape))
+        start, stop = size * part // parts, size * (part + 1) // parts
+        total: np.ndarray | None = None
+        for group in _groups(sources, parts):
+            turned = [group[(k + part) % len(group)] for k in range(len(group))]
+            calls = (_range(here, run, _file(name, each.lane, number), each.address, start, stop) for each in turned)
+            found = dict(zip((each.lane for each in turned), await asyncio.gather(*calls), strict=True))
+            for each in group:
+                block = found.pop(each.lane)
+                if block is None:
+                    return None
+                if total is None:
+                    total = block
+                else:
+                    work.add_block(name, total, block, start)
+        assert total is not None
+        sums[name] = total
+    return sums
+
+
+def _groups(sources: list[Source], size: int) -> Iterator[list[Source]]:
+    ordered = sorted(sources, key=lambda source: source.lane)
+    for start in range(0, len(ordered), size):
+        yield ordered[start : start + size]
+
+
+async def _range(here: Any, run: str, file: str, address: str, start: int, stop: int) -> np.ndarray | None:
+    """Numbers start:stop of a file of float64, wherever it is."""
+    block = bytearray()
+    while len(block) < 8 * (stop - start):
+        offset, size = 8 * start + len(block), min(row_exchange.PIECE, 8 * (stop - start) - len(block))
+        if address == here.address:
+            piece = row_exchange.read_piece(run, file, offset, size)
+        else:
+            piece = await row_exchange.remote_piece(here, address, run, file, offset, size)
+        if not piece:
+            return None
+        block += piece
+    return np.frombuffer(block, np.float64)
+
+
+def _file(name: str, lane: int, number: int) -> str:
+    return f"+{name}.{lane}.{number}"
