@@ -26,6 +26,7 @@ from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.losses.hinge import Hinge
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.machine import resident_bytes
 from streamcut.oracles.decomposable import LinearOracle
 
@@ -60,7 +61,7 @@ def median(call: Callable[[], object], repeats: int) -> float:
 
 def measure(runner: Runner | DaskRunner, repeats: int, *, empty: bool) -> dict[str, float]:
     """Seconds of a pass of OCAS, of its line search with the step, of a pass without work if wanted."""
-    oracle = LinearOracle(runner, Hinge(1.0), C=1.0, bias=1.0, keep_margins=True)
+    oracle = LinearOracle(runner, PointwiseRisk(Hinge(1.0)), C=1.0, bias=1.0, keep_margins=True)
     oracle.start()
     w = np.random.default_rng(0).standard_normal(oracle.dimension)
     edges = np.linspace(0.0, 1.0, 2049)

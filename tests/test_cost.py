@@ -41,7 +41,7 @@ def test_a_sweep_computes_sends_and_merges():
 def test_small_sums_are_added_by_the_client():
     assert not by_blocks(BLOCKS_FROM // 8 - 1, 8, 4)
     assert by_blocks(BLOCKS_FROM // 8, 8, 4)
-    assert not by_blocks(BLOCKS_FROM, 8, 1)
+    assert not by_blocks(BLOCKS_FROM, 8, 3)
 
 
 def test_where_it_stops_scaling():

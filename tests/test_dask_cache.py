@@ -125,6 +125,7 @@ def test_sums_that_workers_add_up_have_the_bits_of_the_clients(client, stores, o
     """Each a range of the features."""
     ranges = []
     monkeypatch.setattr(dask_runner, "BLOCKS_FROM", 1)
+    monkeypatch.setattr(dask_runner, "BLOCKS_WORKERS", 2)
     monkeypatch.setattr(dask_runner, "put_back", lambda *given: (ranges.append(len(given[2])), put_back(*given)))
     on_cluster(client, stores[task], tmp_path, lanes=5, **TASKS[task])
     assert same(tmp_path / "m.npz", on_threads(task, 5))

@@ -28,6 +28,7 @@ from streamcut.io.manifest import Manifest
 from streamcut.units import parse_size
 
 BLOCKS_FROM = 64 << 20  # bytes of all partial sums of a pass from which on the workers add them up, each a range of features
+BLOCKS_WORKERS = 4  # and as many workers: fewer spare the client's line too little
 _STEPS = 6  # dense vectors that the client goes through between two passes
 _GAIN = 1.25  # twice the workers must be so much faster, or it does not scale any more
 _MOST = 1 << 16  # workers that are tried
@@ -145,7 +146,7 @@ class PassCost:
 
 def by_blocks(size: int, lanes: int, workers: int) -> bool:
     """Whether workers add up partial sums of `size` bytes a lane, or the client does."""
-    return workers > 1 and lanes * size >= BLOCKS_FROM
+    return workers >= BLOCKS_WORKERS and lanes * size >= BLOCKS_FROM
 
 
 def pass_cost(work: Work, assumed: Assumed) -> PassCost:

@@ -28,7 +28,7 @@ import dask
 import distributed
 
 from streamcut.errors import ClusterLostError, LockedError
-from streamcut.execution.cost import BLOCKS_FROM
+from streamcut.execution.cost import BLOCKS_FROM, BLOCKS_WORKERS
 from streamcut.execution.dask import row_exchange
 from streamcut.execution.dask.blocks import Sizes, Source, put_back
 from streamcut.execution.dask.cluster import LOCAL, Cluster, connect, lost, lost_if_silent
@@ -132,7 +132,7 @@ class DaskRunner(Watchable):
         self.row_state.commit(self._number)
         self._number += 1
         placement, owned, past = self._placement, self._owned is not None, self._past
-        aside = BLOCKS_FROM if len(placement.threads_of) > 1 else 0
+        aside = BLOCKS_FROM if len(placement.threads_of) >= BLOCKS_WORKERS and not self._cluster.local else 0
         kept = placement.pins, placement.capacity, past, aside, owned, placement.neighbours() if owned else {}
         job = Job(self._run, self._number, work, self._cluster.store, self.lanes, self.row_state.files, *kept)
         written = pickle.dumps(job, protocol=5)
