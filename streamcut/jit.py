@@ -200,6 +200,7 @@ def _compiled(**options: Any) -> Callable[[Callable], Any]:
 kernel = _compiled()
 fused = _compiled(fastmath={"contract"})
 
+
 def _for_kernels(**options: Any) -> Callable[[Callable], Any]:
     """A decorator for functions that only kernels call: to Python they stay as they are, so no way in for it is compiled."""
     return register_jitable(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
