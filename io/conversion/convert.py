@@ -14,7 +14,7 @@ from typing import Any
 from streamcut.errors import BadInputError, MemoryBudgetError
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan
-from streamcut.io.conversion.prepared import prepared
+from streamcut.io.conversion.prepared import Prepared, prepared
 from streamcut.io.conversion.progress import Progress, Reporter
 from streamcut.io.conversion.target import Target
 from streamcut.io.conversion.work import Work
@@ -77,11 +77,10 @@ def convert(
     began = time.monotonic()
     given = prepared(inputs, output, options)
     settings, outputs, plan, source, rejects = given.settings, given.outputs, given.plan, given.source, given.rejects
-    described = [*source.identity["inputs"], *(describe(path) for path in given.side_files)]
-    record = {**_lasting_options(settings, plan, given.kind), "inputs": [list(found) for found in described]}
+    record = record_of(given)
     if on_recipe is not None and (recipe := source.recipe()) is not None:
         on_recipe(recipe)
-    n_features = 1 << settings.hash_bits if settings.hash_bits else getattr(source, "n_features", settings.n_features)
+    n_features = features_of(given)
     with ExitStack() as stack:
         targets = []
         for path in outputs:
@@ -101,7 +100,7 @@ def convert(
     sizes = [size for _, size, _ in source.identity["inputs"]]
     report = ConvertReport(
         outputs={target.path: target.statistics for target in targets if target.statistics is not None},
-        counters={name: count for name, count in targets[0].counters.items() if count and name not in _USUAL},
+        counters=unusual(targets[0].counters),
         rows=work.read,
         resumed_rows=sum(target.stored for target in targets),
         bytes_in=None if None in sizes else sum(sizes),
@@ -110,14 +109,31 @@ def convert(
         plan=plan,
         rejects=str(rejects.final) if work.rejected else None,
         complete_before=[target.path for target in targets if target.complete],
-        label_words=_label_words(source.recipe()),
+        label_words=label_words(source.recipe()),
     )
     for path, found in report.outputs.items():
         log.info("%s: %s rows, %s features, %s entries", path, f"{found.n_rows:,}", f"{found.n_features:,}", f"{found.nnz:,}")
     return report
 
 
-def _label_words(recipe: Recipe | None) -> tuple[tuple[float, str], ...]:
+def record_of(given: Prepared) -> dict:
+    """What decides what the store holds (JSON types): a conversion resumes only with the same."""
+    described = [*given.source.identity["inputs"], *(describe(path) for path in given.side_files)]
+    return {**_lasting_options(given.settings, given.plan, given.kind), "inputs": [list(found) for found in described]}
+
+
+def features_of(given: Prepared) -> int | None:
+    """The number of features, where it is known before rows are read."""
+    settings = given.settings
+    return 1 << settings.hash_bits if settings.hash_bits else getattr(given.source, "n_features", settings.n_features)
+
+
+def unusual(counters: dict[str, int]) -> dict[str, int]:
+    """Those that say something."""
+    return {name: count for name, count in counters.items() if count and name not in _USUAL}
+
+
+def label_words(recipe: Recipe | None) -> tuple[tuple[float, str], ...]:
     return () if recipe is None else tuple(sorted(recipe.labels.names.items()))
 
 

@@ -47,6 +47,7 @@ class Prepared:
     settings: ConvertOptions
     outputs: list[str]
     kind: str
+    paths: list[str]
     side_files: list[str]
     states: FileStates
     plan: ConvertPlan
@@ -92,7 +93,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     plan = planned(settings.memory)
     rejects = RejectsFile(outputs[0], wanted=settings.on_error == "skip", replace=settings.force or settings.resume)
     source = open_source(kind, paths, readers, settings, plan, rejects.add, planned)
-    return Prepared(settings, outputs, kind, side_files, states, plan, source, rejects)
+    return Prepared(settings, outputs, kind, paths, side_files, states, plan, source, rejects)
 
 
 def _scratch_folder(settings: ConvertOptions, output: str) -> str:

@@ -98,12 +98,12 @@ class Target:
             raise BadInputError(f"{self.path}: no row falls to this output; change --split or --split-seed")
         assert self._writer is not None, "closed before it was finished"
         self.counters = counters
-        source = {"made_from": _lasting(record), "counters": counters}
+        source = {"made_from": lasting(record), "counters": counters}
         self.statistics = self._writer.finish(source, recipe).statistics
         self.close()
 
 
-def _lasting(record: dict) -> dict:
+def lasting(record: dict) -> dict:
     """`record` without what makes equal conversions of equal data differ: times of change, and how much memory there was."""
     kept = {name: value for name, value in record.items() if name != "features"}
     return {**kept, "inputs": [[name, size] for name, size, _ in record["inputs"]]}
@@ -149,7 +149,7 @@ def _existing(path: str, record: dict, force: bool) -> Manifest | None:
         if force:
             return None
         raise
-    if manifest.source.get("made_from") == _lasting(record):
+    if manifest.source.get("made_from") == lasting(record):
         return manifest
     if force:
         return None

@@ -247,8 +247,11 @@ def _sniff_url(url: str) -> str:
     """Raises NotFoundError for files that are read from disks only."""
     if found := _suffix_says(url):
         return found
-    if size_of(f"{url.rstrip('/')}/{MANIFEST}") is not None or not size_of(url):
+    size = size_of(url)
+    if size is None or size_of(f"{url.rstrip('/')}/{MANIFEST}") is not None:
         return "streamcut"  # or nothing at all: opening it will say
+    if size == 0:
+        return "svmlight"
     head = read_object(url, 16)
     if head.startswith((b"\x89HDF", b"\x93NUMPY", b"PK\x03\x04", b"%%MatrixMarket")):
         raise NotFoundError(f"{url}: a file of this kind is read from a disk only; copy it there")

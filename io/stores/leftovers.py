@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -36,7 +36,11 @@ STORE_NAMES = (
 _RUNS = rf"(?:\d{{6,}}/(?:key|length|{_ARRAYS})?)"
 STORE = re.compile(STORE_NAMES)
 RUNS = re.compile(_RUNS)
-PARTIAL_LAYOUT = re.compile(rf"{LOCK}|{re.escape(JOURNAL)}|(?:{BUILD}|{_OLD})/{STORE_NAMES}?|{SCRATCH_FOLDER}/{_RUNS}?")
+_PARTIAL = rf"{LOCK}|{re.escape(JOURNAL)}|(?:{BUILD}|{_OLD})/{STORE_NAMES}?|{SCRATCH_FOLDER}/{_RUNS}?"
+PARTIAL_LAYOUT = re.compile(_PARTIAL)
+PROBE = "probe"  # inside NAME.parts: what workers have to see
+_PART = rf"\d{{6,}}\.zarr(?:/{STORE_NAMES}?|{re.escape(PARTIAL)}/(?:{_PARTIAL}|journal/\d{{6,}})?)"
+PARTS_LAYOUT = re.compile(rf"{PROBE}|{_PART}")
 
 
 def expect_ours(root: Path, known: re.Pattern[str]) -> None:
@@ -47,6 +51,14 @@ def expect_ours(root: Path, known: re.Pattern[str]) -> None:
     if found:
         names = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
         raise UsageError(f"{root} holds what streamcut did not write ({names}); move that away or choose another name")
+
+
+def expect_known_names(root: str, names: Iterable[str], known: re.Pattern[str]) -> None:
+    """Raise UsageError, with some of them, when not all `names` of objects below the URL `root` are `known`."""
+    found = list(islice((name for name in sorted(names) if not known.fullmatch(name)), _SHOWN + 1))
+    if found:
+        listed = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+        raise UsageError(f"{root} holds what streamcut did not write ({listed}); move that away or choose another name")
 
 
 def _foreign(folder: Path, prefix: str, known: re.Pattern[str]) -> Iterator[str]:

@@ -14,14 +14,13 @@ import re
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 
 from streamcut.errors import LockedError, UsageError
 from streamcut.files import failpoint
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.build import check_options
 from streamcut.io.stores.journal import journal_line, read_lines
-from streamcut.io.stores.leftovers import STORE, STORE_NAMES
+from streamcut.io.stores.leftovers import STORE, STORE_NAMES, expect_known_names
 from streamcut.io.stores.manifest_file import shard_from_record
 from streamcut.io.stores.remote_writer import RemoteWriter
 from streamcut.io.stores.spec import BUILD, MANIFEST, PARTIAL
@@ -31,7 +30,6 @@ from streamcut.remote import copy_object, expect_writable, objects_below, read_o
 _JOURNAL = "journal"
 _OURS = re.compile(rf"{_JOURNAL}/\d{{6,}}|{BUILD}/{STORE_NAMES}")
 _AT_ONCE = 16
-_SHOWN = 3
 
 
 class RemoteBuild:
@@ -56,9 +54,9 @@ class RemoteBuild:
 
     def expect_free(self, force: bool) -> None:
         expect_writable(self.url)
-        _expect_known(self._partial, objects_below(self._partial), _OURS)
+        expect_known_names(self._partial, objects_below(self._partial), _OURS)
         there = objects_below(self.url)
-        _expect_known(self.url, there, STORE)
+        expect_known_names(self.url, there, STORE)
         if MANIFEST in there and not force:
             raise UsageError(f"{self.url}: exists; choose another name, or replace it with --force")
         if there and MANIFEST not in there and size_of(self._entry(0)) is None:
@@ -108,7 +106,7 @@ class RemoteBuild:
         self.files.finish()
         self._expect_ours()
         there = objects_below(self.url)
-        _expect_known(self.url, there, STORE)
+        expect_known_names(self.url, there, STORE)
         if MANIFEST in there and not force:
             raise UsageError(f"{self.url} appeared meanwhile; choose another name, or replace it with --force")
         if self._root != self.url:
@@ -129,7 +127,7 @@ class RemoteBuild:
     def discard(self) -> None:
         """Remove NAME.partial, and shards that it says are ours while there is no manifest."""
         there = objects_below(self._partial)
-        _expect_known(self._partial, there, _OURS)
+        expect_known_names(self._partial, there, _OURS)
         self._clear(self._journal())
 
     def stored_bytes(self) -> int:
@@ -166,11 +164,3 @@ class RemoteBuild:
     def _remove(self, urls: Iterable[str]) -> None:
         with ThreadPoolExecutor(_AT_ONCE, "remove") as pool:
             list(pool.map(remove_object, urls))
-
-
-def _expect_known(root: str, names: Iterable[str], known: re.Pattern[str]) -> None:
-    """Raise UsageError, with some of their names, when there are objects below `root` whose names are not `known`."""
-    found = list(islice((name for name in sorted(names) if not known.fullmatch(name)), _SHOWN + 1))
-    if found:
-        listed = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
-        raise UsageError(f"{root} holds what streamcut did not write ({listed}); move that away or choose another name")

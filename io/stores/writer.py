@@ -9,7 +9,6 @@ not.
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,14 +20,14 @@ import streamcut
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.features import FeatureStatistics, FeatureTally, by_passes
-from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, Statistics, StatisticsBuilder
+from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBuilder
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.build import build_of
 from streamcut.io.stores.codec import MAX_BYTES, crc32c
-from streamcut.io.stores.collector import INT32_MAX, ShardCutter, ShardRows
+from streamcut.io.stores.collector import ShardCutter, ShardRows
 from streamcut.io.stores.manifest_file import fingerprint, manifest_bytes, shard_from_record, shard_record
-from streamcut.io.stores.narrow import smallest
 from streamcut.io.stores.remote_writer import UPLOAD_HELD
+from streamcut.io.stores.shard_arrays import write_shard
 from streamcut.io.stores.spec import (
     BACKENDS,
     FEATURES,
@@ -125,6 +124,7 @@ class StoreWriter:
         self._in_flight: deque[_InFlight] = deque()
         self._free: list[ShardRows] = []
         self._made = self._emitted = self._next_row = 0
+        self._adopting = False
         self._cutter = ShardCutter(shard_nnz, self._fresh_rows)
         self._stack = contextlib.ExitStack()
 
@@ -152,6 +152,25 @@ class StoreWriter:
             self._emit(rows)
         while self._in_flight and self._in_flight[0].written.done():
             self._commit()
+
+    def adopt(self, info: ShardInfo, counted: StatisticsBuilder) -> None:
+        """Take a shard that others have written to its place (see `shard_root`), the next one in order, and what it counts.
+
+        Nothing is appended to such a store. Raises BadInputError when the numbers of all shards overflow.
+        """
+        self._adopting = True
+        self._statistics.merge(counted)
+        if not self._statistics.is_finite():
+            raise BadInputError(f"{self.path}: data or weights are so large that a sum overflows; scale them down")
+        self._emitted += 1
+        following = {"position": {"shard": self._emitted}, "skip": 0, "state": None}
+        self._build.append({"shard": shard_record(info), "statistics": self._statistics.state(), "next": following})
+        self._shards.append(info)
+
+    @property
+    def shard_root(self) -> str:
+        """Where others may write shards."""
+        return str(self._build.files.root)
 
     def finish(self, source: dict, recipe: Recipe | None = None) -> Manifest:
         """Write what is left and give the store its name. `source` (JSON types) goes into the manifest, `recipe` beside it.
@@ -190,7 +209,7 @@ class StoreWriter:
 
     def _feature_statistics(self, statistics: Statistics, shards: tuple[ShardInfo, ...]) -> FeatureStatistics | None:
         """Those of all rows: of a resumed store its shards are read for them once more."""
-        if self.resume_from is None:
+        if self.resume_from is None and not self._adopting:
             return self._tally.finish()
         if statistics.n_features > self._features:
             return None
@@ -229,12 +248,12 @@ class StoreWriter:
         if problem is None:
             self._statistics.add(chunk)
             self._tally.add(chunk)
-            if not math.isfinite(self._statistics.max_squared_norm + (self._statistics.weight_sum or 0.0)):
+            if not self._statistics.is_finite():
                 problem = "data", "or weight is so large that a sum overflows; scale it down"
         if problem is not None:
             raise BadInputError(f"rows {first}…{first + rows.rows - 1}: {' '.join(problem)}")
         record = {"statistics": self._statistics.state(), "next": self._next_start(self._statistics.n_rows)}
-        self._in_flight.append(_InFlight(rows, record, self._pool.submit(self._write, self._emitted, rows)))
+        self._in_flight.append(_InFlight(rows, record, self._pool.submit(write_shard, self._build.files, self._emitted, rows)))
         self._emitted += 1
 
     def _next_start(self, row: int) -> dict:
@@ -243,35 +262,6 @@ class StoreWriter:
             self._blocks.popleft()
         block = self._blocks[0]
         return {"position": block.position, "skip": row - block.first_row, "state": block.state}
-
-    def _write(self, shard: int, rows: ShardRows) -> ShardInfo:
-        """Encode and write one shard; runs in a background thread."""
-        chunk, ones = rows.chunk(), False
-        contents: dict[str, tuple[str, int, int]] = {}
-
-        def narrowed():
-            nonlocal ones
-            for name in ("data", "indices", "indptr", "y", "qid", "weight"):
-                array = getattr(chunk, name)
-                if array is None:
-                    continue
-                if array.dtype == np.float64:
-                    dtype, all_ones = smallest(array)
-                    ones = all_ones if name == "data" else ones
-                    array = array.astype(dtype, copy=False)
-                elif name == "indices" and array.dtype != np.int32 and array.max(initial=0) <= INT32_MAX:
-                    array = array.astype(np.int32)
-                elif name == "indptr":
-                    array = array.astype(contents["indices"][0])
-                contents[name] = array.dtype.name, len(array), crc32c(array)
-                yield name, array
-
-        guards = self._build.files.write_shard(shard, narrowed(), rows.rows)
-        arrays = {}
-        for name, (dtype, size, crc) in contents.items():
-            stored_bytes, stored_crc = guards[name]
-            arrays[name] = ArrayInfo(dtype, size, crc, stored_bytes, stored_crc)
-        return ShardInfo(rows.rows, rows.nnz, ones, arrays)
 
     def _commit(self) -> None:
         """Wait for the oldest shard in flight and write its line of the journal."""

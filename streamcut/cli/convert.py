@@ -52,6 +52,7 @@ Examples:
   streamcut convert X.npz X.zarr --labels y.txt
   streamcut convert clicks.parquet clicks.zarr --labels click --cross site*ad --id user --hash-bits 22
   streamcut convert new.csv new.zarr --recipe m.npz      # the features that the model knows
+  streamcut convert 's3://b/day*.svm' s3://b/days.zarr --scheduler tcp://host:8786
 
 --dry-run prints the recipe and the first rows: label | feature | feature: value | …
 
@@ -129,6 +130,12 @@ rows of one qid stay together.
 @click.option("--group-by-qid", is_flag=True, help="Bring rows of one qid together, in ascending order of qid.")
 @click.option("--memory", metavar="SIZE", help="Most memory the process may take: 2GB, 500MiB, 50%.  [default: 1GB]")
 @click.option("--threads", type=int, metavar="N", help="Threads that parse and write.  [default: processors, at most 8]")
+@click.option(
+    "--scheduler",
+    metavar="local-cluster|ADDRESS|FILE",
+    help="Convert text or tables of many files by all workers of a Dask cluster, which have to see INPUTS and OUTPUT.",
+)
+@click.option("--workers", type=int, metavar="N", help="Processes of --scheduler local-cluster.  [default: processors]")
 @click.option("--scratch", metavar="DIR", help="Where sorted runs go.  [default: OUTPUT.partial, for URLs TMPDIR]")
 @click.option("--dry-run", is_flag=True, help="Print how features are made and the first rows as they would be; write nothing.")
 @click.option("--resume", is_flag=True, help="Continue OUTPUT.partial; with --force what it replaces.")
@@ -141,6 +148,8 @@ def command(
     memory: str | None,
     index_base: str | None,
     threads: int | None,
+    scheduler: str | None,
+    workers: int | None,
     dry_run: bool,
     as_json: bool,
     quiet: bool,
@@ -152,6 +161,11 @@ def command(
     settings: dict[str, Any] = {"memory": memory, "index_base": base, "threads": threads, **joined(options)}
     if dry_run:
         _dry_run(list(inputs), output, settings, as_json)
+        return
+    if workers is not None and scheduler is None:
+        raise click.UsageError("--workers is for --scheduler local-cluster; --threads says how many threads convert here.")
+    if scheduler is not None:
+        _on_cluster(list(inputs), output, scheduler, workers, settings, as_json, quiet)
         return
     from streamcut.io.conversion.convert import convert
 
@@ -167,6 +181,27 @@ def command(
     finally:
         if listener is not None:
             listener.close()
+    if as_json:
+        print_json(_record(report))
+    elif not quiet:
+        _summary(report)
+
+
+def _on_cluster(
+    inputs: list[str], output: str, scheduler: str, workers: int | None, settings: dict[str, Any], as_json: bool, quiet: bool
+) -> None:
+    from streamcut.execution.dask.conversion import convert_on_cluster
+
+    last = time.monotonic()
+
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal last
+        if not (quiet or as_json) and (done == total or time.monotonic() - last > 2.0):
+            last = time.monotonic()
+            note(f"{what}  {done:,} of {total:,}")
+
+    processes = workers or len(os.sched_getaffinity(0))
+    report = convert_on_cluster(inputs, output, scheduler=scheduler, workers=processes, progress=show, **settings)
     if as_json:
         print_json(_record(report))
     elif not quiet:
