@@ -10,7 +10,7 @@ the recipes of two parts differ, and that is refused.
 
 from __future__ import annotations
 
-import os
+import platform
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ class Rows:
 
 def expect_reachable(probe: str, paths: Sequence[str], version: str) -> None:
     """Raise UsageError unless this process runs the same streamcut and sees the inputs and `probe`, a file beside the output."""
-    host = os.uname().nodename
+    host = platform.node()
     if streamcut.__version__ != version:
         raise UsageError(f"a worker runs streamcut {streamcut.__version__}, here is {version}; install the same everywhere")
     for path in (probe, *paths):

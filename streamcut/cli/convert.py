@@ -200,7 +200,7 @@ def _on_cluster(
             last = time.monotonic()
             note(f"{what}  {done:,} of {total:,}")
 
-    processes = workers or len(os.sched_getaffinity(0))
+    processes = workers or available_cpus()
     report = convert_on_cluster(inputs, output, scheduler=scheduler, workers=processes, progress=show, **settings)
     if as_json:
         print_json(_record(report))

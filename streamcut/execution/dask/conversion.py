@@ -77,9 +77,7 @@ class _Work:
         kind = "parquet" if given.kind == "lists" else given.kind
         own = {"format": kind, "shard_nnz": given.plan.shard_nnz, "threads": 1}
         self._options = {**{name: value for name, value in options.items() if name not in keep}, **own}
-        self._paths = [
-            path for path in given.paths if (size_of(path) if is_url(path) else os.path.getsize(path))
-        ]  # empty files have no rows
+        self._paths = [path for path in given.paths if _bytes(path)]  # empty files have no rows
         self._places = [f"{self._folder.name}/{number:06d}.zarr" for number in range(len(self._paths))]
         self._futures: deque[Any] = deque()
 
@@ -167,6 +165,10 @@ class _Work:
                     yield self._futures.popleft().result()
             while self._futures:
                 yield self._futures.popleft().result()
+
+
+def _bytes(path: str) -> int | None:
+    return size_of(path) if is_url(path) else os.path.getsize(path)
 
 
 class _Folder:
