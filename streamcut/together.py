@@ -102,7 +102,7 @@ class Together:
                 size = min(size, left)
                 if size == 1:
                     raise
-                size = math.ceil(left / (math.ceil(left / size) + 1))
+                size = min(size - 1, math.ceil(left / (math.ceil(left / size) + 1)))  # one group more, or less in each
             gc.collect()  # sessions hold each other in circles, and their memory
         return done
 
