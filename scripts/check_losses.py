@@ -58,7 +58,7 @@ def value(loss: Loss, X: sp.csr_array, y: np.ndarray, C: float, w: np.ndarray) -
 
 def dual(loss: Loss, X: sp.csr_array, y: np.ndarray, C: float, w: np.ndarray) -> float:
     """The dual value of the shares at w, of use for smooth losses."""
-    signed, constants = PointwiseRisk(loss).duals(y, X @ w)
+    signed, constants, _ = PointwiseRisk(loss).duals(y, X @ w)
     implied = C * (X.T @ signed)
     return C * constants.sum() - 0.5 * implied @ implied
 
@@ -73,7 +73,7 @@ def by_others(name: str, loss: Loss, X: sp.csr_array, y: np.ndarray, C: float) -
         return sign * np.array([model.get_decfun_coef(j + 1) for j in range(X.shape[1])])
 
     def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
-        signed, _ = PointwiseRisk(loss).duals(y, X @ w)
+        signed, _, _ = PointwiseRisk(loss).duals(y, X @ w)
         return value(loss, X, y, C, w), w - C * (X.T @ signed)
 
     return minimize(objective, np.zeros(X.shape[1]), jac=True, method="L-BFGS-B", options=EXACTLY).x
