@@ -29,7 +29,6 @@ from streamcut.io.row_view import RowView
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.machine import memory_limit, resident_bytes
 from streamcut.models.checkpoint_places import below
-from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.selection import along
 from streamcut.solvers.progress import Observer, Progress
@@ -191,8 +190,8 @@ class Together:
     def _path(self, run: Session, problem: Problem) -> list[Outcome]:
         found = []
         for C, model, record in self._models(run, problem):
-            if problem.rows is not None and isinstance(model, LinearModel):
-                model = replace(model, witness=None)  # its bound is in the certificate; nobody goes on from it
+            if problem.rows is not None:
+                model = model.without_proof()  # its bound is in the certificate; nobody goes on from it
             found.append(Outcome(C, model, record))
             if self.on_trained is not None:
                 with self._telling:

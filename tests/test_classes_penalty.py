@@ -17,6 +17,7 @@ from streamcut.bundle.line_searches import minimise_along_lines
 from streamcut.bundle.penalty import SQUARES, ElasticNet
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
+from streamcut.exports.compact import compact
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, save_model
 from streamcut.selection import train_path
@@ -260,3 +261,10 @@ def test_steps_side_by_side_are_those_of_each(penalty):
     each = [penalty.step(np.ascontiguousarray(V[:, a]), np.ascontiguousarray(delta[:, a]), gain[a]) for a in (0, 1, 3)]
     np.testing.assert_allclose(theta[[0, 1, 3]], [found[0] for found in each], rtol=1e-9)
     np.testing.assert_allclose(rise[[0, 1, 3]], [found[1] for found in each], rtol=1e-9)
+
+
+def test_a_compact_model_keeps_no_proof():
+    X, y, _ = problem()
+    model = train(MemoryDataset(X, y), **SEVERAL)
+    assert len(model.witnesses) == 1
+    assert compact(model).witnesses == ()

@@ -26,9 +26,7 @@ def compact(model: Model) -> Model:
     if not np.isfinite(weights).all():
         raise UsageError("compact: a weight is too large for float32")
     changes: dict[str, Any] = {"weights": weights, "history": [], "parameters": {**model.parameters, "rounded": "float32"}}
-    if isinstance(model, LinearModel):
-        changes["witness"] = None
-    return replace(model, **changes)
+    return replace(model.without_proof(), **changes)
 
 
 def compact_file(model: Model) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -63,6 +63,9 @@ class LinearModel(CertifiedModel):
     def trained_weights(self) -> np.ndarray:
         """What training minimises over: without the offset of one class, which follows from the others."""
         return self.weights if self.task == "one-class" else self.augmented_weights
+
+    def without_proof(self) -> Self:
+        return replace(self, witness=None)
 
     def in_words(self) -> str:
         return super().in_words() + weights_in_words(self.l1, self.weights, self.parameters)

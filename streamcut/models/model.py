@@ -72,6 +72,10 @@ class Model(Shown, ABC):
         """The same scores, bit for bit, of a few rows and without compiled code; None where the model has no such way."""
         return None
 
+    def without_proof(self) -> Self:
+        """The same without what only proves its certificate."""
+        return self
+
     @abstractmethod
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """What is predicted, float64 (n,), for rows with these scores."""

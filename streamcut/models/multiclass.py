@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -80,6 +80,9 @@ class MulticlassModel(Model):
     def stop_reason(self) -> StopReason:
         """Why training ended, of the first class that did not converge if there is one."""
         return next((c.stop_reason for c in self.certificates if not c.converged), StopReason.CONVERGED)
+
+    def without_proof(self) -> Self:
+        return replace(self, witnesses=())
 
     def in_words(self) -> str:
         return self._certified() + weights_in_words(self.l1, self.weights, self.parameters)
