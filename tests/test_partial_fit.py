@@ -204,8 +204,8 @@ def test_a_warm_start_from_one_c_to_the_next():
 def test_who_cannot_begin_with_a_model():
     X, y = rows(3)
     svm = LinearSVM(warm_start=True).fit(X, y)
-    with pytest.raises(UsageError, match="models of two classes only"):
-        svm.fit(X, y)
+    with pytest.raises(UsageError, match="it takes a linear one for two classes"):
+        svm.fit(X, y == 1)
     linear = train(MemoryDataset(X, y == 1))
     with pytest.raises(UsageError, match="it takes a kernel model of task binary"):
         train(MemoryDataset(X, y == 1), kernel="rbf", gamma=0.5, warm_start=linear)

@@ -115,7 +115,7 @@ def test_the_plan_is_kept(store):
 
 @pytest.mark.parametrize(
     "options",
-    [{"loss": "f1"}, {"task": "multiclass"}, {"kernel": "rbf", "nystroem": 5, "solver": "ocas"}, {"kernel": "rbf"}],
+    [{"loss": "f1"}, {"kernel": "rbf", "nystroem": 5, "solver": "ocas"}, {"kernel": "rbf"}],
 )
 def test_it_is_for_linear_models_of_single_rows(options):
     with pytest.raises(UsageError, match="scale"):

@@ -187,7 +187,6 @@ def test_what_no_training_starts_from(saved, tmp_path):
     "options",
     [
         {"solver": "smo", "kernel": "rbf"},
-        {"task": "multiclass"},
         {"loss": "f1"},
         {"nystroem": 5, "kernel": "rbf", "solver": "ocas"},
     ],
