@@ -159,7 +159,7 @@ def test_sweeps_over_cached_rows_climb_each_dual_and_write_their_shares_back(see
     for _ in range(30):
         gain, largest, before = np.zeros(3), np.zeros(3), share[:m].copy()
         pairs = records.Pairs(active, work, slack)
-        left = ovr_cache.sweep(HINGE, order, cached, busy, pairs, rows.C, bias, W, gain, largest, pair_buffers(3))
+        left = ovr_cache.sweep(HINGE, order, cached, busy, pairs, rows.C, bias, None, W, gain, largest, pair_buffers(3))
         order, slack = order[:left], largest
         np.testing.assert_allclose(gain, rows.C * (u @ (share[:m] - before)), atol=1e-9)
         values.append(objective())
