@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
@@ -15,6 +16,10 @@ from streamcut.io.text.inputs import STDIN
 
 BUFFER = 1 << 20  # bytes of a column chunk that Parquet reads at once
 SAMPLE_ROWS = 1 << 13
+
+
+# Some rows of a file that any thread may make: a function of the number of the first of them, which only messages want.
+Part = Callable[[int], pa.RecordBatch]
 
 
 class TableFile(Protocol):
@@ -52,6 +57,22 @@ class TableFile(Protocol):
         A text is read as these types. Other files have their own; Parquet gives texts as dictionaries where `schema` says so.
         Raises BadInputError.
         """
+
+    def parts(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[Part]:
+        """The same, as far as need be done by one thread; the rest is done by whoever calls a part, at any time. May be empty."""
+
+
+class WholeBatches:
+    """For files that are read by one thread: parts are batches that are there."""
+
+    def parts(self: TableFile, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[Part]:
+        for batch in self.batches(schema, start, block_bytes, most_bytes):
+            yield partial(there, batch)
+
+
+def there(batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    """A part that is made already."""
+    return batch
 
 
 def table_file(path: str, kind: str) -> TableFile:
@@ -101,7 +122,7 @@ def require(path: str, schema: pa.Schema, wanted: Sequence[str]) -> None:
         raise BadInputError(f"{path}: no column {lacking[0]!r}{meant}; it has {', '.join(schema.names) or 'none'}")
 
 
-class ParquetTable:
+class ParquetTable(WholeBatches):
     """A Parquet file, row group after row group."""
 
     position = None
@@ -164,7 +185,7 @@ class ParquetTable:
             raise BadInputError(f"{self.name}: not a readable Parquet file ({error})") from None
 
 
-class ArrowFile:
+class ArrowFile(WholeBatches):
     """An Arrow IPC file (Feather 2) or stream."""
 
     position = None

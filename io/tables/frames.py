@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.tables.files import SAMPLE_ROWS, pieces, unique_names
+from streamcut.io.tables.files import SAMPLE_ROWS, WholeBatches, pieces, unique_names
 
 NAME = "the frame"
 
 
-class FrameFile:
+class FrameFile(WholeBatches):
     """Anything with `__arrow_c_stream__`: pandas, polars, DuckDB, pyarrow. A stream that can be read once is read once."""
 
     name = NAME

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +17,9 @@ from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import BINNED, CATEGORICAL, Column
 from streamcut.io.sources.row_source import check_groups, describe
+from streamcut.io.tables.ahead import ahead
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of
-from streamcut.io.tables.files import TableFile, is_text, require
+from streamcut.io.tables.files import Part, TableFile, is_text, require
 from streamcut.io.tables.fitting import sampled
 from streamcut.io.tables.roles import check_types, read_as
 from streamcut.io.tables.rows import RowMaker
@@ -26,7 +27,7 @@ from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import STDIN
 
 Made = tuple[Chunk, Counter[str], Any]  # what RowMaker makes of a batch
-_TIMES = 12  # a batch as Arrow and as rows, next to its own bytes
+_TIMES = 6  # a batch as Arrow and as rows, next to its own bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,14 @@ class Reading:
     block_bytes: int = 1 << 20
     most_bytes: int = 64 << 20
     threads: int = 1
+
+
+class _Place(NamedTuple):
+    """Where a batch begins: the number of its file, the row of it, the row of all."""
+
+    file: int
+    row: int
+    read: int
 
 
 class TableRows:
@@ -94,24 +103,43 @@ class TableRows:
 
     def _made(self, file: int, row: int, read: int) -> Iterator[tuple[int, int, int, Made]]:
         """(file, row in it, row of all, what RowMaker made) of each batch, in order, whichever threads made it."""
-        threads = 0 if self.reading.threads == 1 else 1 if self.maker.in_order else self.reading.threads
-        working: deque[tuple[int, int, int, Future[Made]]] = deque()
-        pool = ThreadPoolExecutor(max(threads, 1), "streamcut-encode")
-        try:
-            for number, first, batch in self.batches(self.maker.columns, file, row):
-                given = batch, self.files[number].name, first, read
-                if threads:
-                    working.append((number, first, read, pool.submit(self.maker.chunk, *given)))
-                else:
-                    yield number, first, read, self.maker.chunk(*given)
-                read += batch.num_rows
-                while len(working) > threads:
-                    *place, future = working.popleft()
-                    yield place[0], place[1], place[2], future.result()
-            for *place, future in working:
-                yield place[0], place[1], place[2], future.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        at = _Place(file, row, read)
+        for (number, part), early in ahead(self._parts(self.maker.columns, file, row), self._early, self.reading.threads):
+            if number != at.file:
+                at = _Place(number, 0, at.read)
+            made = None
+            try:
+                batch, rows, made = early()
+            except BadInputError:  # its message counts rows from this part on
+                batch = part(at.row)
+            if made is None:
+                assert batch is not None
+                rows, made = batch.num_rows, self._make(batch, at)
+            yield at.file, at.row, at.read, made
+            at = _Place(at.file, at.row + rows, at.read + rows)
+
+    def _early(self, item: tuple[int, Part]) -> tuple[pa.RecordBatch | None, int, Made | None]:
+        """(batch or None, its rows, what was made of it or None): as much as can be done before the rows in front are known."""
+        number, part = item
+        batch = part(0)
+        if self.maker.in_order:
+            return batch, batch.num_rows, None
+        return None, batch.num_rows, self._make(batch, _Place(number, 0, 0))
+
+    def _make(self, batch: pa.RecordBatch, at: _Place) -> Made:
+        return self.maker.chunk(batch, self.files[at.file].name, at.row, at.read)
+
+    def _parts(self, columns: Sequence[str], file: int, row: int) -> Iterator[tuple[int, Part]]:
+        """(number of the file, part) of `columns` from a row on. Raises BadInputError."""
+        for number in range(file, len(self.files)):
+            first = row if number == file else 0
+            try:
+                schema = self._schema(self.files[number], columns)
+                for part in self.files[number].parts(schema, first, self.reading.block_bytes, self.reading.most_bytes):
+                    yield number, part
+            except BadInputError as error:  # what is wrong with rows in front of this place is told first
+                yield number, partial(_refused, error)
+                return
 
     def batches(self, columns: Sequence[str], file: int = 0, row: int = 0) -> Iterator[tuple[int, int, pa.RecordBatch]]:
         """(number of the file, row in it, batch) of `columns` from a row on. Raises BadInputError."""
@@ -147,6 +175,10 @@ class TableRows:
         elif column is None and name != self.maker.table.qid and pa.types.is_integer(found):
             found = pa.float64()
         return self._types.setdefault(name, read_as(found, column, spelled=file.spelled))
+
+
+def _refused(error: BadInputError, first: int) -> pa.RecordBatch:
+    raise error
 
 
 def batch_bytes(block_bytes: int, threads: int) -> int:

@@ -1,22 +1,31 @@
-"""Tables as text: CSV, TSV and JSON lines, compressed or not, from files, URLs and standard input."""
+"""Tables as text: CSV, TSV and JSON lines, compressed or not, from files, URLs and standard input.
+
+A text is cut at line ends into blocks, and any thread may make rows of a block: only the bytes are read in order.
+"""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, BinaryIO, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.json as pjson
 
 from streamcut.errors import BadInputError
-from streamcut.io.tables.files import opened, unique_names
+from streamcut.io.tables import csv_kernels
+from streamcut.io.tables.files import Part, opened, there, unique_names
 from streamcut.io.text.decompress import open_bytes
 from streamcut.io.text.inputs import STDIN, Input
 
 GUESS_BYTES = 1 << 20  # types are guessed from the beginning of a text, whatever blocks it is read in
+
+
+_SMALLER = 4  # a value takes more memory as a number than as text: blocks are smaller than those of other files
 
 
 class _TextFile:
@@ -46,40 +55,78 @@ class _TextFile:
             try:
                 self._first = self._guessed(head)
             except pa.ArrowException as error:
-                raise BadInputError(f"{self.name}: {self._explained(str(error), 0)}") from None
+                said = _csv_error(str(error), -1) if self.spelled else _json_error(str(error), 0)
+                raise BadInputError(f"{self.name}: {said}") from None
             unique_names(self._first.schema, self.name)
         return self._first
 
     def batches(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
-        while True:
-            seen = 0
-            with self._bytes() as stream:
-                self._stream = stream
-                try:
-                    for batch in self._read(stream, schema, block_bytes):
-                        seen += batch.num_rows
-                        if seen > start:
-                            yield batch.slice(max(0, start - (seen - batch.num_rows)))
-                except pa.ArrowException as error:
-                    longer = "straddl" in str(error) and self.name != STDIN
-                    if not longer or block_bytes >= most_bytes:
-                        raise BadInputError(f"{self.name}: {self._explained(str(error), seen)}") from None
-                else:
-                    self._end(stream)
+        for part in self.parts(schema, start, block_bytes, most_bytes):
+            batch = part(start)
+            start += batch.num_rows
+            yield batch
+
+    def parts(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[Part]:
+        seen, quotes, names = 0, 0, None
+        with self._bytes() as stream:
+            self._stream = stream
+            for block, whole in self._blocks(stream, max(block_bytes // _SMALLER, 1), most_bytes):
+                if not whole:
+                    yield self._too_long
                     return
-            start, block_bytes = max(start, seen), min(4 * block_bytes, most_bytes)  # once more, with room for longer rows
+                if block.isspace():
+                    continue
+                quotes += int(csv_kernels.quotes(np.frombuffer(block, np.uint8))) if self.spelled else 0
+                part: Part = partial(self._rows, block, names, schema)
+                names = self.schema().names
+                if seen < start:  # rows that are known already
+                    batch = part(seen)
+                    seen += batch.num_rows
+                    if seen <= start:
+                        continue
+                    part = partial(there, batch.slice(start - seen + batch.num_rows))
+                yield part
+            if self.spelled and quotes % 2:
+                yield self._never_closed
+
+    def _blocks(self, stream: _Counted, usual: int, most: int) -> Iterator[tuple[bytes, bool]]:
+        """(whole lines, True): about `usual` bytes of them, or one line of up to `most`; (a part of a longer one, False)."""
+        reader, rest, size = io.BufferedReader(stream), b"", usual
+        while more := reader.read(size - len(rest)):
+            block = rest + more
+            stop = self._line_end(block)
+            if stop:
+                yield block[:stop], True
+                rest = block[stop:]
+                size = usual + len(rest)
+            elif len(block) >= most:
+                yield block, False
+                return
+            else:  # once more, with memory for a longer row
+                rest, size = block, min(4 * len(block), most)
+        if rest:
+            yield rest, True
+
+    def _line_end(self, block: bytes) -> int:
+        """The place behind the last line that ends in `block`; 0: none."""
+        raise NotImplementedError
+
+    def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
+        """The rows of whole lines, the first of them row `first`; `names` of all columns, None: they stand in the first line."""
+        raise NotImplementedError
+
+    def _too_long(self, first: int) -> pa.RecordBatch:
+        raise BadInputError(
+            f"{self.name}: row {first} (0-based) does not end within the memory there is: is a quote never closed?"
+        )
+
+    def _never_closed(self, first: int) -> pa.RecordBatch:
+        raise BadInputError(
+            f"{self.name}: an odd number of quotes: one is never closed, or stands in a value without being doubled"
+        )
 
     def _guessed(self, head: bytes) -> pa.RecordBatch:
         raise NotImplementedError
-
-    def _read(self, stream: Any, schema: pa.Schema, block_bytes: int) -> Iterator[pa.RecordBatch]:
-        raise NotImplementedError
-
-    def _explained(self, said: str, seen: int) -> str:
-        raise NotImplementedError
-
-    def _end(self, stream: _Counted) -> None:
-        """All is read: raise BadInputError when it cannot have been right."""
 
     def _beginning(self) -> bytes:
         with self._bytes() as stream:
@@ -111,11 +158,10 @@ class CsvFile(_TextFile):
 
     def __init__(self, path: str, delimiter: str) -> None:
         super().__init__(path)
-        self._parse = {"delimiter": delimiter, "newlines_in_values": True}
+        self._delimiter = delimiter
 
     def _guessed(self, head: bytes) -> pa.RecordBatch:
-        with self._reader(io.BytesIO(head), None, len(head) + 1) as reader:
-            first = _first_of(reader)
+        first = self._parsed(head)
         for field in first.schema:
             if pa.types.is_binary(field.type):
                 row = next(row for row, value in enumerate(first.column(field.name)) if not _is_utf8(value.as_py()))
@@ -124,38 +170,25 @@ class CsvFile(_TextFile):
                 )
         return first
 
-    def _read(self, stream: Any, schema: pa.Schema, block_bytes: int) -> Iterator[pa.RecordBatch]:
-        with self._reader(stream, schema, block_bytes) as reader:
-            yield from reader
+    def _line_end(self, block: bytes) -> int:
+        if b'"' in block:
+            return int(csv_kernels.last_line_end(np.frombuffer(block, np.uint8), ord(self._delimiter)))
+        return (block.rfind(b"\n") + 1) or (block.rfind(b"\r") + 1)
 
-    def _reader(self, stream: Any, schema: pa.Schema | None, block_bytes: int) -> pcsv.CSVStreamingReader:
-        wanted: dict[str, Any] = {}
-        if schema is not None:
-            wanted = {"column_types": schema, "include_columns": schema.names}
-        return pcsv.open_csv(
-            pa.PythonFile(io.BufferedReader(stream), mode="r"),
-            read_options=pcsv.ReadOptions(block_size=block_bytes, use_threads=False),
-            parse_options=pcsv.ParseOptions(**self._parse),
-            convert_options=pcsv.ConvertOptions(**wanted, check_utf8=True, auto_dict_encode=False),
+    def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
+        try:
+            return self._parsed(block, names, column_types=schema, include_columns=schema.names)
+        except pa.ArrowException as error:
+            raise BadInputError(f"{self.name}: {_csv_error(str(error), first - (names is None))}") from None
+
+    def _parsed(self, block: bytes, names: Sequence[str] | None = None, **wanted: Any) -> pa.RecordBatch:
+        table = pcsv.read_csv(
+            pa.BufferReader(block),
+            read_options=pcsv.ReadOptions(block_size=len(block) + 1, use_threads=False, column_names=names),
+            parse_options=pcsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            convert_options=pcsv.ConvertOptions(**wanted, check_utf8=not block.isascii(), auto_dict_encode=False),
         )
-
-    def _explained(self, said: str, seen: int) -> str:
-        """Arrow counts rows from 1, the line of names included."""
-        row = re.search(r"Row #(\d+): (.*)", said, re.DOTALL)
-        if row is None:
-            if "straddl" in said:
-                return f"row {seen} (0-based) does not end within the memory there is: is a quote never closed?"
-            return _one_line(said)
-        what = re.sub(r"^CSV conversion error to (\w+): ", r"not \1: ", row[2])
-        column = re.search(r"In CSV column #(\d+)", said)
-        where = f", column number {int(column[1])} (0-based)" if column else ""
-        return f"row {int(row[1]) - 2} (0-based){where}: {_one_line(what)}"
-
-    def _end(self, stream: _Counted) -> None:
-        if stream.quotes % 2:
-            raise BadInputError(
-                f"{self.name}: an odd number of quotes: one is never closed, or stands in a value without being doubled"
-            )
+        return _only(table)
 
 
 class JsonFile(_TextFile):
@@ -164,32 +197,56 @@ class JsonFile(_TextFile):
     def _guessed(self, head: bytes) -> pa.RecordBatch:
         if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"["):
             raise BadInputError(f"{self.name}: a JSON array; JSON lines have an object on each line")
-        with self._reader(io.BytesIO(head), None, len(head) + 1) as reader:
-            return _first_of(reader)
+        return self._parsed(head, None)
 
-    def _read(self, stream: Any, schema: pa.Schema, block_bytes: int) -> Iterator[pa.RecordBatch]:
-        with self._reader(stream, schema, block_bytes) as reader:
-            for batch in reader:
-                yield batch.select(schema.names)
+    def _line_end(self, block: bytes) -> int:
+        return block.rfind(b"\n") + 1
 
-    def _reader(self, stream: Any, schema: pa.Schema | None, block_bytes: int) -> Any:
-        return pjson.open_json(
-            pa.PythonFile(io.BufferedReader(stream), mode="r"),
-            read_options=pjson.ReadOptions(block_size=block_bytes, use_threads=False),
+    def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
+        try:
+            return self._parsed(block, schema).select(schema.names)
+        except pa.ArrowException as error:
+            raise BadInputError(f"{self.name}: {_json_error(str(error), first)}") from None
+
+    def _parsed(self, block: bytes, schema: pa.Schema | None) -> pa.RecordBatch:
+        table = pjson.read_json(
+            pa.BufferReader(block),
+            read_options=pjson.ReadOptions(block_size=len(block) + 1, use_threads=False),
             parse_options=pjson.ParseOptions(
                 explicit_schema=schema,
                 newlines_in_values=False,
                 unexpected_field_behavior="infer" if schema is None else "ignore",
             ),
         )
+        return _only(table)
 
-    def _explained(self, said: str, seen: int) -> str:
-        row = re.search(r"^(.*) in row (\d+)$", said, re.DOTALL)
-        said = said.removeprefix("JSON parse error: ")
-        if row is None:
-            return _one_line(said)
-        what = re.sub(r"Column\(/([^)]*)\)", r"column '\1'", row[1].removeprefix("JSON parse error: "))
-        return f"row {seen + int(row[2])} (0-based): {_one_line(what)}"
+
+def _only(table: pa.Table) -> pa.RecordBatch:
+    """The one batch of a table, or one without rows."""
+    for batch in table.combine_chunks().to_batches():
+        return batch
+    return pa.RecordBatch.from_pylist([], table.schema)
+
+
+def _csv_error(said: str, first: int) -> str:
+    """What Arrow says of a block whose first line, which it calls row 1, is row `first` (0-based)."""
+    row = re.search(r"Row #(\d+): (.*)", said, re.DOTALL)
+    if row is None:
+        return _one_line(said)
+    what = re.sub(r"^CSV conversion error to (\w+): ", r"not \1: ", row[2])
+    column = re.search(r"In CSV column #(\d+)", said)
+    where = f", column number {int(column[1])} (0-based)" if column else ""
+    return f"row {first + int(row[1]) - 1} (0-based){where}: {_one_line(what)}"
+
+
+def _json_error(said: str, first: int) -> str:
+    """What Arrow says of a block that begins with row `first`; it counts from 0."""
+    row = re.search(r"^(.*) in row (\d+)$", said, re.DOTALL)
+    said = said.removeprefix("JSON parse error: ")
+    if row is None:
+        return _one_line(said)
+    what = re.sub(r"Column\(/([^)]*)\)", r"column '\1'", row[1].removeprefix("JSON parse error: "))
+    return f"row {first + int(row[2])} (0-based): {_one_line(what)}"
 
 
 def _one_line(said: str) -> str:
@@ -205,19 +262,12 @@ def _is_utf8(value: bytes | None) -> bool:
     return True
 
 
-def _first_of(reader: Any) -> pa.RecordBatch:
-    """The first batch, or one without rows."""
-    for batch in reader:
-        return batch
-    return pa.RecordBatch.from_pylist([], reader.schema)
-
-
 class _Counted(io.RawIOBase):
-    """A stream that counts what is taken from it, and its quotes."""
+    """A stream that counts what is taken from it."""
 
     def __init__(self, stream: Any, *, closes: bool) -> None:
         self.raw_stream, self._closes = stream, closes
-        self.taken = self.quotes = 0
+        self.taken = 0
 
     def readable(self) -> bool:
         return True
@@ -226,7 +276,6 @@ class _Counted(io.RawIOBase):
         got = self.raw_stream.readinto(target)
         if got:
             self.taken += got
-            self.quotes += bytes(target[:got]).count(b'"')
         return got
 
     def close(self) -> None:

@@ -23,7 +23,8 @@ _M = np.uint64(0xFFFFFFFF)
 _C1, _C2 = np.uint64(0xCC9E2D51), np.uint64(0x1B873593)
 _5, _ADD = np.uint64(5), np.uint64(0xE6546B64)
 _F1, _F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
-_0, _8, _13, _15, _16, _17, _19, _24, _32 = (np.uint64(k) for k in (0, 8, 13, 15, 16, 17, 19, 24, 32))
+_0, _1, _2, _3 = (np.uint64(k) for k in range(4))
+_8, _13, _15, _16, _17, _19, _24, _32 = (np.uint64(k) for k in (8, 13, 15, 16, 17, 19, 24, 32))
 
 
 class Words(NamedTuple):
@@ -76,26 +77,35 @@ def finished(h, tail, length):
 
 
 @bare_inlined
+def _four(data, at):
+    """data[at:at + 4] in the lower half of a number. Unsigned places spare the question whether one counts from the end."""
+    at = np.uint64(at)
+    low = np.uint64(data[at]) | (np.uint64(data[at + _1]) << _8)
+    return low | (np.uint64(data[at + _2]) << _16) | (np.uint64(data[at + _3]) << _24)
+
+
+@bare_inlined
 def hash_more(h, tail, held, data, start, stop):
     """The state of the hash after data[start:stop], which follow on `held` bytes (0 to 3) in `tail`."""
     shift = np.uint64(8 * held)
     while start + 4 <= stop:
-        four = (
-            np.uint64(data[start])
-            | (np.uint64(data[start + 1]) << _8)
-            | (np.uint64(data[start + 2]) << _16)
-            | (np.uint64(data[start + 3]) << _24)
-        )
-        tail |= four << shift
+        tail |= _four(data, start) << shift
         h = _block(h, tail & _M)
         tail >>= _32
         start += 4
-    while start < stop:
-        tail |= np.uint64(data[start]) << np.uint64(8 * held)
-        held += 1
-        start += 1
-        if held == 4:
-            h, tail, held = _block(h, tail), _0, 0
+    if start < stop:
+        if start + 4 <= len(data):
+            last = _four(data, start) & ((_1 << np.uint64(8 * (stop - start))) - _1)
+        else:
+            last = _0
+            for t in range(start, stop):
+                last |= np.uint64(data[t]) << np.uint64(8 * (t - start))
+        tail |= last << shift
+        held += stop - start
+        if held >= 4:
+            h = _block(h, tail & _M)
+            tail >>= _32
+            held -= 4
     return h, tail, held
 
 

@@ -1,0 +1,45 @@
+"""Where lines of comma-separated values end."""
+
+from __future__ import annotations
+
+from streamcut.jit import bare
+
+_QUOTE, _FEED, _RETURN = 34, 10, 13
+
+
+@bare
+def last_line_end(data, delimiter):
+    """The place behind the last line end in `data`, uint8, that is not inside of quotes; 0 when there is none.
+
+    `data` begins with a line. As Arrow has it, a quote counts at the beginning of a value only, and one that is doubled does not
+    end it.
+    """
+    at, found, stop = 0, 0, len(data)
+    while at < stop:
+        if data[at] == _QUOTE:
+            at += 1
+            while at < stop:
+                while at < stop and data[at] != _QUOTE:
+                    at += 1
+                at += 1
+                if at >= stop or data[at] != _QUOTE:
+                    break
+                at += 1
+        while at < stop:
+            byte = data[at]
+            at += 1
+            if byte == delimiter:
+                break
+            if byte in (_FEED, _RETURN):
+                found = at
+                break
+    return found
+
+
+@bare
+def quotes(data):
+    """Their number in `data`, uint8."""
+    count = 0
+    for at in range(len(data)):
+        count += data[at] == _QUOTE
+    return count
