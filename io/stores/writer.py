@@ -65,11 +65,11 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """A shard that is being written; `record` is what its journal line says besides the shard itself."""
+    """A shard that is being counted and written, and where to go on behind it."""
 
     rows: ShardRows
-    record: dict
-    written: Future[ShardInfo]
+    next: dict
+    written: Future[tuple[ShardInfo, dict]]
 
 
 class StoreWriter:
@@ -123,7 +123,8 @@ class StoreWriter:
         self._blocks: deque[_Block] = deque()
         self._in_flight: deque[_InFlight] = deque()
         self._free: list[ShardRows] = []
-        self._made = self._emitted = self._next_row = 0
+        self._made = self._emitted = self._handed_out = self._next_row = 0
+        self._counted: Future[None] | None = None  # done when the last shard that was handed out is counted
         self._adopting = False
         self._cutter = ShardCutter(shard_nnz, self._fresh_rows)
         self._stack = contextlib.ExitStack()
@@ -142,7 +143,8 @@ class StoreWriter:
     def append(self, chunk: Chunk, position: dict, state: dict | None = None) -> None:
         """Add the rows of `chunk`, which are copied. `position` and `state` (JSON types) are what `resume_from` gives back.
 
-        Raises BadInputError for rows that break the format (order of indices, nan, a feature ≥ n_features), DiskFullError.
+        Raises BadInputError for rows of this or an earlier block that break the format (order of indices, nan, a feature ≥
+        n_features), DiskFullError.
         """
         begun = self.resume_from
         skipped = begun["skip"] if begun is not None and begun["position"] == position else 0
@@ -222,6 +224,7 @@ class StoreWriter:
             self._tally = FeatureTally(0)  # what earlier runs have counted is gone: the shards will be read once more
             self._statistics = StatisticsBuilder.from_state(records[-1]["statistics"])
             self._emitted, self._next_row = len(records), self._statistics.n_rows
+            self._handed_out = self._next_row
             self.resume_from = records[-1]["next"]
 
     # Shards on their way
@@ -236,7 +239,30 @@ class StoreWriter:
         return self._free.pop()
 
     def _emit(self, rows: ShardRows) -> None:
-        """Check a complete shard, count it and hand it to a thread."""
+        """Hand a complete shard to a thread, which checks and counts it once those before are counted, and writes it."""
+        first, self._handed_out = self._handed_out, self._handed_out + rows.rows
+        before, self._counted = self._counted, Future()
+        task = self._pool.submit(self._finished, self._emitted, rows, first, before, self._counted)
+        self._in_flight.append(_InFlight(rows, self._next_start(self._handed_out), task))
+        self._emitted += 1
+
+    def _finished(
+        self, shard: int, rows: ShardRows, first: int, before: Future | None, counted: Future
+    ) -> tuple[ShardInfo, dict]:
+        """(the shard as it is written, the statistics of all rows up to its end); runs in a background thread."""
+        try:
+            if before is not None:
+                before.result()
+            self._count(rows, first)
+            state = self._statistics.state()
+        except BaseException as error:
+            counted.set_exception(error)
+            raise
+        counted.set_result(None)
+        return write_shard(self._build.files, shard, rows), state
+
+    def _count(self, rows: ShardRows, first: int) -> None:
+        """Check a shard, whose first row is number `first`, and add it to the statistics. Raises BadInputError."""
         chunk = rows.chunk()
         extra = {name: getattr(chunk, name) for name in ("y", "weight") if getattr(chunk, name) is not None}
         limit = np.iinfo(np.int64).max if self._n_features is None else self._n_features
@@ -244,7 +270,6 @@ class StoreWriter:
         most = MAX_BYTES // 8
         if problem is None and rows.nnz > most:
             problem = "indices", f"has {rows.nnz:,} entries of one row or qid, and a shard holds at most {most:,}"
-        first = self._statistics.n_rows
         if problem is None:
             self._statistics.add(chunk)
             self._tally.add(chunk)
@@ -252,9 +277,6 @@ class StoreWriter:
                 problem = "data", "or weight is so large that a sum overflows; scale it down"
         if problem is not None:
             raise BadInputError(f"rows {first}…{first + rows.rows - 1}: {' '.join(problem)}")
-        record = {"statistics": self._statistics.state(), "next": self._next_start(self._statistics.n_rows)}
-        self._in_flight.append(_InFlight(rows, record, self._pool.submit(write_shard, self._build.files, self._emitted, rows)))
-        self._emitted += 1
 
     def _next_start(self, row: int) -> dict:
         """Where to go on after a restart when the shards hold `row` rows; forgets the blocks before."""
@@ -266,8 +288,8 @@ class StoreWriter:
     def _commit(self) -> None:
         """Wait for the oldest shard in flight and write its line of the journal."""
         oldest = self._in_flight.popleft()
-        info = oldest.written.result()
-        self._build.append({"shard": shard_record(info), **oldest.record})
+        info, statistics = oldest.written.result()
+        self._build.append({"shard": shard_record(info), "statistics": statistics, "next": oldest.next})
         self._shards.append(info)
         oldest.rows.clear()
         self._free.append(oldest.rows)

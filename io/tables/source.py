@@ -15,7 +15,7 @@ import pyarrow as pa
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import BINNED, CATEGORICAL, Column
+from streamcut.io.recipe.table import BINNED, CATEGORICAL, TEXT, Column
 from streamcut.io.sources.row_source import check_groups, describe
 from streamcut.io.tables.ahead import ahead
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of
@@ -27,7 +27,8 @@ from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import STDIN
 
 Made = tuple[Chunk, Counter[str], Any]  # what RowMaker makes of a batch
-_TIMES = 6  # a batch as Arrow and as rows, next to its own bytes
+_TIMES = 4  # a batch as Arrow and as rows, next to its own bytes
+_SMALLER = 4  # batches of texts, and of numbers written as text, which take more memory as rows than those
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class TableRows:
             first = row if number == file else 0
             try:
                 schema = self._schema(self.files[number], columns)
-                for part in self.files[number].parts(schema, first, self.reading.block_bytes, self.reading.most_bytes):
+                for part in self.files[number].parts(schema, first, self._block_bytes(number), self.reading.most_bytes):
                     yield number, part
             except BadInputError as error:  # what is wrong with rows in front of this place is told first
                 yield number, partial(_refused, error)
@@ -146,10 +147,13 @@ class TableRows:
         for number in range(file, len(self.files)):
             first = row if number == file else 0
             schema = self._schema(self.files[number], columns)
-            bytes_ = self.reading.block_bytes, self.reading.most_bytes
-            for batch in self.files[number].batches(schema, first, *bytes_):
+            for batch in self.files[number].batches(schema, first, self._block_bytes(number), self.reading.most_bytes):
                 yield number, first, batch
                 first += batch.num_rows
+
+    def _block_bytes(self, number: int) -> int:
+        texts = self.files[number].guesses or any(column.role == TEXT for column in self.maker.table.columns)
+        return max(1, self.reading.block_bytes // (_SMALLER if texts else 1))
 
     def _schema(self, file: TableFile, columns: Sequence[str]) -> pa.Schema:
         """As what `columns` of a file are read."""

@@ -25,9 +25,6 @@ from streamcut.io.text.inputs import STDIN, Input
 GUESS_BYTES = 1 << 20  # types are guessed from the beginning of a text, whatever blocks it is read in
 
 
-_SMALLER = 4  # a value takes more memory as a number than as text: blocks are smaller than those of other files
-
-
 class _TextFile:
     """What both have in common: bytes that are read front to back."""
 
@@ -70,7 +67,7 @@ class _TextFile:
         seen, quotes, names = 0, 0, None
         with self._bytes() as stream:
             self._stream = stream
-            for block, whole in self._blocks(stream, max(block_bytes // _SMALLER, 1), most_bytes):
+            for block, whole in self._blocks(stream, block_bytes, most_bytes):
                 if not whole:
                     yield self._too_long
                     return
