@@ -1,20 +1,23 @@
 """Tables to features: rows and bytes per second and peak memory, next to DuckDB with NumPy, FeatureHasher and Vowpal Wabbit.
 
-    python scripts/bench_tables.py                       # everything, 2 million rows: about 10 minutes on two quiet processors
-    python scripts/bench_tables.py --rows 100000         # a look: under a minute
+    python scripts/bench_tables.py                       # everything, 2 million rows: about 7 minutes on two quiet processors
+    python scripts/bench_tables.py --rows 100000         # a look: two minutes
     python scripts/bench_tables.py --only encode,convert --threads 1,2
 
 The table is synthetic: a label, 8 categories of 10 to 100,000 values with 5 % missing, 2 numbers, hashed into 2^22 features.
-Every line is a process of its own, after one that compiles; seconds are of the work alone, without imports. What each one does:
+Every line is the best of several runs, each in a process of its own that may use as many processors as it has threads (helper
+threads count, a library's and ours), after one that compiles; seconds are of the work alone, without imports. What each one does:
 
     encode      our rows from Parquet, in memory block by block, nothing written
-    convert     our store from Parquet, compressed, with checksums
+    convert     our store from Parquet, compressed, with checksums, every file on the disk before it has its name
     csv         our rows from CSV; text: from texts of 10 words, words and bigrams
     duckdb      hash() of every category and the numbers by DuckDB on so many threads, CSR arrays by NumPy (its own hashes)
-    hasher      scikit-learn's FeatureHasher on lists of strings, on one thread as ever; the time to make the lists does not count
+    hasher      scikit-learn's FeatureHasher on lists of strings, on one thread as ever, for 500,000 rows; making lists does not
+                count
     vw          Vowpal Wabbit's own parser on its own text, --noop, without a cache
 
-`--scales 1,4,16`: peak memory of `convert --memory 500MB` on tables so many times as long.
+MB/s are of the bytes of the file, for `text` of the bytes of the texts in it; peak is the most that a process had in memory, with
+its imports. `scale`: peak memory of `convert --memory 500MB` on tables `--scales` times as long, which has to be below that.
 """
 
 from __future__ import annotations
@@ -22,7 +25,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -31,6 +33,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -66,11 +69,16 @@ def texts(rows: int, seed: int) -> pa.Table:
 def write(folder: Path, rows: int, scale: int = 1) -> None:
     """big.parquet, and for a scale of 1 also big.csv, text.parquet and big.vw."""
     name = folder / f"big{scale}.parquet"
-    with pq.ParquetWriter(name, table(1, 0).schema) as out:
-        for start in range(0, rows * scale, BLOCK):
-            out.write_table(table(min(BLOCK, rows * scale - start), start))
-    if scale > 1:
+    if scale > 1:  # the same rows again and again
+        once = pq.ParquetFile(folder / "big1.parquet")
+        with pq.ParquetWriter(name, once.schema_arrow) as out:
+            for _ in range(scale):
+                for batch in once.iter_batches(BLOCK):
+                    out.write_batch(batch)
         return
+    with pq.ParquetWriter(name, table(1, 0).schema) as out:
+        for start in range(0, rows, BLOCK):
+            out.write_table(table(min(BLOCK, rows - start), start))
     whole = pq.read_table(name)
     pa.csv.write_csv(whole, folder / "big.csv")
     pq.write_table(texts(rows // 4, 1), folder / "text.parquet", row_group_size=BLOCK)
@@ -129,6 +137,8 @@ def hasher(source: Path, _: int) -> tuple[int, float]:
         began = time.perf_counter()
         rows += encoder.transform(given).shape[0]
         seconds += time.perf_counter() - began
+        if rows >= 500_000:
+            break
     return rows, seconds
 
 
@@ -145,6 +155,7 @@ def wabbit(source: Path, _: int) -> tuple[int, float]:
 
 def one(what: str, folder: Path, threads: int, scale: int) -> dict:
     """Run `what` once; rows, seconds, and the peak of this process."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     source = folder / {"csv": "big.csv", "text": "text.parquet", "vw": "big.vw"}.get(what, f"big{scale}.parquet")
     if what in ("encode", "csv"):
         rows, seconds = ours(source, threads, **ROLES)
@@ -161,8 +172,16 @@ def one(what: str, folder: Path, threads: int, scale: int) -> dict:
         rows, seconds = report.rows, report.seconds
     else:
         rows, seconds = {"duckdb": duckdb_numpy, "vw": wabbit, "hasher": hasher}[what](source, threads)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"rows": rows, "seconds": seconds, "bytes": source.stat().st_size, "peak": peak}
+    size, most = source.stat().st_size, peak()
+    if what == "text":
+        size = int(pa.compute.sum(pa.compute.binary_length(pq.read_table(source, columns=["text"]).column("text"))).as_py())
+    return {"rows": rows, "seconds": seconds, "bytes": size, "peak": most}
+
+
+def peak() -> int:
+    """The most bytes that this process had in memory; getrusage would count those of the process that started it, too."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) * 1024
 
 
 def in_a_process(what: str, folder: Path, threads: int, scale: int = 1) -> dict | None:
@@ -192,34 +211,50 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-tables-") as name:
         folder = Path(name)
         write(folder, given.rows)
-        print(
-            f"{given.rows:,} rows x 11 columns\n{'what':<10} {'threads':>7} {'s':>8} {'rows/s':>12} {'MB/s':>7} {'peak MB':>8}",
-            flush=True,
-        )
-        for what in wanted:
-            if what == "scale":
-                continue
-            in_a_process(what, folder, 1)  # compiles, and warms the page cache
-            for count in threads if what not in ("hasher", "vw") else [1]:
-                runs = [run for _ in range(given.repeat) if (run := in_a_process(what, folder, count)) is not None]
-                if not runs:
-                    break
-                best = min(runs, key=lambda run: run["seconds"])
-                s = best["seconds"]
-                speed = f"{best['rows'] / s:>12,.0f} {best['bytes'] / s / 1e6:>7.0f}"
-                print(f"{what:<10} {count:>7} {s:>8.2f} {speed} {best['peak'] / 1e6:>8.0f}", flush=True)
+        print(f"{given.rows:,} rows x 11 columns; Python {sys.version.split()[0]}, pyarrow {pa.__version__}")
+        print(f"{'what':<10} {'threads':>7} {'s':>8} {'rows/s':>12} {'MB/s':>7} {'peak MB':>8} {'x threads':>9}", flush=True)
+        found = {what: measured(what, folder, threads, given.repeat) for what in wanted if what != "scale"}
+        compare({what: runs for what, runs in found.items() if runs})
         if "scale" in wanted:
-            for scale in [int(number) for number in given.scales.split(",")]:
-                if scale > 1:
-                    write(folder, given.rows, scale)
-                for count in threads:
-                    run = in_a_process("scale", folder, count, scale)
-                    if run is not None:
-                        size = f"{run['rows']:>12,} rows"
-                        print(
-                            f"convert --memory 500MB x{scale:<3} threads {count}  {size}  peak {run['peak'] / 1e6:.0f} MB",
-                            flush=True,
-                        )
+            scale_up(folder, given.rows, [int(number) for number in given.scales.split(",")], threads)
+
+
+def measured(what: str, folder: Path, threads: list[int], repeat: int) -> dict[int, float]:
+    """{threads: seconds a row}; prints a line for each."""
+    in_a_process(what, folder, 1)  # compiles, and warms the page cache
+    seconds: dict[int, float] = {}
+    for count in threads if what not in ("hasher", "vw") else [1]:
+        runs = [run for _ in range(repeat) if (run := in_a_process(what, folder, count)) is not None]
+        if not runs:
+            break
+        best = min(runs, key=lambda run: run["seconds"])
+        s, seconds[count] = best["seconds"], best["seconds"] / best["rows"]
+        speed = f"{best['rows'] / s:>12,.0f} {best['bytes'] / s / 1e6:>7.0f} {max(run['peak'] for run in runs) / 1e6:>8.0f}"
+        print(f"{what:<10} {count:>7} {s:>8.2f} {speed} {seconds[min(seconds)] / seconds[count]:>9.2f}", flush=True)
+    return seconds
+
+
+def compare(found: dict[str, dict[int, float]]) -> None:
+    """How many times as long the others take as `encode`, and `vw` as `convert`, with as many threads or as many as they have."""
+    for ours, others in (("encode", ("duckdb", "hasher")), ("convert", ("duckdb", "vw"))):
+        for other in others:
+            for count, seconds in found.get(ours, {}).items():
+                if other in found:
+                    theirs = found[other].get(count, found[other][1])
+                    print(f"{other} / {ours}, {count} threads: {theirs / seconds:.2f}", flush=True)
+
+
+def scale_up(folder: Path, rows: int, scales: list[int], threads: list[int]) -> None:
+    for scale in scales:
+        if scale > 1:
+            write(folder, rows, scale)
+        for count in threads:
+            run = in_a_process("scale", folder, count, scale)
+            if run is not None:
+                size = f"{run['rows']:>12,} rows {run['seconds']:>7.1f} s"
+                print(f"convert --memory 500MB x{scale:<3} threads {count}  {size}  peak {run['peak'] / 1e6:.0f} MB", flush=True)
+        if scale > 1:
+            (folder / f"big{scale}.parquet").unlink()
 
 
 if __name__ == "__main__":
