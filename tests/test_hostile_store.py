@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import shutil
 import signal
 import socket
@@ -20,7 +19,7 @@ import h5py
 import numpy as np
 import pytest
 import zarr
-from forging import forge
+from forging import PICKLED, external_link, external_storage, forge, pickled_array, virtual
 from mutations import mutated
 
 import streamcut
@@ -328,26 +327,9 @@ def hdf5_forged(store: Path, change: Callable[[h5py.File], None]) -> None:
     (store / "manifest.json").write_bytes(sealed(record))
 
 
-def external_link(file: h5py.File) -> None:
-    del file["y"]
-    file["y"] = h5py.ExternalLink("/etc/passwd", "/y")
-
-
 def soft_link(file: h5py.File) -> None:
     del file["y"]
     file["y"] = h5py.SoftLink("/nothing")
-
-
-def external_storage(file: h5py.File) -> None:
-    del file["y"]
-    file.create_dataset("y", (2,), np.int8, external=[("/etc/passwd", 0, 2)])
-
-
-def virtual(file: h5py.File) -> None:
-    del file["y"]
-    layout = h5py.VirtualLayout((2,), np.int8)
-    layout[:] = h5py.VirtualSource("/etc/passwd", "y", (2,))
-    file.create_virtual_dataset("y", layout)
 
 
 def huge_chunk(file: h5py.File) -> None:
@@ -371,31 +353,6 @@ def test_48_hdf5_that_leads_elsewhere(run, folder, change):
     refused(run, "h.store", but=("info",))
 
 
-class Harm:
-    """Unpickling it makes a file."""
-
-    def __reduce__(self):
-        return os.system, ("touch harm",)
-
-
-PICKLED = [
-    {"compressor": {"id": "pickle", "protocol": 5}},
-    {"filters": [{"id": "pickle", "protocol": 5}]},
-    {"filters": [{"id": "shuffle", "elementsize": 1}, {"id": "pickle", "protocol": 5}]},
-    {"dtype": "|O", "filters": [{"id": "pickle", "protocol": 5}]},
-    {"dtype": "|O", "filters": [{"id": "vlen-utf8"}], "compressor": {"id": "pickle", "protocol": 5}},
-]
-
-
-def pickled_array(place: Path, size: int, forged: dict) -> None:
-    """A Zarr v2 array whose chunk is a pickle."""
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    shape = {"zarr_format": 2, "shape": [size], "chunks": [size], "order": "C", "fill_value": 0}
-    (place / ".zarray").write_text(json.dumps({**shape, "dtype": "<f8", "compressor": None, "filters": None, **forged}))
-    (place / "0").write_bytes(pickle.dumps(Harm()))
-
-
 @pytest.mark.parametrize("forged", PICKLED)
 def test_48_no_codec_unpickles_a_store(run, folder, forged):
     for name in ("data", "indices", "indptr", "y", "qid", "weight"):
@@ -407,63 +364,6 @@ def test_48_no_codec_unpickles_a_store(run, folder, forged):
         (folder / place / "zarr.json").unlink()
     refused(run, "z.zarr", but=("info",))
     assert not (folder / "harm").exists()
-
-
-@pytest.mark.parametrize("forged", PICKLED)
-@pytest.mark.parametrize("where", ["obs/label", "X/data"])
-def test_48_no_codec_unpickles_an_anndata(run, folder, forged, where):
-    import anndata
-    import pandas as pd
-    import scipy.sparse as sp
-
-    X = sp.random_array((4, 3), density=0.9, format="csr", rng=np.random.default_rng(0))
-    anndata.AnnData(X=X, obs=pd.DataFrame({"label": [1.0, -1.0, 1.0, -1.0]}, index=list("abcd"))).write_zarr("a.anndata")
-    pickled_array(folder / "a.anndata" / where, 4 if where == "obs/label" else X.nnz, forged)
-    code, _, err = run("convert", "a.anndata", "x.zarr", "--labels", "label")
-    assert (code, "Traceback" in err) == (3, False), err
-    assert not (folder / "harm").exists()
-    assert not (folder / "x.zarr").exists()
-
-
-@pytest.mark.parametrize("change", [external_link, external_storage, virtual])
-def test_48_an_h5ad_that_leads_elsewhere(run, folder, change):
-    import anndata
-    import pandas as pd
-
-    obs = pd.DataFrame({"y": [1.0, -1.0]}, index=list("ab"))
-    anndata.AnnData(X=np.eye(2, dtype=np.float32), obs=obs).write_h5ad("a.h5ad")
-    with h5py.File("a.h5ad", "r+") as file:
-        change(file["obs"])
-    code, _, err = run("convert", "a.h5ad", "x.zarr", "--labels", "y")
-    assert (code, "lies in another file" in err) == (3, True), err
-
-
-@pytest.mark.parametrize("where", ["layers/counts", "var"])
-def test_48_other_parts_of_an_h5ad_that_lead_elsewhere(run, folder, where):
-    import anndata
-    import pandas as pd
-
-    X, obs = np.eye(2, dtype=np.float32), pd.DataFrame({"y": [1.0, -1.0]}, index=list("ab"))
-    anndata.AnnData(X=X, obs=obs, layers={"counts": X}).write_h5ad("a.h5ad")
-    with h5py.File("a.h5ad", "r+") as file:
-        if where == "var":
-            file["var/y"] = h5py.ExternalLink("/etc/passwd", "/y")
-        else:
-            del file[where]
-            file.create_dataset(where, (2, 2), np.int8, external=[("/etc/passwd", 0, 4)])
-    code, _, err = run("convert", "a.h5ad", "x.zarr", "--labels", "y", "--layer", "counts")
-    assert (code, "lies in another file" in err) == (3, True), err
-
-
-def test_48_a_matrix_of_10x_that_leads_elsewhere(run, folder):
-    with h5py.File("a.h5", "w") as file:
-        group = file.create_group("matrix")
-        group["shape"], group["indptr"], group["indices"] = np.array([2, 2]), np.array([0, 1, 2]), np.array([0, 1])
-        group["barcodes"] = [b"a", b"b"]
-        group.create_dataset("data", (2,), np.int8, external=[("/etc/passwd", 0, 2)])
-    Path("labels.txt").write_text("1\n-1\n")
-    code, _, err = run("convert", "a.h5", "x.zarr", "--labels", "labels.txt")
-    assert (code, "lies in another file" in err) == (3, True), err
 
 
 def test_48_zip_files_that_are_none_or_hold_too_much(run, folder, monkeypatch):
