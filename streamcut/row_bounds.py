@@ -48,7 +48,7 @@ class ScoreDoubt:
         """Take rows with targets y, their scores and weights."""
         near = self._near + 2.0 * np.spacing(np.abs(scores))
         if risk.loss.targets == "numbers":
-            near += 2.0 * np.spacing(np.abs(y))
+            near += 2.0 * np.spacing(risk.target_sizes(y))
         far = np.maximum(risk.values(y, scores - near), risk.values(y, scores + near))
         self.loss += float(u @ (far - risk.values(y, scores))) + gamma(risk.rounding.near_one) * float(u.sum())
 

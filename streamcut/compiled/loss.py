@@ -26,6 +26,11 @@ def offset(self, y):
 
 
 @_of_a_record
+def target_size(self, y):
+    return self.instance_class.target_size
+
+
+@_of_a_record
 def value(self, z, y):
     return self.instance_class.value
 

@@ -58,11 +58,20 @@ def duals(loss, y, scores, out, constants, sizes):
 
 
 @kernel
-def target_sums(loss, y, u, constants, rounder, out):
-    """out[0] += Σ u |t|, out[1] += Σ u ℓ at score 0, out[2 + k] += Σ u ℓ at score constants[k], exact on a grid."""
+def target_sizes(loss, y, out):
+    """out[i] = the size of what row i's target takes from its score."""
+    for i in range(len(y)):
+        out[i] = loss.target_size(y[i])
+
+
+@kernel
+def target_sums(loss, y, u, constants, rounders, out):
+    """out[0] += Σ u target_size, out[1] += Σ u ℓ at score 0, out[2 + k] += Σ u ℓ at score constants[k], exact on grids: the first
+    sum on that of rounders[0], the others on that of rounders[1]."""
+    sizes, rounder = rounders
     for i in range(len(y)):
         weight, t = weight_of(u, i), loss.offset(y[i])
-        out[0] += rounded(weight * abs(t), rounder)
+        out[0] += rounded(weight * loss.target_size(y[i]), sizes)
         out[1] += rounded(weight * loss.value(-t, y[i]), rounder)
         for k in range(len(constants)):
             out[2 + k] += rounded(weight * loss.value(constants[k] - t, y[i]), rounder)

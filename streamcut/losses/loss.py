@@ -23,7 +23,7 @@ FREE_FIRST = 1e3  # added to the priority of rows whose share is at a bound: fre
 
 
 class TargetScale(NamedTuple):
-    """How large targets and losses are: Σ u, the targets' range, Σ u |t|, Σ u ℓ at w = 0; each at least what it says."""
+    """How large targets and losses are: Σ u, the targets' range, Σ u target_size, Σ u ℓ at w = 0; each at least what it says."""
 
     weight: float
     lowest: float
@@ -136,6 +136,14 @@ class Loss(ABC):
     def size(self, f: float, y: float) -> float:
         """What the roundings of `constant` are a part of: the sum of the absolute values that it is made of."""
         return abs(self.conjugate(f, y))
+
+    def target_size(self, y: float) -> float:
+        """The size of what is subtracted from a score on the way to ℓ, a rounding each of it and of the difference: |t|."""
+        return abs(self.offset(y))
+
+    def largest_target_size(self, scale: TargetScale) -> float:
+        """At least that of every row."""
+        return scale.farthest
 
     def unbounded(self) -> bool:
         """Whether shares have no bounds on one side."""

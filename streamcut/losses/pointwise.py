@@ -52,6 +52,12 @@ class PointwiseRisk:
         row_losses.duals(self.loss, y, scores, signed, constants, sizes)
         return signed, constants, sizes
 
+    def target_sizes(self, y: np.ndarray) -> np.ndarray:
+        """Loss.target_size of each row."""
+        out = np.empty(len(y))
+        row_losses.target_sizes(self.loss, y, out)
+        return out
+
     def scale(self, weight: float, lowest: float, highest: float) -> TargetScale:
         """Of rows whose weights add up to `weight` before labels' are put to them, with targets from `lowest` to `highest`."""
         weight *= max(1.0, self.positive_weight)

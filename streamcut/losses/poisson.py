@@ -10,6 +10,8 @@ from streamcut.losses.residual import NoParameters, ResidualLoss
 from streamcut.rounding import LossRounding
 
 _STEPS = 60  # of Newton's method; three to six are taken
+_TERMS = 16  # of a series that ends at a^15 / 16!, a 2⁻⁵⁶th of a² / 2 where |a| ≤ ½
+_LARGEST_LOG = 746.0  # of a float64, in size
 
 
 class Poisson(ResidualLoss, NoParameters):
@@ -28,8 +30,13 @@ class Poisson(ResidualLoss, NoParameters):
     def value(self, z, y):
         if y == 0.0:
             return np.exp(z)
-        above = z - np.log(y)
-        return y * (np.expm1(above) - above)
+        a = z - np.log(y)
+        if abs(a) > 0.5:
+            return y * (np.expm1(a) - a)
+        series = 1.0  # near a = 0 the difference would cancel out
+        for n in range(_TERMS, 2, -1):
+            series = 1.0 + a / n * series
+        return y * (0.5 * a * a * series)
 
     def dual(self, z, y):
         return y - np.exp(z)
@@ -38,8 +45,12 @@ class Poisson(ResidualLoss, NoParameters):
         mean = y - f
         if y == 0.0:
             return mean * np.log(mean) - mean if mean > 0.0 else 0.0
-        whole = f - f * np.log(y)
-        return mean * np.log(mean / y) + whole if mean > 0.0 else whole
+        own = np.log(y)
+        whole = f - f * own
+        if mean <= 0.0:
+            return whole
+        # Times `mean` either is off by roundings of itself and of |f| (1 + |log y|): nothing cancels out that is larger.
+        return mean * (np.log1p(-f / y) if abs(f) <= 0.5 * y else np.log(mean) - own) + whole
 
     def constant(self, f, y):
         return -self.conjugate(f, y)
@@ -48,8 +59,13 @@ class Poisson(ResidualLoss, NoParameters):
         mean = y - f
         if y == 0.0:
             return mean * (abs(np.log(mean)) + 1.0) if mean > 0.0 else 0.0
-        whole = abs(f) * (1.0 + abs(np.log(y)))
-        return mean * abs(np.log(mean / y)) + whole if mean > 0.0 else whole
+        return abs(self.conjugate(f, y)) + 2.0 * abs(f) * (1.0 + abs(np.log(y)))
+
+    def target_size(self, y):
+        return abs(np.log(y)) if y > 0.0 else 0.0
+
+    def largest_target_size(self, scale):
+        return _LARGEST_LOG
 
     def lowest(self, y):
         return -math.inf
@@ -101,10 +117,12 @@ class Poisson(ResidualLoss, NoParameters):
 
     @property
     def rounding(self):
-        return LossRounding(slope=math.inf, value=800, conjugate=800)
+        # Of a = z − log y the rounding is a part of a, and the loss changes by a part a(e^a − 1) / (e^a − 1 − a) ≤ |a| + 2 as much.
+        return LossRounding(slope=math.inf, value=800, conjugate=32)
 
     def steepest(self, seen, near, scale):
-        return (seen + scale.farthest) * math.exp(min(near, 700.0))
+        # |y − e^(s + d)| ≤ |y − e^s| + e^s |e^d − 1|, and e^s ≤ y + |y − e^s|
+        return seen + (seen + scale.farthest) * (math.expm1(min(near, 700.0)) + 2.0**-40)
 
     def prediction(self, scores):
         return np.exp(scores)

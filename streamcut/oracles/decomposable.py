@@ -306,15 +306,17 @@ class LinearOracle(DecomposableOracle):
         super()._learn(totals)
         if self._loss.targets == "labels":
             return
-        n = self._scale.rows
-        error = n * spacing(self._first.rounder)
-        value = self._loss.rounding
-        far, at_zero, *constants = (above(total, error + gamma(16.0 + value.value) * total) for total in totals.numbers.tolist())
+        n, value = self._scale.rows, self._loss.rounding
+        sizes, losses = (n * spacing(rounder) for rounder in self._first.rounders)
+        far = above(float(totals.numbers[0]), sizes + gamma(16.0) * float(totals.numbers[0]))
+        found = totals.numbers[1:].tolist()
+        at_zero, *constants = (above(total, losses + gamma(16.0 + value.value) * total) for total in found)
         weight = self._all_weight()
         at_zero = above(at_zero, gamma(value.near_one) * weight)
         self._targets = self._targets._replace(weight=weight, targets=far, loss_at_zero=at_zero)
         self.raised = at_zero - float(totals.numbers[1])  # as long as nothing else is summed
-        self._drift.best, self._reach.best = self._spread(np.zeros(self.dimension)), self._targets.farthest
+        nothing = np.zeros(self.dimension)
+        self._drift.best, self._reach.best = self._spread(nothing), self._longest(nothing)
         if totals.numbers[1] > 0.0:  # else w = 0 has no loss, and there is no unit
             self.unit = max(min(*constants, at_zero), _LEAST_UNIT * at_zero) / self.total_weight
 
@@ -368,8 +370,8 @@ class LinearOracle(DecomposableOracle):
         return super()._spread(w) + self._targets.targets
 
     def _longest(self, w: np.ndarray) -> float:
-        """At least Σ_j |x_ij w_j| + |t_i| of every row i."""
-        return longest(self._scale, w) + self._targets.farthest
+        """At least Σ_j |x_ij w_j| + target_size of every row i."""
+        return longest(self._scale, w) + self._loss.largest_target_size(self._targets)
 
     def _summed(self, sums: np.ndarray) -> float:
         self._steepest = float(sums[2])

@@ -93,12 +93,13 @@ def merge_loss(total: np.ndarray, part: np.ndarray) -> None:
 class First:
     """What only the first pass does: Totals, on `grids` of their own, for weights and values are smaller than shares may be.
 
-    Of targets that are numbers also the losses of equal scores for all rows, the `constants`, on the grid of `rounder`.
+    Of targets that are numbers also what row_losses.target_sums adds up, on the grids of `rounders`: among it the losses of equal
+    scores for all rows, the `constants`.
     """
 
     grids: Grids
     constants: np.ndarray | None = None
-    rounder: float = 0.0
+    rounders: tuple[float, float] = (0.0, 0.0)
 
 
 def begin(rows: Rows, chunk: Chunk, risk: PointwiseRisk, bias: float, first: First, totals: Totals) -> None:
@@ -114,7 +115,7 @@ def begin(rows: Rows, chunk: Chunk, risk: PointwiseRisk, bias: float, first: Fir
     if first.constants is not None:
         if len(totals.numbers) == 0:
             totals.numbers = np.zeros(2 + len(first.constants))
-        row_losses.target_sums(risk.loss, chunk.y, u, first.constants, first.rounder, totals.numbers)
+        row_losses.target_sums(risk.loss, chunk.y, u, first.constants, first.rounders, totals.numbers)
 
 
 def _add_cut(
@@ -354,7 +355,8 @@ def first_of(loss: Loss, scale: TargetScale, largest: float) -> First:
         return First(grids)
     constants = loss.constants(scale)
     worst = max(loss.value(score - loss.offset(y), y) for y in (scale.lowest, scale.highest) for score in (*constants, 0.0))
-    return First(grids, constants, exact_rounder(scale.weight * max(float(worst), scale.farthest)))
+    sizes, losses = (exact_rounder(scale.weight * size) for size in (loss.largest_target_size(scale), float(worst)))
+    return First(grids, constants, (sizes, losses))
 
 
 def row_arrays(risk: PointwiseRisk, rows_have_weights: bool, *, keep_margins: bool, planes: bool = False) -> tuple[str, ...]:
