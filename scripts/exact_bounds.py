@@ -1,7 +1,7 @@
 """Claims of training against exact arithmetic on random problems, as tests/test_exact_bounds.py does with fewer of them.
 
 Prints how many were tried and what was false, by loss and kind of claim; exit code 1 if anything was.
-Usage: python scripts/exact_bounds.py [--problems 50000] [--seed 100000] [--processes 2] [--losses hinge,logistic]
+Usage: python scripts/exact_bounds.py [--problems 50000] [--seed 100000] [--processes 2] [--losses hinge,logistic,softmax]
 """
 
 import argparse
@@ -15,7 +15,8 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from reference.exact_bounds import Violation, check
+from reference import exact_bounds, exact_classes
+from reference.exact_bounds import Violation
 
 from streamcut.config import ROW_LOSSES
 
@@ -25,6 +26,7 @@ _TOGETHER = 50  # problems that a process is given at a time
 def some(loss: str, first: int, count: int) -> tuple[str, int, list[Violation]]:
     found = []
     for seed in range(first, first + count):
+        check = exact_classes.check if loss in exact_classes.WAYS else exact_bounds.check
         try:
             found += check(loss, seed)
         except Exception as error:
@@ -37,7 +39,7 @@ def main() -> int:
     parser.add_argument("--problems", type=int, default=50_000)
     parser.add_argument("--seed", type=int, default=100_000)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--losses", default=",".join(ROW_LOSSES))
+    parser.add_argument("--losses", default=",".join([*ROW_LOSSES, *exact_classes.WAYS]))
     given = parser.parse_args()
     losses = given.losses.split(",")
     tried, false, started = Counter[str](), Counter[tuple[str, str]](), time.monotonic()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,23 @@ class ScoreDoubt:
         if risk.loss.targets == "numbers":
             near += 2.0 * np.spacing(risk.target_sizes(y))
         far = np.maximum(risk.values(y, scores - near), risk.values(y, scores + near))
-        self.loss += float(u @ (far - risk.values(y, scores))) + gamma(risk.rounding.near_one) * float(u.sum())
+        counts = u > 0.0  # what is far from others may be infinite
+        self.loss += float(u[counts] @ (far - risk.values(y, scores))[counts]) + gamma(risk.rounding.near_one) * float(u.sum())
+
+
+class ClassesDoubt:
+    """`losses` (problems,): a computed Σ u ℓ may be off by so much, as the score of each class by a part γ of ‖x‖‖w_k‖."""
+
+    def __init__(self, model: MulticlassModel, statistics: Statistics, problems: int) -> None:
+        lengths = np.sqrt((model.augmented_weights**2).sum(axis=0)) * _LONGER
+        self._near = gamma(statistics.max_row_nnz + _SPARE) * _longest(model, statistics) * lengths * _LONGER
+        self.losses = np.zeros(problems)
+
+    def add(self, loss: Any, target: np.ndarray, scores: np.ndarray, values: np.ndarray, u: np.ndarray) -> None:
+        """Take rows of classes `target`, their scores (n, K), their losses (n, problems) by a LossOfClasses, and weights."""
+        near = self._near + 2.0 * np.spacing(np.abs(scores))
+        far, counts = loss.farthest(target, scores, near), u > 0.0  # what is far from others may be infinite
+        self.losses += u[counts] @ (far - values)[counts] + gamma(loss.near_one) * float(u.sum())
 
 
 class OwnCuts:
@@ -95,7 +112,8 @@ class OwnCuts:
 
     @property
     def _own(self) -> list[Point]:
-        part, found = gamma(self._rows + _SPARE), []
+        # what a class's α lacks of the sum of the others', or of the simplex, is a rounding for each of them
+        part, found = gamma(self._rows + _SPARE + 2 * self._columns), []
         for k, (offset, length, size) in enumerate(zip(self._offset, self._length, self._size, strict=True)):
             slope = self._slope[k * self._columns : (k + 1) * self._columns]
             vector = slope[0] if self._columns == 1 else slope.T.reshape(-1)  # as witnesses have the weights

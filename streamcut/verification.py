@@ -44,7 +44,7 @@ from streamcut.models.sequence import ChainModel, KernelSequenceModel, SequenceM
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import scored_chunks
 from streamcut.rounding import UNSEEN
-from streamcut.row_bounds import OwnCuts, ScoreDoubt
+from streamcut.row_bounds import ClassesDoubt, OwnCuts, ScoreDoubt
 from streamcut.solver_table import SOLVER_TABLE
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
@@ -220,7 +220,7 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
     problems, K = loss_of_classes.problems, model.scores_per_row
     certificates: tuple[Certificate, ...]
     witnesses: tuple[Witness, ...] = ()
-    own, penalty = None, penalty_of(0.0)
+    own, doubt, penalty = None, None, penalty_of(0.0)
     if isinstance(model, KernelModel):
         squares = kernel_squares(model, model.coefficients)
         certificates = () if model.certificate is None else (model.certificate,)
@@ -230,16 +230,20 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
         W, penalty, dual = model.augmented_weights, penalty_of(model.l1), None
         certificates, witnesses = model.certificates, model.witnesses
         prices = np.array([penalty.value(np.ascontiguousarray(w)) for w in (W.T if problems > 1 else [W.reshape(-1)])])
+        doubt = ClassesDoubt(model, data.manifest.statistics, problems)
         own = OwnCuts(model, data.manifest.statistics, K, problems, loss_of_classes.conjugate) if bound else None
     rows, total, losses = 0, 0.0, np.zeros(problems)
     for chunk, scores in scored_chunks(model, data):
         classes = model.classes_of(chunk.y, chunk.first_row)
         u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
-        losses += u @ loss_of_classes.values(classes, scores)
+        values = loss_of_classes.values(classes, scores)
+        losses += u @ values
         rows += chunk.n_rows
         total += float(u.sum())
         if dual is not None:
             dual.meet(chunk, classes, model.C * u)
+        if doubt is not None:
+            doubt.add(loss_of_classes, classes, scores, values, u)
         if own is not None:
             own.add(chunk, u, *loss_of_classes.duals(classes, scores))
     each = tuple(
@@ -258,6 +262,9 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
     if isinstance(model, KernelModel):
         resolution = resolution_of(model, data, total)
         each = tuple(replace(found, resolution=resolution) for found in each)
+    if doubt is not None:
+        doubts = (model.C * doubt.losses).tolist()
+        each = tuple(replace(found, resolution=resolution) for found, resolution in zip(each, doubts, strict=True))
     if problems == 1:
         return each[0] if dual is None else replace(each[0], witness_bound=dual.value())
     return Verification(
@@ -269,6 +276,7 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
         witness_bound=_sum_of_bounds([found.witness_bound for found in each]),
         own_bound=_sum_of_bounds([found.own_bound for found in each]),
         combined_bound=_sum_of_bounds([found.combined_bound for found in each]),
+        resolution=math.fsum(found.resolution for found in each),
         classes=each,
     )
 
@@ -311,8 +319,10 @@ def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool
 def _sum_of(certificates: tuple[Certificate, ...]) -> Certificate:
     """What the classes' certificates say together of the sum of their objectives."""
     worst = next((each for each in certificates if not each.converged), certificates[0])
-    primal, bound = (math.fsum(getattr(each, name) for each in certificates) for name in ("primal", "lower_bound"))
-    return replace(worst, primal=primal, lower_bound=bound)
+    primal, bound, raised = (
+        math.fsum(getattr(each, name) for each in certificates) for name in ("primal", "lower_bound", "raised")
+    )
+    return replace(worst, primal=primal, lower_bound=bound, raised=raised)
 
 
 def _verified_by_sorting(model: LinearModel, data: Any, same: bool) -> Verification:

@@ -7,12 +7,14 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
+from reference import exact_classes
 from reference.exact import LOSSES, exp, log, log_of_one_more
 from reference.exact_bounds import check
 
 from streamcut.config import ROW_LOSSES
 
 PROBLEMS = 2000 // len(ROW_LOSSES) + 1  # of each loss
+CLASSES = 40  # problems of several classes, of each way to train them
 
 
 def test_each_loss_has_an_exact_counterpart():
@@ -23,6 +25,12 @@ def test_each_loss_has_an_exact_counterpart():
 def test_claims_are_true_in_exact_arithmetic(loss):
     false = [violation for seed in range(PROBLEMS) for violation in check(loss, seed)]
     assert not false, f"{len(false)} of {PROBLEMS} problems: {false[:3]}"
+
+
+@pytest.mark.parametrize("way", exact_classes.WAYS)
+def test_claims_about_several_classes_are_true_in_exact_arithmetic_and_forged_ones_are_caught(way):
+    false = [violation for seed in range(CLASSES) for violation in exact_classes.check(way, seed)]
+    assert not false, f"{len(false)} of {CLASSES} problems: {false[:3]}"
 
 
 @pytest.mark.parametrize("x", [Fraction(1, 3), Fraction(-7, 2), Fraction(-299), Fraction(10) ** -40, Fraction(50)])

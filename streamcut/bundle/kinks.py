@@ -118,10 +118,10 @@ def minimise_in_step(
 def _search(A0: float, B0: float, C: float, kinks: Kinks) -> Generator[float, tuple[float, float], float]:
     """Asks for (slope, curvature) at one k after another, and returns the one that minimises F.
 
-        repeat
-            where the rows' slope, straightened at k, the kinks and the parabola give F′ = 0: the next k
-            where it leaves the bracket, or is more than half as far as the last one: the middle
-        until it stays, which at a kink is exact
+    repeat
+        where the rows' slope, straightened at k, the kinks and the parabola give F′ = 0: the next k
+        where it leaves the bracket, or is more than half as far as the last one: the middle
+    until it stays, which at a kink is exact
     """
     slope, curvature = yield 0.0
     rise = B0 + kinks.slope_at_zero + C * slope

@@ -45,7 +45,10 @@ def merge_shares(codes, into, gone, weight):
 
 @kernel
 def _project(point):
-    """`point` becomes the nearest one of the simplex, in place (Michelot 1986: the water level rises until it moves no more)."""
+    """`point` becomes the nearest one of the simplex, in place (Michelot 1986: the water level rises until it moves no more).
+
+    Its largest number is between 0 and 2; the others may be −∞.
+    """
     level = -np.inf
     while True:
         total, count = -1.0, 0
@@ -128,8 +131,14 @@ def coordinate_step(rows, i, t, scale, square, bias, W, share, buffers):
     """
     new, steps, moved = buffers.new, buffers.after, buffers.moved
     if scale * square > _TINY:
+        # The simplex sees differences only. Without the best value taken off, a row of little length would project numbers so
+        # large that the sum 1 of its shares is lost in them; the others may be −∞.
+        best = -np.inf
         for k in range(len(new)):
-            new[k] = share[k] + (new[k] + (0.0 if k == t else 1.0)) / (scale * square)
+            new[k] += 0.0 if k == t else 1.0
+            best = max(best, new[k])
+        for k in range(len(new)):
+            new[k] = share[k] + (new[k] - best) / (scale * square)
         _project(new)
     else:
         new[:] = 0.0

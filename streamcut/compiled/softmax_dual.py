@@ -93,6 +93,9 @@ def solve_row(share, scores, q, new):
             break
         level += move
         last = abs(move)
+    if not 0.0 < total < np.inf:  # of scores beyond all reason
+        normalised(scores, new)
+        return
     for k in range(K):
         new[k] /= total
 

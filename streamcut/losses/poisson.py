@@ -117,7 +117,7 @@ class Poisson(ResidualLoss, NoParameters):
 
     @property
     def rounding(self):
-        # Of a = z − log y the rounding is a part of a, and the loss changes by a part a(e^a − 1) / (e^a − 1 − a) ≤ |a| + 2 as much.
+        # The rounding of a = z − log y is a part of it; the loss changes by that part times a(e^a − 1)/(e^a − 1 − a) ≤ |a| + 2.
         return LossRounding(slope=math.inf, value=800, conjugate=32)
 
     def steepest(self, seen, near, scale):

@@ -23,10 +23,10 @@ class Softmax(JointLoss):
 
     @property
     def rounding(self) -> LossRounding:
-        # A term exp(−d) is off by (d + 2)ε exp(−d) ≤ 2ε; the share that the target is left with by an ε for each other class,
-        # which moves its −p log p by 40 times that at most (where it is about ε itself).
+        # A term exp(−d) is off by a part (d + 2)ε, and 0 for d > 746. The share that the target is left with is off by an ε for
+        # each other class, which moves its −p log p by 40 times that at most (where it is about ε itself).
         K = self.classes
-        return LossRounding(value=8 + K, near_one=4 * K + 8, conjugate=8 + 40 * K)
+        return LossRounding(value=760 + K, conjugate=8 + 40 * K)
 
     @property
     def at_zero(self) -> float:

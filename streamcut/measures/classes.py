@@ -19,14 +19,21 @@ class LossOfClasses(ABC):
     """Arrays: target int (n,), the classes of rows; scores (n, K). `problems`: 1, or K of one class each.
 
     conjugate  roundings in a constant, as parts of its size (streamcut.rounding.LossRounding)
+    near_one   roundings of numbers about 1 in a loss (the same)
     """
 
-    def __init__(self, classes: int, conjugate: int = 0) -> None:
-        self.problems, self.conjugate = 1, conjugate
+    near_one: float = 0.0
+
+    def __init__(self, classes: int, conjugate: int = 0, near_one: float = 0.0) -> None:
+        self.problems, self.conjugate, self.near_one = 1, conjugate, near_one
 
     @abstractmethod
     def values(self, target: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """ℓ of each row in each problem, float64 (n, problems)."""
+
+    @abstractmethod
+    def farthest(self, target: np.ndarray, scores: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """The largest ℓ where every score is at most `near` (n, K) off: ℓ is convex, so none there is farther from it."""
 
     @abstractmethod
     def duals(self, target: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -37,7 +44,16 @@ class LossOfClasses(ABC):
         """
 
 
-class _CrammerSinger(LossOfClasses):
+class _Joint(LossOfClasses):
+    """Of all classes: it rises with the scores of all but the target, and falls with its own."""
+
+    def farthest(self, target, scores, near):
+        moved, rows = scores + near, np.arange(len(target))
+        moved[rows, target] = scores[rows, target] - near[rows, target]
+        return self.values(target, moved)
+
+
+class _CrammerSinger(_Joint):
     def values(self, target, scores):
         losses = np.empty(len(target))
         multiclass.losses(target, scores, losses)
@@ -53,7 +69,7 @@ class _CrammerSinger(LossOfClasses):
         return alpha, constants, constants
 
 
-class _Softmax(LossOfClasses):
+class _Softmax(_Joint):
     def values(self, target, scores):
         losses = np.empty(len(target))
         softmax.losses(target, scores, losses)
@@ -68,10 +84,13 @@ class _Softmax(LossOfClasses):
 class _OneVsRest(LossOfClasses):
     def __init__(self, classes: int, risk: PointwiseRisk) -> None:
         self.problems, self._risk = classes, risk
-        self.conjugate = risk.rounding.conjugate
+        self.conjugate, self.near_one = risk.rounding.conjugate, risk.rounding.near_one
 
     def values(self, target, scores):
         return np.stack([self._risk.values(self._labels(target, k), scores[:, k]) for k in range(self.problems)], axis=1)
+
+    def farthest(self, target, scores, near):
+        return np.maximum(self.values(target, scores - near), self.values(target, scores + near))
 
     def duals(self, target, scores):
         found = [self._risk.duals(self._labels(target, k), scores[:, k]) for k in range(self.problems)]
@@ -87,5 +106,6 @@ def loss_of(model: MulticlassModel | KernelModel) -> LossOfClasses:
     if model.strategy == ONE_VS_REST:
         risk = PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, 1.0))
         return _OneVsRest(model.scores_per_row, risk)
-    kind, rounding = {CRAMMER_SINGER: (_CrammerSinger, CrammerSinger), SOFTMAX: (_Softmax, Softmax)}[model.strategy]
-    return kind(model.scores_per_row, rounding(model.labels).rounding.conjugate + model.scores_per_row)
+    kind, loss = {CRAMMER_SINGER: (_CrammerSinger, CrammerSinger), SOFTMAX: (_Softmax, Softmax)}[model.strategy]
+    rounding = loss(model.labels).rounding
+    return kind(model.scores_per_row, rounding.conjugate + model.scores_per_row, rounding.near_one)

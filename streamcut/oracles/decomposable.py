@@ -211,6 +211,7 @@ class DecomposableOracle:
         self.total_weight = totals.weight
         error = self._learning.vector_error(self._scale.rows, self._scale.rows)
         np.add(totals.magnitudes, error, out=self._magnitudes)
+        self.raised = 2.0 * self.mean_loss_at_zero * self._learning.weight_error(self._scale.rows)  # where the loss is that at 0
 
     @property
     def mean_loss_at_zero(self) -> float:

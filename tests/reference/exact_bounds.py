@@ -168,7 +168,7 @@ def check(loss: str, seed: int, passes: int = 8, **size: int) -> list[Violation]
     way = _WAYS[seed // len(_SOLVERS) % len(_WAYS)]
     models = list(_trained(data, chosen, given.C, way))
     best = {**given.options, "solver": "ocas" if solver["solver"] == "bundle-dca" else "bundle-dca", "C": given.C}
-    models.append(_solve(data, {**best, "tol": None, "tol_relative": 1e-9, "max_passes": 10}))
+    models.append(solved(data, {**best, "tol": None, "tol_relative": 1e-9, "max_passes": 10}))
     bound = seed % 2 == 0
     exact, seen = given.exact(), f"{loss} {seed}: {given.kind}; {way}, C = {given.C:g}, {solver}, {rule}, {limit} passes"
     return [Violation(kind, f"{what}; {seen}") for kind, what in _false(models, exact, given.bias, data, bound)]
@@ -198,12 +198,12 @@ def _trained(data: MemoryDataset, chosen: dict[str, Any], C: float, way: str) ->
         yield from _solve_path(data, {**chosen, "C": C / 30}, [C / 30, C, 3 * C])
         return
     if way == "warm":
-        yield (first := _solve(data, {**chosen, "C": C / 10}))
+        yield (first := solved(data, {**chosen, "C": C / 10}))
         chosen = {**chosen, "warm_start": first}
-    yield _solve(data, {**chosen, "C": C})
+    yield solved(data, {**chosen, "C": C})
 
 
-def _solve(data: MemoryDataset, given: dict[str, Any]) -> Any:
+def solved(data: MemoryDataset, given: dict[str, Any]) -> Any:
     """The model of `train`, without what surrounds it: threads, the memory plan, compiling ahead."""
     options = TrainOptions(**given, scheduler="sync")
     job = job_class(options).planned(options, data.manifest)
