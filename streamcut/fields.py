@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 INT64_MAX = 2**63 - 1
 _SHOWN = 40  # characters of a value
@@ -109,3 +109,41 @@ def _finite(value: float) -> bool:
         return math.isfinite(value)
     except OverflowError:  # a whole number beyond float64
         return False
+
+
+def expect_like(found: Any, model: Any, where: str) -> None:
+    """Raise ValueError unless `found` is of JSON types as `model` is: the same names, whole numbers, flags and texts where it has
+    them, numbers other than NaN for its floats, as many of them as a tuple has; anything of these where it has None."""
+    if model is None:
+        model = found if found is None or isinstance(found, int | float | list) else 0.0
+    if isinstance(model, dict):
+        Fields(found, where).expect_only(model.keys())
+        for name in model:
+            expect_like(found[name], model[name], f"{where}, {name}")
+        return
+    if isinstance(model, list | tuple):
+        fits = isinstance(found, list) and (len(found) == len(model) or isinstance(model, list))
+        if fits and len(model):
+            for value in found:
+                expect_like(value, model[0], where)
+    elif isinstance(model, float):
+        fits = isinstance(found, float) or (type(found) is int and _finite(found))
+        fits = fits and found == found
+    else:
+        fits = type(found) is type(model) and (not isinstance(model, int) or abs(found) <= INT64_MAX)
+    if not fits:
+        raise ValueError(f"{where} is {shown(found)}, unlike {shown(model)}")
+
+
+def expect_lines(found: Any, kind: type, where: str) -> list[list[Any]]:
+    """`found`, a list of lists that a dataclass can be made of. Raises ValueError for other types of values than it has."""
+    kinds = [(hint, *get_args(hint)) for hint in get_type_hints(kind).values()]
+    if not isinstance(found, list):
+        raise ValueError(f"{where} is {shown(found)}, not a list")
+    for line in found:
+        if not isinstance(line, list) or len(line) != len(kinds):
+            raise ValueError(f"{where} has a line {shown(line)}, not one of {len(kinds)} values")
+        for value, known in zip(line, kinds, strict=True):
+            if type(value) not in (*known, get_origin(known[0])) and not (type(value) is int and float in known):
+                raise ValueError(f"{where} has {shown(value)} where {shown(known[0])} belongs")
+    return found

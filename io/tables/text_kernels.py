@@ -86,7 +86,8 @@ def tokens(data, offsets, letters, lower, out, rows, starts, stops):
     out      uint8: 2 bytes for each of data, and 8, will do; rows int64 (n + 1): row i has words rows[i] to rows[i + 1] − 1
     starts, stops   int64: where a word lies in `out`; half as many as bytes of data, and 1, will do
 
-    Returns the number of words. A word has two letters or more.
+    Returns the number of words. A word has two letters or more. Of b ≥ 2 bytes it takes 3b/2 + 1 ≤ 2b: lower case makes three
+    bytes of two at most, and of no others more; the one letter that is taken back before the next word has no more than 4.
     """
     count, at = 0, 0
     rows[0] = 0
@@ -141,7 +142,8 @@ def characters(data, offsets, lower, out, rows, places):
     `out` receives them as UTF-8, `places` (int64) where each character begins.
 
     rows int64 (n + 1): row i has places[rows[i] + i] to places[rows[i + 1] + i], the last one being its end.
-    Returns the number of characters. 3 bytes in `out` for each of data, and as many places as bytes and rows, will do.
+    Returns the number of characters. 3 bytes in `out` for each of data, and as many places as bytes and rows, will do: a byte
+    that is no UTF-8 becomes three, lower case makes three of two at most, and every row has a place more than characters.
     """
     count, at, known = 0, 0, len(lower)
     rows[0] = 0

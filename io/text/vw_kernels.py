@@ -46,7 +46,10 @@ def counts(text, stop):
 
 @kernel
 def key_bytes(text, stop):
-    """Bytes that the keys of all features have together, at most."""
+    """Bytes that the keys of all features have together, at most.
+
+    A feature begins after a blank behind a bar: there its namespace is counted, with one for the caret; its own bytes follow.
+    """
     total = namespace = 0
     inside = named = False
     for t in range(stop):
@@ -69,6 +72,7 @@ def key_bytes(text, stop):
 def tokens(text, stop, out):
     """(rows, entries, scales) of the lines in text[:stop], which ends with a line feed; `out` (Tokens) is filled in place.
 
+    There is room: lines bound rows, bars scales, blanks entries (each begins after one), key_bytes keys, the text all else.
     A row's heads are 0: label, 1: importance, 2: initial prediction; a tag is dropped. One more than HEADS of them: the row's
     third head is what stands there.
     """

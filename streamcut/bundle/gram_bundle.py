@@ -84,7 +84,18 @@ class GramBundle:
         return {name: getattr(self, f"_{name}") for name in _KEPT}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Become what was saved, to the last bit."""
+        """Become what was saved, to the last bit. Raises ValueError for what is no bundle of `max_cuts`."""
+        size = len(arrays["b"])
+        slots, beta, unused = arrays["slots"], arrays["beta"], arrays["unused"]
+        shapes = {(size,)} ^ {arrays[name].shape for name in _KEPT if name != "gram"} or arrays["gram"].shape != (size, size)
+        if shapes or not 1 <= size <= self.max_cuts + 1 or {slots.dtype.kind, unused.dtype.kind} != {"i"}:
+            raise ValueError(f"{size} cuts, or arrays of other lengths, in a bundle of {self.max_cuts}")
+        if slots[0] != -1 or slots[1:].min(initial=0) < 0 or slots.max() >= self.max_cuts or len(np.unique(slots)) != size:
+            raise ValueError("array slots has numbers that are no slots, or one twice")
+        if any(arrays[name].dtype != np.float64 for name in ("b", "beta", "gram")):
+            raise ValueError("array b, beta or gram is not of float64")
+        if beta.min() < 0.0 or unused.min() < 0:
+            raise ValueError("a weight below 0 in array beta or unused")
         for name in _KEPT:
             setattr(self, f"_{name}", arrays[name])
 

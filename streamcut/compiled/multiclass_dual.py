@@ -44,6 +44,19 @@ def merge_shares(codes, into, gone, weight):
 
 
 @kernel
+def in_the_simplex(target, codes):
+    """Whether the shares of codes (n, T, K) add up to 1 at most in every cut, none of them being the target's."""
+    for i in range(len(codes)):
+        for slot in range(codes.shape[1]):
+            total = 0
+            for k in range(codes.shape[2]):
+                total += np.int64(codes[i, slot, k]) * np.int64(codes[i, slot, k])
+            if total > ONE * ONE or codes[i, slot, target[i]] != 0:
+                return False
+    return True
+
+
+@kernel
 def _project(point):
     """`point` becomes the nearest one of the simplex, in place (Michelot 1986: the water level rises until it moves no more).
 

@@ -38,9 +38,15 @@ class RowState:
         self._scratch = scratch
         self._maps: dict[str, mmap.mmap] = {}
         self._flat: Rows = {}  # each array with what it may grow to
+        self.within: dict[str, tuple[float, float]] = {}
 
-    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None) -> None:
-        """A new array of zeros, `shape` of `dtype` for each row. `most`: the first length of `shape` may grow so far."""
+    def add(
+        self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None,
+        within: tuple[float, float] | None = None,
+    ) -> None:  # fmt: skip
+        """See RowKeeper."""
+        if within is not None:
+            self.within[name] = within
         dtype, whole = np.dtype(dtype), (self.n_rows, *shape)
         size = self.n_rows * math.prod(shape if most is None else (most, *shape[1:]))
         # untouched pages of zeros cost no memory: what an array may grow to is only reserved

@@ -53,9 +53,16 @@ class RowKeeper(Protocol):
     """Where the row state lives (streamcut.execution.row_state.RowState, or files that processes share)."""
 
     n_rows: int
+    within: dict[str, tuple[float, float]]
 
-    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None) -> None:
-        """A new array of zeros, `shape` of `dtype` for each row. `most`: the first length of `shape` may grow so far."""
+    def add(
+        self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None,
+        within: tuple[float, float] | None = None,
+    ) -> None:  # fmt: skip
+        """A new array of zeros, `shape` of `dtype` for each row. `most`: the first length of `shape` may grow so far.
+
+        within  the least and the largest number that it may hold, which what comes from files is held against
+        """
 
     def widen(self, name: str, length: int) -> None:
         """The first length of a row of array `name` grows to `length`; what is new is 0."""

@@ -192,7 +192,7 @@ class Loss(ABC):
 
     @abstractmethod
     def mixed(self, codes: np.ndarray, i: int, parts: np.ndarray, y: float) -> float:
-        """Σ_t parts[t] · (share of codes[i, t])."""
+        """Σ_t parts[t] · (share of codes[i, t]), a part for each column of codes."""
 
     # The same where the shares of many problems are mixed side by side: snapped(Σ_t raw_parts[t] · raw(code t)).
 

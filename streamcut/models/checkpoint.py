@@ -2,8 +2,10 @@
 
 A checkpoint is one file: a line that names the format, the length of the JSON that follows (8 bytes, little-endian), the JSON
 (`record`, and name, dtype and shape of each array), the arrays one after the other, and the SHA-256 of all that.
-The sum guards against damage, not against forgery: kernels make indices of what a checkpoint holds, so `--resume` is for folders
-that nobody else can write to. (Stores and models are checked whoever wrote them.)
+The sum guards against damage. What somebody forged is held against what the run expects: names, types and shapes against the
+state that it begins with, indices and dual variables against the ranges that whoever keeps them states (`Fill`, RowKeeper.add),
+floats against infinity and NaN. So no checkpoint makes kernels leave their arrays. Numbers in their ranges are believed: if a
+cut is one of the data cannot be seen in the cut, as little as in the witness of a model file. `verify --bound` asks the data.
 A folder holds two generations, written in turn: whatever happens while one is written, the other is whole.
 """
 
@@ -16,12 +18,13 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, DiskFullError, UsageError
@@ -35,6 +38,18 @@ log = logging.getLogger(__name__)
 _MAGIC = b"streamcut checkpoint 1\n"
 _DIGEST = 32
 _PIECE = 1 << 20
+Within = tuple[float, float]  # the least and the largest number that an array may hold
+
+
+class Fill(Protocol):
+    """Reads array `name` of a checkpoint into `out`, which has its dtype and shape, piece by piece, `after` each.
+
+    Raises CorruptError for floats that are not finite, and for numbers that are not `within`.
+    """
+
+    def __call__(
+        self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None, within: Within | None = None
+    ) -> None: ...
 
 
 def checkpoint_parts(
@@ -70,28 +85,61 @@ class StoredCheckpoint:
     record: dict[str, Any]
     arrays: dict[str, tuple[str, tuple[int, ...], int]]
 
-    def read(self, name: str) -> np.ndarray:
-        """Array `name`, newly allocated."""
-        dtype, shape, _ = self.arrays[name]
-        array = np.empty(shape, dtype)
-        self.read_into(name, array)
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Of array `name`."""
+        if name not in self.arrays:
+            raise self.wrong(f"it lacks array {name}")
+        return self.arrays[name][1]
+
+    def read(self, name: str, shape: tuple[int, ...], kind: DTypeLike = np.float64, within: Within | None = None) -> np.ndarray:
+        """Array `name`, newly allocated, which has this shape and dtype."""
+        if self.shape(name) != shape:  # before there is memory for it
+            raise self.wrong(f"array {name} is of shape {self.shape(name)}, not {shape}")
+        array = np.empty(shape, kind)
+        self.read_into(name, array, within=within)
         return array
 
-    def read_into(self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None) -> None:
-        """Fill `out`, which has the dtype and shape of array `name`, piece by piece, `after` each."""
-        dtype, shape, offset = self.arrays[name]
+    def read_all(self) -> dict[str, np.ndarray]:
+        """All arrays as they are: floats are finite, all else is the caller's to check."""
+        return {name: self.read(name, shape, dtype) for name, (dtype, shape, _) in self.arrays.items()}
+
+    def read_into(
+        self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None, within: Within | None = None
+    ) -> None:
+        """See `Fill`."""
+        shape, (dtype, _, offset) = self.shape(name), self.arrays[name]
         if (out.dtype.str, out.shape) != (dtype, shape):
-            raise CorruptError(f"{self.path}: array {name} is {dtype} {shape}, expected {out.dtype.str} {out.shape}")
-        view = _bytes_of(out)
+            raise self.wrong(f"array {name} is {dtype} {shape}, expected {out.dtype.str} {out.shape}")
+        flat, step = out.reshape(-1), _PIECE // out.dtype.itemsize
         with open(self.path, "rb", buffering=0) as file:
             file.seek(offset)
-            start = 0
-            while start < len(view):
-                count = file.readinto(view[start : start + _PIECE])
-                if not count:
-                    raise CorruptError(f"{self.path}: became shorter while it was read")
-                start += count
+            for start in range(0, len(flat), step):
+                piece = flat[start : start + step]
+                view = _bytes_of(piece)
+                while view:
+                    count = file.readinto(view)
+                    if not count:
+                        raise CorruptError(f"{self.path}: became shorter while it was read")
+                    view = view[count:]
+                bad = np.zeros(len(piece), bool) if piece.dtype.kind != "f" else ~np.isfinite(piece)
+                if within is not None:
+                    bad |= (piece < within[0]) | (piece > within[1])
+                if bad.any():
+                    raise self.wrong(f"array {name} holds {piece[np.argmax(bad)]:g}")
                 after()
+
+    def wrong(self, what: str) -> CorruptError:
+        """The error of a checkpoint of which `what` is true."""
+        return CorruptError(f"{self.path}: no state of this run: {what}; start again without it")
+
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Whoever makes a state of it meets numbers of other types, or too few of them: CorruptError."""
+        try:
+            yield
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            detail = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+            raise self.wrong(detail) from error
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:

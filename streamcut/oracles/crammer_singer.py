@@ -10,7 +10,7 @@ from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.classes import ClassesLoss
 from streamcut.oracles import crammer_singer_passes
-from streamcut.oracles.decomposable import DecomposableOracle
+from streamcut.oracles.decomposable import NOT_NEGATIVE, DecomposableOracle
 from streamcut.rounding import above, gamma
 
 
@@ -35,11 +35,11 @@ class MulticlassOracle(DecomposableOracle):
         self.penalty = penalty
         if not keep_margins:
             return
-        runner.row_state.add("t", np.int32)
+        runner.row_state.add("t", np.int32, within=(0, risk.classes - 1))
         for name in ("z", "z_b"):
             runner.row_state.add(name, np.float64, (risk.classes,))
         if statistics.weight_sum is not None:
-            runner.row_state.add("u")
+            runner.row_state.add("u", within=NOT_NEGATIVE)
 
     @property
     def mean_loss_at_zero(self) -> float:

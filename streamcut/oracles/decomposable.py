@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -18,11 +18,13 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
 from streamcut.oracles.row_lengths import longest, row_scale
 from streamcut.oracles.row_passes import CutSums, Totals, first_of, row_arrays
 from streamcut.rounding import CutError, Drift, Grids, above, gamma, loss_above, spacing
 
+NOT_NEGATIVE = (0.0, math.inf)
 _LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal
 
 
@@ -93,13 +95,13 @@ class DecomposableOracle:
         rows = {f"rows.{name}": array for name, array in self._runner.rows.items()}
         return numbers, {"magnitudes": self._magnitudes, **rows}
 
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
         self.total_weight, self.passes, self.traffic = numbers["total_weight"], numbers["passes"], Traffic(**numbers["traffic"])
         self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
-        fill("magnitudes", self._magnitudes, self.release)
+        fill("magnitudes", self._magnitudes, self.release, NOT_NEGATIVE)
         for name, array in self._runner.rows.items():
-            fill(f"rows.{name}", array, self.release)
+            fill(f"rows.{name}", array, self.release, self._runner.row_state.within.get(name))
 
     def release(self) -> None:
         """Let go of the row state's pages, if it lives in scratch files."""
@@ -284,13 +286,13 @@ class LinearOracle(DecomposableOracle):
         self._reach = Drift()  # as `_drift`, of a single row
         self._near, self._steepest = 0.0, 0.0  # of the scores in question: how far they are off, the largest share there
         for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins, planes=planes):
-            runner.row_state.add(name)
+            runner.row_state.add(name, within=NOT_NEGATIVE if name == "u" else None)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
         return {**numbers, "reach": asdict(self._reach), "targets": self._targets, "unit": self.unit}, arrays
 
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
         self._reach, self._targets, self.unit = Drift(**numbers["reach"]), TargetScale(*numbers["targets"]), numbers["unit"]
 

@@ -16,7 +16,6 @@ as passes are, but for those that move the best point.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -30,7 +29,8 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.scores import OneGroupRisk
-from streamcut.oracles.decomposable import Cut
+from streamcut.models.checkpoint import Fill
+from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
 from streamcut.oracles.groups import GroupRisk, Groups
 from streamcut.oracles.one_group import OneGroup
@@ -92,7 +92,7 @@ class GlobalOracle:
             self._groups = OneGroup(risk, self._blocks, room)
         for name in ("z", "c") + ("z_b",) * keep_best:
             runner.row_state.add(name)
-        runner.row_state.add("code", self._groups.code_type)
+        runner.row_state.add("code", self._groups.code_type, within=(0, self._groups.codes - 1))
 
     @property
     def c_bar(self) -> float:
@@ -113,15 +113,14 @@ class GlobalOracle:
             **{f"rows.{name}": array for name, array in self._kept().items()},
         }
 
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
         self.guess, self.passes, self.traffic = numbers["guess"], numbers["passes"], Traffic(**numbers["traffic"])
         self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
-        fill("largest", self._largest, lambda: None)
-        for name, array in self._groups.saved().items():
-            fill(name, array, lambda: None)
+        fill("largest", self._largest, within=NOT_NEGATIVE)
+        self._groups.restore(fill)
         for name, array in self._kept().items():
-            fill(f"rows.{name}", array, self.release)
+            fill(f"rows.{name}", array, self.release, self._runner.row_state.within.get(name))
         self._groups.weigh()
 
     def _kept(self) -> Rows:

@@ -11,6 +11,7 @@ from streamcut.compiled import score_ranges
 from streamcut.errors import BadInputError, CorruptError
 from streamcut.execution.row_state import Rows
 from streamcut.io.manifest import Statistics
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles.row_blocks import BLOCK_ROWS, RowBlocks
 
 
@@ -80,6 +81,18 @@ class Groups:
     def saved(self) -> dict[str, np.ndarray]:
         """What a checkpoint keeps beside the row state."""
         return {"starts": self.starts}
+
+    @property
+    def codes(self) -> int:
+        """Numbers that stand for labels are below it: each of a group's levels has one."""
+        return int(self.starts[-1])
+
+    def restore(self, fill: Fill) -> None:
+        """Take what was saved. Raises ValueError for groups that are none."""
+        n = int(self.starts[-1])
+        fill("starts", self.starts, within=(0, n))
+        if self.starts[0] != 0 or self.starts[-1] != n or (np.diff(self.starts) <= 0).any():
+            raise ValueError("array starts is not of groups that follow each other")
 
     def weigh(self) -> None:
         """Find the weights of the groups by the codes. Raises BadInputError when no two rows can be compared."""

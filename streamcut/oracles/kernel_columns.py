@@ -7,7 +7,6 @@ with α_i ≠ 0 and their α are kept in memory: they are the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -26,6 +25,7 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.io.dataset import first_rows
 from streamcut.kernels.kernel import RBF, Kernel
+from streamcut.models.checkpoint import Fill
 
 
 def add_scores(
@@ -258,10 +258,14 @@ class Responses:
         numbers = {"evaluations": self.evaluations, "passes": self.passes, "traffic": asdict(self.traffic)}
         return {**numbers, "support": len(self._support)}, {"numbers": self.numbers, **self._kept()}
 
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         """Go on from what `saved` gave; see streamcut.solvers.progress.Resumable."""
+        if not 0 <= numbers["support"] <= self.n_rows:
+            raise ValueError(f"{numbers['support']} rows support")
         rows = np.empty(numbers["support"], np.int64)
-        fill("numbers", rows, self.release)
+        fill("numbers", rows, within=(0, self.n_rows - 1))
+        if len(np.unique(rows)) != len(rows):
+            raise ValueError("array numbers holds a row twice")
         self._take_in(rows)
         self._slots = {row: slot for slot, row in enumerate(rows.tolist())}
         self._support = [self._support[place] for place in np.argsort(np.argsort(rows))]

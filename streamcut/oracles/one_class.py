@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from streamcut.compiled import vectors
 from streamcut.losses.one_class import OneClass
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.global_passes import ScoresPass
 from streamcut.oracles.global_risk import GlobalOracle
@@ -38,7 +38,7 @@ class OneClassOracle(GlobalOracle):
         numbers, arrays = super().saved()
         return {**numbers, "C": self.C}, arrays
 
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
         self.C = numbers["C"]
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError
 from streamcut.losses.scores import OneGroupRisk
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles.row_blocks import BLOCK_ROWS, RowBlocks
 from streamcut.oracles.sorted_scores import SortedScores
 
@@ -39,6 +40,14 @@ class OneGroup:
     def saved(self) -> dict[str, np.ndarray]:
         """What a checkpoint keeps beside the row state."""
         return {}
+
+    @property
+    def codes(self) -> int:
+        """Numbers that stand for labels are below it."""
+        return self._risk.classes
+
+    def restore(self, fill: Fill) -> None:
+        """Nothing was saved."""
 
     def weigh(self) -> None:
         """Count the rows of each class. Raises BadInputError when no two rows can be compared."""

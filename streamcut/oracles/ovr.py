@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +14,7 @@ from streamcut.bundle.newton_searches import minimise_by_newton_along
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.classes import OneVsRest
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles import ovr_passes
 from streamcut.oracles.crammer_singer import MulticlassOracle
 from streamcut.oracles.decomposable import Cut
@@ -45,7 +46,7 @@ class OvrOracle(MulticlassOracle):
         own = {"drifts": self._drifts, "reaches": self._reaches}
         return {**numbers, **{name: [asdict(drift) for drift in drifts] for name, drifts in own.items()}}, arrays
 
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
         self._drifts, self._reaches = ([Drift(**drift) for drift in numbers[name]] for name in ("drifts", "reaches"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.errors import BadInputError
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.sequence import SequenceRisk
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles import sequence_passes
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.oracles.sequence_passes import CutPass, LinePass, ScorePass
@@ -43,19 +43,19 @@ class SequenceOracle(DecomposableOracle):
         )
         self._best, self._target = np.zeros((K, K)), np.zeros((K, K))  # transitions of w_b and of the w that was scored last
         if keep_margins:
-            runner.row_state.add("begins", np.int8)
-            runner.row_state.add("t", np.int32)
+            runner.row_state.add("begins", np.int8, within=(0, 1))
+            runner.row_state.add("t", np.int32, within=(0, K - 1))
             for name in ("z", "z_b"):
                 runner.row_state.add(name, np.float64, (K,))
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        return {**numbers, "guess": self.guess}, {**arrays, "transitions": self._best, "scored": self._target}
+        return {**numbers, "guess": self.guess}, {**arrays, "transitions": self._best, "transitions_scored": self._target}
 
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore({name: numbers[name] for name in numbers if name != "guess"}, fill)
         self.guess = numbers["guess"]
-        for name, place in (("transitions", self._best), ("scored", self._target)):
+        for name, place in (("transitions", self._best), ("transitions_scored", self._target)):
             fill(name, place, self.release)
 
     def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:

@@ -21,9 +21,11 @@ from streamcut.compiled.merging import merging_tables
 from streamcut.errors import CorruptError
 from streamcut.execution.epochs import Epochs
 from streamcut.execution.runner import RowKeeper, Rows
+from streamcut.fields import expect_like, expect_lines
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
+from streamcut.oracles.decomposable import NOT_NEGATIVE
 from streamcut.solvers.progress import Progress
 
 MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}
@@ -215,13 +217,17 @@ class BudgetState:
             arrays |= {f"{number}.{name}": array for name in names if (array := getattr(m, name)).size}
         return {"seconds": self.seconds}, arrays
 
-    def restore(self, found: StoredCheckpoint) -> None:
+    def restore(self, found: StoredCheckpoint, n_rows: int) -> None:
         """Become the state that was saved, to the last bit. Raises CorruptError for slots that the models don't have."""
-        self.seconds = found.record["state"]["solver"]["seconds"]
+        numbers = found.record["state"]["solver"]
+        expect_like(numbers, {"seconds": 0.0}, "solver")
+        self.seconds = numbers["seconds"]
+        expected = self.saved()[1]
+        within = {"source": (-1, n_rows - 1), "counts": (-1, 2**62), "square": NOT_NEGATIVE}
         for number, m in enumerate(self.models):
             for name in (*_KEPT, "R", "V"):
-                if f"{number}.{name}" in found.arrays:
-                    found.read_into(f"{number}.{name}", getattr(m, name))
+                if f"{number}.{name}" in expected:
+                    found.read_into(f"{number}.{name}", getattr(m, name), within=within.get(name))
             used, hole = int(m.counts[passes.USED]), int(m.counts[passes.HOLE])
             if not (0 <= used <= len(m.beta) and -1 <= hole < used):
                 raise CorruptError("the checkpoint counts vectors that its model has no place for; start again without --resume")
@@ -356,10 +362,12 @@ class Training:
         )
 
     def _resume(self, found: StoredCheckpoint) -> None:
-        self.state.restore(found)
-        if self.method.has_alpha:
-            found.read_into("alpha", self.rows["alpha"], self.release)
-        self.progress.history = [Epoch(*line) for line in found.record["state"]["history"]]  # type: ignore[misc]
+        with found.restoring():
+            self.state.restore(found, self.problem.n_rows)
+            if self.method.has_alpha:
+                found.read_into("alpha", self.rows["alpha"], self.release, NOT_NEGATIVE)
+            lines = expect_lines(found.record["state"]["history"], Epoch, "history")
+            self.progress.history = [Epoch(*line) for line in lines]  # type: ignore[misc]
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What a checkpoint keeps beside the state: α."""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.penalty import L2
+from streamcut.fields import expect_like
 from streamcut.models.certificate import Witness
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import DecomposableOracle
@@ -120,7 +121,7 @@ class Continuation:
         s, c_bar = self.state, self.C * oracle.total_weight
         F = self.penalty.objective(s.w_b, self.C, s.loss)
         if self.F > F:
-            self.w, self.F, self.raised = s.w_b.copy(), F, s.raised * self.C / oracle.C
+            self.w, self.F, self.raised = s.w_b.copy(), F, s.raised * c_bar / s.bundle.c_bar
         master = s.bundle.solved_for(c_bar, self.penalty, qp_tolerance(rule, self.F, c_bar))
         if master.lower_bound > self.bound:
             self.bound, self.witness = master.lower_bound, Witness(master.a, master.b, master.error)
@@ -168,14 +169,27 @@ class Continuation:
         """What was saved, to the last bit; a state of this run goes on as it is."""
         if isinstance(found, Continuation):
             return found
-        state = BundleState.restored(found)
+        state = BundleState.restored(found, oracle.dimension)
         if isinstance(found, BundleState):
             return cls.at(state, oracle.C)
+        with found.restoring():
+            return cls._read(found, state, oracle)
+
+    @classmethod
+    def _read(cls, found: StoredCheckpoint, state: BundleState, oracle: DecomposableOracle) -> Continuation:
         own = found.record["state"]["solver"]["continuation"]
+        expect_like(own, cls.at(state, oracle.C).saved()[0]["continuation"], "continuation")
+        if state.bundle.max_cuts > oracle.cuts:  # type: ignore[attr-defined]
+            raise ValueError(f"a bundle of {state.bundle.max_cuts} cuts, of which rows remember fewer")
+        if own["C"] != oracle.C or not 0.0 < own["stage"] <= own["C"]:
+            raise ValueError(f"C is {own['C']}, on the way {own['stage']}")
+        shape = (oracle.dimension,)
+        witness = Witness(found.read("continuation.witness_a", shape), own["witness_b"], CutError(*own["witness_error"]))
+        if not 0.0 <= own["bound"] <= witness.bound(oracle.c_bar, oracle.penalty.l1) or min(witness.error) < 0.0:
+            raise ValueError("its bound is not that of its witness")
         oracle.C, penalty = own["stage"], oracle.penalty
         oracle.penalty = state.penalty
-        witness = Witness(found.read("continuation.witness_a"), own["witness_b"], CutError(*own["witness_error"]))
         same = own["stage"] == own["C"] and own["F"] == state.F_b
-        w = state.w_b if same else found.read("continuation.w")
+        w = state.w_b if same else found.read("continuation.w", shape)
         counts = {name: own[name] for name in ("raised", "stayed", "fell", "gap", "late", "tried")}
         return cls(state, own["C"], penalty, own["stage"], w, own["F"], own["bound"], witness, **counts)

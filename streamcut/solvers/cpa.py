@@ -25,7 +25,7 @@ from streamcut.solvers.state import BundleState
 def solve(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int) -> Solution:
     """Run CPA to the stopping rule of `progress`. One pass an iteration. Raises Interrupted before there is a solution."""
     found = progress.resume(oracle)
-    s = BundleState.at_zero(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found)
+    s = BundleState.at_zero(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle.dimension)
     rule = progress.measure_in(oracle.unit)
     try:
         while (reason := progress.note(s.F_b, s.bound, 1.0, len(s.bundle), oracle, s.standing)) is None:

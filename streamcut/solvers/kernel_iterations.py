@@ -8,15 +8,28 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from streamcut.execution.runner import Interrupted
+from streamcut.fields import expect_like
 from streamcut.models.certificate import StopReason
-from streamcut.models.checkpoint import StoredCheckpoint
+from streamcut.models.checkpoint import StoredCheckpoint, Within
 from streamcut.oracles.kernel_columns import Responses
 from streamcut.solvers.progress import Progress
 
 _PATIENCE = 8  # measurements of the held-out error without a better one: two epochs
 _EPOCH_PART = 4  # measurements in an epoch, once the first quarter of one is over; until then at 1, 2, 4, … rows
+
+
+class Reads(Protocol):
+    """Returns an array of a checkpoint by name, which is flat, of this dtype, and holds numbers `within`."""
+
+    def __call__(self, name: str, kind: DTypeLike, within: Within) -> np.ndarray: ...
+
+
+def _read(found: StoredCheckpoint, name: str, kind: DTypeLike, within: Within) -> np.ndarray:
+    shape = found.shape(name)
+    return found.read(name, (shape[0] if shape else 0,), kind, within)
 
 
 class KernelSolver(Protocol):
@@ -38,7 +51,7 @@ class KernelSolver(Protocol):
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint: what it knows between two iterations beside the above."""
 
-    def restore(self, numbers: dict[str, Any], read: Callable[[str], np.ndarray]) -> None:
+    def restore(self, numbers: dict[str, Any], read: Reads) -> None:
         """Go on from what `saved` gave; `read` returns an array by name."""
 
 
@@ -112,11 +125,15 @@ class _State:
     def restore(self, found: StoredCheckpoint) -> None:
         """Become the state that was saved, to the last bit."""
         numbers = found.record["state"]["solver"]
+        expect_like({**numbers, "random": {}}, {**self.saved()[0], "random": {}}, "solver")  # that one NumPy checks
         for name in ("iterations", "due", "since", "error", "intercept"):
             setattr(self, name, numbers[name])
-        self.alpha = found.read("best")
+        support = self.solver.responses.alpha.shape
+        self.alpha = found.read("best", found.shape("best"))
+        if len(self.alpha) > support[-1]:
+            raise ValueError(f"array best is of {len(self.alpha)} rows, of which {support[-1]} support")
         self.solver.rows_seen, self.solver.random.bit_generator.state = numbers["rows_seen"], numbers["random"]
-        self.solver.restore(numbers["method"], lambda name: found.read(f"method.{name}"))
+        self.solver.restore(numbers["method"], lambda name, kind, within: _read(found, f"method.{name}", kind, within))
 
 
 def run(
@@ -136,7 +153,8 @@ def run(
     state, responses = _State(solver), solver.responses
     found = progress.resume(responses, Round)
     if found is not None:
-        state.restore(found)
+        with found.restoring():
+            state.restore(found)
     elif progress.stop():
         raise Interrupted
     else:

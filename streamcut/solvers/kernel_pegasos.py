@@ -15,12 +15,12 @@ The paper's projection onto ‖w‖ ≤ 1/√λ is optional there and left out, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from streamcut.oracles.kernel_columns import Responses
+from streamcut.solvers.kernel_iterations import Reads
 
 
 class KernelPegasos:
@@ -56,6 +56,6 @@ class KernelPegasos:
         """The number of steps."""
         return {"steps": self._steps}, {}
 
-    def restore(self, numbers: dict[str, Any], read: Callable[[str], np.ndarray]) -> None:
+    def restore(self, numbers: dict[str, Any], read: Reads) -> None:
         """Go on from what `saved` gave."""
         self._steps = numbers["steps"]

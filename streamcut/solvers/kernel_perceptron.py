@@ -13,12 +13,12 @@ In a batch (ours) all rows that are misclassified before it are added at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from streamcut.oracles.kernel_columns import Responses
+from streamcut.solvers.kernel_iterations import Reads
 
 
 class KernelPerceptron:
@@ -53,6 +53,6 @@ class KernelPerceptron:
         """What is left of the order of this epoch."""
         return {}, {"order": self._order}
 
-    def restore(self, numbers: dict[str, Any], read: Callable[[str], np.ndarray]) -> None:
+    def restore(self, numbers: dict[str, Any], read: Reads) -> None:
         """Go on from what `saved` gave."""
-        self._order = read("order")
+        self._order = read("order", np.int64, (0, self.responses.n_rows - 1))

@@ -14,12 +14,12 @@ least the mean of those after the single steps. Rows whose α_i stays cost no ke
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from streamcut.oracles.kernel_columns import Responses
+from streamcut.solvers.kernel_iterations import Reads
 
 
 class KernelSDCA:
@@ -64,6 +64,6 @@ class KernelSDCA:
         """What is left of the order of this epoch."""
         return {}, {"order": self._order}
 
-    def restore(self, numbers: dict[str, Any], read: Callable[[str], np.ndarray]) -> None:
+    def restore(self, numbers: dict[str, Any], read: Reads) -> None:
         """Go on from what `saved` gave."""
-        self._order = read("order")
+        self._order = read("order", np.int64, (0, self.responses.n_rows - 1))

@@ -64,16 +64,21 @@ class OvrState:
         return {"classes": [numbers for numbers, _ in parts]}, arrays
 
     @classmethod
-    def restored(cls, checkpoint: StoredCheckpoint | OvrState) -> OvrState:
-        """The state that was saved, to the last bit; a state is itself."""
+    def restored(cls, checkpoint: StoredCheckpoint | OvrState, oracle: OvrOracle) -> OvrState:
+        """The state that was saved, to the last bit; a state is itself. Raises CorruptError for what is none."""
         if isinstance(checkpoint, OvrState):
             return checkpoint
         state = checkpoint.record["state"]
         classes = []
+        with checkpoint.restoring():
+            if len(state["solver"]["classes"]) != len(oracle.active):
+                raise ValueError(f"it has {len(state['solver']['classes'])} classes, not {len(oracle.active)}")
         for k, numbers in enumerate(state["solver"]["classes"]):
             arrays = {name.removeprefix(f"{k}."): at for name, at in checkpoint.arrays.items() if name.startswith(f"{k}.")}
             own = {**checkpoint.record, "state": {**state, "solver": numbers}}
-            classes.append(BundleState.restored(replace(checkpoint, record=own, arrays=arrays)))
+            classes.append(BundleState.restored(replace(checkpoint, record=own, arrays=arrays), oracle.features))
+        if any(state.bundle.max_cuts > getattr(oracle, "cuts", state.bundle.max_cuts) for state in classes):
+            raise checkpoint.wrong("a bundle has more cuts than rows remember")
         return cls(classes)
 
 
@@ -112,7 +117,7 @@ def solve(oracle: OvrOracle, progress: Progress, method: Method, cuts: BundleSiz
     rule = progress.rule
     progress.rule = replace(rule, tol=None, tol_relative=None)  # whether classes converged is asked here, of each
     found = progress.resume(oracle)
-    s = method.begin(oracle, cuts, rule) if found is None else OvrState.restored(found)
+    s = method.begin(oracle, cuts, rule) if found is None else OvrState.restored(found, oracle)
     try:
         while (reason := _note(s, oracle, progress, rule)) is None:
             at_work = _at_work(s, oracle, rule)

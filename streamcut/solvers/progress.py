@@ -9,9 +9,11 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from streamcut.errors import CorruptError
 from streamcut.execution.feed import Traffic
+from streamcut.fields import expect_like, expect_lines
 from streamcut.models.certificate import StopReason, Tolerance, Witness
-from streamcut.models.checkpoint import Checkpoints
+from streamcut.models.checkpoint import Checkpoints, Fill
 from streamcut.solvers.standstill import Standing, Standstill
 from streamcut.units import format_bytes
 
@@ -73,6 +75,7 @@ class Record(Protocol):
         """Short texts for people, by name."""
 
 
+_SUMS = 1e-9  # of an objective: by as much may it rise when it is summed anew
 Observer = Callable[[Any], None]  # takes every Record
 
 
@@ -143,7 +146,7 @@ class Saved(Protocol):
 class Resumable(Saved, Protocol):
     """What a solver works with, an oracle for example: what a checkpoint keeps of that."""
 
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
 
     def release(self) -> None:
@@ -188,10 +191,14 @@ class Progress:
         found = None if self.checkpoints is None else self.checkpoints.found
         if found is not None:
             state = found.record["state"]
-            oracle.restore(state["oracle"], found.read_into)
-            self.history = [record(*line) for line in state["history"]]
-            self.standstill = Standstill(**state["standstill"])
-            self._started = time.monotonic() - state["seconds"]
+            with found.restoring():
+                expect_like(state["oracle"], oracle.saved()[0], "oracle")
+                expect_like(state["standstill"], self.standstill.saved(), "standstill")
+                expect_like(state["seconds"], 0.0, "seconds")
+                oracle.restore(state["oracle"], found.read_into)
+                self.history = [record(*line) for line in expect_lines(state["history"], record, "history")]
+                self.standstill = Standstill(**state["standstill"])
+                self._started = time.monotonic() - state["seconds"]
             self._resumed = True
         return self.start if found is None else found
 
@@ -213,6 +220,9 @@ class Progress:
         if self._resumed:
             self._resumed = False
             self.standstill.now = standing
+            last = self.history[-1]  # the state may be further on, where an iteration was broken off
+            if last.primal - last.lower_bound < primal - lower_bound - _SUMS * abs(primal):
+                raise CorruptError("no checkpoint of this run: its state is not that of its history; start again without it")
         else:
             self.standstill.see(standing)
             self._record(primal, lower_bound, step, cuts, seconds, oracle, c_bar)

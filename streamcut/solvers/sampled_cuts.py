@@ -10,7 +10,9 @@ import numpy as np
 
 from streamcut.bundle.gram_bundle import GramBundle, GramSolution
 from streamcut.execution.runner import Interrupted
+from streamcut.fields import expect_like, expect_lines
 from streamcut.models.certificate import StopReason
+from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.sampled import SampledCut, SampledOracle
 from streamcut.solvers.progress import Progress, StoppingRule
 
@@ -100,14 +102,23 @@ class SampledRun:
         state = SampledState(GramBundle(oracle.c_bar, oracle.max_cuts))
         found = None if self.progress.checkpoints is None else self.progress.checkpoints.found
         if found is not None:
-            numbers, arrays = found.record["state"], {name: found.read(name) for name in found.arrays}
-            state.bundle.restore(arrays)
-            state.master = GramSolution(*numbers["master"])
-            state.new, state.calm = numbers["new"], numbers["calm"]
-            oracle.restore(numbers["oracle"], arrays, state.bundle, state.new)
-            self.progress.history = [SampledIteration(*line) for line in numbers["history"]]  # type: ignore[misc]
-            self._started = time.monotonic() - numbers["seconds"]
+            with found.restoring():
+                self._restore(found, state, oracle)
         return state
+
+    def _restore(self, found: StoredCheckpoint, state: SampledState, oracle: SampledOracle) -> None:
+        numbers, arrays = found.record["state"], found.read_all()
+        model: dict[str, Any] = {"master": astuple(state.master), "new": None, "calm": 0, "oracle": oracle.counted()}
+        expect_like({**numbers, "history": []}, {**model, "history": [], "seconds": 0.0}, "state")
+        state.bundle.restore(arrays)
+        state.master = GramSolution(*numbers["master"])
+        state.new, state.calm = numbers["new"], numbers["calm"]
+        if state.new is not None and state.new not in state.bundle.slots.tolist():
+            raise ValueError(f"the new cut is in slot {state.new}, which is none")
+        oracle.restore(numbers["oracle"], arrays, state.bundle, state.new)
+        lines = expect_lines(numbers["history"], SampledIteration, "history")
+        self.progress.history = [SampledIteration(*line) for line in lines]  # type: ignore[misc]
+        self._started = time.monotonic() - numbers["seconds"]
 
     def begin(self, state: SampledState, oracle: SampledOracle) -> None:
         """The next iteration begins: write a checkpoint if it is time for one."""

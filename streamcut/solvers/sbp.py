@@ -24,7 +24,6 @@ optimum, "known to us".)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -32,6 +31,7 @@ import numpy as np
 
 from streamcut.compiled import water_level
 from streamcut.oracles.kernel_columns import Responses
+from streamcut.solvers.kernel_iterations import Reads
 
 _ALL, _POSITIVE, _NEGATIVE = 0, 1, -1
 _SEARCHES, _PRECISION = 60, 1e-9  # for the volume that suits C
@@ -202,7 +202,7 @@ class StochasticBatchPerceptron:
         numbers = {name: getattr(self, f"_{name}") for name in _KEPT}
         return {**numbers, "steps": self.steps, "level": None if self._level is None else astuple(self._level)}, {}
 
-    def restore(self, numbers: dict[str, Any], read: Callable[[str], np.ndarray]) -> None:
+    def restore(self, numbers: dict[str, Any], read: Reads) -> None:
         """Go on from what `saved` gave."""
         for name in _KEPT:
             setattr(self, f"_{name}", numbers[name])

@@ -39,7 +39,7 @@ def solve(oracle: SequenceDualOracle, progress: Progress, *, max_cuts: int) -> S
     """Run to the stopping rule of `progress`: one pass an iteration. Raises Interrupted before there is a solution."""
     rule = progress.rule
     found = progress.resume(oracle)
-    s = BundleState.at_zero(oracle, max_cuts, rule) if found is None else BundleState.restored(found)
+    s = BundleState.at_zero(oracle, max_cuts, rule) if found is None else BundleState.restored(found, oracle.dimension)
     try:
         while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
             progress.keep(s, oracle)

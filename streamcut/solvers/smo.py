@@ -30,8 +30,10 @@ from streamcut.chunk import Chunk
 from streamcut.compiled import smo
 from streamcut.compiled.smo import DONE, MISSING
 from streamcut.execution.runner import Interrupted
+from streamcut.fields import expect_like
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles.kernel_columns import KernelColumn, scores_in_memory, squared_norms, take
 from streamcut.solvers.progress import Progress
 
@@ -150,13 +152,19 @@ class SMO:
         }
         return numbers, {"alpha": self.alpha, "gradient": self.gradient, "active": self._active}
 
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         """Go on from what `saved` gave; see streamcut.solvers.progress.Resumable."""
         self.steps, self.evaluations = numbers["steps"], numbers["evaluations"]
         self._counted, self._looked_again = numbers["counted"], numbers["looked_again"]
+        n = self._chunk.n_rows
+        if not 0 < numbers["active"] <= n:
+            raise ValueError(f"{numbers['active']} rows are active")
         self._active = np.empty(numbers["active"], np.int64)
-        for name, array in (("alpha", self.alpha), ("gradient", self.gradient), ("active", self._active)):
-            fill(name, array, self.release)
+        fill("alpha", self.alpha, within=(0.0, np.inf))
+        fill("gradient", self.gradient)
+        fill("active", self._active, within=(0, n - 1))
+        if (self.alpha > self._upper).any() or (np.diff(self._active) <= 0).any():
+            raise ValueError("dual variables above their limits, or active rows that don't increase")
         self._cache.clear(len(self._active))
 
     def release(self) -> None:
@@ -289,7 +297,10 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
     rule, loop = progress.rule, _Loop()
     found = progress.resume(smo_state, Stage)
     if found is not None:
-        loop.tolerance = found.record["state"]["solver"]["tolerance"]
+        with found.restoring():
+            own = found.record["state"]["solver"]
+            expect_like(own, loop.saved()[0], "solver")
+            loop.tolerance = own["tolerance"]
     elif progress.stop():
         raise Interrupted
     history: list[Any] = progress.history

@@ -12,10 +12,11 @@ from streamcut.bundle.bundle import Bundle, BundleSize, MasterSolution
 from streamcut.bundle.penalty import L2, penalty_of
 from streamcut.bundle.plane_search import minimise_over_plane
 from streamcut.compiled import vectors
+from streamcut.fields import expect_like
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
-from streamcut.rounding import CutError
+from streamcut.rounding import CutError, plane_doubt
 from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 from streamcut.solvers.standstill import Standing
 
@@ -219,32 +220,84 @@ class BundleState:
         return numbers, {**own, **{f"bundle.{name}": array for name, array in self.bundle.saved().items()}}
 
     @classmethod
-    def restored(cls, checkpoint: StoredCheckpoint | BundleState) -> BundleState:
-        """The state that was saved, to the last bit; a state is itself."""
+    def restored(cls, checkpoint: StoredCheckpoint | BundleState, dimension: int) -> BundleState:
+        """The state that was saved, to the last bit; a state is itself. `dimension`: of w.
+
+        Raises CorruptError for what is no such state.
+        """
         if isinstance(checkpoint, BundleState):
             return checkpoint
-        numbers = checkpoint.record["state"]["solver"]
-        D, penalty = checkpoint.arrays["w"][1][0], penalty_of(numbers["l1"])
-        bundle = Bundle(D, numbers["c_bar"], numbers["max_cuts"], numbers["most"], penalty)
-        bundle.merging = numbers["merging"]
-        for name, place in bundle.make_places(checkpoint.arrays["bundle.b"][1][0] - 1).items():
-            checkpoint.read_into(f"bundle.{name}", place)
-        w = checkpoint.read("w")
+        with checkpoint.restoring():
+            return cls._read(checkpoint, (dimension,))
+
+    @classmethod
+    def _read(cls, found: StoredCheckpoint, shape: tuple[int]) -> BundleState:
+        numbers = {name: value for name, value in found.record["state"]["solver"].items() if name != "continuation"}
+        expect_like(numbers, _NUMBERS, "solver")
+        bundle = _bundle(found, numbers, *shape)
+        w = found.read("w", shape)
+        witness = Witness(found.read("witness_a", shape), numbers["witness_b"], CutError(*numbers["witness_error"]))
+        if not 0.0 <= numbers["bound"] <= witness.bound(bundle.c_bar, numbers["l1"]) or min(witness.error) < 0.0:
+            raise ValueError("its bound is not that of its witness")
+        w_b = found.read("w_b", shape)
+        if not bundle.penalty.value(w_b) <= numbers["F_b"] * _NEARLY < math.inf or not 0.0 <= numbers["loss"] < math.inf:
+            raise ValueError("its objective is not that of its weights")
+        _expect_planes(bundle, w_b, numbers["F_b"])
+        if numbers["bound"] > numbers["F_b"] * _NEARLY:
+            raise ValueError("its bound is above its objective")
         return cls(
             bundle,
-            checkpoint.read("w_b"),
+            w_b,
             numbers["loss"],
             numbers["F_b"],
-            checkpoint.read("v") if "v" in checkpoint.arrays else w,
+            found.read("v", shape) if "v" in found.arrays else w,
             w,
             numbers["bound"],
-            Witness(checkpoint.read("witness_a"), numbers["witness_b"], CutError(*numbers["witness_error"])),
+            witness,
             numbers["k"],
             numbers["stepped"],
             numbers["value"],
             numbers["qp_gap"],
             numbers["taken"],
             numbers["raised"],
-            checkpoint.read("scored") if "scored" in checkpoint.arrays else None,
+            found.read("scored", shape) if "scored" in found.arrays else None,
             numbers["waits"],
         )
+
+
+_NEARLY = 1.0 + 1e-9  # what is summed in another way is as much
+_NUMBERS: dict[str, Any] = {
+    **dict.fromkeys(("loss", "F_b", "bound", "witness_b", "k", "value", "qp_gap", "taken", "raised", "c_bar", "l1"), 0.0),
+    "witness_error": (0.0, 0.0),
+    **dict.fromkeys(("max_cuts", "most", "waits"), 0),
+    **dict.fromkeys(("stepped", "merging"), False),
+}
+
+
+def _expect_planes(bundle: Bundle, w_b: np.ndarray, F_b: float) -> None:
+    """Raise ValueError for cuts that are above the mean loss at w_b, which no true one is."""
+    arrays, square = bundle.saved(), vectors.dot(w_b, w_b)
+    loss = F_b * _NEARLY - bundle.penalty.value(w_b) / _NEARLY
+    for a, b, error in zip(arrays["vectors"], arrays["b"].tolist(), arrays["errors"].tolist(), strict=True):
+        doubt = plane_doubt(vectors.dot(a, a), square, b, CutError(*error), len(a))
+        if not bundle.c_bar * (vectors.dot(a, w_b) + b - doubt) <= loss:
+            raise ValueError("a cut is above the loss at its weights")
+
+
+def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], dimension: int) -> Bundle:
+    """The bundle that was saved. Raises CorruptError, ValueError for what is none."""
+    first, most, (size,) = numbers["max_cuts"], numbers["most"], found.shape("bundle.b")
+    identity = found.record["identity"]  # which is that of this run
+    allowed = max(int(identity.get(name) or 0) for name in ("max_cuts", "most_cuts"))
+    if not (2 <= first <= most <= allowed and 1 <= size <= first + 1):
+        raise ValueError(f"{size} cuts in a bundle of {first}, which may grow to {most} of {allowed}")
+    if not (0.0 < numbers["c_bar"] < math.inf and 0.0 <= numbers["l1"] < math.inf):
+        raise ValueError(f"C̄ is {numbers['c_bar']}, λ {numbers['l1']}")
+    bundle = Bundle(dimension, numbers["c_bar"], first, most, penalty_of(numbers["l1"]))
+    bundle.merging = numbers["merging"]
+    within = {"beta": (0.0, math.inf), "errors": (0.0, math.inf), "unused": (0, 2**62), "slots": (-1, first - 1)}
+    for name, place in bundle.make_places(size - 1).items():
+        found.read_into(f"bundle.{name}", place, within=within.get(name))
+    if bundle.slots[0] != -1 or len(np.unique(bundle.slots)) != size:
+        raise ValueError("array bundle.slots has a slot twice")
+    return bundle

@@ -26,6 +26,7 @@ from streamcut.errors import ClusterLostError, UsageError
 from streamcut.execution.dask import plan as dask_plan
 from streamcut.execution.dask import worker as dask_worker
 from streamcut.execution.dask.plan import ClusterNeeds, Placement, WorkerProcess
+from streamcut.execution.dask.unguarded import UNGUARDED, refuse_to_train_again
 from streamcut.execution.dask.worker import Greeting, Store, WorkerMemory
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.scaled import scale_of
@@ -258,8 +259,11 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
     """The cluster `scheduler`: an address, the path of a scheduler file, a client (which stays open), or "local-cluster".
 
     A local cluster has `workers` processes. TLS is Dask's: a client brings its own, for a tls:// address Dask's configuration
-    counts (distributed.comm.tls). Raises ClusterLostError when nobody answers.
+    counts (distributed.comm.tls). Raises ClusterLostError when nobody answers, UsageError for a script that trains again in the
+    processes of a local cluster.
     """
+    if scheduler == LOCAL:
+        refuse_to_train_again()
     if isinstance(scheduler, distributed.Client):
         yield Cluster(scheduler, local=False, deadline=deadline)
         return
@@ -282,6 +286,8 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
                 if not Path(scheduler).exists():  # Dask would wait for it
                     raise OSError("no such file")
                 client = distributed.Client(scheduler_file=scheduler, timeout=10, set_as_default=False)
+        except RuntimeError as error:
+            raise UsageError(f"--scheduler {scheduler}: its processes did not start ({error}). {UNGUARDED}") from None
         except (OSError, ValueError, KeyError) as error:
             raise ClusterLostError(
                 f"--scheduler {scheduler}: no Dask scheduler there ({error}); start one, then try again"

@@ -155,9 +155,15 @@ class SharedRows:
         self._scratch = scratch
         self._whole: RowState | None = None
         self._most: dict[str, int | None] = {}
+        self.within: dict[str, tuple[float, float]] = {}
 
-    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None) -> None:
-        """A new array of zeros, `shape` of `dtype` for each row. `most`: the first length of `shape` may grow so far."""
+    def add(
+        self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None,
+        within: tuple[float, float] | None = None,
+    ) -> None:  # fmt: skip
+        """See RowKeeper."""
+        if within is not None:
+            self.within[name] = within
         self.files.kinds[name] = (np.dtype(dtype).str, shape)
         self._most[name] = most
 

@@ -17,6 +17,7 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut, DecomposableOracle, LinearOracle
 from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass
@@ -101,7 +102,7 @@ class DualAscent(DecomposableOracle):
         numbers, arrays = super().saved()
         return {**numbers, "cache_limits": list(self._limits.values()), "cuts": self.cuts}, arrays
 
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         self.widen(numbers["cuts"])
         super().restore(numbers, fill)
         self._last = None

@@ -21,6 +21,7 @@ from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.classes import ClassesLoss
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles.crammer_singer import MulticlassOracle
 from streamcut.oracles.crammer_singer_passes import fill
 from streamcut.oracles.dual.ascent import DualAscent
@@ -31,6 +32,7 @@ from streamcut.oracles.row_passes import RowPass, Totals
 
 _VISITS = 5  # as long as a row's share is divided
 _VISITS_CACHED = 2  # where sweeps over cached rows follow
+_AT_ONCE = 1 << 14  # rows whose shares are checked between two releases of them
 # Rows of a group stay in the last cache level; an eighth of it takes news20 from 45 passes to 60.
 ORDER = RandomOrder(nnz=1 << 19, batch=4)
 
@@ -133,6 +135,15 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
             caches = {start: self.cache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
         self.prepare(self._pass, self.merging, caches, cuts=cuts.first, order=ORDER, sweeps=sweeps, seed=seed)
         self._goes_on = self.incremental
+
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+        super().restore(numbers, fill)
+        rows = self._runner.rows
+        for start in range(0, len(rows["t"]), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            if not multiclass_dual.in_the_simplex(rows["t"][some], rows["codes"][some]):
+                raise ValueError("array rows.codes holds shares that are not of the simplex")
+            self.release()
 
     def _pass(self, *now: Any) -> ClassesDualPass:
         return self.dual_pass(self._risk, self._grids, self.C, self._bias, *now, self.penalty.threshold)

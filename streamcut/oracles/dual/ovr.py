@@ -6,7 +6,7 @@ the cut's slot in the class's bundle (streamcut.compiled.ovr_dual).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.classes import OneVsRest
 from streamcut.losses.loss import Loss
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.ascent import write_back
 from streamcut.oracles.dual.crammer_singer import ClassesDualPass
@@ -148,7 +149,7 @@ class OvrDualOracle(OvrOracle):
         numbers, arrays = super().saved()
         return {**numbers, "cache_limits": list(self._limits.values()), "cuts": self.cuts}, arrays
 
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         self.widen(numbers["cuts"])
         super().restore(numbers, fill)
         self._last[:] = -1

@@ -6,7 +6,6 @@ labellings that its sequence holds, less 1 for its own (streamcut.compiled.viter
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -20,6 +19,7 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.losses.sequence import SequenceRisk
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.sequence import SequenceOracle
 from streamcut.oracles.sequence_passes import ScorePass, SequenceSums
@@ -70,7 +70,7 @@ class SequenceDualOracle(SequenceOracle):
         numbers, arrays = super().saved()
         return numbers, {**arrays, **self._held.arrays()}
 
-    def restore(self, numbers: dict[str, Any], fill: Callable[[str, np.ndarray, Callable[[], None]], None]) -> None:
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
         for name, place in self._held.arrays().items():
             fill(name, place, self.release)

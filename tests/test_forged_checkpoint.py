@@ -1,0 +1,172 @@
+"""Checkpoints that somebody forged, with sums to match: refused by name or harmless; no crash, no false certificate."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+from streamcut.config import CheckpointOptions
+from streamcut.errors import CorruptError
+from streamcut.files import write_stream_durably
+from streamcut.io.memory import MemoryDataset
+from streamcut.models.checkpoint import StoredCheckpoint, checkpoint_parts, open_checkpoint
+from streamcut.training import train
+
+KERNEL = {"kernel": "rbf", "gamma": 0.3}
+RUNS: dict[str, dict[str, Any]] = {
+    "ocas": {"solver": "ocas"},
+    "cpa": {"solver": "cpa", "l1": 0.1},
+    "bundle-dca": {"solver": "bundle-dca", "row_cache": "50%"},
+    "squared hinge": {"solver": "bundle-dca", "loss": "squared-hinge"},
+    "poisson": {"task": "regression", "loss": "poisson", "solver": "bundle-dca", "labels": "counts"},
+    "crammer-singer": {"task": "multiclass", "solver": "bundle-dca", "labels": "classes"},
+    "softmax": {"task": "multiclass", "loss": "softmax", "solver": "bundle-dca", "labels": "classes"},
+    "one-vs-rest": {"task": "multiclass", "strategy": "one-vs-rest", "solver": "bundle-dca", "labels": "classes"},
+    "one-vs-rest by ocas": {"task": "multiclass", "strategy": "one-vs-rest", "solver": "ocas", "labels": "classes"},
+    "ranking": {"task": "ranking", "labels": "counts", "qid": True},
+    "roc-area": {"task": "roc-area"},
+    "f1": {"task": "binary", "loss": "f1"},
+    "one-class": {"task": "one-class", "labels": "one", "C": None},
+    "sequence": {"task": "sequence", "labels": "classes", "qid": True, "solver": "bundle-dca"},
+    "smo": {"solver": "smo", **KERNEL, "tol": 1e-9, "tol_relative": None, "max_passes": None},
+    "sdca": {"solver": "sdca", "tol": None, **KERNEL, "bias": 0.0, "epochs": 2.0, "max_passes": None},
+    "sbp": {"solver": "sbp", "tol": None, **KERNEL, "epochs": 2.0, "max_passes": None},
+    "bsca": {"solver": "bsca", "tol": None, **KERNEL, "budget": 20, "epochs": 2.0, "max_passes": None},
+    "sampled cuts": {"task": "multiclass", "solver": "sampled-linear", "samples": 20, "labels": "classes"},
+}
+_EVERY = 5  # of the ways to forge a run is tried with every fifth, another fifth in the next run
+FLOATS = (np.nan, np.inf, -1e300, 1e300)
+COMMON = {"C": 1.0, "lanes": 2, "max_passes": 4, "tol": 1e-9, "tol_relative": None, "scheduler": "sync"}
+
+
+def rows(labels: str, n: int = 120):
+    """(X, y, qid)."""
+    rng = np.random.default_rng(5)
+    X = sp.random_array((n, 9), density=0.5, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    score = X @ rng.standard_normal((9, 3)) + 0.5 * rng.standard_normal((n, 3))
+    if labels == "one":
+        return abs(X), np.ones(n), np.arange(n)
+    y = {"two": np.where(score[:, 0] > 0.0, 1.0, -1.0), "classes": score.argmax(axis=1) + 0.0}
+    y["counts"] = rng.poisson(np.exp(np.clip(score[:, 0], -2, 2))).astype(float)
+    return X, y[labels], np.arange(n) // 10
+
+
+def job(name: str) -> tuple[MemoryDataset, dict[str, Any]]:
+    options = {**COMMON, **RUNS[name]}
+    X, y, qid = rows(options.pop("labels", "two"))
+    data = MemoryDataset(X, y, qid=qid if options.pop("qid", False) else None, shard_nnz=200)
+    one = options.get("solver") in ("smo", "sdca", "sbp", "bsca", "sampled-linear")
+    return data, {key: value for key, value in options.items() if value is not None and not (one and key == "lanes")}
+
+
+def stopped(name: str, folder) -> StoredCheckpoint:
+    """The checkpoint of a run that was stopped on its way."""
+    data, options = job(name)
+    asked = iter(range({"smo": 1, "bsca": 2}.get(name, 40)))
+    train(data, checkpoint=CheckpointOptions(str(folder), iterations=1), stop=lambda: next(asked, None) is None, **options)
+    return max((open_checkpoint(path) for path in folder.glob("*.checkpoint")), key=lambda each: each.record["generation"])
+
+
+def resumed(name: str, folder, record: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """What training makes of a checkpoint."""
+    for old in folder.glob("*.checkpoint"):
+        old.unlink()
+    write_stream_durably(folder / "even.checkpoint", *checkpoint_parts(record, arrays, lambda: None))
+    data, options = job(name)
+    return train(data, checkpoint=CheckpointOptions(str(folder), resume=True), **options)
+
+
+def forged_arrays(arrays: dict[str, np.ndarray]) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+    for name, array in arrays.items():
+        yield f"without {name}", {other: arrays[other] for other in arrays if other != name}
+        yield f"{name} of other numbers", {**arrays, name: array.astype(np.float32 if array.dtype != np.float32 else np.int64)}
+        yield f"{name} too long", {**arrays, name: np.concatenate([array, array[-1:]]) if array.ndim else array[None]}
+        whole = array.dtype.kind != "f" and np.iinfo(array.dtype)
+        for value in (whole.max, whole.min) if whole else FLOATS:
+            for every in (False, True):
+                wrong = array.copy()
+                with np.errstate(over="ignore"):
+                    wrong.reshape(-1)[slice(None) if every else slice(-1, None)] = value
+                yield f"{name} with {value}, {'everywhere' if every else 'once'}", {**arrays, name: wrong}
+
+
+def forged_numbers(state: Any, where: str = "state") -> Iterator[tuple[str, Any]]:
+    """(what, copy of `state` with one number changed)."""
+    for key in state if isinstance(state, dict) else range(min(len(state), 2)):
+        value = state[key]
+        if isinstance(value, dict | list):
+            changed: Iterator[tuple[str, Any]] = forged_numbers(value, f"{where}, {key}")
+            changes = [*changed, (f"{where}, {key}: a text", "x")]
+        else:
+            changes = [(f"{where}, {key}: {other!r}", other) for other in ("x", math.nan, 10**400, [])]
+        for what, other in changes:
+            wrong = copy.copy(state)
+            wrong[key] = other
+            yield what, wrong
+
+
+@cache
+def honest(name: str) -> float:
+    """The objective of the run that nobody disturbed, with many more passes."""
+    data, options = job(name)
+    model = train(data, **{**options, **({"max_passes": 200} if "max_passes" in options else {})})
+    return sum(each.primal for each in certificates(model))
+
+
+def certificates(model: Any) -> list[Any]:
+    found = model.certificates if hasattr(model, "certificates") else (getattr(model, "certificate", None),)
+    return [each for each in found if each is not None]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", RUNS)
+def test_forged_checkpoints_are_refused_or_harmless(name, tmp_path):
+    found = stopped(name, tmp_path)
+    arrays, record = found.read_all(), found.record
+    cases = [(what, record, forged) for what, forged in forged_arrays(arrays)]
+    cases += [(what, {**record, "state": state}, arrays) for what, state in forged_numbers(record["state"])]
+    cases = cases[list(RUNS).index(name) % _EVERY :: _EVERY]
+    assert len(cases) > 10
+    resumed(name, tmp_path, record, arrays)  # as it was it goes on
+    refused = 0
+    for what, forged_record, forged in cases:
+        try:
+            model = resumed(name, tmp_path, forged_record, forged)
+        except CorruptError:
+            refused += 1
+            continue
+        for certificate in certificates(model):
+            assert math.isfinite(certificate.primal), what
+        assert sum(each.lower_bound for each in certificates(model)) <= honest(name), what
+    assert refused > 0.6 * len(cases), f"{refused} of {len(cases)}"
+
+
+@pytest.mark.parametrize("name", ["bundle-dca", "crammer-singer"])
+def test_the_command_line_names_the_file(name, tmp_path, run):
+    X, y, _ = rows("classes" if name == "crammer-singer" else "two")
+    dump_svmlight_file(X, y, str(tmp_path / "rows.svm"), zero_based=False)
+    assert run("convert", tmp_path / "rows.svm", tmp_path / "rows.zarr")[0] == 0
+    words = ["train", tmp_path / "rows.zarr", "--model", tmp_path / "m.npz", "--checkpoint", tmp_path / "run", "--tol", "1e-9"]
+    words += ["--solver", "bundle-dca", "--tol-relative", "none", *(["--task", "multiclass"] if name == "crammer-singer" else [])]
+    assert run(*words, "--max-passes", "3")[0] == 0
+    (path,) = list((tmp_path / "run").glob("*.checkpoint"))[:1]
+    for other in (tmp_path / "run").glob("*.checkpoint"):
+        if other != path:
+            other.unlink()
+    found = open_checkpoint(path)
+    arrays = found.read_all()
+    arrays["rows.z"].reshape(-1)[0] = np.nan
+    write_stream_durably(path, *checkpoint_parts(found.record, arrays, lambda: None))
+    code, _, shown = run(*words, "--resume", "--force", "--max-passes", "9")
+    assert code == 5
+    assert str(path) in shown
+    assert "array rows.z holds nan" in shown
+    assert "Traceback" not in shown
