@@ -62,8 +62,17 @@ def calibrate(model: Model | str | os.PathLike, data: Any) -> Model:
         weights.append(np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight.copy())
     if not scores:
         raise BadInputError("there are no rows to fit probabilities on")
-    rows = sum(len(part) for part in scores)
-    found = np.concatenate(scores), np.concatenate(truth), np.concatenate(weights)
+    return _linked(model, np.concatenate(scores), np.concatenate(truth), np.concatenate(weights))
+
+
+def with_probabilities(model: Model, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Model:
+    """`model` with probabilities fitted on `scores` (n,) or (n, K) that rows with labels `y` (n) got without being trained on."""
+    truth = model.is_positive(y) if model.task == "binary" else model.classes_of(y)  # type: ignore[attr-defined]
+    return _linked(model, scores, truth, np.ones(len(y)) if weight is None else weight)
+
+
+def _linked(model: Model, scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> Model:
+    found, rows = (scores, truth, weights), len(scores)
     link: Link = Sigmoid(*platt(*found), rows) if model.task == "binary" else Softmax(*tempered(*found), rows)
     return replace(model, link=link)
 

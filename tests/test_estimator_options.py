@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -40,10 +44,11 @@ ELSEWHERE = {  # options that no estimator has
     "positive_weight": "class_weight",
     "validation": "score",
 }
+NAMES = {"max_iter": "max_passes", "n_jobs": "workers", "fit_intercept": "bias"}  # scikit-learn's for ours
 FEATURES = {"kernel", "gamma", "degree", "coef0", "nystroem", "landmarks", "fourier", "frequencies"}  # a pipeline makes them
 LEFT_OUT = {
     LinearSVM: FEATURES | {"k"},
-    LogisticRegression: FEATURES | {"k", "loss", "strategy", "bias", "scale"},
+    LogisticRegression: FEATURES | {"k", "loss", "strategy", "scale"},
     LinearSVR: FEATURES,
     OneClassSVM: FEATURES,
     RankingSVM: FEATURES,
@@ -64,9 +69,9 @@ def test_every_option_of_a_solver_is_in_the_constructor(estimator):
         or solver in solvers_of("regression", "one-class", "ranking", "crammer-singer", "one-vs-rest", "sequence")
     ]
     offered = {name for name in TrainOptions.__dataclass_fields__ if any(options.has(name) for options in asked)}
-    own = set(estimator().get_params())
+    own = {NAMES.get(name, name) for name in estimator().get_params()}
     assert offered - own - set(ELSEWHERE) == LEFT_OUT[estimator]
-    assert own - offered <= {"class_weight", "random_state", "fit_intercept", "intercept_scaling"}
+    assert own - offered <= {"class_weight", "random_state", "intercept_scaling", "verbose", "probability"}
     assert set(estimator._solvers) - {"auto"} == set(solvers)
 
 
@@ -74,7 +79,7 @@ def test_every_option_of_a_solver_is_in_the_constructor(estimator):
 def test_defaults_are_those_of_train(estimator):
     ours = TrainOptions.__dataclass_fields__
     chosen = {"kernel": "rbf", "solver": estimator().solver, "epochs": 5.0, "warm_start": False}
-    chosen |= {"loss": "epsilon_insensitive", "epsilon": 0.0, "nu": 0.5}  # those of scikit-learn
+    chosen |= {"loss": "epsilon_insensitive", "epsilon": 0.0, "nu": 0.5, "gamma": "scale"}  # those of scikit-learn
     chosen |= {"loss": "hinge"} if estimator is LinearSVM else {}  # what "auto" stands for
     for name, value in estimator().get_params().items():
         if name in ours:
@@ -186,3 +191,104 @@ def test_indices_of_64_bits():
     wide = sp.csr_array(X)
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     np.testing.assert_array_equal(LinearSVM().fit(wide, y).predict(wide), LinearSVM().fit(X, y).predict(X))
+
+
+# --- parameters ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_parameter_is_described(estimator):
+    text = estimator.__doc__
+    section = text[text.index("    Parameters\n    ----------\n") : text.index("    Attributes\n    ----------\n")]
+    described = re.findall(r"^    (\w+) : .*, default=(.*)\n        \S.*", section, flags=re.M)
+    given = inspect.signature(estimator).parameters
+    assert [name for name, _ in described] == list(given)
+    for name, default in described:
+        assert ast.literal_eval(default) == given[name].default, name
+
+
+OTHER = {  # another value of each parameter
+    "C": 0.01, "l1": 1.0, "scale": "std", "loss": "squared-hinge", "epsilon": 0.7, "delta": 0.2, "quantile": 0.9, "nu": 0.2,
+    "fit_intercept": False, "intercept_scaling": 9.0, "strategy": "one-vs-rest", "normalisation": "queries",
+    "class_weight": {0: 1.0, 1: 9.0, 2: 2.0}, "warm_start": True, "solver": "ocas", "cut": "exact", "tol": 0.5,
+    "tol_relative": 0.9, "max_iter": 1, "max_time": 1e-9, "target": 1e9, "max_cuts": 5, "row_cache": "0", "sweeps": 0,
+    "random_state": 7, "memory": "1MB", "n_jobs": 0, "scratch": "/nowhere", "lanes": 3, "scheduler": "syncs",
+    "deadline": -1.0, "verbose": True, "kernel": "poly", "gamma": "auto", "degree": 2, "coef0": 1.0, "budget": 5,
+    "maintenance": "remove", "damping": 0.0, "epochs": 2.0, "batch": 5, "max_evaluations": 300.0, "samples": 7,
+    "probability": True, "kernel_cache": "x",
+}  # fmt: skip
+BEFORE = {  # what else has to be chosen for the parameter to have a meaning
+    "delta": {"loss": "huber"}, "quantile": {"loss": "quantile"}, "cut": {"solver": "ocas"}, "degree": {"kernel": "poly"},
+    "coef0": {"kernel": "poly"}, "batch": {"solver": "sbp"}, "samples": {"solver": "sampled-linear"},
+    "max_cuts": {"solver": "sampled-linear"}, "nu": {"solver": "sbp"}, "max_evaluations": {"solver": "sbp"},
+}  # fmt: skip
+OF_ESTIMATOR = {
+    (BudgetedKernelSVM, "solver"): "bsgd", (KernelSVM, "solver"): "sampled-linear", (OneClassSVM, "solver"): "cpa",
+    (RankingSVM, "solver"): "cpa", (LinearSVR, "loss"): "squared_error", (KernelSVM, "max_iter"): 2,
+}  # fmt: skip
+ANYWAY = {"scratch", "deadline"}  # for what rows in memory on threads don't need: see tests/test_option_effects.py
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("estimator", "name"), [(kind, name) for kind in ESTIMATORS for name in kind().get_params() if name not in ANYWAY]
+)
+def test_another_value_of_a_parameter_changes_something_or_is_refused(estimator, name, capfd):
+    X, y = rows(60, 4)
+    y = y + (X[:, 0] > 0.8) if name == "strategy" else y
+    groups = (np.arange(60) // 6,) if estimator is RankingSVM else ()
+    before = {key: value for key, value in BEFORE.get(name, {}).items() if key in estimator().get_params()}
+    if estimator is KernelSVM and name in ("random_state", "epochs", "max_iter"):
+        before = {"solver": "sampled-linear" if name == "max_iter" else "sbp"}
+    if estimator is not KernelSVM:
+        before = {key: value for key, value in before.items() if value not in ("sampled-linear", "sbp")}
+
+    def outcome(**parameters) -> object:
+        svm = estimator(**{**before, **parameters})
+        try:
+            if name == "warm_start":
+                svm.fit(X[:20], y[:20])
+            svm.fit(X, y, *groups)
+        except (UsageError, MemoryBudgetError, NotFoundError) as refusal:
+            return str(refusal)
+        told = {key: value for key, value in svm.model_.parameters.items() if key != "warm_start"}
+        return svm.model_.stop_reason, repr(svm.history_[-1:]), told, capfd.readouterr().err, hasattr(svm, "predict_proba")
+
+    usual = outcome()
+    assert not isinstance(usual, str), usual
+    found = outcome(**{name: OF_ESTIMATOR.get((estimator, name), OTHER[name])})
+    if isinstance(found, str):
+        assert found.split(":")[0].removesuffix(f" of {estimator.__name__}").lstrip("-") in (name, "this run needs at least") or (
+            name in found or name == "memory"
+        ), found
+    else:
+        seconds = re.compile(r"'(seconds|\w*_seconds)': [^,}]*")
+        assert seconds.sub("", str(found)) != seconds.sub("", str(usual))
+
+
+def test_kernel_machines_of_several_classes_have_probabilities():
+    X, y = rows(150, 3)
+    names = np.array(["a", "b", "c"])[y + (X[:, 0] > 0.5)]
+    svm = KernelSVM(C=5.0, probability=True).fit(X, names)
+    assert svm.score(X, names) > 0.9
+    assert svm.dual_coef_.shape == (3, svm.support_vectors_.shape[0])
+    assert np.all(svm.lower_bound_ <= svm.primal_objective_)
+    assert svm.lower_bound_.shape == (3,)
+    probabilities = svm.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert np.mean(svm.classes_[probabilities.argmax(axis=1)] == names) > 0.85
+    for k, name in enumerate(svm.classes_):
+        alone = KernelSVM(C=5.0).fit(X, (names == name).astype(int))
+        np.testing.assert_allclose(svm.decision_function(X)[:, k], alone.decision_function(X), atol=1e-9)
+    two = KernelSVM(C=5.0, probability=True).fit(X, names == "b")
+    order = np.argsort(two.decision_function(X))
+    assert np.all(np.diff(two.predict_proba(X)[order, 1]) >= 0)
+    with pytest.raises(ValueError, match="each class needs 5 rows"):
+        KernelSVM(probability=True).fit(X, np.r_[np.ones(2), np.zeros(148)])
+
+
+def test_gamma_has_the_words_of_scikit_learn():
+    X, y = rows()
+    assert KernelSVM().fit(X, y).gamma_ == pytest.approx(1 / (X.shape[1] * X.var()), rel=1e-9)
+    assert KernelSVM(gamma="auto").fit(X, y).gamma_ == pytest.approx(1 / X.shape[1], rel=1e-12)
+    assert BudgetedKernelSVM(gamma="auto").fit(X, y).gamma_ == pytest.approx(1 / X.shape[1], rel=1e-12)

@@ -75,3 +75,12 @@ def test_type_checkers_see_every_public_name():
 
 def test_changelog_knows_this_version():
     assert f"## [{streamcut.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_conda_recipe_says_what_the_package_says():
+    recipe = (ROOT / "conda" / "meta.yaml").read_text()
+    needed = [line.split(";")[0].strip() for line in PROJECT["project"]["dependencies"]]
+    asked = {" ".join(re.split(r"(?=[><=])", each, maxsplit=1)) for each in needed}
+    run = recipe[recipe.index("  run:\n") : recipe.index("\ntest:")]
+    assert {line.strip()[2:] for line in run.splitlines()[1:] if line.strip()} == asked | {"python >=3.11"}
+    assert f'version = "{streamcut.__version__}"' in recipe

@@ -191,10 +191,10 @@ def test_stopped_and_resumed_from_a_model_to_begin_with(tmp_path):
 
 def test_a_warm_start_from_one_c_to_the_next():
     X, y = rows(n=600)
-    warm = LinearSVM(C=0.1, warm_start=True, max_passes=500)
+    warm = LinearSVM(C=0.1, warm_start=True, max_iter=500)
     for C in (0.1, 0.2):
         warm.set_params(C=C).fit(X, y)
-        cold = LinearSVM(C=C, max_passes=500).fit(X, y)
+        cold = LinearSVM(C=C, max_iter=500).fit(X, y)
         assert warm.lower_bound_ <= cold.primal_objective_
         assert cold.lower_bound_ <= warm.primal_objective_
     again = warm.fit(X, y)

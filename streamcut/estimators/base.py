@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from typing import Any, ClassVar, Self
 
@@ -21,13 +22,15 @@ from streamcut.errors import UsageError
 from streamcut.evaluation import Evaluation, evaluate
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
+from streamcut.machine import available_cpus
 from streamcut.models.model import Model
 from streamcut.prediction import predict
 from streamcut.suggestions import unknown
-from streamcut.training import opened
+from streamcut.training import opened, train
 
 DTYPES = (np.float64, np.float32)
-_RESULTS = {"primal": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
+_THEIRS = {"max_iter": "max_passes", "n_jobs": "workers"}  # scikit-learn's names of what `train` has, too
+RESULTS = {"primal": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
 
 
 def is_stored(X: Any) -> bool:
@@ -41,6 +44,7 @@ class StreamedEstimator(BaseEstimator):
     Subclasses have a constructor whose parameters are options of `streamcut.train` but for `_own`, which they handle themselves.
     """
 
+    verbose: bool | int
     _own: ClassVar[tuple[str, ...]] = ()
     _fixed: ClassVar[dict[str, Any]] = {}
     _solvers: ClassVar[tuple[str, ...]]
@@ -55,12 +59,32 @@ class StreamedEstimator(BaseEstimator):
         chosen = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}  # of a grid
         if chosen["solver"] not in self._solvers:
             raise UsageError(f"solver of {type(self).__name__}: {unknown(chosen['solver'], self._solvers)}")
+        if "fit_intercept" in chosen:
+            scaling = float(chosen.pop("intercept_scaling", 1.0))
+            if chosen["fit_intercept"] and not scaling > 0.0:
+                raise UsageError(f"intercept_scaling: {scaling:g} is not above 0; fit_intercept=False leaves the intercept out")
+            chosen["bias"] = scaling if chosen.pop("fit_intercept") else 0.0
+        jobs = chosen.pop("n_jobs")
+        chosen["workers"] = max(1, available_cpus() + 1 + jobs) if isinstance(jobs, int) and jobs < 0 else jobs
+        most = chosen.pop("max_iter", None)
+        chosen |= {} if most in (None, -1) else {"max_passes": most}
+        chosen.pop("verbose")
         if "random_state" in chosen:
             seed = chosen.pop("random_state")
             known = {name: chosen[name] for name in ("solver", "cut", "kernel") if name in chosen}
             if "seed" in TrainOptions(**known).record.options:  # others draw nothing
                 chosen["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
         return {**chosen, **self._fixed}
+
+    def _train(self, data: Any, **given: Any) -> Any:
+        """`streamcut.train` with the parameters as options; what it refuses is told in our names."""
+        try:
+            return train(data, **{**self._options(), **given}, progress=bool(self.verbose))
+        except UsageError as error:
+            text = str(error).replace("give bias 0", "give fit_intercept=False")
+            for ours, theirs in (*_THEIRS.items(), ("fit_intercept", "bias")):
+                text = re.sub(rf"^{theirs}:", f"{ours}:", text)
+            raise UsageError(text) from error
 
     def _keep(self, model: Model) -> Self:
         """Take the attributes that users know from `model`; warn when it did not converge."""
@@ -69,7 +93,7 @@ class StreamedEstimator(BaseEstimator):
         self.n_iter_ = max(1, model.history[-1].get("iteration", len(model.history)) if model.history else 1)
         self.converged_ = model.converged
         result = model.result()
-        for name, attribute in _RESULTS.items():
+        for name, attribute in RESULTS.items():
             if name in result:
                 setattr(self, attribute, result[name])
         if not model.converged:

@@ -11,7 +11,6 @@ from sklearn.utils.validation import validate_data
 from streamcut.estimators.base import DTYPES, StreamedEstimator, is_stored
 from streamcut.io.memory import MemoryDataset
 from streamcut.solver_table import solvers_of
-from streamcut.training import train
 
 
 class OneClassSVM(OutlierMixin, StreamedEstimator):
@@ -21,10 +20,36 @@ class OneClassSVM(OutlierMixin, StreamedEstimator):
 
     Parameters
     ----------
-    nu : float
+    nu : float, default=0.5
         Part of the rows that may lie outside, above 0 and at most 1.
-    others
-        As in `streamcut.train`.
+    solver : {"auto", "ocas", "cpa"}, default="auto"
+        "auto" is ocas.
+    tol : float or None, default=1e-3
+        Training ends when the gap to the bound is at most this much in mean loss; None or 0: it does not matter.
+    tol_relative : float or None, default=1e-2
+        And when the gap is at most this part of the objective; None or 0: it does not matter.
+    max_iter : int or None, default=None
+        Passes over the rows at most; None or −1: no limit.
+    max_time : float or None, default=None
+        Seconds at most.
+    target : float or None, default=None
+        Training ends once the objective is this low.
+    max_cuts : int or None, default=None
+        Size of the bundle; None: what suits the solver and memory.
+    memory : str, default="auto"
+        Ceiling on the memory of this process: "4GB", "50%" or "auto".
+    n_jobs : int or None, default=None
+        Threads; None or −1: one a processor, where there is enough to do; −2: one processor less.
+    scratch : str or None, default=None
+        Folder for what does not fit into memory.
+    lanes : int or None, default=None
+        Fixed ranges of rows, each summed in order; None: from the size of the data.
+    scheduler : str or distributed.Client, default="threads"
+        "threads", "sync" for none, "local-cluster", or a Dask cluster.
+    deadline : float, default=120.0
+        Seconds that a Dask cluster may be without workers.
+    verbose : bool or int, default=False
+        Show progress: lines, and a bar on a terminal.
 
     Attributes
     ----------
@@ -55,31 +80,33 @@ class OneClassSVM(OutlierMixin, StreamedEstimator):
         solver: str = "auto",
         tol: float | None = 1e-3,
         tol_relative: float | None = 1e-2,
-        max_passes: int | None = None,
+        max_iter: int | None = None,
         max_time: float | None = None,
         target: float | None = None,
         max_cuts: int | None = None,
         memory: str = "auto",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         scratch: str | None = None,
         lanes: int | None = None,
         scheduler: Any = "threads",
         deadline: float = 120.0,
+        verbose: bool | int = False,
     ) -> None:
         self.nu = nu
         self.solver = solver
         self.tol = tol
         self.tol_relative = tol_relative
-        self.max_passes = max_passes
+        self.max_iter = max_iter
         self.max_time = max_time
         self.target = target
         self.max_cuts = max_cuts
         self.memory = memory
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.scratch = scratch
         self.lanes = lanes
         self.scheduler = scheduler
         self.deadline = deadline
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on the rows of `X` (n × d, NumPy or SciPy sparse) or of a store; `y` is not looked at."""
@@ -88,7 +115,7 @@ class OneClassSVM(OutlierMixin, StreamedEstimator):
         else:
             X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, accept_large_sparse=True)
             data = MemoryDataset(X, np.ones(X.shape[0]))
-        model: Any = train(data, **self._options())
+        model: Any = self._train(data)
         self.coef_, self.offset_ = model.weights, -model.intercept
         return self._keep(model)
 

@@ -10,17 +10,53 @@ from sklearn.utils.validation import check_is_fitted
 from streamcut.config import CUTTING_PLANES
 from streamcut.estimators.base import StreamedEstimator, grouped, is_stored
 from streamcut.evaluation import evaluate
-from streamcut.training import train
 
 
 class RankingSVM(StreamedEstimator):
     """Linear ranking function: of two rows of one query the one with the greater label is to score higher.
 
-    C              loss of a row: it stands before the mean loss of all pairs times the number of rows
-    normalisation  "pairs": the mean over all pairs; "queries": over queries of the mean over their pairs
-    others         as in `streamcut.train`
+    Parameters
+    ----------
+    C : float, default=1.0
+        Loss of a row: it stands before the mean loss of all pairs times the number of rows.
+    normalisation : {"pairs", "queries"}, default="pairs"
+        The mean over all pairs, or over queries of the mean over their pairs.
+    solver : {"auto", "ocas", "cpa"}, default="auto"
+        "auto" is ocas.
+    tol : float or None, default=1e-3
+        Training ends when the gap to the bound is at most this much in mean loss; None or 0: it does not matter.
+    tol_relative : float or None, default=1e-2
+        And when the gap is at most this part of the objective; None or 0: it does not matter.
+    max_iter : int or None, default=None
+        Passes over the rows at most; None or −1: no limit.
+    max_time : float or None, default=None
+        Seconds at most.
+    target : float or None, default=None
+        Training ends once the objective is this low.
+    max_cuts : int or None, default=None
+        Size of the bundle; None: what suits the solver and memory.
+    memory : str, default="auto"
+        Ceiling on the memory of this process: "4GB", "50%" or "auto".
+    n_jobs : int or None, default=None
+        Threads; None or −1: one a processor, where there is enough to do; −2: one processor less.
+    scratch : str or None, default=None
+        Folder for what does not fit into memory.
+    lanes : int or None, default=None
+        Fixed ranges of rows, each summed in order; None: from the size of the data.
+    scheduler : str or distributed.Client, default="threads"
+        "threads", "sync" for none, "local-cluster", or a Dask cluster.
+    deadline : float, default=120.0
+        Seconds that a Dask cluster may be without workers.
+    verbose : bool or int, default=False
+        Show progress: lines, and a bar on a terminal.
 
-    coef_ (features,), n_iter_, primal_objective_, lower_bound_, gap_, converged_, history_, model_.
+    Attributes
+    ----------
+    coef_ : ndarray of shape (features,)
+    n_iter_, primal_objective_, lower_bound_, gap_, converged_, history_
+        What training found.
+    model_ : Model
+        What `streamcut.save_model` writes.
     """
 
     _solvers: ClassVar = ("auto", *CUTTING_PLANES)
@@ -34,32 +70,34 @@ class RankingSVM(StreamedEstimator):
         solver: str = "auto",
         tol: float | None = 1e-3,
         tol_relative: float | None = 1e-2,
-        max_passes: int | None = None,
+        max_iter: int | None = None,
         max_time: float | None = None,
         target: float | None = None,
         max_cuts: int | None = None,
         memory: str = "auto",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         scratch: str | None = None,
         lanes: int | None = None,
         scheduler: Any = "threads",
         deadline: float = 120.0,
+        verbose: bool | int = False,
     ) -> None:
         self.C = C
         self.normalisation = normalisation
         self.solver = solver
         self.tol = tol
         self.tol_relative = tol_relative
-        self.max_passes = max_passes
+        self.max_iter = max_iter
         self.max_time = max_time
         self.target = target
         self.max_cuts = max_cuts
         self.memory = memory
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.scratch = scratch
         self.lanes = lanes
         self.scheduler = scheduler
         self.deadline = deadline
+        self.verbose = verbose
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -77,7 +115,7 @@ class RankingSVM(StreamedEstimator):
             if np.ptp(y) == 0:
                 raise ValueError(f"all labels are {y[0]:g}: there is nothing to rank (n_samples={len(y)})")
             data = grouped(X, y, None, groups)
-        model: Any = train(data, **self._options())
+        model: Any = self._train(data)
         self.coef_ = model.weights
         return self._keep(model)
 

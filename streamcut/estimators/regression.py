@@ -13,7 +13,6 @@ from streamcut.errors import UsageError
 from streamcut.estimators.base import StreamedEstimator, is_stored
 from streamcut.io.memory import MemoryDataset
 from streamcut.solver_table import solvers_of
-from streamcut.training import train
 
 _OF_NUMBERS = tuple(name for name, loss in ROW_LOSSES.items() if loss.targets == "numbers")
 _THEIRS = {  # names of scikit-learn's LinearSVR and SGDRegressor
@@ -31,29 +30,63 @@ class LinearSVR(RegressorMixin, StreamedEstimator):
 
     Parameters
     ----------
-    epsilon : float
-        Residuals up to it cost nothing; for both epsilon-insensitive losses.
-    loss : str
-        "epsilon_insensitive", "squared_epsilon_insensitive", "squared_error" (half the square), "huber", "pinball" or "quantile",
-        "poisson" (the mean is e^score), or any of these names as `streamcut.train` has it.
-    delta : float
+    epsilon : float, default=0.0
+        Residuals up to it cost nothing; of both epsilon-insensitive losses.
+    loss : str, default="epsilon_insensitive"
+        "epsilon_insensitive", "squared_epsilon_insensitive", "squared_error" (half the square), "huber", "pinball" or
+        "quantile", "poisson" (the mean is e^score), or any of these names as `streamcut.train` has it.
+    delta : float, default=1.0
         Loss "huber": residuals beyond it cost in proportion.
-    quantile : float
+    quantile : float, default=0.5
         Loss "quantile": which part of the targets is to lie below the prediction.
-    C : float
-        Loss of a row, as in scikit-learn's LinearSVR.
-    l1 : float or str
-        λ of the elastic net ½‖w‖² + λ‖w‖₁.
-    scale : {"none", "max-abs", "std"}
+    C : float, default=1.0
+        Loss of a row, as in scikit-learn: larger ones regularise less.
+    l1 : float or str, default=0.0
+        λ of the elastic net ½‖w‖² + λ‖w‖₁, or a part of λmax ("10%"); most weights are 0 when it is large.
+    scale : {"none", "max-abs", "std"}, default="none"
         Train on values divided by this number of each feature; coef_ is for values as they are.
-    bias : float
-        Value of a constant, regularised feature, its `intercept_scaling`; 0 = no intercept.
-    warm_start : bool
+    fit_intercept : bool, default=True
+        Whether there is an intercept. It is the weight of a constant feature, regularised as others are.
+    intercept_scaling : float, default=1.0
+        Value of that constant feature: the larger, the less the intercept is regularised.
+    warm_start : bool, default=False
         `fit` begins with the weights that are there, say those of another C.
-    random_state : int, RandomState or None
+    solver : {"auto", "bundle-dca", "ocas", "cpa"}, default="auto"
+        "auto" is bundle-dca.
+    cut : {"predicted", "exact"}, default="predicted"
+        ocas: where the next cut is made, ahead of the best point or at it.
+    tol : float or None, default=1e-3
+        Training ends when the gap to the bound is at most this much in mean loss; None or 0: it does not matter.
+    tol_relative : float or None, default=1e-2
+        And when the gap is at most this part of the objective; None or 0: it does not matter.
+    max_iter : int or None, default=None
+        Passes over the rows at most; None or −1: no limit.
+    max_time : float or None, default=None
+        Seconds at most.
+    target : float or None, default=None
+        Training ends once the objective is this low.
+    max_cuts : int or None, default=None
+        Size of the bundle; None: what suits the solver and memory.
+    row_cache : str, default="auto"
+        bundle-dca: memory for the rows that matter most ("2GB", "30%"), "auto", or "0" for none.
+    sweeps : int, default=50
+        bundle-dca: epochs over cached rows after each pass, at most.
+    random_state : int, RandomState or None, default=0
         Seed of the order in which bundle-dca takes the rows; the other solvers draw nothing.
-    others
-        As in `streamcut.train`.
+    memory : str, default="auto"
+        Ceiling on the memory of this process: "4GB", "50%" or "auto".
+    n_jobs : int or None, default=None
+        Threads; None or −1: one a processor, where there is enough to do; −2: one processor less.
+    scratch : str or None, default=None
+        Folder for what does not fit into memory.
+    lanes : int or None, default=None
+        Fixed ranges of rows, each summed in order; None: from the size of the data.
+    scheduler : str or distributed.Client, default="threads"
+        "threads", "sync" for none, "local-cluster", or a Dask cluster.
+    deadline : float, default=120.0
+        Seconds that a Dask cluster may be without workers.
+    verbose : bool or int, default=False
+        Show progress: lines, and a bar on a terminal.
 
     Attributes
     ----------
@@ -87,13 +120,14 @@ class LinearSVR(RegressorMixin, StreamedEstimator):
         C: float = 1.0,
         l1: float | str = 0.0,
         scale: str = "none",
-        bias: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
         warm_start: bool = False,
         solver: str = "auto",
         cut: str = "predicted",
         tol: float | None = 1e-3,
         tol_relative: float | None = 1e-2,
-        max_passes: int | None = None,
+        max_iter: int | None = None,
         max_time: float | None = None,
         target: float | None = None,
         max_cuts: int | None = None,
@@ -101,11 +135,12 @@ class LinearSVR(RegressorMixin, StreamedEstimator):
         sweeps: int = 50,
         random_state: Any = 0,
         memory: str = "auto",
-        workers: int | None = None,
+        n_jobs: int | None = None,
         scratch: str | None = None,
         lanes: int | None = None,
         scheduler: Any = "threads",
         deadline: float = 120.0,
+        verbose: bool | int = False,
     ) -> None:
         self.epsilon = epsilon
         self.loss = loss
@@ -114,13 +149,14 @@ class LinearSVR(RegressorMixin, StreamedEstimator):
         self.C = C
         self.l1 = l1
         self.scale = scale
-        self.bias = bias
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
         self.warm_start = warm_start
         self.solver = solver
         self.cut = cut
         self.tol = tol
         self.tol_relative = tol_relative
-        self.max_passes = max_passes
+        self.max_iter = max_iter
         self.max_time = max_time
         self.target = target
         self.max_cuts = max_cuts
@@ -128,11 +164,12 @@ class LinearSVR(RegressorMixin, StreamedEstimator):
         self.sweeps = sweeps
         self.random_state = random_state
         self.memory = memory
-        self.workers = workers
+        self.n_jobs = n_jobs
         self.scratch = scratch
         self.lanes = lanes
         self.scheduler = scheduler
         self.deadline = deadline
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and targets `y` (n), or on a store: its path, or opened."""
@@ -142,7 +179,7 @@ class LinearSVR(RegressorMixin, StreamedEstimator):
             X, y, weight = self._arrays(X, y, sample_weight, numeric=True)
             data = MemoryDataset(X, column_or_1d(y).astype(np.float64), weight=weight)
         start = self.model_ if self.warm_start and hasattr(self, "model_") else None
-        model: Any = train(data, **self._options(), **self._loss(), task="regression", warm_start=start)
+        model: Any = self._train(data, **self._loss(), task="regression", warm_start=start)
         self.coef_, self.intercept_ = model.weights, model.intercept
         return self._keep(model)
 
