@@ -139,26 +139,26 @@ def on(cluster, data: Dataset, lanes: Lanes) -> DaskRunner:
 def counted() -> Iterator[dict[str, list[int]]]:
     """By the kind of pass: [passes, bytes that go out, to one worker, bytes that come back from all]."""
     found: dict[str, list[int]] = {}
-    submitter, following = DaskRunner._submitter, Flights.next
+    submitter, following = dask_runner._Submitter.__init__, Flights.next
     current = [""]
 
-    def watched_submitter(self, name, written):
+    def watched_submitter(self, runner, name, written, addresses):
         current[0] = name
         count = found.setdefault(name, [0, 0, 0])
         count[0] += 1
         count[1] += len(written)
-        return submitter(self, name, written)
+        submitter(self, runner, name, written, addresses)
 
     def watched_next(self, lane, given_up):
         results = following(self, lane, given_up)
         found[current[0]][2] += len(pickle.dumps(results, protocol=5))
         return results
 
-    DaskRunner._submitter, Flights.next = watched_submitter, watched_next  # type: ignore[method-assign]
+    dask_runner._Submitter.__init__, Flights.next = watched_submitter, watched_next  # type: ignore[method-assign]
     try:
         yield found
     finally:
-        DaskRunner._submitter, Flights.next = submitter, following  # type: ignore[method-assign]
+        dask_runner._Submitter.__init__, Flights.next = submitter, following  # type: ignore[method-assign]
 
 
 def main() -> None:

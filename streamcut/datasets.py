@@ -11,6 +11,7 @@ from typing import Any
 from streamcut.errors import UsageError
 from streamcut.execution.row_state import scratch_folder
 from streamcut.io.dataset import Dataset
+from streamcut.io.sources.lazy import is_lazy, streamed
 
 
 def opened(data: Any) -> Dataset:
@@ -40,6 +41,17 @@ def stored(
 
     Raises UsageError for labels of data that have their own, and what `convert` raises.
     """
+    data = streamed(data)
+    if isinstance(data, tuple) and is_lazy(data[0]):
+        from streamcut.io.conversion.create import NewStore
+
+        with TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(scratch)) as folder:
+            place = os.path.join(folder, "data.zarr")
+            X, y, *weight = data
+            with NewStore(place, memory=memory) as out:
+                out.append(X, y, weight=weight[0] if weight else None)
+            yield place, True
+        return
     if label is None and convert is None and not hasattr(data, "__arrow_c_stream__"):
         yield data, False
         return

@@ -17,6 +17,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import PLAIN, require_same
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.arrays import in_memory
+from streamcut.io.sources.lazy import streamed
 from streamcut.io.sources.row_source import TABLES, find_files, sniff
 from streamcut.io.unchanged import FileStates
 from streamcut.remote import is_url
@@ -53,7 +54,7 @@ def rows_of(data: Any, recipe: Recipe | None, raw: Raw | None = None) -> Iterato
 
     Raises BadInputError for a store of another recipe, and for raw input that the recipe does not fit.
     """
-    raw = raw or Raw()
+    raw, data = raw or Raw(), streamed(data)
     if isinstance(data, tuple):
         words = {} if recipe is None else {word: number for number, word in recipe.labels.names.items()}
         X, y, *weight = data

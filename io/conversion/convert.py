@@ -20,6 +20,7 @@ from streamcut.io.conversion.target import Target
 from streamcut.io.conversion.work import Work
 from streamcut.io.manifest import Statistics
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.lazy import streamed
 from streamcut.io.sources.row_source import describe
 from streamcut.io.unchanged import ChangedInputError
 
@@ -64,7 +65,8 @@ def convert(
     """Convert `inputs` to the store `output`.
 
     `inputs` are a path or several (files, directories, globs, stores, "-" for standard input), or a frame: pandas, polars,
-    pyarrow, DuckDB, or whatever else has `__arrow_c_stream__`. Arrays and sparse matrices are written by `streamcut.create`.
+    pyarrow, DuckDB, or whatever else has `__arrow_c_stream__`; Dask's by partitions. Arrays and sparse matrices are written by
+    `streamcut.create`.
     `options` are the fields of ConvertOptions; `streamcut convert --help` explains them. `progress` is called a few times a
     second, `on_recipe` before the rows are read, with how they will be made. Raises UsageError, NotFoundError, BadInputError,
     MemoryBudgetError, DiskFullError, LockedError, and CorruptError for an input store that is damaged.
@@ -75,7 +77,7 @@ def convert(
     4
     """
     began = time.monotonic()
-    given = prepared(inputs, output, options)
+    given = prepared(streamed(inputs), output, options)
     settings, outputs, plan, source, rejects = given.settings, given.outputs, given.plan, given.source, given.rejects
     record = record_of(given)
     if on_recipe is not None and (recipe := source.recipe()) is not None:

@@ -20,6 +20,7 @@ from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.arrays import LabelNumbers, column_names, entries_of, label_rule, matrix_of
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.choice import TABLE_BLOCKS
+from streamcut.io.sources.lazy import blocks, is_lazy
 from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize
 from streamcut.io.stores.build import build_of
 from streamcut.io.stores.writer import StoreWriter, writer_bytes
@@ -119,7 +120,7 @@ class NewStore:
         return self
 
     def append(self, X: Any, y: Any = None, *, qid: Any = None, weight: Any = None) -> None:
-        """Add the rows of `X` (n × d: SciPy sparse of any format, an array, or a data frame of numbers), which are copied.
+        """Add the rows of `X` (n × d: SciPy sparse of any format, an array, or a data frame of numbers; Dask's block by block).
 
         y            labels (n): numbers or words; None, for all blocks: rows that are to be scored only
         qid, weight  int and float (n): the group of each row, whose rows stand together; its weight
@@ -129,6 +130,10 @@ class NewStore:
         """
         if not self._inside:
             raise UsageError(f"{self.path}: rows are appended inside `with streamcut.create(…) as out:`")
+        if is_lazy(X):
+            for rows, given in blocks(X, {"y": y, "qid": qid, "weight": weight}):
+                self.append(rows, **given)
+            return
         matrix, names = matrix_of(X), column_names(X)
         n, d = matrix.shape
         self._expect_columns(d, names)

@@ -11,10 +11,10 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import distributed
 
@@ -39,6 +39,17 @@ class Task:
     number: int
 
 
+class Submitter(Protocol):
+    """Gives lanes to a worker, and the passes with them that it needs before this one; `large`: they come from other workers."""
+
+    large: bool
+
+    def __call__(self, address: str, lanes: tuple[int, ...], passes: tuple[int, ...]) -> distributed.Future: ...
+
+    def renew(self, addresses: Iterable[str]) -> None:
+        """The pass is to be had from these workers from now on."""
+
+
 class RowsMovedError(Exception):
     """The row state of a lane is not where it was; whoever ended in good order has left it to others."""
 
@@ -46,7 +57,7 @@ class RowsMovedError(Exception):
 class Flights:
     """The tasks of one pass.
 
-    submit   (address, lanes, whether the passes before go with them) → Dask's future of a list of LaneResult
+    submit   whose futures are of a list of LaneResult, Missing or RowsGone
     shards   of lanes, in words
     movable  lanes may run on workers that have nothing else to do
     """
@@ -56,7 +67,7 @@ class Flights:
         cluster: Cluster,
         placement: Placement,
         queues: dict[str, deque[tuple[int, ...]]],
-        submit: Callable[[str, tuple[int, ...], tuple[int, ...]], distributed.Future],
+        submit: Submitter,
         *,
         shards: Callable[[Sequence[int]], str],
         movable: bool,
@@ -160,11 +171,14 @@ class Flights:
         if not heirs:
             return False
         self._threads |= heirs
+        if gone and self._submit.large:  # others may wait for the pass from those who are gone
+            self._submit.renew(heirs)
+            stranded = [task for task in self._tasks() if task.number not in self._finished or task in stranded]
         for address in self._buried:
             for lanes in self._queues.pop(address, ()):
                 self._queues.setdefault(self._least(heirs), deque()).append(lanes)
         for task in stranded:
-            self._send(self._least(heirs), task.lanes)
+            self._send(self._least(heirs) if task.address in self._buried else task.address, task.lanes)
         self._give_out()
         return bool(stranded)
 

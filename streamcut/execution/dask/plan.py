@@ -80,7 +80,7 @@ class ClusterNeeds:
         sums = LANES_AHEAD * threads * self.needs.vectors
         return [
             ("interpreter, libraries, kernels", base),
-            (f"weights and sums (8 + {sums}) × {dimension:,}", (8 + sums) * vector),
+            (f"weights and sums (10 + {sums}) × {dimension:,}", (10 + sums) * vector),
             *[(f"bundle of {max_cuts} cuts × {dimension:,} features", (max_cuts + 1) * vector)] * (max_cuts >= 0),
             *self.needs.more,
             ("slack", _SLACK),
@@ -98,7 +98,7 @@ class ClusterNeeds:
         sums = (LANES_AHEAD + 1) * t * self.needs.vectors
         return [
             ("interpreter, libraries, kernels", worker.base),
-            (f"weights and sums (2 + {sums}) × {dimension:,}", (2 + sums) * 8 * dimension),
+            (f"weights and sums (4 + {sums}) × {dimension:,}", (4 + sums) * 8 * dimension),
             *[(f"{what}, {t} threads", t * size) for what, size in self.needs.per_worker],
             (f"row state of a lane, {row_bytes} bytes × {longest:,} rows × {t} threads", t * row_bytes * longest),
             (f"rows in progress, {t} threads", t * block * _TEMPORARIES),

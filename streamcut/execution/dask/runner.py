@@ -18,7 +18,7 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import wait
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -165,7 +165,7 @@ class DaskRunner(Watchable):
             self._cluster,
             placement,
             placement.tasks(one_by_one=work.needs_data or cached),
-            self._submitter(type(work).__name__, written),
+            _Submitter(self, type(work).__name__, written, placement.threads_of),
             shards=lambda lanes: shards_of(lanes, self.lanes, self.feed.data.manifest),
             movable=not cached,
         )
@@ -222,23 +222,35 @@ class DaskRunner(Watchable):
             raise RowsMovedError("workers were lost one after the other that had partial sums")
         return found
 
-    def _submitter(self, name: str, written: bytes) -> Callable[..., distributed.Future]:
-        """What gives lanes to a worker, in tasks with the name of the pass, which the dashboard shows."""
-        client, large = self._cluster.client, len(written) > _INLINE
-        number, last = self._number, self._held(f"{name}-weights", written) if large else written
-
-        def submit(address: str, lanes: tuple[int, ...], passes: tuple[int, ...]) -> distributed.Future:
-            before = [self._held(f"{name}-before", self._file(each).read_bytes()) for each in passes if each != number]
-            numbers = (*(each for each in passes if each != number), number)
-            key = f"{name}-{uuid.uuid4().hex}"
-            return client.submit(run_lanes, self._run, lanes, numbers, *before, last, key=key, workers=[address], pure=False)
-
-        return submit
-
-    def _held(self, name: str, written: bytes) -> distributed.Future:
-        """`written` as a result of Dask's, which it makes again when the worker that has it is lost."""
+    def _held(self, name: str, written: bytes, addresses: Iterable[str]) -> distributed.Future:
+        """`written` as a result of Dask's at one of these workers, made again when that is lost."""
         with lost_if_silent(self._cluster.address), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
-            return self._cluster.client.submit(_kept, written, key=f"{name}-{uuid.uuid4().hex}", pure=False)
+            key = f"{name}-{uuid.uuid4().hex}"
+            return self._cluster.client.submit(_kept, written, key=key, workers=sorted(addresses), pure=False)
+
+
+class _Submitter:
+    """Gives lanes of a pass to workers, in tasks with its name, for the dashboard. A large pass goes from one to another."""
+
+    def __init__(self, runner: DaskRunner, name: str, written: bytes, addresses: Iterable[str]) -> None:
+        self._runner = runner
+        self._name = name
+        self._written = written
+        self._number = runner._number
+        self.large = len(written) > _INLINE
+        self.renew(addresses)
+
+    def renew(self, addresses: Iterable[str]) -> None:
+        """The pass is to be had from these workers: others are lost, and who waits for them waits in vain."""
+        self._addresses = addresses
+        self._body: Any = self._runner._held(f"{self._name}-weights", self._written, addresses) if self.large else self._written
+
+    def __call__(self, address: str, lanes: tuple[int, ...], passes: tuple[int, ...]) -> distributed.Future:
+        runner, numbers = self._runner, [each for each in passes if each != self._number]
+        before = [runner._held(f"{self._name}-before", runner._file(each).read_bytes(), self._addresses) for each in numbers]
+        key = f"{self._name}-{uuid.uuid4().hex}"
+        call = run_lanes, runner._run, lanes, (*numbers, self._number), *before, self._body
+        return runner._cluster.client.submit(*call, key=key, workers=[address], pure=False)
 
 
 def _remove_leftovers(scratch: Path) -> None:
