@@ -124,6 +124,7 @@ def test_an_elastic_net_of_scaled_rows_has_the_bits_of_threads(client, stores, t
 def test_sums_that_workers_add_up_have_the_bits_of_the_clients(client, stores, on_threads, tmp_path, monkeypatch, task):
     """Each a range of the features."""
     ranges = []
+    monkeypatch.setattr(dask_runner, "_INLINE", 1)  # the passes go from one to the other, too
     monkeypatch.setattr(dask_runner, "BLOCKS_FROM", 1)
     monkeypatch.setattr(dask_runner, "BLOCKS_WORKERS", 2)
     monkeypatch.setattr(dask_runner, "put_back", lambda *given: (ranges.append(len(given[2])), put_back(*given)))
