@@ -1,0 +1,146 @@
+"""Text on an S3 server → store there → certified model there, on two Dask workers that share no folder, one of which is killed.
+
+The model must have the bits of one that is trained from local files. Each worker sees an empty folder of its own in the place of
+the client's scratch folder (a mount namespace: `unshare -Urm` must work here). The first worker is killed (-9) at its N-th shard.
+
+Prints a line for each step with its seconds, and ends with code 1 when the bits differ or nothing was killed. The server is moto
+on loopback, or that of AWS_ENDPOINT_URL, which needs a bucket `streamcut`.
+Usage: python scripts/try_object_storage.py [--size 30MB] [--files 4] [--folder DIR] [--kill-at 20]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import distributed
+import numpy as np
+from s3_server import s3_server
+
+import streamcut
+from streamcut.remote import objects_below, write_object
+from streamcut.units import format_bytes, parse_size
+
+STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+DASK = [sys.executable, "-m", "dask"]
+QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+TRAIN = ["--C", "1", "--tol-relative", "0.01", "--lanes", "4", "--quiet", "--json"]
+FEATURES, NNZ = 50_000, 60
+PIECE = 8 << 20  # bytes of text that are made anew; a file repeats pieces of its own
+
+
+def lines(rng: np.random.Generator, size: int, weights: np.ndarray) -> bytes:
+    """About `size` bytes of svmlight text."""
+    made, total = [], 0
+    while total < size:
+        indices = np.unique((FEATURES * rng.random(NNZ) ** 3).astype(int))
+        values = rng.random(len(indices)).round(3)
+        label = 1 if values @ weights[indices] + rng.normal() > 0 else -1
+        made.append(f"{label} " + " ".join([f"{j + 1}:{v:g}" for j, v in zip(indices.tolist(), values.tolist(), strict=True)]))
+        total += len(made[-1]) + 1
+    return ("\n".join(made) + "\n").encode()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", default="30MB", help="of the text")
+    parser.add_argument("--files", type=int, default=4)
+    parser.add_argument("--folder", help="where local files and scratch go (default: TMPDIR)")
+    parser.add_argument("--kill-at", type=int, default=20, metavar="N", help="the shard at which the first worker dies")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder, s3_server() as bucket:
+        return run(Path(folder), bucket, parse_size(options.size, option="--size"), options.files, options.kill_at)
+
+
+def run(folder: Path, bucket: str, size: int, files: int, kill_at: int) -> int:
+    began = time.monotonic()
+
+    def done(what: str) -> None:
+        nonlocal began
+        print(f"{what:<78} {time.monotonic() - began:8.1f} s", flush=True)
+        began = time.monotonic()
+
+    (folder / "text").mkdir()
+    for number in range(files):
+        rng = np.random.default_rng(number)
+        weights = np.random.default_rng(99).normal(size=FEATURES)
+        each = size // files
+        with open(folder / "text" / f"{number}.svm", "wb") as file:
+            piece = lines(rng, min(PIECE, each), weights)
+            while file.tell() < each:
+                file.write(piece)
+        write_object(f"{bucket}/text/{number}.svm", (folder / "text" / f"{number}.svm").read_bytes())
+    done(f"{format_bytes(size)} of text made and uploaded, {files} files")
+    streamcut.convert(folder / "text" / "*.svm", folder / "local.zarr", shard_nnz=1 << 19)
+    done("the same converted on this disk")
+    command([*STREAMCUT, "train", str(folder / "local.zarr"), "--model", str(folder / "local.npz"), *TRAIN], folder)
+    local = streamcut.load_model(folder / "local.npz")
+    done(f"trained there: {local.certificate.primal:.9g}, gap {local.certificate.gap:.2g}")
+    with cluster(folder, kill_at) as (address, workers):
+        text, store, model = f"{bucket}/text/*.svm", f"{bucket}/data.zarr", f"{bucket}/m.npz"
+        command([*STREAMCUT, "convert", text, store, "--shard-nnz", str(1 << 19), "--scheduler", address, "--quiet"], folder)
+        shards = len(streamcut.open(store).manifest.shards)
+        done(f"converted from S3 to S3 on two workers, {shards} shards, {format_bytes(sum(objects_below(store).values()))}")
+        command(
+            [*STREAMCUT, "train", store, "--model", model, "--scheduler", address, "--checkpoint", f"{bucket}/run", *TRAIN],
+            folder,
+        )
+        killed = workers[0].poll() == -9
+        done(f"trained from S3 to S3, {'one worker of two killed' if killed else 'AND NO WORKER DIED: lower --kill-at'}")
+    there = streamcut.load_model(model)
+    same = there.weights.tobytes() == local.weights.tobytes() and there.certificate == local.certificate
+    print(f"same data {there.fingerprint == local.fingerprint}, same bits {same}, one worker killed {killed}")
+    return 0 if same and killed else 1
+
+
+def command(line: list[str], folder: Path) -> None:
+    scratch = folder / "scratch"
+    scratch.mkdir(exist_ok=True)
+    ended = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "TMPDIR": str(scratch)})
+    if ended.returncode:
+        raise SystemExit(f"{' '.join(line[3:])}\n{ended.stdout}{ended.stderr}")
+
+
+class cluster:  # noqa: N801  used as a context
+    """(address, processes) of a scheduler's two workers, each with an empty folder where the client's scratch folder is."""
+
+    def __init__(self, folder: Path, kill_at: int) -> None:
+        self._folder, self._kill_at = folder, kill_at
+        self._processes: list[subprocess.Popen] = []
+
+    def __enter__(self) -> tuple[str, list[subprocess.Popen]]:
+        told = self._folder / "scheduler.json"
+        where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(told)]
+        self._processes.append(subprocess.Popen([*DASK, "scheduler", *where], **QUIET))
+        while not told.exists():
+            time.sleep(0.05)
+        address = json.loads(told.read_text())["address"]
+        scratch = self._folder / "scratch"
+        scratch.mkdir(exist_ok=True)
+        for number in range(2):
+            own = self._folder / f"worker{number}"
+            own.mkdir()
+            worker = [*DASK, "worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "3GB"]
+            alone = ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(scratch), *worker]
+            point = f"train.shard:{self._kill_at}:kill" if number == 0 else ""
+            environment = {**os.environ, "STREAMCUT_FAILPOINT": point, "TMPDIR": str(own)}
+            self._processes.append(subprocess.Popen([*alone, "--local-directory", str(own)], env=environment, **QUIET))
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=120)
+        return address, self._processes[1:]
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.wait()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
