@@ -32,7 +32,7 @@ DASK = [sys.executable, "-m", "dask"]
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 TRAIN = ["--C", "1", "--tol-relative", "0.01", "--lanes", "4", "--quiet", "--json"]
 FEATURES, NNZ = 50_000, 60
-PIECE = 8 << 20  # bytes of text that are made anew; a file repeats pieces of its own
+PIECE = 1 << 20  # bytes of text that are made anew; a file repeats pieces of its own
 
 
 def lines(rng: np.random.Generator, size: int, weights: np.ndarray) -> bytes:

@@ -62,7 +62,7 @@ def convert(
     on_recipe: Callable[[Recipe], None] | None = None,
     **options,
 ) -> ConvertReport:
-    """Convert `inputs` to the store `output`.
+    """Convert `inputs` to the store `output`, which may be a URL of an object store, as inputs may.
 
     `inputs` are a path or several (files, directories, globs, stores, "-" for standard input), or a frame: pandas, polars,
     pyarrow, DuckDB, or whatever else has `__arrow_c_stream__`; Dask's by partitions. Arrays and sparse matrices are written by
