@@ -77,11 +77,11 @@ def test_from_s3_to_s3_by_the_command(files, tmp_path, run, monkeypatch):
     with s3_server(monkeypatch):
         for path in files.glob("p[0-2].svm"):
             remote.write_object(f"s3://bucket/in/{path.name}", path.read_bytes())
-        line = ("--label-weights", "--shard-nnz", "600", "--scheduler", "local-cluster", "--workers", "2")
+        line = ("--label-weights", "--shard-nnz", "1000", "--scheduler", "local-cluster", "--workers", "2")
         code, _, said = run("convert", "s3://bucket/in/*.svm", "s3://bucket/c.zarr", *line)
         assert code == 0, said
         assert "190 rows" in said
-        streamcut.convert(files / "p[0-2].svm", tmp_path / "o.zarr", label_weights=True, **SHARDS)
+        streamcut.convert(files / "p[0-2].svm", tmp_path / "o.zarr", label_weights=True, shard_nnz=1000)
         found, expected = streamcut.open("s3://bucket/c.zarr").manifest, streamcut.open(tmp_path / "o.zarr").manifest
         assert (found.shards, found.statistics, found.extras) == (expected.shards, expected.statistics, expected.extras)
         assert not [name for name in remote.objects_below("s3://bucket") if ".parts" in name or ".partial" in name]
