@@ -13,6 +13,7 @@ import numpy as np
 from streamcut.bundle.master import solve_master
 
 UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped (Yu & Joachims 2008, section 6.1)
+_WHOLE = 1.0 + 1e-6  # what weights add up to may be rounded
 _KEPT = ("slots", "b", "beta", "gram", "unused")
 
 
@@ -94,8 +95,8 @@ class GramBundle:
             raise ValueError("array slots has numbers that are no slots, or one twice")
         if any(arrays[name].dtype != np.float64 for name in ("b", "beta", "gram")):
             raise ValueError("array b, beta or gram is not of float64")
-        if beta.min() < 0.0 or unused.min() < 0:
-            raise ValueError("a weight below 0 in array beta or unused")
+        if beta.min() < 0.0 or not beta.sum() <= self.c_bar * _WHOLE or unused.min() < 0:
+            raise ValueError("array beta holds no mixture, or array unused a number below 0")
         for name in _KEPT:
             setattr(self, f"_{name}", arrays[name])
 

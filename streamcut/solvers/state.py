@@ -298,6 +298,8 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], dimension: int) ->
     within = {"beta": (0.0, math.inf), "errors": (0.0, math.inf), "unused": (0, 2**62), "slots": (-1, first - 1)}
     for name, place in bundle.make_places(size - 1).items():
         found.read_into(f"bundle.{name}", place, within=within.get(name))
+    if not bundle.saved()["beta"].sum() <= bundle.c_bar * (1.0 + 1e-6):
+        raise ValueError("array bundle.beta holds no mixture")
     if bundle.slots[0] != -1 or len(np.unique(bundle.slots)) != size:
         raise ValueError("array bundle.slots has a slot twice")
     return bundle
