@@ -1,0 +1,59 @@
+"""What starting costs: the modules that commands load, and what a shell asks for while one types."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {"zarr", "dask", "distributed", "pandas", "pyarrow", "sklearn", "h5py", "anndata", "matplotlib", "rich", "fsspec"}
+
+
+def test_commands_on_a_local_store_load_what_they_need(tmp_path):
+    """Each of these costs a tenth of a second or more. Numba looks at SciPy's version, and loads no part of it that computes."""
+    (tmp_path / "a.svm").write_text("".join(f"{label} {row % 7 + 1}:0.5 9:1\n" for row in range(50) for label in (1, -1)))
+    for command in (
+        ["--help"],
+        ["convert", "a.svm", "a.zarr"],
+        ["train", "a.zarr", "--model", "m.npz"],
+        ["train", "a.zarr", "--model", "k.npz", "--solver", "ocas", "--quiet"],
+        ["predict", "m.npz", "a.svm"],
+        ["info", "a.zarr"],
+    ):
+        code = f"from contextlib import suppress\nfrom streamcut.cli import main\nwith suppress(SystemExit):\n    main({command})"
+        loaded = _loaded_by(code, tmp_path)
+        parts = {name for name in loaded if name.startswith(("scipy.sparse", "scipy.linalg", "scipy.special", "scipy.optimize"))}
+        assert parts | (loaded & HEAVY) == set(), command
+        assert "numba" not in loaded or command != ["--help"]
+
+
+def _loaded_by(code: str, folder: Path) -> set[str]:
+    command = [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return set(run.stdout.split("\n")[-2].split())
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("streamcut warm", "warm-up"),
+        ("streamcut train --max-c", "--max-cuts"),
+        ("streamcut train x --solver b", "bundle-dca bsca bsgd"),
+    ],
+)
+def test_bash_completes_commands_options_and_values(words, answer, tmp_path):
+    program = tmp_path / "streamcut"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} -m streamcut \"$@\"\n")
+    program.chmod(0o755)
+    asked = (
+        'eval "$(_STREAMCUT_COMPLETE=bash_source streamcut)"; complete -p streamcut > /dev/null || exit 1; '
+        f'COMP_WORDS=({words}); COMP_CWORD={len(words.split()) - 1}; _streamcut_completion streamcut; echo "${{COMPREPLY[@]}}"'
+    )
+    known = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", asked], env=known, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == answer, done.stderr
