@@ -51,8 +51,9 @@ class ScoreDoubt:
         if risk.loss.targets == "numbers":
             near += 2.0 * np.spacing(risk.target_sizes(y))
         far = np.maximum(risk.values(y, scores - near), risk.values(y, scores + near))
+        off = np.where(far < math.inf, far, 0.0) - np.where(far < math.inf, risk.values(y, scores), -math.inf)
         counts = u > 0.0  # what is far from others may be infinite
-        self.loss += float(u[counts] @ (far - risk.values(y, scores))[counts]) + gamma(risk.rounding.near_one) * float(u.sum())
+        self.loss += float(u[counts] @ off[counts]) + gamma(risk.rounding.near_one) * float(u.sum())
 
 
 class ClassesDoubt:
@@ -89,6 +90,8 @@ class OwnCuts:
     def add(self, chunk: Chunk, u: np.ndarray, signed: np.ndarray, constants: np.ndarray, sizes: np.ndarray) -> None:
         """Take rows of weight u (n,), with −ℓ′ (n, columns), constants and their sizes (n, problems) at their scores."""
         C, bias = self._model.C, self._model.bias
+        counts = (u > 0.0)[:, None]  # no weight times what is infinite is nothing
+        signed, constants, sizes = (np.where(counts, each, 0.0) for each in (signed, constants, sizes))
         self._rows += chunk.n_rows
         self._offset += C * (u @ constants)
         self._size += C * (u @ sizes)

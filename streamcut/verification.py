@@ -167,7 +167,8 @@ def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verificat
             model.is_positive(chunk.y, chunk.first_row)  # raises for labels unknown to the model
         u = risk.weights_of(chunk.y, chunk.weight)
         rows += chunk.n_rows
-        loss += float(u @ risk.values(chunk.y, scores))
+        counts = u > 0.0  # a loss may be infinite, and no weight times that is nothing
+        loss += float(u[counts] @ risk.values(chunk.y, scores)[counts])
         total += float(u.sum())
         doubt.add(risk, chunk.y, scores, u)
         if own is not None:
@@ -199,7 +200,8 @@ def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
     for chunk, scores in scored_chunks(model, data):
         positive, u = model.is_positive(chunk.y, chunk.first_row), risk.weights_of(chunk.y, chunk.weight)
         rows += chunk.n_rows
-        loss += float(u @ risk.values(chunk.y, scores))
+        counts = u > 0.0  # a loss may be infinite, and no weight times that is nothing
+        loss += float(u[counts] @ risk.values(chunk.y, scores)[counts])
         total += float(u.sum())
         if dual is not None:
             dual.meet(chunk, positive.astype(np.int64), model.C * u)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from reference.exact import LOSSES
 
+from streamcut.compiled import row_losses
 from streamcut.config import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.losses.loss import TargetScale
@@ -57,3 +58,12 @@ def test_constants_are_too_large_by_no_more_than_what_is_stated(name):
         for at in (s, np.nextafter(s, np.inf), np.nextafter(s, -np.inf), 0.5 * s, 2.0 * s):
             most = LOSSES[name](Fraction(float(at)), Fraction(y), known)[1]
             assert most >= Fraction(float(constants[i])) - Fraction(float(signed[i])) * Fraction(float(at)) - stated, (s, y, at)
+
+
+@pytest.mark.parametrize(("weights", "infinite"), [((1.0, 1.0, 1.0), True), ((1.0, 0.0, 1.0), False)])
+def test_an_infinite_loss_is_infinite_and_counts_only_with_a_weight(weights, infinite):
+    loss, y, sums = PointwiseRisk(row_loss("poisson", {})).loss, np.array([1.0, 2.0, 0.0]), np.zeros(3)
+    row_losses.margins(loss, y, np.array(weights), np.array([0.5, 800.0, 1.0]), sums)
+    total = sums[0] + sums[1]
+    assert np.isinf(total) if infinite else np.isfinite(total)
+    assert not np.isnan(sums).any()

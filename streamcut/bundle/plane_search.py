@@ -53,7 +53,11 @@ def minimise_over_plane(H: np.ndarray, rest: Rest, start: np.ndarray, matters: f
         slopes = np.vstack([slopes, E.T @ gradient])
         offsets = np.append(offsets, value + float(gradient @ (start - x)) - float(slopes[-1] @ y_0))
         beta = np.append(beta, float(step == 0))
-        solve_master(slopes @ slopes.T, offsets, 1.0, beta, _QP * matters)
+        with np.errstate(over="ignore"):
+            gram = slopes @ slopes.T
+        if not np.isfinite(gram).all():
+            break
+        solve_master(gram, offsets, 1.0, beta, _QP * matters)
         u = -(beta @ slopes)
         bound = float(beta @ offsets) - 0.5 * float(u @ u) + away
         if F_best - bound <= max(matters, _LEFT * (F_start - bound)):

@@ -84,9 +84,9 @@ def margins(loss, y, u, z, sums):
     bad = -1
     for i in range(len(z)):
         z[i] = loss.sign(y[i]) * z[i] - loss.offset(y[i])
-        value = loss.value(z[i], y[i])
-        if value != 0.0:
-            total, lost = compensated(total, lost, value * weight_of(u, i))
+        value, weight = loss.value(z[i], y[i]), weight_of(u, i)
+        if value != 0.0 and weight != 0.0:  # a loss may be infinite, and no weight times that is nothing
+            total, lost = compensated(total, lost, value * weight)
             if loss.unbounded():
                 steepest = max(steepest, abs(loss.dual(z[i], y[i])))
         if bad < 0 and not np.isfinite(z[i]):
@@ -122,9 +122,9 @@ def step(loss, z_b, z, k, target, u, sums):
     for i in range(len(z)):
         z_b[i] += k * (z[i] - z_b[i])
         y = target_of(target, i)
-        value = loss.value(z_b[i], y)
-        if value != 0.0:
-            total, lost = compensated(total, lost, value * weight_of(u, i))
+        value, weight = loss.value(z_b[i], y), weight_of(u, i)
+        if value != 0.0 and weight != 0.0:
+            total, lost = compensated(total, lost, value * weight)
             if loss.unbounded():
                 steepest = max(steepest, abs(loss.dual(z_b[i], y)))
     sums[0], sums[1], sums[2] = total, lost, steepest
@@ -155,6 +155,8 @@ def on_plane(loss, z_b, z, p, q, target, u, sums):
         y, weight = target_of(target, i), weight_of(u, i)
         t = loss.offset(y)
         here = (p * (z_b[i] + t) + q * (z[i] + t)) - t
+        if weight == 0.0:
+            continue
         value = loss.value(here, y)
         if value != 0.0:
             total, lost = compensated(total, lost, value * weight)
@@ -175,9 +177,9 @@ def combine(loss, z_b, z, p, q, target, u, sums):
         y = target_of(target, i)
         t = loss.offset(y)
         z_b[i] = (p * (z_b[i] + t) + q * (z[i] + t)) - t
-        value = loss.value(z_b[i], y)
-        if value != 0.0:
-            total, lost = compensated(total, lost, value * weight_of(u, i))
+        value, weight = loss.value(z_b[i], y), weight_of(u, i)
+        if value != 0.0 and weight != 0.0:
+            total, lost = compensated(total, lost, value * weight)
             if loss.unbounded():
                 steepest = max(steepest, abs(loss.dual(z_b[i], y)))
     sums[0], sums[1], sums[2] = total, lost, steepest

@@ -1,5 +1,7 @@
 """Dense vectors, added in a fixed order: BLAS splits sums by its number of threads, and certificates must not move with it."""
 
+import numpy as np
+
 from streamcut.jit import kernel
 
 
@@ -7,7 +9,8 @@ from streamcut.jit import kernel
 def compensated(total, lost, term):
     """Neumaier's step: (total, lost) stands for the sum total + lost."""
     added = total + term
-    lost += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
+    if np.isfinite(added):  # an infinite sum is infinite, whatever it has lost
+        lost += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
     return added, lost
 
 
