@@ -72,6 +72,22 @@ def test_the_peak_is_below_the_budget_and_the_same_for_more_data(stores, tmp_pat
         assert max(peaks) <= 1.05 * min(peaks)
 
 
+def test_folds_trained_together_keep_the_promise_and_share_their_passes(stores, tmp_path):
+    """3 folds and everything, within a budget that the data do not fit in."""
+    fixed = ["--model", str(tmp_path / "m.npz"), "--force", "--json", "--solver", "ocas", "--tol", "0", "--tol-relative", "0"]
+    given = [*fixed, "--C", "0.01", "--folds", "3", "--max-passes", "3", "--max-cuts", "8", "--memory"]
+    done = subprocess.run([*STREAMCUT, "tune", str(stores[4]), *given, "1MB"], capture_output=True, text=True, timeout=600)
+    assert done.returncode == ExitCode.MEMORY
+    mine, rest = re.search(r"(\d+) MB of it are for the process.* at least (\d+)MB", done.stderr).groups()
+    budget = int(mine) * 10**6 + 4 * int(rest) * 10**6 + ROOM // 4
+    done = subprocess.run([*STREAMCUT, "tune", str(stores[4]), *given, f"{budget}B"], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["peak"] <= budget
+    assert result["groups"] == 1
+    assert 3 * 4 * ROOM <= result["bytes_read"] <= 5.1 * 4 * ROOM, "a pass to draw the folds, 3 to train, one to measure"
+
+
 def test_the_minimum_of_a_refusal_is_enough_and_row_state_spills_without_changing_a_bit(stores, tmp_path):
     from streamcut.models.files import load_model
 
