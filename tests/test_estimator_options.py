@@ -211,8 +211,8 @@ OTHER = {  # another value of each parameter
     "C": 0.01, "l1": 1.0, "scale": "std", "loss": "squared-hinge", "epsilon": 0.7, "delta": 0.2, "quantile": 0.9, "nu": 0.2,
     "fit_intercept": False, "intercept_scaling": 9.0, "strategy": "one-vs-rest", "normalisation": "queries",
     "class_weight": {0: 1.0, 1: 9.0, 2: 2.0}, "warm_start": True, "solver": "ocas", "cut": "exact", "tol": 0.5,
-    "tol_relative": 0.9, "max_iter": 1, "max_time": 1e-9, "target": 1e9, "max_cuts": 5, "row_cache": "0", "sweeps": 0,
-    "random_state": 7, "memory": "1MB", "n_jobs": 0, "scratch": "/nowhere", "lanes": 3, "scheduler": "syncs",
+    "tol_relative": 0.9, "max_iter": 1, "max_passes": 2, "max_time": 1e-9, "target": 1e9, "max_cuts": 5, "sweeps": 0,
+    "random_state": 7, "row_cache": "0", "memory": "1MB", "n_jobs": 0, "scratch": "/nowhere", "lanes": 3, "scheduler": "syncs",
     "deadline": -1.0, "verbose": True, "kernel": "poly", "gamma": "auto", "degree": 2, "coef0": 1.0, "budget": 5,
     "maintenance": "remove", "damping": 0.0, "epochs": 2.0, "batch": 5, "max_evaluations": 300.0, "samples": 7,
     "probability": True, "kernel_cache": "x",
@@ -220,11 +220,11 @@ OTHER = {  # another value of each parameter
 BEFORE = {  # what else has to be chosen for the parameter to have a meaning
     "delta": {"loss": "huber"}, "quantile": {"loss": "quantile"}, "cut": {"solver": "ocas"}, "degree": {"kernel": "poly"},
     "coef0": {"kernel": "poly"}, "batch": {"solver": "sbp"}, "samples": {"solver": "sampled-linear"},
-    "max_cuts": {"solver": "sampled-linear"}, "nu": {"solver": "sbp"}, "max_evaluations": {"solver": "sbp"},
+    "max_cuts": {"solver": "sampled-linear", "max_passes": 9}, "nu": {"solver": "sbp"}, "max_evaluations": {"solver": "sbp"},
 }  # fmt: skip
 OF_ESTIMATOR = {
     (BudgetedKernelSVM, "solver"): "bsgd", (KernelSVM, "solver"): "sampled-linear", (OneClassSVM, "solver"): "cpa",
-    (RankingSVM, "solver"): "cpa", (LinearSVR, "loss"): "squared_error", (KernelSVM, "max_iter"): 2,
+    (RankingSVM, "solver"): "cpa", (LinearSVR, "loss"): "squared_error", (KernelSVM, "max_passes"): 2,
 }  # fmt: skip
 ANYWAY = {"scratch", "deadline"}  # for what rows in memory on threads don't need: see tests/test_option_effects.py
 
@@ -238,10 +238,12 @@ def test_another_value_of_a_parameter_changes_something_or_is_refused(estimator,
     y = y + (X[:, 0] > 0.8) if name == "strategy" else y
     groups = (np.arange(60) // 6,) if estimator is RankingSVM else ()
     before = {key: value for key, value in BEFORE.get(name, {}).items() if key in estimator().get_params()}
-    if estimator is KernelSVM and name in ("random_state", "epochs", "max_iter"):
-        before = {"solver": "sampled-linear" if name == "max_iter" else "sbp"}
+    if estimator is KernelSVM and name in ("random_state", "epochs", "max_passes"):
+        before = {"solver": "sampled-linear" if name == "max_passes" else "sbp"}
+    if estimator is BudgetedKernelSVM and name in ("degree", "coef0", "kernel"):
+        before |= {"maintenance": "remove"}
     if estimator is not KernelSVM:
-        before = {key: value for key, value in before.items() if value not in ("sampled-linear", "sbp")}
+        before = {key: value for key, value in before.items() if value not in ("sampled-linear", "sbp", 9)}
 
     def outcome(**parameters) -> object:
         svm = estimator(**{**before, **parameters})

@@ -262,7 +262,7 @@ def test_class_weights_are_those_of_rows():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_class_weights_of_sampled_cuts_are_those_of_rows():
     X, y = rows()
-    svm = KernelSVM(gamma=0.1, solver="sampled-linear", samples=100, max_iter=3)
+    svm = KernelSVM(gamma=0.1, solver="sampled-linear", samples=100, max_passes=3)
     weighted = clone(svm).set_params(class_weight={0: 1.0, 1: 5.0}).fit(X, y)
     by_row, plain = clone(svm).fit(X, y, np.where(y == 1, 5.0, 1.0)), clone(svm).fit(X, y)
     np.testing.assert_array_equal(weighted.decision_function(X), by_row.decision_function(X))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import warnings
 from typing import Any, ClassVar, Self
 
@@ -79,12 +80,15 @@ class StreamedEstimator(BaseEstimator):
     def _train(self, data: Any, **given: Any) -> Any:
         """`streamcut.train` with the parameters as options; what it refuses is told in our names."""
         try:
-            return train(data, **{**self._options(), **given}, progress=bool(self.verbose))
+            model = train(data, **{**self._options(), **given}, progress=bool(self.verbose))
         except UsageError as error:
             text = str(error).replace("give bias 0", "give fit_intercept=False")
             for ours, theirs in (*_THEIRS.items(), ("fit_intercept", "bias")):
                 text = re.sub(rf"^{theirs}:", f"{ours}:", text)
             raise UsageError(text) from error
+        if self.verbose:  # logs get a line now and then, and this one anyway
+            print(model.in_words(), file=sys.stderr)
+        return model
 
     def _keep(self, model: Model) -> Self:
         """Take the attributes that users know from `model`; warn when it did not converge."""

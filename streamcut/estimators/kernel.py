@@ -215,8 +215,8 @@ class KernelSVM(_KernelClassifier):
         Factors on the rows of classes, for arrays; of smo and sampled cuts.
     random_state : int, RandomState or None, default=0
         Seed, of all but smo.
-    max_iter : int or None, default=None
-        Sampled cuts: passes at most; None or −1: no limit.
+    max_passes : int or None, default=None
+        Sampled cuts: passes at most. smo ends by its gap, sbp by `epochs`.
     max_time : float or None, default=None
         Seconds at most.
     target : float or None, default=None
@@ -272,7 +272,7 @@ class KernelSVM(_KernelClassifier):
         probability: bool = False,
         class_weight: Any = None,
         random_state: Any = 0,
-        max_iter: int | None = None,
+        max_passes: int | None = None,
         max_time: float | None = None,
         target: float | None = None,
         memory: str = "auto",
@@ -299,7 +299,7 @@ class KernelSVM(_KernelClassifier):
         self.probability = probability
         self.class_weight = class_weight
         self.random_state = random_state
-        self.max_iter = max_iter
+        self.max_passes = max_passes
         self.max_time = max_time
         self.target = target
         self.memory = memory
