@@ -34,8 +34,9 @@ KINDS = {
     "ovr-squared-hinge": {"strategy": "one-vs-rest", "loss": "squared-hinge"},
 }
 WAYS = {"cpa": {"solver": "cpa"}, "ocas": {"solver": "ocas"}, "bundle-dca": {"row_cache": "50%"}, "uncached": {"row_cache": "0"}}
-# fewer kernels: of the losses of one class against the rest in most tests two
-SOME = tuple(kind for kind in KINDS if kind != "ovr-squared-hinge")
+# of the losses of one class against the rest one in every run, the others when thorough
+EACH = tuple(pytest.param(kind, marks=pytest.mark.long if kind in ("ovr-hinge", "ovr-squared-hinge") else ()) for kind in KINDS)
+SOME = EACH[:-1]
 kinds, ways = pytest.mark.parametrize("kind", SOME), pytest.mark.parametrize("way", WAYS)
 LOSSES = {"ovr-hinge": "hinge", "ovr-logistic": "logistic", "ovr-squared-hinge": "squared-hinge"}
 
@@ -62,7 +63,7 @@ def optima(kind, l1, C, bias, weights):
     return [slow.joint(A, target, C, u, kind, l1)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH)
 @ways
 def test_the_optimum_is_between_bound_and_primal(kind, way):
     l1, C, bias, weights = (0.4, 0.3, 0.0, True) if way in ("cpa", "bundle-dca") else (3.0, 2.0, 1.0, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -19,6 +20,7 @@ from contracts.runner import ROWS, OnRows, Order, RunnerContract, make_store
 
 import streamcut
 from streamcut.errors import ClusterLostError, CorruptError, ExitCode, MemoryBudgetError, UsageError
+from streamcut.execution.dask.cluster import says_something
 from streamcut.execution.dask.plan import ClusterNeeds
 from streamcut.execution.dask.runner import Cluster, DaskRunner
 from streamcut.execution.lanes import plan_lanes
@@ -214,3 +216,13 @@ def test_a_local_cluster_and_a_client_in_python(client, dataset, on_threads, tmp
 def test_nobody_answers(dataset, tmp_path):
     with pytest.raises(ClusterLostError, match="no Dask scheduler"):
         streamcut.train(dataset, scheduler="nonsense://127.0.0.1:1")
+
+
+def test_what_dask_leaves_behind_says_nothing(caplog):
+    from distributed.client import AllExit
+
+    logger = logging.getLogger("asyncio")
+    logger.addFilter(says_something)
+    for error in (AllExit(), ValueError("told")):
+        logger.error("Task exception was never retrieved", exc_info=error)
+    assert [record.exc_info[0] for record in caplog.records] == [ValueError]

@@ -63,6 +63,11 @@ def lost(address: str, what: str) -> ClusterLostError:
     return ClusterLostError(f"the Dask cluster at {address} is lost: {what}; the last checkpoint, if any, is good for --resume")
 
 
+def says_something(record: logging.LogRecord) -> bool:
+    """Not of AllExit, which Dask's waiting tasks raise when one of them has failed, and whose traceback asyncio logs later."""
+    return record.exc_info is None or type(record.exc_info[1]).__name__ != "AllExit"
+
+
 def _clients(dask_scheduler: Any) -> list[str]:
     return list(dask_scheduler.clients)
 
@@ -75,6 +80,7 @@ class Cluster:
     """
 
     def __init__(self, client: distributed.Client, *, local: bool, deadline: float) -> None:
+        logging.getLogger("asyncio").addFilter(says_something)
         self.client = client
         self.local = local
         self.deadline = deadline
