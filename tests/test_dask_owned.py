@@ -124,6 +124,7 @@ def test_a_worker_that_hangs_is_left_out(dataset, tmp_path, monkeypatch, caplog)
     assert "silent for 3 s): their lanes move" in caplog.text
 
 
+@pytest.mark.long
 def test_a_cluster_shrinks_and_grows_loses_its_scheduler_and_another_goes_on(dataset, tmp_path):
     """Between passes; two workers at once, that may have had both copies of a lane, leave theirs to the one that stays."""
     here = streamcut.train(dataset, **FEW)
