@@ -66,7 +66,7 @@ def _value(text: str) -> float | str:
     multiple=True,
     callback=_others,
     metavar="OPTION=VALUE[,…]",
-    help="Values of another option of `train`; may be given several times: --grid loss=hinge,logistic --grid positive-weight=1,5.",
+    help="Values of another option of `train`; may be given often: --grid loss=hinge,logistic --grid positive-weight=1,5.",
 )
 @click.option("--validation", metavar="DATA", help="Store that every model is measured on.")
 @click.option("--folds", type=click.IntRange(2), help="K-fold cross-validation instead, on rows drawn at random.")
