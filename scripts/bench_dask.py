@@ -27,8 +27,8 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.machine import resident_bytes
 from streamcut.oracles.decomposable import LinearOracle
+from streamcut.systems import resident_bytes
 
 
 def no_warm_up(manifest: Manifest) -> None:

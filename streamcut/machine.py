@@ -18,7 +18,7 @@ def memory_limit(text: str) -> int:
     """Bytes for `auto` (80 % of what is available now), a percentage of all memory, or a size; a cgroup's limit counts."""
     total, available = machine_memory()
     if text == "auto":
-        return int(available * _AUTO_SHARE) + resident_bytes()
+        return int(available * _AUTO_SHARE) + systems.resident_bytes()
     size = parse_size(text, option="--memory", total=total)
     if size < 1:
         raise UsageError(f"--memory: {text!r} is nothing; write for example 2GB, 50% or auto")
@@ -73,11 +73,6 @@ def expect_room() -> None:
                 f"`ulimit -{option}` allows this process {format_bytes(limit)}, and loading its libraries takes "
                 f"{format_bytes(least)}; raise it to that (in kB: {-(-least // 1024)}) or more"
             )
-
-
-def resident_bytes(field: str = "VmRSS") -> int:
-    """This process's resident memory: `VmRSS` now, `VmHWM` its peak."""
-    return systems.peak_bytes() if field == "VmHWM" else systems.resident_bytes()
 
 
 def available_cpus() -> int:

@@ -14,10 +14,10 @@ from streamcut.evaluation import evaluate, measure_to_choose, merit
 from streamcut.io.dataset import Dataset
 from streamcut.io.row_view import Folds, RowView, fold_views
 from streamcut.jobs.linear import threads_wanted
-from streamcut.machine import resident_bytes
 from streamcut.models.model import Model
 from streamcut.selection import Tried, measured, train_path, tried_model
 from streamcut.solvers.progress import Observer
+from streamcut.systems import peak_bytes
 from streamcut.together import Problem, Together, decoded_bytes
 from streamcut.training import checked, job_class, train
 
@@ -138,7 +138,7 @@ class Search:
         for problem, outcome in models:
             if problem.rows is None:  # all of them
                 self.models[(outcome.C, *problem.point.values())] = outcome.model
-        self.resources = {"bytes_read": together.bytes_read, "groups": together.groups, "peak": resident_bytes("VmHWM")}
+        self.resources = {"bytes_read": together.bytes_read, "groups": together.groups, "peak": peak_bytes()}
 
     def _one_by_one(self, rows: Dataset, held_out: Dataset, point: dict[str, Any], fold: int) -> None:
         """All values of C with the options of `point`, along a path where there is one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from html import escape
 from typing import Any
@@ -9,14 +10,14 @@ from typing import Any
 from streamcut.units import format_number
 
 
-class Shown:
+class Shown(ABC):
     """Mix-in: `shown` says what there is to know, `__repr__` and `_repr_html_` show it. Dataclasses need `repr=False`."""
 
     __slots__ = ()
 
+    @abstractmethod
     def shown(self) -> dict[str, Any]:
         """What is worth showing, by name; None is left out."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         parts = [f"{name}={_short(value)}" for name, value in self.shown().items() if value is not None]

@@ -27,11 +27,12 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import RowView
 from streamcut.io.stores.buffers import buffer_bytes
-from streamcut.machine import memory_limit, resident_bytes
+from streamcut.machine import memory_limit
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.selection import along
 from streamcut.solvers.progress import Observer, Progress
+from streamcut.systems import peak_bytes, resident_bytes
 from streamcut.training import Session, checked, warn_of_peak
 from streamcut.units import format_bytes
 
@@ -130,7 +131,7 @@ class Together:
         return found
 
     def _group(self, problems: Sequence[Problem]) -> list[list[Outcome]]:
-        before = resident_bytes("VmHWM")
+        before = peak_bytes()
         shared = SharedReading(self.data, self.workers)
         readers = [Reader(shared) for _ in problems]
 
@@ -152,7 +153,7 @@ class Together:
             self.bytes_read += shared.bytes_read
         if self.stop():
             raise KeyboardInterrupt("training was stopped")
-        warn_of_peak(memory_limit(self.memory), resident_bytes("VmHWM"), before)
+        warn_of_peak(memory_limit(self.memory), peak_bytes(), before)
         return found
 
     def _planned(self, sessions: list[Session], problems: Sequence[Problem], held: ExitStack) -> frozenset[int]:

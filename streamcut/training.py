@@ -30,7 +30,7 @@ from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs import features
 from streamcut.jobs.job import Job
 from streamcut.jobs.weights import check_weights
-from streamcut.machine import memory_limit, resident_bytes
+from streamcut.machine import memory_limit
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
@@ -43,6 +43,7 @@ from streamcut.progress.display import Display, shown_by
 from streamcut.redaction import redacted
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
 from streamcut.suggestions import expect_known
+from streamcut.systems import peak_bytes, resident_bytes
 from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ class Session:
             model = replace(model, weights=np.ascontiguousarray((model.weights.T / self.dataset.divisors).T))
         if isinstance(self.dataset, MappedDataset):
             model = MappedModel.around(model, self.dataset.map)
-        own, workers = resident_bytes("VmHWM"), 0 if self._cluster is None else self._cluster.peak()
+        own, workers = peak_bytes(), 0 if self._cluster is None else self._cluster.peak()
         peak = own + workers
         counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
         if self._share is None:
@@ -286,7 +287,7 @@ class Session:
 
     def _prepare(self) -> None:
         chosen, job, manifest = self.options, self.job, self.dataset.manifest
-        self._peak_before = resident_bytes("VmHWM")  # not ours to answer for
+        self._peak_before = peak_bytes()  # not ours to answer for
         compiler.run(job.warm_up, manifest)
         needs, more = job.needs(manifest), self._more
         if isinstance(self.dataset, ScaledDataset):

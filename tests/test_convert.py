@@ -20,7 +20,7 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.verify import verify_store
-from streamcut.machine import resident_bytes
+from streamcut.systems import resident_bytes
 
 
 @pytest.fixture(scope="module")

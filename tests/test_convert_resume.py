@@ -14,7 +14,7 @@ import streamcut.files
 from streamcut.errors import ExitCode, LockedError, StreamcutError, UsageError
 from streamcut.io.conversion.convert import convert
 from streamcut.io.stores.zarr_layout import chunk_path
-from streamcut.machine import resident_bytes
+from streamcut.systems import resident_bytes
 
 WAYS = {
     "plain": {},

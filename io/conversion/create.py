@@ -25,8 +25,8 @@ from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize
 from streamcut.io.stores.build import build_of
 from streamcut.io.stores.writer import StoreWriter, writer_bytes
 from streamcut.io.text.groups import GroupCheck
-from streamcut.machine import resident_bytes
 from streamcut.remote import is_url
+from streamcut.systems import resident_bytes
 
 
 class NewStore:

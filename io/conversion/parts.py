@@ -38,9 +38,9 @@ from streamcut.io.stores.spec import shard_rows
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.stores.zarr_writer import ZarrWriter
-from streamcut.machine import resident_bytes
 from streamcut.outputs import exists
 from streamcut.remote import is_url
+from streamcut.systems import resident_bytes
 from streamcut.units import format_bytes
 
 PARTS = ".parts"  # NAME.parts/ holds the stores of single files

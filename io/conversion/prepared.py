@@ -35,9 +35,9 @@ from streamcut.io.text.kernels import ERROR, PADDING, QID_UNKNOWN, Rules
 from streamcut.io.text.raw_blocks import RawBlock
 from streamcut.io.text.remote_bytes import AHEAD_BYTES
 from streamcut.io.unchanged import FileStates
-from streamcut.machine import resident_bytes
 from streamcut.remote import expect_writable, is_url
 from streamcut.suggestions import expect_known
+from streamcut.systems import resident_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, BinaryIO, cast
@@ -25,7 +26,7 @@ from streamcut.io.text.inputs import STDIN, Input
 GUESS_BYTES = 1 << 20  # types are guessed from the beginning of a text, whatever blocks it is read in
 
 
-class _TextFile:
+class _TextFile(ABC):
     """What both have in common: bytes that are read front to back."""
 
     n_rows = None
@@ -104,13 +105,13 @@ class _TextFile:
         if rest:
             yield rest, True
 
+    @abstractmethod
     def _line_end(self, block: bytes) -> int:
         """The place behind the last line that ends in `block`; 0: none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
         """The rows of whole lines, the first of them row `first`; `names` of all columns, None: they stand in the first line."""
-        raise NotImplementedError
 
     def _too_long(self, first: int) -> pa.RecordBatch:
         raise BadInputError(
@@ -122,8 +123,9 @@ class _TextFile:
             f"{self.name}: an odd number of quotes: one is never closed, or stands in a value without being doubled"
         )
 
+    @abstractmethod
     def _guessed(self, head: bytes) -> pa.RecordBatch:
-        raise NotImplementedError
+        """The rows of the beginning of a text, with types that suit them."""
 
     def _beginning(self) -> bytes:
         with self._bytes() as stream:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,16 +23,16 @@ if TYPE_CHECKING:
 _HEADLINES = 4  # measures that stand above everything
 
 
-class Page:
+class Page(ABC):
     """A page and its plots, as files."""
 
+    @abstractmethod
     def html(self) -> str:
         """The page."""
-        raise NotImplementedError
 
+    @abstractmethod
     def figures(self) -> dict[str, Figure]:
         """Every plot by name."""
-        raise NotImplementedError
 
     def write(self, path: str | os.PathLike, *, replace: bool = True) -> None:
         """Write the page. UsageError when the file exists, unless `replace`."""

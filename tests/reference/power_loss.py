@@ -112,7 +112,7 @@ def left_over(moment: Moment, target: Path, way: str, seed: int = 0) -> None:
 
     nothing   only what is durable
     names     all names, and for content that isn't durable zeros of the same length
-    half      all names, and half of such content
+    half      all names, and half of such content; what was durable before a file grew stays
     anything  names of any directories, any part of such content. A rename between two directories happens in both or neither, as
               in file systems with a journal: so all directories that are renamed from or to are of one mind.
     """
@@ -135,7 +135,10 @@ def left_over(moment: Moment, target: Path, way: str, seed: int = 0) -> None:
             return durable
         if way == "names":
             return durable + bytes(max(0, len(live) - len(durable)))
-        return live[: len(live) // 2 if way == "half" else chance.randrange(len(live) + 1)]
+        if way == "half":
+            kept = len(durable) if live.startswith(durable) else 0
+            return live[: kept + (len(live) - kept) // 2]
+        return live[: chance.randrange(len(live) + 1)]
 
     def lay(inode: int, path: Path) -> None:
         if inode in moment.names or inode in moment.durable_names:

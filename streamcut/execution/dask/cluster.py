@@ -32,7 +32,7 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.scaled import scale_of
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
-from streamcut.machine import resident_bytes
+from streamcut.systems import peak_bytes, resident_bytes
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +169,7 @@ class Cluster:
     def peak(self) -> int:
         """Sum of the peaks of resident memory of all workers."""
         with suppress(ClusterLostError):  # the work is done: no reason to fail any more
-            return sum(self.ask(list(self.running()), resident_bytes, "VmHWM").values())
+            return sum(self.ask(list(self.running()), peak_bytes).values())
         return 0
 
     def _reaches(self, address: str) -> bool:

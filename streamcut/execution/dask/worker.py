@@ -37,8 +37,8 @@ from streamcut.execution.scaled import scaled
 from streamcut.files import disk_full, failpoint
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
-from streamcut.machine import machine_memory, resident_bytes
-from streamcut.systems import node
+from streamcut.machine import machine_memory
+from streamcut.systems import node, resident_bytes
 
 
 @dataclass(frozen=True, slots=True)
