@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fuzzing_text import TEXTS
 from mutations import ODD, places
 from test_hostile_model import contents
 from test_hostile_store import manifest_of, sealed
-from test_svmlight_fuzz import ALPHABET, OPTIONS, VALID, agrees, random_line
 
 import streamcut
 from streamcut.config import CheckpointOptions
@@ -263,30 +263,7 @@ def _in_child(one: Callable[[random.Random], str], rng: random.Random) -> Iterat
     yield from found
 
 
-# --- text ---
-
-
-def text(rng: random.Random, made: Path) -> Iterator[str]:
-    """A file of one to sixty lines, some of them damaged, against the slow reference."""
-    path = made / "fuzz.svm"
-    while True:
-        kind = rng.randrange(3)
-        if kind == 0:
-            content = bytearray(VALID)
-            for _ in range(rng.randint(0, 6)):
-                at = rng.randrange(len(content) + 1)
-                content[at : at + rng.randint(0, 4)] = bytes(rng.choices(ALPHABET, k=rng.randint(0, 4)))
-        elif kind == 1:
-            content = bytearray(rng.choices(ALPHABET, k=rng.randint(0, 80)))
-        else:
-            qid = rng.random() < 0.5
-            content = bytearray(b"\n".join(random_line(rng, qid) for _ in range(rng.randint(1, 60))))
-        options = type(OPTIONS[0])(**{**vars(rng.choice(OPTIONS)), "max_errors": 10**9})
-        agrees(path, bytes(content), options, threads=1, block_bytes=rng.choice([16, 64, 1000, 1 << 14]))
-        yield f"{content.count(10) + 1}"
-
-
 FUZZERS: dict[str, Callable[[random.Random, Path], Iterator[str]]] = {
     each.__name__: each
-    for each in (flips, manifests, recipes, models, checkpoints, metadata, hdf5, frames, text)
-}  # fmt: skip
+    for each in (flips, manifests, recipes, models, checkpoints, metadata, hdf5, frames)
+} | TEXTS  # fmt: skip

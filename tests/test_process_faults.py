@@ -148,3 +148,18 @@ def test_47_nohup_is_respected(folder):
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
     assert process.returncode == 143
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("late", ["at exit", "in the end"])
+def test_47_a_signal_after_the_work_is_done_changes_nothing(number, late):
+    """While the interpreter takes itself down it has no handlers of ours any more."""
+    kill = f"os.kill(os.getpid(), {int(number)})"
+    how = {
+        "at exit": f"import atexit; atexit.register(lambda: {kill})",
+        "in the end": f"class Late:\n    def __del__(self, os=os): {kill}\nlate = Late()",
+    }[late]
+    script = f"import os\n{how}\nfrom streamcut.cli import main\nmain(['flags', '--from', 'liblinear', '-s 3 -c 1 -B 1'])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--C 1" in done.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -122,16 +124,23 @@ def test_any_text_is_read_or_refused(tmp_path_factory, lines):
         ("1 1 |f a:b", r"x\.vw:3: value 'b' is no number"),
         ("1 1 |f a:1:2", r"x\.vw:3: value '1:2' is no number"),
         ("1 x |f a", r"x\.vw:3: importance 'x' is no number"),
-        ("1 -2 |f a", "weight -2"),
-        ("1 1 |f:x a", r"scale of a namespace 'x' is no number"),
+        ("1 -2 |f a", r"x\.vw:3: importance -2 is negative"),
+        ("1 1 |f:x a", r"x\.vw:3: scale of a namespace 'x' is no number"),
         ("1 1 | :2", r"x\.vw:3: a feature without a name"),
-        ("1 1 |f a:inf", "not finite"),
+        ("1 1 |f a:inf", r"x\.vw:3: value .inf. is not finite"),
+        ("1 1 |f:1e200 a:1e200", r"x\.vw:3: value inf does not fit float32"),
+        ("1 1 |f:nan b", r"x\.vw:3: scale of a namespace .nan. is not finite"),
+        ("nan |f b", r"x\.vw:3: label .nan. is not finite"),
+        ("1 1 |f :2", r"x\.vw:3: a feature without a name"),
+        ("1\udcff |f a", r"x\.vw:3: label .1\\udcff. is no number"),
+        ("1 |f a:1e39\n1 |f a:b\nx |f a", r"x\.vw:3: value 1e\+39 does not fit float32; use --dtype float64"),
+        ("1 x |f a\n1 |f a:b", r"x\.vw:3: importance .x. is no number"),
     ],
 )
 def test_lines_that_are_refused(tmp_path, run, line, reason):
     import re
 
-    (tmp_path / "x.vw").write_text(f"1 1 |f a\n\n{line}\n")
+    (tmp_path / "x.vw").write_bytes(os.fsencode(f"1 1 |f a\n\n{line}\n"))
     code, _, said = run("convert", tmp_path / "x.vw", tmp_path / "x.zarr", "-q")
     assert code == 3
     assert re.search(reason, said), said

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +51,13 @@ class VwOptions:
     dtype: str = "float32"
     keep_zeros: bool = False
     recipe: Recipe | None = None
+
+
+class _Wrong(NamedTuple):
+    """A line that is refused, and why."""
+
+    line: int
+    what: str
 
 
 class VwSource:
@@ -108,37 +116,59 @@ class VwSource:
         if rows == 0:
             return None, lines
         at = out.lines[:rows] + line + 1
-        heads = _texts(out.heads, out.head_ends, k.HEADS * rows).to_numpy(zero_copy_only=False).reshape(rows, k.HEADS)
-        if (heads[:, 2] != "").any():
-            row = int(np.argmax(heads[:, 2] != ""))
-            raise BadInputError(f"{name}:{at[row]}: {heads[row, 2]!r} is an initial prediction, which is not read; remove it")
-        row_of = np.repeat(np.arange(rows), np.diff(out.indptr[: rows + 1]))
-        values = _numbers(_texts(out.values, out.value_ends, entries), "1", name, at[row_of], "value")
-        scale = _numbers(_texts(out.scales, out.scale_ends, scales), "1", name, None, "scale of a namespace")
-        values *= scale[out.scale_of[:entries]]
-        features = self._features(out, entries, row_of, name, at, given)
         indptr = out.indptr[: rows + 1]
+        row_of = np.repeat(np.arange(rows), np.diff(indptr))
+        values, y, weight = self._checked(out, rows, entries, scales, row_of, name, at)
+        features = self._features(out, entries, row_of, name, given)
         if (features < 0).any():  # unknown to the recipe
             kept = features >= 0
             self.counters["features that training did not see"] += int((~kept).sum())
             indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of[kept], minlength=rows))])
             features, values = features[kept], values[kept]
-        y = self._labels(heads[:, 0], name, at)
-        raw_rows = RawRows(indptr, features, values, y, None, self._weights(heads[:, 1], name, at))
         missing = "skip" if self.options.labels == "skip" else "error"
         rules = RowRules(self.options.dtype, "sum", self.options.keep_zeros, None, self.n_features, missing)
-        chunk = canonical(raw_rows, rules, self.counters, name, given, int(at[0]) - 1)
+        chunk = canonical(RawRows(indptr, features, values, y, None, weight), rules, self.counters, name, given, int(at[0]) - 1)
         unlabelled = np.isnan(chunk.y)
         if unlabelled.any():
             self.counters["rows without label left out"] += int(unlabelled.sum())
             chunk = take_rows(chunk, np.flatnonzero(~unlabelled))
         return chunk, lines
 
-    def _features(self, out: k.Tokens, entries: int, row_of: np.ndarray, name: str, at: np.ndarray, given: int) -> np.ndarray:
+    def _checked(
+        self, out: k.Tokens, rows: int, entries: int, scales: int, row_of: np.ndarray, name: str, at: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """(values of the entries, labels, importances) as float64. Raises BadInputError for the first wrong line."""
+        wrong: list[_Wrong] = []
+        heads = _texts(out.heads, out.head_ends, k.HEADS * rows)
+        given = (np.diff(out.head_ends[: k.HEADS * rows + 1]) > 0).reshape(rows, k.HEADS)
+        if given[:, 2].any():
+            row = int(np.argmax(given[:, 2]))
+            found = _shown(heads[k.HEADS * row + 2])
+            wrong.append(_Wrong(int(at[row]), f"{found} is an initial prediction, which is not read; remove it"))
+        nameless = np.diff(out.key_ends[: entries + 1]) == 0
+        if nameless.any():
+            wrong.append(_Wrong(int(at[row_of[np.argmax(nameless)]]), "a feature without a name"))
+        y = self._labels(heads, given[:, 0], at, wrong)
+        weight = self._weights(heads, given[:, 1], at, wrong)
+        lines = at[row_of]
+        values = _numbers(_texts(out.values, out.value_ends, entries), "1", lines, "value", wrong)
+        scale = _numbers(
+            _texts(out.scales, out.scale_ends, scales), "1", at[out.scale_rows[:scales]], "scale of a namespace", wrong
+        )
+        with np.errstate(over="ignore"):
+            values *= scale[out.scale_of[:entries]]
+            fits = np.isfinite(values.astype(self.options.dtype))
+        if not fits.all():
+            bad = int(np.argmin(fits))
+            more = "" if self.options.dtype == "float64" else "; use --dtype float64"
+            wrong.append(_Wrong(int(lines[bad]), f"value {values[bad]} does not fit {self.options.dtype}{more}"))
+        if wrong:
+            first = min(wrong, key=lambda each: each.line)
+            raise BadInputError(f"{name}:{first.line}: {first.what}")
+        return values, y, weight
+
+    def _features(self, out: k.Tokens, entries: int, row_of: np.ndarray, name: str, given: int) -> np.ndarray:
         ends = out.key_ends[: entries + 1]
-        if (np.diff(ends) == 0).any():
-            row = row_of[int(np.argmin(np.diff(ends)))]
-            raise BadInputError(f"{name}:{at[row]}: a feature without a name")
         keys = words.Words(out.keys, ends[:-1], ends[1:], NO_CODES, True)
         found = np.empty(entries, np.int32)
         if self._mask is not None:
@@ -158,35 +188,41 @@ class VwSource:
         self._keys.renumber(found)
         return found
 
-    def _labels(self, texts: np.ndarray, name: str, at: np.ndarray) -> np.ndarray:
+    def _labels(self, heads: pa.Array, given: np.ndarray, at: np.ndarray, wrong: list[_Wrong]) -> np.ndarray:
         if self.options.labels == "none":
-            return np.zeros(len(texts))
-        missing = texts == ""
-        if missing.any() and self.options.labels != "skip":
-            row = int(np.argmax(missing))
-            raise BadInputError(
-                f"{name}:{at[row]}: no label before the bar (a word that touches it is a tag); --missing-labels skip leaves such "
-                "rows out, --labels none takes all rows to be scored"
+            return np.zeros(len(given))
+        if not given.all() and self.options.labels != "skip":
+            wrong.append(
+                _Wrong(
+                    int(at[np.argmin(given)]),
+                    "no label before the bar (a word that touches it is a tag); --missing-labels skip leaves such rows out, "
+                    "--labels none takes all rows to be scored",
+                )
             )
-        y = _numbers(pa.array(texts, pa.large_string()), "0", name, at, "label")
-        y[missing] = np.nan
+        y = _numbers(heads.take(pa.array(k.HEADS * np.arange(len(given)))), "0", at, "label", wrong)
+        y[~given] = np.nan
         return y
 
-    def _weights(self, texts: np.ndarray, name: str, at: np.ndarray) -> np.ndarray | None:
-        given = texts != ""
+    def _weights(self, heads: pa.Array, given: np.ndarray, at: np.ndarray, wrong: list[_Wrong]) -> np.ndarray | None:
         if self._weighted is None:
             self._weighted = bool(given.any())
         if given.any() and not self._weighted:
-            row = int(np.argmax(given))
-            raise BadInputError(f"{name}:{at[row]}: an importance, and none in the rows before; write 1 into the first row")
-        return _numbers(pa.array(texts, pa.large_string()), "1", name, at, "importance") if self._weighted else None
+            first = int(at[np.argmax(given)])
+            wrong.append(_Wrong(first, "an importance, and none in the rows before; write 1 into the first row"))
+        if not self._weighted:
+            return None
+        weight = _numbers(heads.take(pa.array(k.HEADS * np.arange(len(given)) + 1)), "1", at, "importance", wrong)
+        if (weight < 0).any():
+            row = int(np.argmax(weight < 0))
+            wrong.append(_Wrong(int(at[row]), f"importance {weight[row]:g} is negative"))
+        return weight
 
 
 def _room(size: int, lines: int, bars: int, blanks: int, keys: int) -> k.Tokens:
     rows, entries = lines + 1, blanks + 1
     buffers = {"heads": size + 1, "keys": keys + 1, "values": size + 1, "scales": size + 1}
     ends = {"head_ends": k.HEADS * rows + 1, "key_ends": entries + 1, "value_ends": entries + 1, "scale_ends": bars + 1}
-    more = {"scale_of": entries, "lines": rows, "indptr": rows + 1}
+    more = {"scale_of": entries, "scale_rows": bars + 1, "lines": rows, "indptr": rows + 1}
     arrays = {name: np.empty(count, np.uint8) for name, count in buffers.items()}
     return k.Tokens(**arrays, **{name: np.empty(count, np.int64) for name, count in (ends | more).items()})
 
@@ -195,20 +231,29 @@ def _texts(data: np.ndarray, ends: np.ndarray, count: int) -> pa.Array:
     return pa.Array.from_buffers(pa.large_string(), count, [None, pa.py_buffer(ends[: count + 1]), pa.py_buffer(data)])
 
 
-def _numbers(texts: pa.Array, default: str, name: str, lines: np.ndarray | None, what: str) -> np.ndarray:
-    """float64; empty texts are `default`. Raises BadInputError for one that is no number."""
+def _numbers(texts: pa.Array, default: str, lines: np.ndarray, what: str, wrong: list[_Wrong]) -> np.ndarray:
+    """float64; empty texts are `default`. The first that is no finite number is `wrong`."""
     filled = pc.if_else(pc.equal(texts, ""), default, texts)
     try:
-        return filled.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
+        values = filled.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
     except pa.ArrowInvalid:
-        bad = next(i for i, text in enumerate(filled) if not _is_number(text))
-        where = name if lines is None else f"{name}:{lines[bad]}"
-        raise BadInputError(f"{where}: {what} {filled[bad].as_py()!r} is no number") from None
+        values = np.array([_number(text) for text in filled], np.float64)  # None is nan
+    bad = ~np.isfinite(values)
+    if bad.any():
+        first = int(np.argmax(bad))
+        why = "is no number" if _number(filled[first]) is None else "is not finite"
+        wrong.append(_Wrong(int(lines[first]), f"{what} {_shown(filled[first])} {why}"))
+        values[bad] = 0.0
+    return values
 
 
-def _is_number(text: pa.Scalar) -> bool:
+def _number(text: pa.Scalar) -> float | None:
     try:
-        text.cast(pa.float64())
+        return text.cast(pa.float64()).as_py()
     except pa.ArrowInvalid:
-        return False
-    return True
+        return None
+
+
+def _shown(text: pa.Scalar) -> str:
+    """In quotes, whatever its bytes are."""
+    return repr(text.as_buffer().to_pybytes().decode("utf-8", "surrogateescape"))

@@ -16,7 +16,8 @@ class Tokens(NamedTuple):
     """What `tokens` fills. Buffers are uint8 as large as the text (`keys`: larger by the namespaces); ends are int64.
 
     Token t of a kind is buffer[ends[t]:ends[t + 1]]. Every row has HEADS heads (empty: not there). Every entry has a key, a value
-    (empty: 1) and the scale of its namespace, `scale_of` int64: the number of the scale (an empty one: 1).
+    (empty: 1) and the scale of its namespace, `scale_of` int64: the number of the scale (an empty one: 1), whose row is in
+    `scale_rows` int64. The key of a feature without a name is empty, whatever its namespace.
     lines int64: the line of each row; indptr int64: entries of each row.
     """
 
@@ -29,6 +30,7 @@ class Tokens(NamedTuple):
     scales: np.ndarray
     scale_ends: np.ndarray
     scale_of: np.ndarray
+    scale_rows: np.ndarray
     lines: np.ndarray
     indptr: np.ndarray
 
@@ -124,13 +126,14 @@ def tokens(text, stop, out):
                             out.scales[scale_at] = text[t]
                             scale_at += 1
                             t += 1
+                    out.scale_rows[scale] = row
                     scale += 1
                     out.scale_ends[scale] = scale_at
                     continue
                 if text[t] == BLANK or text[t] == TAB:
                     t += 1
                     continue
-                if name_end > name:
+                if name_end > name and text[t] != COLON:
                     for b in range(name, name_end):
                         out.keys[key_at] = text[b]
                         key_at += 1

@@ -113,7 +113,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(VisibleFormatter())
     compiler.announce = lambda: click.echo(NOTICE, err=True)
-    sys.exit(_run(arguments))
+    code = _run(arguments)
+    signals.ended(code)
+    sys.exit(code)
 
 
 def _run(arguments: list[str] | None) -> int:

@@ -7,6 +7,7 @@ work runs `deferred`: signals raise nothing there, the work asks whether one cam
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -39,6 +40,7 @@ def install() -> None:
     for number in _RAISED:
         if number != _HANG_UP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _receive)
+    atexit.register(_ignore)
 
 
 def raise_received() -> None:
@@ -47,6 +49,24 @@ def raise_received() -> None:
     if _received is not None:
         swallowed, _received = _received, None
         raise swallowed
+
+
+def ended(code: int) -> None:
+    """The work is done and its output written: a signal from now on ends the process at once, with the exit code `code`."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        release()
+        os._exit(code)
+
+    for number in _RAISED:
+        if signal.getsignal(number) == _receive:
+            signal.signal(number, leave)
+
+
+def _ignore() -> None:
+    """Until the process is gone: the interpreter gives up our handlers early, and it would die of a signal with its work done."""
+    for number in _RAISED:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
