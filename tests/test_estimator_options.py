@@ -207,6 +207,26 @@ def test_every_parameter_is_described(estimator):
         assert ast.literal_eval(default) == given[name].default, name
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_one_parameter_at_most_may_be_positional(estimator):
+    given = inspect.signature(estimator).parameters.values()
+    names = [each.name for each in given if each.kind is not inspect.Parameter.KEYWORD_ONLY]
+    assert names == {LinearSVR: ["epsilon"], OneClassSVM: []}.get(estimator, ["C"])
+    assert [getattr(estimator(0.25), name) for name in names] == [0.25] * len(names)
+    with pytest.raises(TypeError, match="positional argument"):
+        estimator(*[0.25] * (len(names) + 1))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_attribute_that_fit_sets_is_described(estimator):
+    fitted = estimator().fit(*rows())
+    section = estimator.__doc__.partition("    Attributes\n    ----------\n")[2].partition("\n\n    Examples\n")[0]
+    described = re.findall(r"^    (\w+) : \S", section, flags=re.M)
+    assert not any(hasattr(estimator(), name) for name in described), "none is there before"
+    assert sorted(described) == sorted(name for name in vars(fitted) if name.endswith("_") and name != "n_features_in_")
+
+
 OTHER = {  # another value of each parameter
     "C": 0.01, "l1": 1.0, "scale": "std", "loss": "squared-hinge", "epsilon": 0.7, "delta": 0.2, "quantile": 0.9, "nu": 0.2,
     "fit_intercept": False, "intercept_scaling": 9.0, "strategy": "one-vs-rest", "normalisation": "queries",

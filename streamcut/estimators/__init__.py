@@ -1,7 +1,9 @@
 """scikit-learn estimators: `fit` takes arrays, the path of a store, or an opened data set.
 
-`base.py` turns parameters into options of `train` and models into attributes; a file follows for each family. Parameters are
-written out, as scikit-learn wants them; tests/test_estimator_options.py finds an option of a solver that its estimator lacks.
+`base.py` turns parameters into options of `train` and models into attributes; a file follows for each family. A parameter is
+declared once, with its description, where all have it that inherit from there: in `base.py`, `parameters.py` or the estimator.
+`declared.py` makes constructors and docstrings of that; tests/test_estimator_options.py finds an option of a solver that its
+estimator lacks.
 """
 
 from streamcut.estimators.kernel import BudgetedKernelSVM, KernelSVM

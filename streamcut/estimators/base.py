@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import warnings
+from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from streamcut.calibration import calibrate
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
+from streamcut.estimators.declared import attribute, declared, parameter
 from streamcut.evaluation import Evaluation, evaluate
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
@@ -39,14 +41,22 @@ def is_stored(X: Any) -> bool:
     return isinstance(X, str | os.PathLike) or hasattr(X, "manifest")
 
 
+@declared
 class StreamedEstimator(BaseEstimator):
-    """Trains on arrays (NumPy, SciPy sparse) or on a store: `fit("train.zarr")`.
+    """Trains on arrays (NumPy, SciPy sparse) or on a store: `fit("train.zarr")`."""
 
-    Subclasses have a constructor whose parameters are options of `streamcut.train` but for `_own`, which they handle themselves.
-    """
+    max_time: float | None = parameter("Seconds at most.", default=None)
+    memory: str = parameter('Ceiling on the memory of this process: "4GB", "50%" or "auto".', default="auto")
+    n_jobs: int | None = parameter(
+        "Threads; None or −1: one a processor, where there is enough to do; −2: one processor less.", default=None
+    )
+    scratch: str | None = parameter("Folder for what does not fit into memory.", default=None)
+    verbose: bool | int = parameter("Show progress: lines, and a bar on a terminal.", default=False, option=False)
+    n_iter_: int = attribute("int", "Iterations, or epochs, that training took.")
+    converged_: bool = attribute("bool", "Whether training reached what was asked of it.")
+    history_: list[dict[str, Any]] = attribute("list of dict", "What training measured, one dict an iteration.")
+    model_: Model = attribute("Model", "What `streamcut.save_model` writes.")
 
-    verbose: bool | int
-    _own: ClassVar[tuple[str, ...]] = ()
     _fixed: ClassVar[dict[str, Any]] = {}
     _solvers: ClassVar[tuple[str, ...]]
 
@@ -56,7 +66,7 @@ class StreamedEstimator(BaseEstimator):
         return tags
 
     def _options(self) -> dict[str, Any]:
-        given = {name: value for name, value in self.get_params(deep=False).items() if name not in self._own}
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.metadata.get("option")}
         chosen = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}  # of a grid
         if chosen["solver"] not in self._solvers:
             raise UsageError(f"solver of {type(self).__name__}: {unknown(chosen['solver'], self._solvers)}")
@@ -69,7 +79,6 @@ class StreamedEstimator(BaseEstimator):
         chosen["workers"] = max(1, available_cpus() + 1 + jobs) if isinstance(jobs, int) and jobs < 0 else jobs
         most = chosen.pop("max_iter", None)
         chosen |= {} if most in (None, -1) else {"max_passes": most}
-        chosen.pop("verbose")
         if "random_state" in chosen:
             seed = chosen.pop("random_state")
             known = {name: chosen[name] for name in ("solver", "cut", "kernel") if name in chosen}
@@ -97,9 +106,9 @@ class StreamedEstimator(BaseEstimator):
         self.n_iter_ = max(1, model.history[-1].get("iteration", len(model.history)) if model.history else 1)
         self.converged_ = model.converged
         result = model.result()
-        for name, attribute in RESULTS.items():
+        for name, ours in RESULTS.items():
             if name in result:
-                setattr(self, attribute, result[name])
+                setattr(self, ours, result[name])
         if not model.converged:
             warnings.warn(f"not converged ({model.stop_reason}): {model.in_words()}", ConvergenceWarning, stacklevel=3)
         return self
@@ -160,10 +169,12 @@ class StreamedEstimator(BaseEstimator):
         return validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False, accept_large_sparse=True)
 
 
+@declared
 class StreamedClassifier(ClassifierMixin, StreamedEstimator):
-    """A classifier: labels of any kind, `class_weight` for arrays."""
+    """A classifier: labels of any kind."""
 
-    _own: ClassVar[tuple[str, ...]] = ("class_weight",)
+    classes_: np.ndarray = attribute("ndarray", "The classes, in order.")
+    class_weight = None  # a parameter where rows have weights
 
     def _classification(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Dataset, bool]:
         """(the data; whether there are more than two classes); sets classes_."""
@@ -236,8 +247,14 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
         return super().score(X, y, sample_weight)
 
 
+@declared
 class ScoringClassifier(StreamedClassifier):
     """A classifier whose scores decide row by row; probabilities once `calibrate` has been called."""
+
+    C: float = parameter("Loss of a row, as in scikit-learn: larger ones regularise less.", default=1.0, kw_only=False)
+    class_weight: Any = parameter(
+        "Factors on the rows of classes, for arrays.", default=None, kind='dict, "balanced" or None', option=False
+    )
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores, float64 (n,) for two classes or (n, classes), of the rows of an array or a store."""

@@ -11,20 +11,38 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import column_or_1d
 
 from streamcut.calibration import with_probabilities
-from streamcut.config import BUDGETED, EXACT_KERNEL, SAMPLED
+from streamcut.config import BUDGETED, CHOICES, EXACT_KERNEL, SAMPLED
 from streamcut.errors import UsageError
 from streamcut.estimators.base import RESULTS, ScoringClassifier, is_stored
+from streamcut.estimators.declared import attribute, declared, parameter
+from streamcut.estimators.parameters import Certified
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.joined import joined
 from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
 
 _FOLDS = 5
+_BY_SMO = "Of smo and sampled cuts; several classes by smo are a problem each."
 
 
-class _KernelClassifier(ScoringClassifier):
-    kernel: str
-    gamma: float | str
+@declared
+class KernelClassifier(ScoringClassifier):
+    """What BudgetedKernelSVM and KernelSVM have in common."""
+
+    kernel: str = parameter(
+        "exp(−γ‖x − x′‖²), (γ⟨x, x′⟩ + coef0)^degree or ⟨x, x′⟩.", default="rbf", choices=("rbf", "poly", "linear")
+    )
+    gamma: float | str = parameter(
+        'γ; "scale" is 1 / (features × variance of all values), "auto" 1 / features.',
+        default="scale",
+        kind='float, "scale" or "auto"',
+    )
+    degree: int = parameter('Of kernel "poly".', default=3)
+    coef0: float = parameter('Of kernel "poly".', default=0.0)
+    support_vectors_: Any = attribute("sparse array of shape (vectors, features)")
+    dual_coef_: np.ndarray = attribute("ndarray of shape (1 or classes, vectors)")
+    intercept_: np.ndarray = attribute("ndarray of shape (1 or classes,)")
+    gamma_: float = attribute("float")
 
     def _options(self) -> dict[str, Any]:
         """γ by scikit-learn's words: its "scale" is what `train` calls "auto", its "auto" is 1 / features."""
@@ -41,102 +59,25 @@ class _KernelClassifier(ScoringClassifier):
         return super()._keep(model)
 
 
-class BudgetedKernelSVM(_KernelClassifier):
+@declared
+class BudgetedKernelSVM(KernelClassifier):
     """Kernel machine with at most `budget` support vectors a class, in passes over shuffled shards: BSCA or BSGD.
 
     Rows may also come bit by bit, to `partial_fit`. Nothing is proved about the objective.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Loss of a row, as in scikit-learn: larger ones regularise less.
-    kernel : {"rbf", "poly", "linear"}, default="rbf"
-        exp(−γ‖x − x′‖²), (γ⟨x, x′⟩ + coef0)^degree or ⟨x, x′⟩.
-    gamma : float, "scale" or "auto", default="scale"
-        γ; "scale" is 1 / (features × variance of all values), "auto" 1 / features.
-    degree : int, default=3
-        Of kernel "poly".
-    coef0 : float, default=0.0
-        Of kernel "poly".
-    budget : int or None, default=None
-        Support vectors at most, for each of more than two classes; None: 500.
-    maintenance : {"merge", "remove", "project", "none"}, default="merge"
-        What is done to keep the budget; "merge" is for kernel "rbf", "none" keeps no budget.
-    damping : float, default=0.5
-        bsca: the last part of an epoch, in which steps fall to nothing.
-    solver : {"bsca", "bsgd"}, default="bsca"
-        Dual coordinate ascent, or stochastic gradient steps (Pegasos).
-    epochs : float, default=5.0
-        Epochs.
-    class_weight : dict, "balanced" or None, default=None
-        Factors on the rows of classes, for arrays.
-    random_state : int, RandomState or None, default=0
-        Seed of the order of rows.
-    max_time : float or None, default=None
-        Seconds at most.
-    memory : str, default="auto"
-        Ceiling on the memory of this process: "4GB", "50%" or "auto".
-    n_jobs : int or None, default=None
-        Threads; None or −1: one a processor, where there is enough to do; −2: one processor less.
-    scratch : str or None, default=None
-        Folder for what does not fit into memory.
-    verbose : bool or int, default=False
-        Show progress: lines, and a bar on a terminal.
-
-    Attributes
-    ----------
-    support_vectors_ : sparse array of shape (vectors, features)
-    dual_coef_ : ndarray of shape (1 or classes, vectors)
-    intercept_ : ndarray of shape (1 or classes,)
-    gamma_ : float
-    classes_ : ndarray
-        The classes, in order.
-    n_iter_, converged_, history_
-        What training found.
-    model_ : KernelModel
-        What `streamcut.save_model` writes.
     """
 
     _solvers: ClassVar = BUDGETED
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: str = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        budget: int | None = None,
-        maintenance: str = "merge",
-        damping: float = 0.5,
-        solver: str = "bsca",
-        epochs: float = 5.0,
-        class_weight: Any = None,
-        random_state: Any = 0,
-        max_time: float | None = None,
-        memory: str = "auto",
-        n_jobs: int | None = None,
-        scratch: str | None = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.budget = budget
-        self.maintenance = maintenance
-        self.damping = damping
-        self.solver = solver
-        self.epochs = epochs
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.max_time = max_time
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.scratch = scratch
-        self.verbose = verbose
+    solver: str = parameter("Dual coordinate ascent, or stochastic gradient steps (Pegasos).", default="bsca", choices=_solvers)
+    budget: int | None = parameter("Support vectors at most, for each of more than two classes; None: 500.", default=None)
+    maintenance: str = parameter(
+        'What is done to keep the budget; "merge" is for kernel "rbf", "none" keeps no budget.',
+        default="merge",
+        choices=CHOICES["maintenance"],
+    )
+    damping: float = parameter("bsca: the last part of an epoch, in which steps fall to nothing.", default=0.5)
+    epochs: float = parameter("Epochs.", default=5.0)
+    random_state: Any = parameter("Seed of the order of rows.", default=0, kind="int, RandomState or None")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
@@ -172,141 +113,45 @@ class BudgetedKernelSVM(_KernelClassifier):
         )
 
 
-class KernelSVM(_KernelClassifier):
+@declared
+class KernelSVM(KernelClassifier, Certified):
     """Kernel machine without a budget: SMO with a certificate, the stochastic batch perceptron, or sampled cutting planes.
 
     Several classes are trained each against the rest, by sampled cuts all at once.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Loss of a row, as in scikit-learn: larger ones regularise less.
-    kernel : {"rbf", "poly", "linear"}, default="rbf"
-        exp(−γ‖x − x′‖²), (γ⟨x, x′⟩ + coef0)^degree or ⟨x, x′⟩.
-    gamma : float, "scale" or "auto", default="scale"
-        γ; "scale" is 1 / (features × variance of all values), "auto" 1 / features.
-    degree : int, default=3
-        Of kernel "poly".
-    coef0 : float, default=0.0
-        Of kernel "poly".
-    fit_intercept : bool, default=True
-        Whether there is an intercept; smo and sbp do not regularise it. The rivals of sbp have none.
-    solver : {"smo", "sbp", "sdca", "pegasos", "perceptron", "sampled-constant", "sampled-linear"}, default="smo"
-        smo ends with a certificate; sbp and its rivals stop after `epochs`; sampled cuts train several classes in one problem.
-    epochs : float or None, default=None
-        sbp and its rivals: epochs; None: one.
-    batch : int or None, default=None
-        sbp and its rivals: rows drawn at once.
-    nu : float or None, default=None
-        sbp: mean slack of a row, in place of C.
-    max_evaluations : float or None, default=None
-        sbp and its rivals: kernel evaluations at most.
-    samples : int or None, default=None
-        Sampled cuts: rows that a cut is made of.
-    max_cuts : int or None, default=None
-        Sampled cuts: size of the bundle.
-    tol : float or None, default=1e-3
-        Training ends when the gap to the bound is at most this much in mean loss; None or 0: it does not matter.
-    tol_relative : float or None, default=1e-2
-        And when the gap is at most this part of the objective; None or 0: it does not matter.
-    probability : bool, default=False
-        `fit` also gives `predict_proba`, by training five times more, each time without a fifth of the rows.
-    class_weight : dict, "balanced" or None, default=None
-        Factors on the rows of classes, for arrays; of smo and sampled cuts.
-    random_state : int, RandomState or None, default=0
-        Seed, of all but smo.
-    max_passes : int or None, default=None
-        Sampled cuts: passes at most. smo ends by its gap, sbp by `epochs`.
-    max_time : float or None, default=None
-        Seconds at most.
-    target : float or None, default=None
-        Training ends once the objective is this low.
-    memory : str, default="auto"
-        Ceiling on the memory of this process: "4GB", "50%" or "auto".
-    n_jobs : int or None, default=None
-        Threads; None or −1: one a processor, where there is enough to do; −2: one processor less.
-    scratch : str or None, default=None
-        Folder for what does not fit into memory.
-    kernel_cache : str, default="auto"
-        smo: memory for columns of the kernel, "auto" or say "2GB".
-    verbose : bool or int, default=False
-        Show progress: lines, and a bar on a terminal.
-
-    Attributes
-    ----------
-    support_vectors_ : sparse array of shape (vectors, features)
-    dual_coef_ : ndarray of shape (1 or classes, vectors)
-    intercept_ : ndarray of shape (1 or classes,)
-    gamma_ : float
-    classes_ : ndarray
-        The classes, in order.
-    primal_objective_, lower_bound_, gap_ : float or ndarray of shape (classes,)
-        Of smo and sampled cuts; several classes by smo are a problem each.
-    n_iter_, converged_, history_
-        What else training found.
-    model_ : KernelModel
-        What `streamcut.save_model` writes.
     """
 
     _solvers: ClassVar = (*EXACT_KERNEL, *SAMPLED)
-    _own: ClassVar[tuple[str, ...]] = ("class_weight", "probability")
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: str = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        fit_intercept: bool = True,
-        solver: str = "smo",
-        epochs: float | None = None,
-        batch: int | None = None,
-        nu: float | None = None,
-        max_evaluations: float | None = None,
-        samples: int | None = None,
-        max_cuts: int | None = None,
-        tol: float | None = 1e-3,
-        tol_relative: float | None = 1e-2,
-        probability: bool = False,
-        class_weight: Any = None,
-        random_state: Any = 0,
-        max_passes: int | None = None,
-        max_time: float | None = None,
-        target: float | None = None,
-        memory: str = "auto",
-        n_jobs: int | None = None,
-        scratch: str | None = None,
-        kernel_cache: str = "auto",
-        verbose: bool | int = False,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.epochs = epochs
-        self.batch = batch
-        self.nu = nu
-        self.max_evaluations = max_evaluations
-        self.samples = samples
-        self.max_cuts = max_cuts
-        self.tol = tol
-        self.tol_relative = tol_relative
-        self.probability = probability
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.max_passes = max_passes
-        self.max_time = max_time
-        self.target = target
-        self.memory = memory
-        self.n_jobs = n_jobs
-        self.scratch = scratch
-        self.kernel_cache = kernel_cache
-        self.verbose = verbose
+    solver: str = parameter(
+        "smo ends with a certificate; sbp and its rivals stop after `epochs`; sampled cuts train several classes in one problem.",
+        default="smo",
+        choices=_solvers,
+    )
+    fit_intercept: bool = parameter(
+        "Whether there is an intercept; smo and sbp do not regularise it. The rivals of sbp have none.", default=True
+    )
+    epochs: float | None = parameter("sbp and its rivals: epochs; None: one.", default=None)
+    batch: int | None = parameter("sbp and its rivals: rows drawn at once.", default=None)
+    nu: float | None = parameter("sbp: mean slack of a row, in place of C.", default=None)
+    max_evaluations: float | None = parameter("sbp and its rivals: kernel evaluations at most.", default=None)
+    samples: int | None = parameter("Sampled cuts: rows that a cut is made of.", default=None)
+    max_cuts: int | None = parameter("Sampled cuts: size of the bundle.", default=None)
+    max_passes: int | None = parameter("Sampled cuts: passes at most. smo ends by its gap, sbp by `epochs`.", default=None)
+    kernel_cache: str = parameter('smo: memory for columns of the kernel, "auto" or say "2GB".', default="auto")
+    random_state: Any = parameter("Seed, of all but smo.", default=0, kind="int, RandomState or None")
+    class_weight: Any = parameter(
+        "Factors on the rows of classes, for arrays; of smo and sampled cuts.",
+        default=None,
+        kind='dict, "balanced" or None',
+        option=False,
+    )
+    probability: bool = parameter(
+        "`fit` also gives `predict_proba`, by training five times more, each time without a fifth of the rows.",
+        default=False,
+        option=False,
+    )
+    primal_objective_: Any = attribute("float or ndarray of shape (classes,)", _BY_SMO)
+    lower_bound_: Any = attribute("float or ndarray of shape (classes,)", _BY_SMO)
+    gap_: Any = attribute("float or ndarray of shape (classes,)", _BY_SMO)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
@@ -316,9 +161,9 @@ class KernelSVM(_KernelClassifier):
         if several and self.solver in EXACT_KERNEL:
             models = [self._train(data, task="binary", positive_label=label) for label in self._labels.tolist()]
             self._keep(joined(models, tuple(self._labels.tolist())))
-            for name, attribute in RESULTS.items():
+            for name, ours in RESULTS.items():
                 if all(name in model.result() for model in models):
-                    setattr(self, attribute, np.array([model.result()[name] for model in models]))
+                    setattr(self, ours, np.array([model.result()[name] for model in models]))
         else:
             self._keep(self._train(data, task="multiclass" if several else "binary"))
         if self.probability:

@@ -1,0 +1,82 @@
+"""Parameters and attributes of estimators, declared once: the constructor and the docstring are made of the declarations.
+
+    @declared
+    class LinearSVM(ScoringClassifier):
+        \"""Linear classifier …\"""
+
+        loss: str = parameter("Which one …", default="hinge")
+        coef_: np.ndarray = attribute("ndarray of shape (classes, features)")
+
+makes it a data class, whose signature type checkers know, too, and adds the numpydoc sections "Parameters" and "Attributes" to
+its docstring. What the class declares itself comes first there, then what its bases do, in the order of inheritance. A subclass
+that is not decorated inherits the constructor, or has one of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, Literal, TypeVar, dataclass_transform
+
+_Class = TypeVar("_Class", bound=type)
+_Value = TypeVar("_Value")
+_WIDTH = 120
+
+
+def parameter(
+    text: str,
+    *,
+    default: _Value,
+    kind: str = "",
+    choices: tuple[str, ...] = (),
+    option: bool = True,
+    kw_only: bool = True,
+) -> _Value:
+    """A parameter of the constructor, and what it does.
+
+    kind     its type in words, or the words (`choices`) it may be; neither: as it is annotated
+    option   it is an option of `streamcut.train`; others the estimator handles itself
+    """
+    if choices:
+        kind = "{" + ", ".join(f'"{choice}"' for choice in choices) + "}"
+    return field(default=default, kw_only=kw_only, metadata={"text": text, "kind": kind, "option": option})
+
+
+def attribute(kind: str, text: str = "", *, init: Literal[False] = False) -> Any:
+    """An attribute that `fit` sets: its type in words, and what it is."""
+    return field(init=init, metadata={"text": text, "kind": kind})
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(parameter, attribute))
+def declared(cls: _Class) -> _Class:
+    """Give the class a constructor with the parameters that it and its bases declare, and a docstring that describes them."""
+    dataclass(eq=False, repr=False, match_args=False)(cls)
+    known = {each.name: each for each in fields(cls)}
+    bases = [base for base in cls.__mro__ if "__dataclass_fields__" in vars(base)]
+    names = dict.fromkeys(name for base in bases for name in inspect.get_annotations(base) if name in known)
+    parameters = sorted((known[name] for name in names if known[name].init), key=lambda each: each.kw_only is True)  # C first
+    attributes = [known[name] for name in names if not known[name].init]
+
+    init: Any = vars(cls)["__init__"]
+    signature = inspect.signature(init)
+    ordered = [signature.parameters[name] for name in ("self", *(each.name for each in parameters))]
+    init.__signature__ = signature.replace(parameters=ordered)
+
+    text, examples, calls = inspect.cleandoc(cls.__doc__ or "").partition("\n\nExamples\n")
+    sections = _section("Parameters", parameters) + _section("Attributes", attributes)
+    cls.__doc__ = textwrap.indent(text + sections + examples + calls, "    ").lstrip() + "\n    "
+    return cls
+
+
+def _section(title: str, described: list[Field]) -> str:
+    return f"\n\n{title}\n{'-' * len(title)}\n" + "\n".join(map(_entry, described))
+
+
+def _entry(each: Field) -> str:
+    """An entry of a section: "C : float, default=1.0", and under it, indented, what it is."""
+    kind = each.metadata["kind"] or " or ".join(each.type.split(" | "))
+    head = f"{each.name} : {kind}"
+    if each.default is not MISSING:
+        head += ", default=" + (f'"{each.default}"' if isinstance(each.default, str) else repr(each.default))
+    return "\n".join([head, *textwrap.wrap(each.metadata["text"], _WIDTH, initial_indent="    ", subsequent_indent="    ")])
