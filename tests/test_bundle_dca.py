@@ -1,7 +1,5 @@
 """bundle-dca: its certificate above all, then what must never change the answer, then kernels against slow versions."""
 
-from unittest import mock
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,13 +8,11 @@ from hypothesis import strategies as st
 from reference import bundle_dca as slow
 from reference import svm
 
-from streamcut.bundle.bundle import Bundle, BundleSize
-from streamcut.chunk import Chunk
+from streamcut.bundle.bundle import BundleSize
 from streamcut.compiled import dual, records
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
-from streamcut.execution import row_cache
-from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
@@ -25,8 +21,7 @@ from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.dual.ascent import ORDER, DualOracle
-from streamcut.oracles.dual.loss_cache import LossCache
-from streamcut.rounding import CutError, Grids
+from streamcut.rounding import Grids
 from streamcut.solvers import bundle_dca
 from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.training import train
@@ -299,104 +294,3 @@ def test_every_code_is_its_share_again():
     dual.merge_shares(Hinge(), codes, 0, 1, 0.25)
     shares = (before / 65535.0) ** 2
     np.testing.assert_allclose((codes[:, 0] / 65535.0) ** 2, 0.75 * shares[:, 0] + 0.25 * shares[:, 1], atol=2e-5)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10_000), st.integers(1, 30), st.integers(1, 5))
-def test_a_full_cache_keeps_rows_of_small_keys(seed, room, parts):
-    rng = np.random.default_rng(seed)
-    n = 60
-    X = sp.random_array((n, 9), density=0.5, format="csr", rng=rng)
-    X.data += 1.0
-    keys, codes = rng.permutation(n).astype(float), np.zeros((n, 1), np.uint16)
-    cache = LossCache(CacheSize(room + 1, 10 * room + 9, "int32", "float64"), Hinge())
-    indptr, indices, y = X.indptr.astype(np.int64), X.indices.astype(np.int32), np.ones(n)
-    for rows in np.array_split(np.arange(n), parts):
-        part = slice(rows[0], rows[-1] + 1)
-
-        def offered(first, *cached, part=part):
-            rows = records.Rows(indptr[part.start : part.stop + 1], indices, X.data, y[part], None)
-            return dual.offer(Hinge(), first, rows, keys[part], codes[part], 0, 1.0, part.start, *cached)
-
-        cache.fill(offered, len(rows))
-    kept = cache._number[: cache.n]
-    assert len(kept) >= int(0.8 * (room + 1)) - 1 or len(kept) == n
-    assert (np.diff(kept) > 0).all()
-    lost = np.setdiff1d(np.arange(n), kept)
-    lost = lost[(np.diff(indptr)[lost] > 0)]
-    assert (keys[kept] < cache.limit).all()
-    assert (keys[lost] >= cache.limit).all()
-    for at, row in enumerate(kept):
-        mine = slice(cache._indptr[at], cache._indptr[at + 1])
-        np.testing.assert_array_equal(cache._indices[mine], X.indices[X.indptr[row] : X.indptr[row + 1]])
-        np.testing.assert_array_equal(cache._data[mine], X.data[X.indptr[row] : X.indptr[row + 1]])
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10_000), st.integers(16, 200), st.integers(0, 200))
-def test_sweeps_over_many_rows_go_from_group_to_group_and_look_at_each_row_once(seed, n, left):
-    rng = np.random.default_rng(seed)
-    with mock.patch.object(row_cache, "_GROUP_NNZ", 6):  # 3 rows
-        cache = LossCache(CacheSize(n, 2 * n, "int32", None), Hinge())
-        cache.n, cache._indptr[:] = n, 2 * np.arange(n + 1)
-        rows = rng.permutation(n)[: min(left, n)]
-        cache._order = rows.copy()
-        cache._shuffle(np.random.default_rng(seed))
-    groups = {tuple(group) for group in np.sort(rows)[: len(rows) // 3 * 3].reshape(-1, 3)}
-    assert sorted(cache._order) == sorted(rows)
-    if n >= 24:
-        assert {tuple(sorted(group)) for group in cache._order[: len(rows) // 3 * 3].reshape(-1, 3)} == groups
-    if len(rows) > 40:
-        assert (np.diff(cache._order) < 0).any()
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 10_000), st.integers(4, 8))
-def test_slots_follow_merged_and_dropped_cuts(seed, max_cuts):
-    rng = np.random.default_rng(seed)
-    bundle, kept = Bundle(3, 10.0, max_cuts), {}
-    for _ in range(12):
-        merges, slots = bundle.make_room(2)
-        for merge in merges:
-            kept[merge.into] = (1 - merge.share) * kept[merge.into] + merge.share * kept[merge.gone]
-        for slot in slots:
-            kept[slot] = rng.standard_normal(3)
-            bundle.add(kept[slot], rng.uniform(0, 1), CutError(0.0, 0.0))
-        w = bundle.solve(1e-9).w
-        mixed = sum(share * kept[slot] for slot, share in enumerate(bundle.mixture()) if share > 0.0)
-        np.testing.assert_allclose(w, -10.0 * mixed, atol=1e-12)
-        assert len(set(bundle.slots)) == len(bundle) + 1
-
-
-def rows_of(feed, start, stop, alignment):
-    for chunk in feed.blocks(start, stop, None, Traffic(), alignment=alignment):
-        yield (
-            chunk.first_row,
-            Chunk(
-                chunk.indptr - chunk.indptr[0],
-                *(a[chunk.indptr[0] : chunk.indptr[-1]] for a in (chunk.indices, chunk.data)),
-                chunk.y,
-            ),
-        )
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 12), st.data())
-def test_aligned_blocks_are_the_rows_whatever_the_shards(n, shard_nnz, alignment, data):
-    rng = np.random.default_rng(n)
-    X = sp.random_array((n, 9), density=0.4, format="csr", rng=rng)
-    X.data += 1.0
-    start = data.draw(st.integers(0, n - 1))
-    stop = data.draw(st.integers(start + 1, n))
-    feed = Feed(MemoryDataset(X, np.arange(n), shard_nnz=shard_nnz))
-    at = start
-    for first_row, rows in rows_of(feed, start, stop, alignment):
-        end = first_row + rows.n_rows
-        assert first_row == at
-        assert first_row == start or first_row % alignment == 0
-        assert end == stop or end % alignment == 0
-        np.testing.assert_array_equal(rows.y, np.arange(first_row, end))
-        found = sp.csr_array((rows.data, rows.indices, rows.indptr), (rows.n_rows, 9))
-        np.testing.assert_array_equal(found.toarray(), X[first_row:end].toarray())
-        at = end
-    assert at == stop
