@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from reference import wabbit
+from reference import delimited, wabbit
 from test_svmlight_fuzz import ALPHABET, OPTIONS, VALID, agrees, random_line
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
+from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.tables.opening import open_tables
 from streamcut.io.text.vw import VwOptions, VwSource
 
 _BLOCKS = [16, 64, 1000, 1 << 14]
@@ -153,4 +156,161 @@ def _overflows(row: wabbit.Row, options: VwOptions) -> bool:
     return sum(abs(value) for values in row.features.values() for value in values) > np.finfo(options.dtype).max
 
 
-TEXTS: dict[str, Callable[[random.Random, Path], Iterator[str]]] = {"svmlight": svmlight, "vw": wabbit_text}
+# --- tables ---
+
+_CELLS: dict[str, list[bytes]] = {
+    "y": [b"1", b"-1", b"0", b"2.5"],
+    "n": [b"1", b"0", b"-0.5", b"3e2", b"0.1234567", b" 7", b"+4\t", b"", b"NA", b"nan", b"-NaN", b"16777217", b".5", b"5."],
+    "c": [b"a", b"b", b"NA", b"", b"two words", "größer".encode(), b"x=1*y", b"1.0", b"null", b"\xef\xbb\xbfz", b" a"],
+    "t": [b"", b"some words and some more", "Σίσυφος İstanbul ſx".encode(), b"a bb ccc", b"x_1 1.5"],
+    "w": [b"1", b"2.5", b"0", b"7"],
+    "z": [b"", b"anything", b"NULL"],
+}
+_CELLS["c"] += [b'say "x", y', b"two\nlines", b"cr\rhere", b"tab\there", b"a,b"]
+_CELLS["z"] += [b'"', b"x\r\ny"]
+_MISSING = {b"", b"NA", b"nan", b"-NaN", b"null"}
+_CELLS |= {"m": _CELLS["n"], "d": _CELLS["c"]}
+_ODD_CELLS = {"n": [b"inf", b"-Infinity", b"1e400", b"0x10", b"1_0", b"1e", b"cheap", b"1,5", b"--1", b" ", b"3e38", b"NAN"]}
+_ODD_CELLS |= {"w": [b"-1", b"inf", b"", b"w"], "y": [b"", b"NA", b"word", b"inf", b" 1"], "q": [b"-1", b"1.5", b"", b"0"]}
+_TABLE_BYTES = b"019+-.eE \t,\"\r\nab\0\xff\xc3;'"
+
+
+def csv(rng: random.Random, made: Path) -> Iterator[str]:
+    """A file of one to forty rows; then the same without the rows that the reference refuses, until there are none."""
+    yield from _delimited(rng, made / "fuzz.csv", "csv", ",")
+
+
+def tsv(rng: random.Random, made: Path) -> Iterator[str]:
+    yield from _delimited(rng, made / "fuzz.tsv", "tsv", "\t")
+
+
+def _delimited(rng: random.Random, path: Path, kind: str, delimiter: str) -> Iterator[str]:
+    while True:
+        spec, damaged, end = _spec(rng), rng.random() < 0.5, rng.choice([b"\n", b"\n", b"\r\n", b"\r"])
+        rows = []
+        for i in range(rng.randint(1, 40)):
+            row = delimiter.encode().join(_cell(rng, name, i, spec, damaged, delimiter.encode()) for name in spec.columns)
+            row = delimiter.encode() * (len(spec.columns) - 1) if rng.random() < 0.03 else row
+            rows.append((_damaged(rng, row, _TABLE_BYTES, 0.04) if damaged else row) + end * rng.choice([1, 1, 1, 1, 2]))
+        header, compared = delimiter.join(spec.columns).encode() + end, 0
+        text = rng.choice([b"", b"", b"\xef\xbb\xbf"]) + header + b"".join(rows)
+        text = text if rng.random() < 0.5 else text.removesuffix(end)
+        while True:
+            found = delimited.records(text, delimiter)[1:]
+            wrong = _table_agrees(path, kind, text, [record.cells for record in found], spec, rng)
+            compared += 1 if wrong else len(found)
+            kept = [each.raw for i, each in enumerate(found) if i not in wrong and each.raw.count(b'"') % 2 == 0]
+            if not wrong or not kept or len(kept) == len(found):
+                break
+            text = header + b"".join(kept)
+        yield f"{compared}"
+
+
+def _spec(rng: random.Random) -> delimited.Spec:
+    given = [name for name in "nmcdtwzq" if rng.random() < (0.2 if name in "wq" else 0.6)]
+    given += [] if set(given) & set("nmcdt") else ["n"]
+    columns = ["y", *given]
+    rng.shuffle(columns)
+    ours = {role: tuple(name for name in names if name in given) for role, names in _ROLES.items()}
+    return delimited.Spec(
+        tuple(columns),
+        **ours,
+        cross=("c", "d") if {"c", "d"} <= set(given) and rng.random() < 0.5 else (),
+        weight="w" if "w" in given else None,
+        qid="q" if "q" in given else None,
+        label_map=rng.choice([None, None, {"1": 1.0, "-1": -1.0, "2.5": 2.0, "0": 0.0}]),
+        labelled=rng.random() < 0.8,
+        skips=rng.random() < 0.4,
+        missing=rng.choice(["own", "own", "zero", "error"]),
+        bits=rng.choice([None, None, 3, 18]),
+        dtype=rng.choice(["float64", "float64", "float32"]),
+    )
+
+
+_ROLES = {"numeric": "nm", "categorical": "cd", "text": "t"}
+
+
+def _cell(rng: random.Random, name: str, row: int, spec: delimited.Spec, damaged: bool, delimiter: bytes) -> bytes:
+    if damaged and name in _ODD_CELLS and rng.random() < 0.01:
+        cell = rng.choice(_ODD_CELLS[name])
+    elif name == "q":
+        cell = b"%d" % (row // 3)
+    else:
+        cell = rng.choice(_CELLS[name])
+        if spec.missing == "error" and name in "nmcd" and cell in _MISSING and rng.random() < 0.98:
+            cell = b"1"
+    if rng.random() < 0.1 or any(byte in cell for byte in (delimiter, b'"', b"\n", b"\r")):
+        cell = b'"' + cell.replace(b'"', b'""') + b'"'
+    return cell
+
+
+def _table_agrees(
+    path: Path, kind: str, text: bytes, cells: list[list[bytes]], spec: delimited.Spec, rng: random.Random
+) -> set[int | None]:
+    """The rows that both refuse."""
+    path.write_bytes(text)
+    expected, wrong = delimited.parse(cells, spec)
+    if text.count(b'"') % 2:
+        wrong = wrong | {None}
+    options = ConvertOptions(
+        format=kind,
+        labels="y" if spec.labelled else "none",
+        numeric=spec.numeric,
+        categorical=spec.categorical,
+        text=spec.text,
+        cross=["*".join(spec.cross)] if spec.cross else (),
+        drop=[name for name in spec.columns if name == "z" or (name == "y" and not spec.labelled)],
+        weights=spec.weight,
+        qid=spec.qid,
+        label_map=spec.label_map,
+        missing=spec.missing,
+        missing_labels="skip" if spec.skips else "error",
+        hash_bits=spec.bits,
+        dtype=spec.dtype,
+    )
+    found, names, said = [], None, ""
+    try:
+        rows = open_tables([str(path)], kind, options).rows(rng.choice(_BLOCKS), 1 << 16, rng.choice([1, 1, 1, 2]), grouped=True)
+        chunks = [chunk for chunk, _ in rows.blocks()]
+        names = rows.recipe().names
+        found = [_row_of_table(chunk, i, names) for chunk in chunks for i in range(chunk.n_rows)]
+    except BadInputError as error:
+        said = str(error)
+    where = re.search(r"row (-?\d+) \(0-based\)", said)
+    refused = {int(where[1])} if where else {None} if said else set()
+    assert (refused <= wrong and refused) if wrong else not refused, (text, spec, said, wrong)
+    if not wrong:
+        assert len(found) == len(expected), (text, spec)
+        for mine, theirs in zip(found, expected, strict=True):
+            assert mine[:3] == (theirs.label, theirs.weight, theirs.qid), (text, spec, mine, theirs)
+            assert _same_features(mine.features, theirs.features, spec.dtype), (text, spec, mine, theirs)
+    return wrong
+
+
+def _row_of_table(chunk: Chunk, i: int, names: tuple[str, ...] | None) -> delimited.Row:
+    entries = slice(chunk.indptr[i], chunk.indptr[i + 1])
+    indices = chunk.indices[entries].tolist()
+    assert indices == sorted(set(indices))
+    values = [1.0] * len(indices) if chunk.data is None else chunk.data[entries].tolist()
+    keys = [names[j] for j in indices] if names is not None else indices
+    weight = None if chunk.weight is None else float(chunk.weight[i])
+    qid = None if chunk.qid is None else int(chunk.qid[i])
+    return delimited.Row(float(chunk.y[i]), weight, qid, {key: [value] for key, value in zip(keys, values, strict=True)})
+
+
+def _same_features(found: dict, expected: dict, dtype: str) -> bool:
+    """An entry of value 0 is as good as none."""
+    for key in found.keys() | expected.keys():
+        (mine,), values = found.get(key, [0.0]), expected.get(key, [0.0])
+        total = float(np.dtype(dtype).type(math.fsum(values)))
+        if mine != total and not (len(values) > 2 and abs(mine - total) <= 1e-6 * math.fsum(map(abs, values))):
+            return False
+    return True
+
+
+TEXTS: dict[str, Callable[[random.Random, Path], Iterator[str]]] = {
+    "svmlight": svmlight,
+    "vw": wabbit_text,
+    "csv": csv,
+    "tsv": tsv,
+}

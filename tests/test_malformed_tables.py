@@ -59,6 +59,9 @@ CONVERT = "convert bad.csv out.zarr --labels click -q"
         pytest.param(USERS, "", USAGE, r"bad\.csv: nearly all values of column 'site' differ", id="an identifier"),
         pytest.param(b"click,site\n1,\xff\xfe\n", "", BAD, r"bad\.csv: row 0 .*'site': not UTF-8", id="not UTF-8"),
         pytest.param(GOOD, "--labels clik", USAGE, r"bad\.csv: no column 'clik'.*click", id="no such label"),
+        pytest.param(GOOD + "1,,2\n", "--missing error", BAD, r"row 40 \(0-based\), column 'site': no value", id="no category"),
+        pytest.param(GOOD + "2,a,1\n", "--label-map 0=-1,1=1", BAD, r"row 40 .*'click': label '2' is none of", id="other label"),
+        pytest.param(GOOD + "inf,a,1\n", "", BAD, r"row 40 .*'click': label inf is not finite", id="endless label"),
         pytest.param(GOOD, "--missing error --numeric site", BAD, r"bad\.csv: .*(site|'a')", id="words as numbers"),
     ],
 )  # fmt: skip

@@ -176,6 +176,16 @@ def test_rows_depend_neither_on_blocks_nor_on_threads(frame, tmp_path, bits):
             assert mine == theirs if isinstance(mine, Recipe) else (mine == theirs).all()
 
 
+def test_rows_of_nothing_but_tabs_and_marks_are_rows_wherever_blocks_begin(tmp_path):
+    rows = b"1\ta\n" + 3 * b"\t\n" + b"0\tb\n\n\xef\xbb\xbfx\tb\n"
+    (tmp_path / "a.tsv").write_bytes(b"z\tsite\n" + rows)
+    options = ConvertOptions(labels="none", categorical="z,site")
+    for block in (1, 1000):
+        reading = open_tables([str(tmp_path / "a.tsv")], "tsv", options).rows(block, 1 << 16, 1, grouped=True)
+        assert sum(chunk.n_rows for chunk, _ in reading.blocks()) == 6
+        assert {"z=1", "z=0", "z=\ufeffx", "site is missing"} <= set(reading.recipe().names)
+
+
 TEXTS = [
     "Hello World, hello a b cc",
     "",

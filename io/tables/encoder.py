@@ -193,7 +193,7 @@ class _Batch:
         column = self.batch.column(name)
         if self.encoder.table.missing == "error" and column.null_count:
             row = column.is_null().index(True).as_py()
-            raise BadInputError(f"{self.place(row)}, column {name!r}: no value (--missing own gives it a feature of its own)")
+            raise BadInputError(f"{self.place(row)}, column {name!r}: {_NO_VALUE}")
         return column
 
     def _numbers(self, column: Column) -> np.ndarray:
@@ -220,7 +220,9 @@ class _Batch:
                 words = self._crossed(words, self._category(name))
             return words
         if slot.part:
-            return self._said(slot.column.name, lambda: part_of_time(self._column(slot.column.name), slot.part))
+            return self._given(
+                slot.column.name, self._said(slot.column.name, lambda: part_of_time(self._column(slot.column.name), slot.part))
+            )
         return self._category(slot.column.name)
 
     def _category(self, name: str) -> k.Words:
@@ -229,8 +231,17 @@ class _Batch:
             if column.role == BINNED:
                 self.words[name] = _bins(column, self._numbers(column))
             else:
-                self.words[name] = self._said(name, lambda: words_of(self._column(name)))
+                self.words[name] = self._given(name, self._said(name, lambda: words_of(self._column(name))))
         return self.words[name]
+
+    def _given(self, name: str, words: k.Words) -> k.Words:
+        """`words`, of which none may be missing where that is an error: in text a missing value is an empty one."""
+        if self.encoder.table.missing == "error":
+            empty = words.stops == words.starts
+            missing = empty if words.direct else (words.codes < 0) | empty[words.codes]
+            if missing.any():
+                raise BadInputError(f"{self.place(int(np.argmax(missing)))}, column {name!r}: {_NO_VALUE}")
+        return words
 
     def _crossed(self, first: k.Words, second: k.Words) -> k.Words:
         size = k.word_bytes(first, self.n) + k.word_bytes(second, self.n) + self.n * len(_STAR)
@@ -298,6 +309,7 @@ class _Batch:
 
 
 _STAR = _bytes("*")
+_NO_VALUE = "no value (--missing own gives it a feature of its own)"
 _ZERO, _NO_ROWS = np.zeros(1, np.int64), np.empty(0, np.int64)
 
 

@@ -13,6 +13,7 @@ from streamcut.io.manifest import MAX_DISTINCT_LABELS
 from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.recipe.table import Comparison
 from streamcut.io.tables.arrow import kind_of
+from streamcut.io.tables.encoder import Place
 
 _COMPARE = {
     ">": pc.greater,
@@ -45,21 +46,23 @@ class LabelReader:
             found = pc.or_(found, pc.fill_null(pc.equal(text, ""), False))
         return found.to_numpy(zero_copy_only=False)
 
-    def read(self, column: pa.Array, where: str) -> np.ndarray:
-        """float64 (n,), of a column in which no label is missing. Raises BadInputError; `where` names the file."""
+    def read(self, column: pa.Array, place: Place) -> np.ndarray:
+        """float64 (n,), of a column in which no label is missing. Raises BadInputError, naming the row."""
+        where = place.file
         if self._rule.comparison is not None:
             return np.where(_outcome(column, self._rule.comparison, where), 1.0, -1.0)
         kind = kind_of(column.type)
         if kind in ("number", "bool") and not self._words:
             values = column.cast(pa.int8() if kind == "bool" else pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
             if not np.isfinite(values).all():
-                raise BadInputError(f"{where}: column {self._rule.column!r}: a label is not finite")
+                row = int(np.argmin(np.isfinite(values)))
+                raise BadInputError(f"{place(row)}, column {self._rule.column!r}: label {values[row]} is not finite")
             return values
         if kind not in ("text", "number", "bool"):
             raise BadInputError(f"{where}: column {self._rule.column!r} holds {column.type}, which is no label")
-        return self._of_words(column, where)
+        return self._of_words(column, place)
 
-    def _of_words(self, column: pa.Array, where: str) -> np.ndarray:
+    def _of_words(self, column: pa.Array, place: Place) -> np.ndarray:
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         distinct = [str(word) for word in encoded.dictionary.cast(pa.string()).to_pylist()]
@@ -71,11 +74,12 @@ class LabelReader:
                 number = self._words[word] = float(len(self._words))
             if number is None:
                 known = ", ".join(map(repr, list(self._words)[:10])) or "numbers"
-                raise BadInputError(f"{where}: column {self._rule.column!r}: label {word!r} is none of {known}")
+                row = int(np.argmax(codes == code))
+                raise BadInputError(f"{place(row)}, column {self._rule.column!r}: label {word!r} is none of {known}")
             numbers[code] = number
         if len(self._words) > MAX_DISTINCT_LABELS:
             raise BadInputError(
-                f"{where}: column {self._rule.column!r} has more than {MAX_DISTINCT_LABELS:,} different words; "
+                f"{place.file}: column {self._rule.column!r} has more than {MAX_DISTINCT_LABELS:,} different words; "
                 "does it hold labels?"
             )
         return numbers[codes]

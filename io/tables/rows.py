@@ -80,7 +80,7 @@ class RowMaker:
             counters[f"values of {name} that training did not see"] += count
         y = np.zeros(batch.num_rows)
         if self.reads_labels:
-            y = self._labels.read(batch.column(self.recipe.labels.column), file)
+            y = self._labels.read(batch.column(self.recipe.labels.column), place)
         chunk = Chunk(
             found.indptr,
             found.indices,

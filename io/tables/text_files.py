@@ -20,6 +20,7 @@ import pyarrow.json as pjson
 from streamcut.errors import BadInputError
 from streamcut.io.tables import csv_kernels
 from streamcut.io.tables.files import Part, opened, there, unique_names
+from streamcut.io.text.blocks import BOM
 from streamcut.io.text.decompress import open_bytes
 from streamcut.io.text.inputs import STDIN, Input
 
@@ -33,6 +34,7 @@ class _TextFile(ABC):
     held_bytes = 0
     guesses = True
     spelled = False
+    nothing = b" \t\r\n"  # what a block without rows may hold
 
     def __init__(self, path: str) -> None:
         self.name = path
@@ -72,7 +74,7 @@ class _TextFile(ABC):
                 if not whole:
                     yield self._too_long
                     return
-                if block.isspace():
+                if not block.strip(self.nothing):
                     continue
                 quotes += int(csv_kernels.quotes(np.frombuffer(block, np.uint8))) if self.spelled else 0
                 part: Part = partial(self._rows, block, names, schema)
@@ -154,6 +156,7 @@ class CsvFile(_TextFile):
     """Comma- or tab-separated values with a line of names; a value in quotes may hold line ends."""
 
     spelled = True
+    nothing = b"\r\n"  # blanks and tabs are values
 
     def __init__(self, path: str, delimiter: str) -> None:
         super().__init__(path)
@@ -175,6 +178,8 @@ class CsvFile(_TextFile):
         return (block.rfind(b"\n") + 1) or (block.rfind(b"\r") + 1)
 
     def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
+        if names is not None and block.startswith(BOM):
+            block = BOM + block  # Arrow takes the first one as the mark of a file's beginning
         try:
             return self._parsed(block, names, column_types=schema, include_columns=schema.names)
         except pa.ArrowException as error:
@@ -194,7 +199,7 @@ class JsonFile(_TextFile):
     """An object on each line."""
 
     def _guessed(self, head: bytes) -> pa.RecordBatch:
-        if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"["):
+        if head.removeprefix(BOM).lstrip().startswith(b"["):
             raise BadInputError(f"{self.name}: a JSON array; JSON lines have an object on each line")
         return self._parsed(head, None)
 
