@@ -46,6 +46,7 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
     size, n, bad = len(visits.order), len(rows.y), -1
     shares, waiting = scratch.shares, scratch.waiting
     batch = size * len(visits.places)
+    changed = (slots.predicted, slots.last_predicted), (slots.ascent, slots.last_ascent)
     for first in range(-visits.begins, n, batch):
         for place in visits.places:
             group = first + size * place
@@ -59,10 +60,8 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
                 count += shares[i] != _AT_BOUND
             for _ in range(visits.steps):
                 count = _coordinate_steps(loss, group, waiting[:count], rows, margins, start, slots.ascent, grids, sums.w, shares)
-            _add_changes(
-                loss, group, size, rows, margins.codes, start.bias, 0, slots.predicted, slots.last_predicted, grids, sums
-            )
-            _add_changes(loss, group, size, rows, margins.codes, start.bias, 1, slots.ascent, slots.last_ascent, grids, sums)
+            for which, (now, last) in enumerate(changed):  # numbers in the call would each have the helper compiled for them
+                _add_changes(loss, group, size, rows, margins.codes, start.bias, which, now, last, grids, sums)
     return bad
 
 

@@ -63,7 +63,8 @@ _OWN = {
 }
 
 
-def problem(loss: str, seed: int, rows: int = 24, features: int = 8) -> Problem:
+def problem(loss: str, seed: int, rows: int = 24, features: int = 8, one_type: bool = False) -> Problem:
+    """`one_type`: entries are float64 and not all 1, and rows have weights, so kernels are compiled for one kind of rows only."""
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(2, rows + 1)), int(rng.integers(1, features + 1))
     shape = rng.choice(["dense", "sparse", "one-hot", "rank one", "copies", "ones", "nearly copies"])
@@ -103,6 +104,9 @@ def problem(loss: str, seed: int, rows: int = 24, features: int = 8) -> Problem:
     C = 10.0 ** rng.uniform(-6, 8) if rng.random() < 0.7 else float(rng.choice([1e-6, 1.0, 100.0, 1e8]))
     bias, positive_weight = float(rng.choice([0.0, 1.0, 1.0, 10.0, 0.1])), float(rng.choice([1.0, 1.0, 0.1, 7.0]))
     own = {name: _OWN[name](rng) for name in known.options}
+    if one_type:
+        X = X.astype(float) * (1.5 if np.isin(X, (0.0, 1.0)).all() else 1.0)
+        weight = np.ones(n) if weight is None else weight
     positive_weight = positive_weight if known.targets == "labels" else 1.0
     kind = ", ".join(filter(None, (shape, named, columns, scaled, weights)))
     return Problem(kind, X, y, weight, loss, own, positive_weight, float(C), bias)
@@ -156,7 +160,7 @@ class Violation(NamedTuple):
     what: str
 
 
-def check(loss: str, seed: int, passes: int = 8, **size: int) -> list[Violation]:
+def check(loss: str, seed: int, passes: int = 8, **size: Any) -> list[Violation]:
     """Trains problem `seed` with a solver, a stopping rule and from a start of its own, and says what is false of the claims.
 
     C_1 is the largest C; every model of the same C is a point that no bound may lie above, and so are models of other C.

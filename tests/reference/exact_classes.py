@@ -80,10 +80,10 @@ class ExactClasses:
         return [loss(s, Fraction(1 if k == target else -1), {}) for k, s in enumerate(scores)]
 
 
-def check(way: str, seed: int, passes: int = 6) -> list[Violation]:
+def check(way: str, seed: int, passes: int = 6, one_type: bool = False) -> list[Violation]:
     """Trains problem `seed` in a way of WAYS, with a solver and a stopping rule of its own; what is false of the claims."""
     rng = np.random.default_rng([seed, 2])
-    given, K = problem("hinge", seed, rows=14, features=6), int(rng.integers(3, 6))
+    given, K = problem("hinge", seed, rows=14, features=6, one_type=one_type), int(rng.integers(3, 6))
     n = len(given.X)
     planted = given.X.astype(float) @ rng.standard_normal((given.X.shape[1], K))
     target = planted.argmax(axis=1) if rng.random() < 0.7 else rng.integers(0, K, n)
