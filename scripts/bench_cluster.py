@@ -17,13 +17,13 @@ import json
 import os
 import pickle
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from bench_dask import median
 
 import streamcut
 from streamcut.compiled import vectors
@@ -81,16 +81,6 @@ def no_warm_up(manifest: Manifest) -> None:
 
 def echo(block: bytes) -> bytes:
     return block
-
-
-def median(call: Callable[[], object], repeats: int) -> float:
-    call()
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - started)
-    return float(np.median(seconds))
 
 
 def scored(runner: Runner | DaskRunner) -> Callable[[], object]:

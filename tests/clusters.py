@@ -29,6 +29,16 @@ def two_workers():
 @contextmanager
 def started(folder, *failpoints):
     """(address, {name: process}) of a scheduler and a worker without nanny for each of `failpoints`; gone at the end."""
+    with growing(folder, folder, failpoints) as (address, processes, _):
+        yield address, processes
+
+
+@contextmanager
+def growing(folder, local, failpoints, *, before=(), **environment):
+    """As `started`, and a function (number, failpoint) that starts one more worker.
+
+    Workers write to the folder `local`; the words `before` stand before the command that starts one.
+    """
     told = folder / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -38,17 +48,21 @@ def started(folder, *failpoints):
         processes["scheduler"] = subprocess.Popen([*dask, "scheduler", *where], **quiet)
         while not told.exists():
             time.sleep(0.05)
-        for number, failpoint in enumerate(failpoints):
-            options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB", "--local-directory", folder]
+
+        def start(number, failpoint):
+            options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB", "--local-directory", local]
             processes[f"worker {number}"] = subprocess.Popen(
-                [*dask, "worker", "--scheduler-file", told, *options],
-                env={**os.environ, "STREAMCUT_FAILPOINT": failpoint},
+                [*before, *dask, "worker", "--scheduler-file", told, *options],
+                env={**os.environ, "STREAMCUT_FAILPOINT": failpoint, **environment},
                 **quiet,
             )
+
+        for number, failpoint in enumerate(failpoints):
+            start(number, failpoint)
         address = json.loads(told.read_text())["address"]
         with distributed.Client(address, set_as_default=False) as client:
             client.wait_for_workers(len(failpoints), timeout=60)
-        yield address, processes
+        yield address, processes, start
     finally:
         for process in processes.values():
             process.kill()

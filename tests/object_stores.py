@@ -1,4 +1,4 @@
-"""A real S3 server on loopback that can be told to go wrong, for tests of what object storage does."""
+"""A real S3 server on loopback that can be told to go wrong, for tests of what object storage does, and rows to be stored."""
 
 from __future__ import annotations
 
@@ -8,11 +8,25 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 SECRET = "not-to-be-seen-anywhere"
 _BUSY = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate</Message></Error>"
+
+
+def write_rows(path: Path, n: int) -> None:
+    """svmlight text of `n` rows with 30 features and labels ±1."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((n, 30), density=0.3, rng=rng, format="csr", data_sampler=rng.normal)
+    y = np.where(X @ rng.normal(size=30) > 0, 1, -1)
+    lines = (
+        f"{y[i]} " + " ".join(f"{j + 1}:{v:.6g}" for j, v in zip(X[[i]].indices, X[[i]].data, strict=True)) for i in range(n)
+    )
+    path.write_text("\n".join(lines) + "\n")
 
 
 class Server:

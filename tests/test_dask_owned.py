@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -16,7 +11,7 @@ from pathlib import Path
 import distributed
 import psutil
 import pytest
-from clusters import same, train
+from clusters import growing, same, train
 from contracts.runner import RunnerContract, make_store
 from test_dask import runner_on
 
@@ -28,39 +23,12 @@ from streamcut.execution.dask import cluster as dask_cluster
 HERE = str(Path(__file__).parent)  # where workers find the passes of tests
 
 
-@contextmanager
 def apart(folder, *failpoints):
-    """As clusters.started: each worker has a file system of its own where the client's scratch folder is."""
-    told, scratch = folder / "scheduler.json", folder / "scratch"
+    """As clusters.growing: each worker has a file system of its own where the client's scratch folder is."""
+    scratch = folder / "scratch"
     scratch.mkdir()
-    dask = [sys.executable, "-m", "dask"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    processes = {}
-    try:
-        where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", told]
-        processes["scheduler"] = subprocess.Popen([*dask, "scheduler", *where], **quiet)
-        while not told.exists():
-            time.sleep(0.05)
-
-        def start(number, failpoint):
-            options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB", "--local-directory", scratch]
-            worker = [*dask, "worker", "--scheduler-file", told, *options]
-            alone = ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', scratch, *worker]
-            processes[f"worker {number}"] = subprocess.Popen(
-                list(map(str, alone)), env={**os.environ, "STREAMCUT_FAILPOINT": failpoint, "PYTHONPATH": HERE}, **quiet
-            )
-
-        for number, failpoint in enumerate(failpoints):
-            start(number, failpoint)
-        address = json.loads(told.read_text())["address"]
-        with distributed.Client(address, set_as_default=False) as client:
-            client.wait_for_workers(len(failpoints), timeout=60)
-        yield address, processes, start
-    finally:
-        for process in processes.values():
-            process.kill()
-        for process in processes.values():
-            process.wait()
+    alone = ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', scratch]
+    return growing(folder, scratch, failpoints, before=alone, PYTHONPATH=HERE)
 
 
 @pytest.fixture(scope="module")

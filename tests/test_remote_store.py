@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from object_stores import SECRET, s3_server, write_rows
 
 import streamcut
 from streamcut import remote
@@ -25,13 +25,7 @@ from streamcut.io.stores.remote_store import RemoteStore
 def store(tmp_path_factory) -> Path:
     """A store of nine shards."""
     folder = tmp_path_factory.mktemp("remote")
-    rng = np.random.default_rng(0)
-    X = sp.random_array((900, 30), density=0.3, rng=rng, format="csr", data_sampler=rng.normal)
-    y = np.where(X @ rng.normal(size=30) > 0, 1, -1)
-    lines = (
-        f"{y[i]} " + " ".join(f"{j + 1}:{v:.6g}" for j, v in zip(X[[i]].indices, X[[i]].data, strict=True)) for i in range(900)
-    )
-    (folder / "a.svm").write_text("\n".join(lines) + "\n")
+    write_rows(folder / "a.svm", 900)
     streamcut.convert(folder / "a.svm", folder / "a.zarr", shard_nnz=900)
     assert len(streamcut.open(folder / "a.zarr").manifest.shards) >= 9
     return folder / "a.zarr"
@@ -222,20 +216,9 @@ def test_what_is_no_store_is_said(server, path):
 
 
 def test_an_s3_server(store, monkeypatch, run, tmp_path):
-    moto = pytest.importorskip("moto.server")
     s3fs = pytest.importorskip("s3fs")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        s3fs.S3FileSystem.clear_instance_cache()
-        files = s3fs.S3FileSystem()
-        files.mkdir("bucket")
-        files.put(str(store), "bucket/a.zarr", recursive=True)
+    with s3_server(monkeypatch) as server:
+        s3fs.S3FileSystem().put(str(store), "bucket/a.zarr", recursive=True)
         line = ("--solver", "ocas", "--C", "1", "--max-passes", "4", "--lanes", "2", "--model", tmp_path / "m.npz", "--json")
         code, out, err = run("train", "s3://bucket/a.zarr", *line)
         assert code == 0, err
@@ -243,8 +226,5 @@ def test_an_s3_server(store, monkeypatch, run, tmp_path):
         local = streamcut.train(store, solver="ocas", C=1.0, max_passes=4, lanes=2)
         assert bits(streamcut.load_model(tmp_path / "m.npz")) == bits(local)
         model = (tmp_path / "m.npz").read_bytes()
-        assert b"testing" not in model
-        assert os.environ["AWS_ENDPOINT_URL"].encode() not in model
-    finally:
-        server.stop()
-        s3fs.S3FileSystem.clear_instance_cache()
+        for secret in (os.environ["AWS_ACCESS_KEY_ID"], SECRET, server.url):
+            assert secret.encode() not in model

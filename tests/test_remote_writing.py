@@ -13,8 +13,7 @@ from pathlib import Path
 import fsspec
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from object_stores import SECRET, s3_server
+from object_stores import SECRET, s3_server, write_rows
 
 import streamcut
 from streamcut import remote
@@ -34,13 +33,7 @@ OPTIONS = {"C": 1.0, "max_passes": 8, "tol": 1e-9, "tol_relative": None, "lanes"
 def text(tmp_path_factory) -> Path:
     """svmlight text of 400 rows, and beside it the store t.zarr of it."""
     folder = tmp_path_factory.mktemp("writing")
-    rng = np.random.default_rng(0)
-    X = sp.random_array((400, 30), density=0.3, rng=rng, format="csr", data_sampler=rng.normal)
-    y = np.where(X @ rng.normal(size=30) > 0, 1, -1)
-    lines = (
-        f"{y[i]} " + " ".join(f"{j + 1}:{v:.6g}" for j, v in zip(X[[i]].indices, X[[i]].data, strict=True)) for i in range(400)
-    )
-    (folder / "t.svm").write_text("\n".join(lines) + "\n")
+    write_rows(folder / "t.svm", 400)
     streamcut.convert(folder / "t.svm", folder / "t.zarr", **SHARDS)
     return folder / "t.svm"
 

@@ -15,7 +15,7 @@ from streamcut.compiled.bins import bin_of
 from streamcut.compiled.records import target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import kernel
+from streamcut.jit import inlined, kernel
 
 
 @kernel
@@ -77,6 +77,17 @@ def target_sums(loss, y, u, constants, rounders, out):
             out[2 + k] += rounded(weight * loss.value(constants[k] - t, y[i]), rounder)
 
 
+@inlined
+def _with(loss, z, y, weight, total, lost, steepest):
+    """(total, lost, steepest) of `sums`, and what a row adds to them."""
+    value = loss.value(z, y)
+    if value != 0.0 and weight != 0.0:  # a loss may be infinite, and no weight times that is nothing
+        total, lost = compensated(total, lost, value * weight)
+        if loss.unbounded():
+            steepest = max(steepest, abs(loss.dual(z, y)))
+    return total, lost, steepest
+
+
 @kernel
 def margins(loss, y, u, z, sums):
     """Turns scores into z in place; sums += Σ u_i ℓ(z_i). Returns the index of the first score that is not finite, or −1."""
@@ -84,11 +95,7 @@ def margins(loss, y, u, z, sums):
     bad = -1
     for i in range(len(z)):
         z[i] = loss.sign(y[i]) * z[i] - loss.offset(y[i])
-        value, weight = loss.value(z[i], y[i]), weight_of(u, i)
-        if value != 0.0 and weight != 0.0:  # a loss may be infinite, and no weight times that is nothing
-            total, lost = compensated(total, lost, value * weight)
-            if loss.unbounded():
-                steepest = max(steepest, abs(loss.dual(z[i], y[i])))
+        total, lost, steepest = _with(loss, z[i], y[i], weight_of(u, i), total, lost, steepest)
         if bad < 0 and not np.isfinite(z[i]):
             bad = i
     sums[0], sums[1], sums[2] = total, lost, steepest
@@ -121,12 +128,7 @@ def step(loss, z_b, z, k, target, u, sums):
     total, lost, steepest = sums[0], sums[1], sums[2]
     for i in range(len(z)):
         z_b[i] += k * (z[i] - z_b[i])
-        y = target_of(target, i)
-        value, weight = loss.value(z_b[i], y), weight_of(u, i)
-        if value != 0.0 and weight != 0.0:
-            total, lost = compensated(total, lost, value * weight)
-            if loss.unbounded():
-                steepest = max(steepest, abs(loss.dual(z_b[i], y)))
+        total, lost, steepest = _with(loss, z_b[i], target_of(target, i), weight_of(u, i), total, lost, steepest)
     sums[0], sums[1], sums[2] = total, lost, steepest
 
 
@@ -177,11 +179,7 @@ def combine(loss, z_b, z, p, q, target, u, sums):
         y = target_of(target, i)
         t = loss.offset(y)
         z_b[i] = (p * (z_b[i] + t) + q * (z[i] + t)) - t
-        value, weight = loss.value(z_b[i], y), weight_of(u, i)
-        if value != 0.0 and weight != 0.0:
-            total, lost = compensated(total, lost, value * weight)
-            if loss.unbounded():
-                steepest = max(steepest, abs(loss.dual(z_b[i], y)))
+        total, lost, steepest = _with(loss, z_b[i], y, weight_of(u, i), total, lost, steepest)
     sums[0], sums[1], sums[2] = total, lost, steepest
 
 
