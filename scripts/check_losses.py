@@ -27,8 +27,8 @@ from liblinear.liblinearutil import train as liblinear
 from scipy.optimize import minimize
 from sklearn.datasets import load_svmlight_file
 
-from streamcut.config import ROW_LOSSES
 from streamcut.io.memory import MemoryDataset
+from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from reference import exact_bounds, exact_classes
 from reference.exact_bounds import Violation
 
-from streamcut.config import ROW_LOSSES
+from streamcut.loss_table import ROW_LOSSES
 
 _TOGETHER = 50  # problems that a process is given at a time
 

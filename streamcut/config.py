@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from streamcut.errors import UsageError
+from streamcut.loss_table import CLASSES_LOSSES, LABELLING_LOSSES, ROW_LOSSES
 from streamcut.solver_table import COMMON, SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
 from streamcut.suggestions import unknown
 from streamcut.units import part_of
@@ -20,35 +21,6 @@ EXACT_KERNEL = solvers("exact-kernel")
 SAMPLED = solvers("sampled")
 SOLVERS = tuple(SOLVER_TABLE)
 SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler, or its file
-
-
-@dataclass(frozen=True, slots=True)
-class RowLoss:
-    """A loss of single rows: module and class in streamcut.losses, what its targets are, the options that only it has.
-
-    log_odds  scores are log(P(positive) / P(negative)), so models have probabilities
-    """
-
-    home: str
-    targets: Literal["labels", "numbers"]
-    options: tuple[str, ...] = ()
-    log_odds: bool = False
-
-
-ROW_LOSSES = {
-    "hinge": RowLoss("hinge.Hinge", "labels"),
-    "squared-hinge": RowLoss("squared_hinge.SquaredHinge", "labels"),
-    "smoothed-hinge": RowLoss("smoothed_hinge.SmoothedHinge", "labels"),
-    "logistic": RowLoss("logistic.Logistic", "labels", log_odds=True),
-    "squared": RowLoss("squared.Squared", "numbers"),
-    "huber": RowLoss("huber.Huber", "numbers", ("delta",)),
-    "epsilon-insensitive": RowLoss("epsilon_insensitive.EpsilonInsensitive", "numbers", ("epsilon",)),
-    "squared-epsilon-insensitive": RowLoss("squared_epsilon_insensitive.SquaredEpsilonInsensitive", "numbers", ("epsilon",)),
-    "quantile": RowLoss("quantile.Quantile", "numbers", ("quantile",)),
-    "poisson": RowLoss("poisson.Poisson", "numbers"),
-}
-CLASSES_LOSSES = ("softmax",)  # of all classes at once, beside Crammer and Singer's, which is what the hinge becomes
-LABELLING_LOSSES = ("f1", "prbep", "prec@k", "rec@k", "error")
 SCALES = ("none", "max-abs", "std")
 CHOICES = {
     "task": TASKS,

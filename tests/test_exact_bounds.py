@@ -11,7 +11,7 @@ from reference import exact_classes
 from reference.exact import LOSSES, exp, log, log_of_one_more
 from reference.exact_bounds import check
 
-from streamcut.config import ROW_LOSSES
+from streamcut.loss_table import ROW_LOSSES
 
 PROBLEMS = 2000 // len(ROW_LOSSES) + 1  # of each loss
 CLASSES = 40  # problems of several classes, of each way to train them

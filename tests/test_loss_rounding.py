@@ -7,7 +7,7 @@ import pytest
 from reference.exact import LOSSES
 
 from streamcut.compiled import row_losses
-from streamcut.config import ROW_LOSSES
+from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk

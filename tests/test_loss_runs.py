@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from streamcut.config import ROW_LOSSES, CheckpointOptions
+from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.writer import StoreWriter
+from streamcut.loss_table import ROW_LOSSES
 from streamcut.models.files import load_model, save_model
 from streamcut.selection import train_path
 from streamcut.training import train

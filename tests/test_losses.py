@@ -19,10 +19,11 @@ from streamcut.bundle.newton_search import minimise_by_newton
 from streamcut.by_data import for_data
 from streamcut.compiled import loss as methods
 from streamcut.compiled import row_losses
-from streamcut.config import ROW_LOSSES, TrainOptions
+from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.io.memory import MemoryDataset
+from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.training import train

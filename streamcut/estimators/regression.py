@@ -8,12 +8,13 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
-from streamcut.config import CHOICES, LINEAR, ROW_LOSSES
+from streamcut.config import CHOICES, LINEAR
 from streamcut.errors import UsageError
 from streamcut.estimators.base import is_stored
 from streamcut.estimators.declared import attribute, declared, parameter
 from streamcut.estimators.parameters import RowLosses
 from streamcut.io.memory import MemoryDataset
+from streamcut.loss_table import ROW_LOSSES
 from streamcut.solver_table import solvers_of
 
 _OF_NUMBERS = tuple(name for name, loss in ROW_LOSSES.items() if loss.targets == "numbers")

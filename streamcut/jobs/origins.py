@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.config import CLASSES_LOSSES, ROW_LOSSES, TrainOptions
+from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.io.manifest import Manifest
+from streamcut.loss_table import CLASSES_LOSSES, ROW_LOSSES
 from streamcut.models.certificate import Witness
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel

@@ -1,6 +1,6 @@
 """Losses: what a row, a pair of rows, a sequence or a whole labelling costs. They see scores and targets, never features.
 
-A loss of single rows is one file here (hinge.py is the shortest example) and one line in streamcut.config.ROW_LOSSES:
+A loss of single rows is one file here (hinge.py is the shortest example) and one line in streamcut.loss_table:
 
 1. A class with the methods of streamcut.losses.loss.Loss: value, share −ℓ′, conjugate, coordinate step, bounds of shares and the
    few questions of the ascent. Derive it from MarginLoss (labels) or ResidualLoss (numbers), from UnitShares (shares in [0, 1])
@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from streamcut.config import ROW_LOSSES
 from streamcut.errors import UsageError
+from streamcut.loss_table import ROW_LOSSES
 
 if TYPE_CHECKING:
     from streamcut.losses.loss import Loss

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.config import ROW_LOSSES
+from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.measures.probability import LOSSES, ProbabilityMeasures

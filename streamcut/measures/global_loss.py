@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.config import LABELLING_LOSSES
+from streamcut.loss_table import LABELLING_LOSSES
 from streamcut.losses.multivariate import Multivariate, rows_of
 from streamcut.losses.one_class import OneClass
 from streamcut.losses.pairs import Pairs, PairsOfLevels

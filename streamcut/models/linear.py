@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.config import ROW_LOSSES
 from streamcut.errors import UsageError
 from streamcut.fields import Fields
+from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.few_rows import Row, row_scores

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.config import ROW_LOSSES
 from streamcut.fields import Fields
+from streamcut.loss_table import ROW_LOSSES
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import class_numbers

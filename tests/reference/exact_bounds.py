@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from reference.exact import ExactRows, objective
 
-from streamcut.config import ROW_LOSSES, TrainOptions
+from streamcut.config import TrainOptions
 from streamcut.execution.feed import Feed
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
+from streamcut.loss_table import ROW_LOSSES
 from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.training import job_class
 from streamcut.verification import verify

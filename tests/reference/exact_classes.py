@@ -14,8 +14,8 @@ import numpy as np
 from reference import exact
 from reference.exact_bounds import Violation, problem, solved
 
-from streamcut.config import ROW_LOSSES
 from streamcut.io.memory import MemoryDataset
+from streamcut.loss_table import ROW_LOSSES
 from streamcut.verification import Verification, verify
 
 WAYS: dict[str, dict[str, Any]] = {

@@ -1,0 +1,39 @@
+"""The losses by name, and what options and models have to know of them before any is loaded.
+
+A new loss of single rows is a file in streamcut.losses and an entry here; the command line, `train` and the estimators then offer
+it with its options.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class RowLoss:
+    """A loss of single rows: module and class in streamcut.losses, what its targets are, the options that only it has.
+
+    log_odds  scores are log(P(positive) / P(negative)), so models have probabilities
+    """
+
+    home: str
+    targets: Literal["labels", "numbers"]
+    options: tuple[str, ...] = ()
+    log_odds: bool = False
+
+
+ROW_LOSSES = {
+    "hinge": RowLoss("hinge.Hinge", "labels"),
+    "squared-hinge": RowLoss("squared_hinge.SquaredHinge", "labels"),
+    "smoothed-hinge": RowLoss("smoothed_hinge.SmoothedHinge", "labels"),
+    "logistic": RowLoss("logistic.Logistic", "labels", log_odds=True),
+    "squared": RowLoss("squared.Squared", "numbers"),
+    "huber": RowLoss("huber.Huber", "numbers", ("delta",)),
+    "epsilon-insensitive": RowLoss("epsilon_insensitive.EpsilonInsensitive", "numbers", ("epsilon",)),
+    "squared-epsilon-insensitive": RowLoss("squared_epsilon_insensitive.SquaredEpsilonInsensitive", "numbers", ("epsilon",)),
+    "quantile": RowLoss("quantile.Quantile", "numbers", ("quantile",)),
+    "poisson": RowLoss("poisson.Poisson", "numbers"),
+}
+CLASSES_LOSSES = ("softmax",)  # of all classes at once, beside Crammer and Singer's, which is what the hinge becomes
+LABELLING_LOSSES = ("f1", "prbep", "prec@k", "rec@k", "error")
