@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from html import escape
 from typing import Any
 
 from streamcut.units import format_number
+from streamcut.visible import html, visible
 
 
 class Shown(ABC):
@@ -31,11 +31,11 @@ class Shown(ABC):
 def html_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
     """(name, value) below each other."""
     cells = "".join(
-        f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:right'>{escape(value)}</td></tr>"
+        f"<tr><th style='text-align:left'>{html(name)}</th><td style='text-align:right'>{html(value)}</td></tr>"
         for name, value in rows
     )
-    return f"<table><caption>{escape(title)}</caption><tbody>{cells}</tbody></table>"
+    return f"<table><caption>{html(title)}</caption><tbody>{cells}</tbody></table>"
 
 
 def _short(value: Any) -> str:
-    return str(value) if isinstance(value, bool) else format_number(value)
+    return str(value) if isinstance(value, bool) else visible(format_number(value))

@@ -70,6 +70,16 @@ def test_bad_csv(run, tmp_path, content, options, code, reason):
     refused(run, tmp_path, f"{CONVERT} {options}", code, reason)
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_rows_are_counted_with_those_that_are_left_out(run, tmp_path, kind):
+    """Those without a label, before a qid that comes back."""
+    table = pa.table({"click": [1, None, 0, 1, 0], "q": [1, 1, 2, 1, 3], "price": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    pq.write_table(table, tmp_path / "bad.parquet")
+    (tmp_path / "bad.csv").write_text("click,q,price\n1,1,1\n,1,2\n0,2,3\n1,1,4\n0,3,5\n")
+    given = f"convert bad.{kind} out.zarr --labels click --qid q --missing-labels skip -q"
+    refused(run, tmp_path, given, BAD, r"bad\.\w+: row 3 \(0-based\): qid 1 comes back")
+
+
 def test_files_with_other_columns(run, tmp_path):
     (tmp_path / "1.csv").write_text(GOOD)
     (tmp_path / "2.csv").write_text("click,site,cost\n1,a,2\n")

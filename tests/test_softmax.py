@@ -355,3 +355,16 @@ def test_command_line(run, tmp_path):
     assert code == 0
     assert json.loads(shown)["log_loss"] < np.log(4)
     assert run("verify", model)[0] == 0
+
+
+def test_the_command_line_prints_probabilities(tmp_path, run):
+    (tmp_path / "a.svm").write_text("".join(f"{k % 3} {k % 3 + 1}:1 4:0.5\n" for k in range(30)))
+    assert run("convert", tmp_path / "a.svm", tmp_path / "a.zarr", "-q")[0] == 0
+    given = ["--task", "multiclass", "--loss", "softmax", "--model", tmp_path / "m.npz", "-q"]
+    assert run("train", tmp_path / "a.zarr", *given)[0] == 0
+    code, out, said = run("predict", tmp_path / "m.npz", tmp_path / "a.svm", "--probability")
+    assert code == 0, said
+    found = np.array([line.split() for line in out.splitlines()], float)
+    assert found.shape == (30, 3)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(found.argmax(axis=1), np.arange(30) % 3)

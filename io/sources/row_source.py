@@ -148,8 +148,9 @@ class TableSource:
                 position = {"file": number, "row": row, "given": given, "counters": counters, "words": words}
                 chunk = canonical(raw, self.rules, self.counters, self.paths[number], given, row, self._words)
                 row += chunk.n_rows
-                if self.rules.missing_labels == "skip":
-                    chunk = self._labelled(chunk)
+                labelled = None
+                if self.rules.missing_labels == "skip" and (labelled := np.flatnonzero(~np.isnan(chunk.y))).size < chunk.n_rows:
+                    chunk = self._labelled(chunk, labelled)
                 if chunk.n_rows == 0:
                     continue
                 if has_qid not in (None, chunk.qid is not None):
@@ -158,26 +159,25 @@ class TableSource:
                     )
                 has_qid = chunk.qid is not None
                 if chunk.qid is not None and self.grouped:
-                    check_groups(groups, chunk.qid, self.paths[number], position["row"])
+                    check_groups(groups, chunk.qid, self.paths[number], position["row"], labelled)
                 yield chunk, position
                 given += chunk.n_rows
 
-    def _labelled(self, chunk: Chunk) -> Chunk:
+    def _labelled(self, chunk: Chunk, rows: np.ndarray) -> Chunk:
         """The rows that have a label."""
-        rows = np.flatnonzero(~np.isnan(chunk.y))
-        if len(rows) == chunk.n_rows:
-            return chunk
         self.counters["rows without label left out"] += chunk.n_rows - len(rows)
         from streamcut.io.conversion.shuffle import take_rows  # Numba, which others of this file do without
 
         return take_rows(chunk, rows)
 
 
-def check_groups(groups: GroupCheck, qid: np.ndarray, path: str, row: int) -> None:
+def check_groups(groups: GroupCheck, qid: np.ndarray, path: str, row: int, kept: np.ndarray | None = None) -> None:
+    """Raise BadInputError where a qid comes back. The rows are those of `path` from `row` on; `kept`: only these of them."""
     repeat = groups.first_repeat(qid)
     if repeat is not None:
+        place = row + (repeat if kept is None else int(kept[repeat]))
         raise BadInputError(
-            f"{path}: row {row + repeat} (0-based): qid {qid[repeat]} comes back after other rows; "
+            f"{path}: row {place} (0-based): qid {qid[repeat]} comes back after other rows; "
             f"the rows of a qid must stand together (--group-by-qid sorts them)"
         )
 

@@ -66,12 +66,14 @@ class RowMaker:
 
     def chunk(
         self, batch: pa.RecordBatch, file: str, row: int, first_row: int
-    ) -> tuple[Chunk, Counter[str], pa.RecordBatch | None]:
-        """(rows, what was unusual, the columns to keep) of `batch`, its first row number `row` of `file`, `first_row` of all.
+    ) -> tuple[Chunk, Counter[str], pa.RecordBatch | None, np.ndarray | None]:
+        """(rows, what was unusual, the columns to keep, which rows of `batch` they are, None: all) of `batch`.
 
+        Its first row is number `row` of `file`, `first_row` of all.
         Raises BadInputError naming the file, the row and the column.
         """
-        rows, counters = np.arange(row, row + batch.num_rows), Counter[str]()
+        given, counters = batch.num_rows, Counter[str]()
+        rows = np.arange(row, row + given)
         if self.reads_labels:
             batch, rows = self._labelled(batch, file, rows, counters)
         place = Place(file, rows, first_row)
@@ -90,7 +92,8 @@ class RowMaker:
             self._weight(batch, place),
             first_row,
         )
-        return chunk, counters, batch.select(self.keep) if self.keep else None
+        labelled = None if len(rows) == given else rows - row
+        return chunk, counters, batch.select(self.keep) if self.keep else None, labelled
 
     def _labelled(
         self, batch: pa.RecordBatch, file: str, rows: np.ndarray, counters: Counter[str]

@@ -26,7 +26,7 @@ from streamcut.io.tables.rows import RowMaker
 from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import STDIN
 
-Made = tuple[Chunk, Counter[str], Any]  # what RowMaker makes of a batch
+Made = tuple[Chunk, Counter[str], Any, np.ndarray | None]  # what RowMaker makes of a batch
 _TIMES = 4  # a batch as Arrow and as rows, next to its own bytes
 _SMALLER = 4  # batches of texts, and of numbers written as text, which take more memory as rows than those
 
@@ -88,7 +88,7 @@ class TableRows:
         begin = start or {"file": 0, "row": 0, "read": 0, "given": 0, "counters": {}}
         self.counters = Counter(begin["counters"])
         groups, given = GroupCheck(), begin["given"]
-        for file, row, read, (chunk, unusual, kept) in self._made(begin["file"], begin["row"], begin["read"]):
+        for file, row, read, (chunk, unusual, kept, labelled) in self._made(begin["file"], begin["row"], begin["read"]):
             place = {"file": file, "row": row, "read": read, "given": given, "counters": dict(self.counters)}
             place["offset"] = self.files[file].position or 0
             self.counters.update(unusual)
@@ -98,7 +98,7 @@ class TableRows:
                 self._kept.append(kept)
             chunk = replace(chunk, first_row=given)
             if chunk.qid is not None and self.grouped:
-                check_groups(groups, chunk.qid, self.files[file].name, row)
+                check_groups(groups, chunk.qid, self.files[file].name, row, labelled)
             yield chunk, place
             given += chunk.n_rows
 

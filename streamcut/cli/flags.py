@@ -7,6 +7,7 @@ import click
 from streamcut.cli.output import note, print_json
 from streamcut.cli.parameters import Choice, json_option
 from streamcut.flags import TOOLS, translate
+from streamcut.visible import visible
 
 
 # No short options here, and unknown ones are let through: they are the text to translate.
@@ -41,6 +42,6 @@ def command(tool: str, as_json: bool, text: str, **counts: int | None) -> None:
     if as_json:
         print_json({"options": found.options, "notes": found.notes})
         return
-    click.echo(found.text())
+    click.echo("\n".join(visible(line) for line in found.text().split("\n")))
     for remark in found.notes:
         note(f"note: {remark}")

@@ -63,15 +63,13 @@ def command(
     if path is not None:
         refuse_existing(path, "--output", force, reads=[model, data])
 
-    import numpy as np
-
     from streamcut.inputs import Raw
     from streamcut.models.files import load_model
     from streamcut.prediction import scored_chunks
 
     fitted = load_model(model)
     if what == "probability":
-        fitted.probabilities_of(np.empty(0))  # complains before any work
+        fitted.expected_link()  # complains before any work
     columns = tuple(name.strip() for text in keep for name in text.split(",") if name.strip())
     raw = Raw(index_base=index_base, labelled=False, format=raw_format, keep=columns)
     with output_file(path, replace=force) as file:

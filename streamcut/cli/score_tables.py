@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+
+from streamcut.visible import visible
 
 if TYPE_CHECKING:
     from streamcut.models.model import Model
@@ -84,10 +87,14 @@ def _writer(stream: _Stream, kind: str, schema: pa.Schema) -> Any:
 
 
 class _Stream(io.RawIOBase):
-    """What Arrow takes for a file: writes to `file`, and leaves closing it to others. Once `abandoned` it drops what comes."""
+    """What Arrow takes for a file: writes to `file`, and leaves closing it to others. Once `abandoned` it drops what comes.
+
+    Files and pipes get columns as they are. On a terminal nothing in them is an escape code.
+    """
 
     def __init__(self, file: Any) -> None:
         self._file = file
+        self._terminal = file is sys.stdout.buffer and sys.stdout.isatty()
         self.abandoned = False
 
     def writable(self) -> bool:
@@ -95,8 +102,13 @@ class _Stream(io.RawIOBase):
 
     def write(self, data) -> int:
         if not self.abandoned:
-            self._file.write(bytes(data))
+            self._file.write(_shown(bytes(data)) if self._terminal else bytes(data))
         return len(data)
+
+
+def _shown(data: bytes) -> bytes:
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    return "\n".join(visible(line) for line in lines).encode()
 
 
 def _taken(batches: deque[pa.RecordBatch], rows: int) -> pa.RecordBatch:

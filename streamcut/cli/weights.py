@@ -9,6 +9,7 @@ import click
 
 from streamcut.cli.output import print_json
 from streamcut.cli.parameters import Choice, json_option
+from streamcut.visible import visible
 
 
 @click.command()
@@ -28,7 +29,7 @@ def command(model: str, top: int | None, sort: str, label: str | None, as_json: 
 
     Two classes have one weight a feature: what a unit of its value adds to the score of the positive class. Features are
     numbered from 0. Names are those of the training data: of columns and their categories, of genes, of --feature-names;
-    hashed features have none. The intercept comes first.
+    hashed features have none. The intercept comes first. Control characters in names are escaped; --json has them as they are.
 
     \b
     Examples:
@@ -45,5 +46,5 @@ def command(model: str, top: int | None, sort: str, label: str | None, as_json: 
     lines = csv.writer(sys.stdout, lineterminator="\n")
     lines.writerow(["class", "feature", "name", "weight"])
     for of, j, name, weight in found:
-        spelled = "" if of is None else of if isinstance(of, str) else f"{of:g}"
-        lines.writerow([spelled, "" if j is None else j, name, repr(weight)])
+        spelled = "" if of is None else visible(of) if isinstance(of, str) else f"{of:g}"
+        lines.writerow([spelled, "" if j is None else j, name and visible(name), repr(weight)])

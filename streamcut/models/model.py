@@ -168,10 +168,14 @@ class Model(Shown, ABC):
 
         Raises UsageError when the loss implies none and they were never fitted.
         """
+        return self.expected_link()(scores)
+
+    def expected_link(self) -> OwnLink:
+        """What makes probabilities of scores; raises UsageError when there is nothing."""
         link = self.link or self.own_link
         if link is None:
             raise UsageError("the model has no probabilities; fit them with `streamcut calibrate MODEL DATA`")
-        return link(scores)
+        return link
 
     @property
     def own_link(self) -> OwnLink | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamcut.errors import UsageError
 from streamcut.outputs import output
+from streamcut.visible import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREY = "#3d8bd4", "#d9822b", "#8a8f98"  # readable on white and on black
 COLOURS = (BLUE, ORANGE, "#3fa66b", "#b565c9", "#d4564f", "#8c8c3a")
 FORMATS = (".svg", ".png")
+_LONGEST = 28  # letters of a name in a legend
 _INK = "#010203"  # stands for the page's own text colour
 _STYLE: Any = {  # one of matplotlib's own literal types for every key
     "figure.figsize": (4.8, 3.0),
@@ -56,11 +58,20 @@ def new_figure(xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
 
 
 def legend(axes: Axes, columns: int = 2) -> None:
-    """The names of the curves, in our style."""
+    """The names of the curves, in our style. A dollar sign begins no formula: names are those of classes and files."""
     import matplotlib as mpl
 
+    curves, names = axes.get_legend_handles_labels()
+    names = [_shortened(visible(name)).replace("$", r"\$") for name in names]
+    if max(map(len, names), default=0) > _LONGEST // 2:
+        columns = 1
     with mpl.rc_context(_STYLE):
-        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.0)  # above: never on a curve
+        axes.legend(curves, names, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.0)  # on no curve
+
+
+def _shortened(name: str) -> str:
+    half = _LONGEST // 2
+    return name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}"
 
 
 def inline_svg(figure: Figure, name: str) -> str:
