@@ -12,14 +12,19 @@ import hashlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+import test_forged_checkpoint as runs
+from forging import forge
 from fuzzing_text import TEXTS
 from mutations import ODD, places
 from test_hostile_model import contents
@@ -27,21 +32,37 @@ from test_hostile_store import manifest_of, sealed
 
 import streamcut
 from streamcut.config import CheckpointOptions
-from streamcut.errors import CorruptError, NotFoundError
+from streamcut.errors import CorruptError, NotFoundError, StreamcutError
+from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores import codec
 from streamcut.io.stores.manifest_file import parse_manifest
 from streamcut.io.stores.verify import verify_store
+from streamcut.io.tables.opening import open_tables
 from streamcut.models.checkpoint import _MAGIC, open_checkpoint
 from streamcut.models.files import _built, load_model
 
 REFUSED = (CorruptError, NotFoundError)
-_CHILD_INPUTS, _CHILD_SECONDS = 25, 120
+_CHILD_INPUTS, _CHILD_SECONDS, _CHILD_BYTES = 25, 120, 2 << 30
+_ELSEWHERE = "/etc/passwd"
+TEXT = ("../a.svm", _ELSEWHERE, f"../../../../../../..{_ELSEWHERE}", f"file://{_ELSEWHERE}", "pickle", "..", "c/../../zarr.json")
+_seen_by_hook: list[str] = []
+
+
+def _hook(event: str, arguments: tuple) -> None:
+    """What no input may bring about: a file elsewhere is opened, a program of the system is named in a pickle or run."""
+    harm = event == "open" and isinstance(arguments[0], str | bytes) and os.fsdecode(arguments[0]).endswith(_ELSEWHERE)
+    harm = harm or event == "os.system" or (event == "pickle.find_class" and arguments[0] in ("os", "posix", "subprocess"))
+    if harm:
+        _seen_by_hook.append(f"{event} {arguments}")
+
+
+sys.addaudithook(_hook)
 
 
 def make(folder: Path) -> Path:
-    """z.zarr and h.store of two shards, models of two kinds, a folder of checkpoints."""
+    """z.zarr and h.store of two shards, models of some kinds, a folder of checkpoints, a table and its recipe."""
     rng = np.random.default_rng(0)
     lines = []
     for k, x in enumerate(rng.random(120)):
@@ -54,6 +75,16 @@ def make(folder: Path) -> Path:
     linear = streamcut.train(store, task="binary", solver="ocas", max_passes=4, checkpoint=checkpoint)
     streamcut.save_model(linear, folder / "linear.npz")
     streamcut.save_model(streamcut.train(store, task="binary", kernel="rbf", gamma=1.0, epochs=2), folder / "kernel.npz")
+    streamcut.save_model(streamcut.train(store, task="multiclass", max_passes=2), folder / "classes.npz")
+    mapped = streamcut.train(store, task="binary", kernel="rbf", gamma=1.0, nystroem=4, max_passes=2)
+    streamcut.save_model(mapped, folder / "mapped.npz")
+    words = [
+        "click,site,price,when,text",
+        *(f"{'yes' if k % 3 else 'no'},s{k % 5},{k / 4},2024-01-{k + 1:02d},some w{k % 3}" for k in range(20)),
+    ]
+    (folder / "t.csv").write_text("\n".join(words) + "\n")
+    options = {"labels": "click", "categorical": "site", "numeric": "price:bin3", "text": "text", "cross": "site*price"}
+    streamcut.convert(folder / "t.csv", folder / "t.zarr", **options)
     return folder
 
 
@@ -122,8 +153,33 @@ def _forged(rng: random.Random, document: dict) -> dict:
         if rng.random() < 0.15:
             del holder[path[-1]]
         else:
-            holder[path[-1]] = rng.choice([*ODD, rng.randrange(1 << 16), rng.random(), rng.randrange(-(1 << 40), 1 << 40)])
+            numbers = [rng.randrange(1 << 16), rng.random(), rng.randrange(-(1 << 40), 1 << 40)]
+            holder[path[-1]] = copy.deepcopy(rng.choice([*ODD, *TEXT, *numbers]))
     return changed
+
+
+def _forged_array(rng: random.Random, array: np.ndarray) -> np.ndarray:
+    """A copy with a few other values, or of other length, order or type."""
+    forged = array.copy().reshape(-1)
+    kind = rng.random()
+    if kind < 0.1:
+        return forged[: rng.randrange(len(forged) + 1)]
+    if kind < 0.2:
+        return np.concatenate([forged, forged[: rng.randint(1, 3)]])
+    if kind < 0.3:
+        with np.errstate(all="ignore"):
+            return array.astype(rng.choice([np.float32, np.float64, np.int32, np.int64, np.uint8]))
+    if kind < 0.4:
+        return array[::-1].copy() if array.ndim else array
+    if array.dtype.kind == "f":
+        odd = [np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, -0.0, 5e-324, rng.random()]
+    else:
+        whole = np.iinfo(array.dtype)
+        odd = [whole.max, whole.min, 0, max(whole.min, -1), rng.randrange(min(int(whole.max), 1 << 12)), int(whole.max) // 2]
+    with np.errstate(all="ignore"):
+        for _ in range(rng.randint(1, 3) if len(forged) else 0):
+            forged[rng.randrange(len(forged))] = rng.choice(odd)
+    return forged.reshape(array.shape)
 
 
 def manifests(rng: random.Random, made: Path) -> Iterator[str]:
@@ -134,19 +190,43 @@ def manifests(rng: random.Random, made: Path) -> Iterator[str]:
 
 
 def recipes(rng: random.Random, made: Path) -> Iterator[str]:
-    record = json.loads((made / "z.zarr/recipe.json").read_bytes())
+    """What is taken for a recipe makes rows of a table, or says what the table lacks."""
+    records = [json.loads((made / name / "recipe.json").read_bytes()) for name in ("z.zarr", "t.zarr", "t.zarr", "t.zarr")]
+
+    def used(content: bytes) -> None:
+        recipe = Recipe.from_json(content)
+        if recipe.table is not None:
+            source = open_tables([str(made / "t.csv")], "csv", ConvertOptions(recipe=recipe)).rows(
+                1 << 10, 1 << 16, 1, grouped=True
+            )
+            for chunk, _ in source.blocks():
+                assert chunk.nnz == 0 or chunk.indices.max() < source.n_features
+
     while True:
-        content = json.dumps(_forged(rng, record)).encode()
-        yield _outcome(Recipe.from_json, content, refused=(ValueError, TypeError, KeyError, AttributeError))  # as readers do
+        content = json.dumps(_forged(rng, rng.choice(records))).encode()
+        yield _outcome(used, content, refused=(ValueError, StreamcutError))
 
 
 def models(rng: random.Random, made: Path) -> Iterator[str]:
-    parts = [contents(made / f"{name}.npz") for name in ("linear", "kernel")]
+    """A model that is taken scores rows, and tells of itself."""
+    parts = [contents(made / f"{name}.npz") for name in ("linear", "kernel", "classes", "mapped")]
     for meta, _ in parts:
         meta["history"] = meta["history"][-1:]
-    while True:
+
+    def used(meta: dict, arrays: dict[str, np.ndarray]) -> None:
+        model = _built("m.npz", meta, arrays)
+        model.in_words()
+        X = sp.csr_array(([1.0, -0.5, 2.0], [0, 1, 2], [0, 2, 2, 3]), shape=(3, max(3, model.n_features)))
+        model.decision_function(X)
+
+    def one(rng: random.Random) -> str:
         meta, arrays = rng.choice(parts)
-        yield _outcome(_built, "m.npz", _forged(rng, meta), dict(arrays), refused=(*REFUSED, MemoryError))
+        meta = _forged(rng, meta) if rng.random() < 0.7 else meta
+        arrays = {name: _forged_array(rng, array) if rng.random() < 0.3 else array for name, array in arrays.items()}
+        return _outcome(used, meta, arrays, refused=(StreamcutError, MemoryError))
+
+    while True:
+        yield from _in_child(one, rng)
 
 
 def checkpoints(rng: random.Random, made: Path) -> Iterator[str]:
@@ -188,6 +268,76 @@ def _outcome(function: Callable, *arguments: Any, refused: tuple = REFUSED) -> s
         return "taken"
     except refused:
         return "refused"
+    finally:
+        assert not _seen_by_hook, _seen_by_hook
+
+
+# --- what training makes of them ---
+
+_TASKS: list[dict[str, Any]] = [
+    *({"task": "binary", "solver": solver} for solver in ("ocas", "cpa", "bundle-dca")),
+    *({"task": "binary", "loss": loss} for loss in ("logistic", "f1")),
+    {"task": "multiclass"},
+    {"task": "multiclass", "loss": "softmax"},
+    {"task": "multiclass", "strategy": "one-vs-rest"},
+    {"task": "ranking"},
+    {"task": "regression"},
+    {"task": "roc-area"},
+    {"task": "binary", "kernel": "rbf", "gamma": 1.0, "solver": "smo"},
+    {"task": "binary", "kernel": "rbf", "gamma": 1.0, "solver": "bsca", "budget": 20, "epochs": 1},
+    {"task": "multiclass", "kernel": "rbf", "gamma": 1.0, "solver": "sampled-linear", "samples": 20},
+]
+
+
+def stores(rng: random.Random, made: Path) -> Iterator[str]:
+    """A store with a forged manifest, or with forged arrays under right sums, is checked, read and trained on."""
+    store = made / "forged.zarr"
+    shutil.copytree(made / "z.zarr", store, dirs_exist_ok=True)
+    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    chunks = [open_dataset(store).read(shard) for shard in (0, 1)]
+    names = ("indptr", "indices", "data", "y", "qid", "weight")
+    arrays = [{name: np.array(getattr(chunk, name)) for name in names} for chunk in chunks]
+
+    def used(options: dict[str, Any]) -> None:
+        verify_store(store, read_data=True)
+        streamcut.train(str(store), scheduler="sync", max_passes=2, **options)
+
+    def one(rng: random.Random) -> str:
+        try:
+            if rng.random() < 0.3:
+                (store / "manifest.json").write_bytes(sealed(_forged(rng, manifest_of(store))))
+            else:
+                shard, wrong = rng.randrange(2), rng.sample(names, rng.randint(1, 2))
+                forge(store, shard, {name: _forged_array(rng, arrays[shard][name]) for name in wrong})
+            options = dict(rng.choice(_TASKS))
+            options |= {} if "epochs" in options else {"tol": 1e-9}
+            return _outcome(used, options, refused=(StreamcutError, MemoryError))
+        finally:
+            for path, content in before.items():
+                path.write_bytes(content)
+
+    while True:
+        yield from _in_child(one, rng)
+
+
+def resumes(rng: random.Random, made: Path) -> Iterator[str]:
+    """A checkpoint with a forged record and forged arrays is gone on from."""
+    folder, found = made / "resumes", {}
+    for name in ("ocas", "bundle-dca", "softmax", "one-vs-rest", "ranking", "sequence", "smo", "bsca", "sampled cuts"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        stored = runs.stopped(name, folder / name)
+        found[name] = stored.record, stored.read_all()
+
+    def one(rng: random.Random) -> str:
+        name = rng.choice(list(found))
+        record, arrays = found[name]
+        if rng.random() < 0.6:
+            record = {**record, "state": _forged(rng, record["state"])}
+        arrays = {key: _forged_array(rng, array) if rng.random() < 0.2 else array for key, array in arrays.items()}
+        return _outcome(runs.resumed, name, folder / name, record, arrays, refused=(StreamcutError, MemoryError))
+
+    while True:
+        yield from _in_child(one, rng)
 
 
 # --- bytes for libraries in C, in children, as they may die of them ---
@@ -246,6 +396,7 @@ def _in_child(one: Callable[[random.Random], str], rng: random.Random) -> Iterat
     child = os.fork()
     if child == 0:
         signal.alarm(_CHILD_SECONDS)  # ends it by its signal
+        resource.setrlimit(resource.RLIMIT_DATA, (_data_bytes() + _CHILD_BYTES,) * 2)
         own, code = random.Random(seed), 1
         try:
             for _ in range(_CHILD_INPUTS):
@@ -263,7 +414,12 @@ def _in_child(one: Callable[[random.Random], str], rng: random.Random) -> Iterat
     yield from found
 
 
+def _data_bytes() -> int:
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData"))
+
+
 FUZZERS: dict[str, Callable[[random.Random, Path], Iterator[str]]] = {
     each.__name__: each
-    for each in (flips, manifests, recipes, models, checkpoints, metadata, hdf5, frames)
+    for each in (flips, manifests, recipes, models, checkpoints, metadata, stores, resumes, hdf5, frames)
 } | TEXTS  # fmt: skip

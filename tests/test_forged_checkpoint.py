@@ -170,3 +170,23 @@ def test_the_command_line_names_the_file(name, tmp_path, run):
     assert str(path) in shown
     assert "array rows.z holds nan" in shown
     assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "value"),
+    [("smo", ("solver", "tolerance"), -1.0), ("smo", ("oracle", "counted"), 10**6), ("smo", ("oracle", "steps"), -5)],
+)
+def test_numbers_that_would_never_end_are_refused(name, where, value, tmp_path):
+    found = stopped(name, tmp_path)
+    state = copy.deepcopy(found.record["state"])
+    state[where[0]][where[1]] = value
+    with pytest.raises(CorruptError):
+        resumed(name, tmp_path, {**found.record, "state": state}, found.read_all())
+
+
+def test_steps_before_the_first_are_refused(tmp_path):
+    found = stopped("bsca", tmp_path)
+    arrays = found.read_all()
+    arrays["0.counts"][:] = np.where(arrays["0.counts"] > 0, -1, arrays["0.counts"])
+    with pytest.raises(CorruptError):
+        resumed("bsca", tmp_path, found.record, arrays)

@@ -8,7 +8,17 @@ import pytest
 from fuzzing import FUZZERS, make
 from fuzzing_text import TEXTS
 
-STEPS = {"flips": 60, "manifests": 400, "recipes": 400, "models": 400, "checkpoints": 300, "metadata": 30, "hdf5": 50}
+STEPS = {
+    "flips": 60,
+    "manifests": 400,
+    "recipes": 400,
+    "models": 100,
+    "checkpoints": 300,
+    "metadata": 30,
+    "stores": 75,
+    "resumes": 50,
+    "hdf5": 50,
+}
 STEPS |= {"frames": 200, "svmlight": 100, "vw": 60, "csv": 60, "tsv": 40}
 
 

@@ -186,3 +186,28 @@ def test_a_recipe_of_a_later_version_asks_for_an_upgrade(folder, tmp_path):
     save_model(replace(model, recipe=Later("hashed", 8)), tmp_path / "m.npz")
     with pytest.raises(NotFoundError, match="recipe version 9: upgrade"):
         load_model(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"hash_bits": 10}, "one of the two"),
+        ({"names": ["x", "x"]}, "one name"),
+        ({"names": ["site=a"]}, "'price' is no feature"),
+        ({"labels": {}}, "labels are of no column"),
+        ({"labels": {"column": 3}}, "column of a LabelRule cannot be 3"),
+        ({"labels": {"column": "y", "words": [["a", 10**400]]}}, "not well-formed"),
+        ({"labels": {"column": "y", "words": [["a", float("nan")]]}}, "not finite"),
+        ({"labels": {"column": "y", "comparison": {"column": "y", "operator": "~", "value": "3"}}}, "operator"),
+        ({"labels": {"column": "y", "comparison": {"column": "z", "operator": ">", "value": "3"}}}, "no column"),
+        ({"table": {"columns": [{"name": "price", "role": "text", "ngrams": [1.0, 2.5]}]}}, "cannot be 'text'"),
+        ({"table": {"columns": [{"name": "price", "role": "binned", "bins": 2.5}]}}, "bins of a Column cannot be 2.5"),
+        ({"index_base": True}, "index_base of a Recipe cannot be True"),
+    ],
+)
+def test_recipes_that_contradict_themselves_are_refused(change, reason):
+    sound = {"version": 1, "form": "table", "names": ["price", "site=a"], "labels": {"column": "y"}}
+    sound["table"] = {"columns": [{"name": "price", "role": "numeric"}, {"name": "site", "role": "categorical"}]}
+    assert Recipe.from_json(json.dumps(sound).encode()).names == ("price", "site=a")
+    with pytest.raises(ValueError, match=reason):
+        Recipe.from_json(json.dumps({**sound, **change}).encode())

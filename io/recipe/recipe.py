@@ -7,11 +7,12 @@ nothing in it says where the rows came from.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from streamcut.io.recipe.table import Comparison, Table
+from streamcut.io.recipe.table import NUMERIC, Comparison, Table, known
 
 VERSION = 1
 FORMS = ("numbers", "hashed", "table", "vw")
@@ -104,18 +105,42 @@ class Recipe:
     @classmethod
     def from_json(cls, content: bytes) -> Self:
         """The recipe that `to_json` wrote. Raises ValueError for anything else, NewerRecipe for one of a later version."""
-        record = json.loads(content)
-        if not isinstance(record, dict):
-            raise ValueError("a recipe is an object")
-        version = record.pop("version", None)
-        if version != VERSION:
-            raise NewerRecipeError(f"recipe version {version}: upgrade streamcut")
-        record["labels"] = _label_rule(_known(LabelRule, record.get("labels")))
-        if record.get("names") is not None:
-            record["names"] = _texts(record["names"])
-        if record.get("table") is not None:
-            record["table"] = Table.from_record(record["table"])
-        return cls(**_known(cls, record))
+        try:
+            record = json.loads(content)
+            if not isinstance(record, dict):
+                raise ValueError("a recipe is an object")
+            version = record.pop("version", None)
+            if version != VERSION:
+                raise NewerRecipeError(f"recipe version {version}: upgrade streamcut")
+            record["labels"] = _label_rule(known(LabelRule, record.get("labels")))
+            if record.get("names") is not None:
+                record["names"] = _texts(record["names"])
+            if record.get("table") is not None:
+                record["table"] = Table.from_record(record["table"])
+            found = cls(**known(cls, record))
+            _expect_consistent(found)
+            return found
+        except (TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+            raise ValueError(f"not well-formed: {error}") from None
+
+
+def _expect_consistent(recipe: Recipe) -> None:
+    """Raise ValueError for a finished recipe whose parts contradict each other."""
+    if recipe.form not in ("table", "vw"):
+        return
+    names = recipe.names
+    if (recipe.hash_bits is None) != (names is not None):
+        raise ValueError("features are hashed or have names, one of the two")
+    if names is not None and len(set(names)) < len(names):
+        raise ValueError("two features have one name")
+    if recipe.table is None:
+        return
+    numeric = {column.name for column in recipe.table.columns if column.role == NUMERIC}
+    if names is not None and not numeric <= set(names):
+        raise ValueError(f"the column {sorted(numeric - set(names))[0]!r} is no feature")
+    rule = recipe.labels
+    if (rule.column is None) != rule.none or (rule.comparison is not None and rule.comparison.column != rule.column):
+        raise ValueError("labels are of no column")
 
 
 class NewerRecipeError(ValueError):
@@ -124,17 +149,14 @@ class NewerRecipeError(ValueError):
 
 def _label_rule(record: dict[str, Any]) -> LabelRule:
     words = tuple((str(word), float(number)) for word, number in record.pop("words", ()))
+    if not all(math.isfinite(number) for number in (*(number for _, number in words), record.get("multilabel") or 0.0)):
+        raise ValueError("a label is not finite")
     if any(count > 1 for count in Counter(word for word, _ in words).values()):
         raise ValueError("a word for a label stands twice")
     comparison = record.pop("comparison", None)
-    return LabelRule(words=words, comparison=None if comparison is None else Comparison(**comparison), **record)
-
-
-def _known(kind: type, record: Any) -> dict[str, Any]:
-    names = {field.name for field in fields(kind)}
-    if not isinstance(record, dict) or not set(record) <= names:
-        raise ValueError(f"a {kind.__name__} has {', '.join(sorted(names))}")
-    return dict(record)
+    if comparison is not None:
+        comparison = Comparison(**known(Comparison, comparison))
+    return LabelRule(words=words, comparison=comparison, **record)
 
 
 def _texts(found: Any) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ class Column:
             and (self.role == BINNED) == (self.bins > 1)
             and all(part in TIME_PARTS for part in self.parts)
             and (self.role == TIME) == bool(self.parts)
+            and all(type(size) is int for size in self.ngrams)
             and 1 <= self.ngrams[0] <= self.ngrams[1] <= 100
             and all(math.isfinite(edge) for edge in self.edges)
             and list(self.edges) == sorted(set(self.edges))
@@ -63,7 +64,7 @@ class Column:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
         """From JSON; ValueError or TypeError when it is none."""
-        _known(cls, record)
+        known(cls, record)
         tuples: dict[str, Any] = {name: tuple(record[name]) for name in ("edges", "parts", "ngrams") if name in record}
         if "ngrams" in tuples and len(tuples["ngrams"]) != 2:
             raise ValueError("ngrams are two numbers")
@@ -95,10 +96,13 @@ class Table:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
         """From JSON; ValueError or TypeError when it is none."""
-        _known(cls, record)
+        known(cls, record)
         columns = tuple(Column.from_record(column) for column in record["columns"])
         crosses = tuple(tuple(str(name) for name in cross) for cross in record.get("crosses", ()))
         return cls(**{**record, "columns": columns, "crosses": crosses})
+
+
+_DENIED = {">": "<=", "<": ">=", ">=": "<", "<=": ">", "==": "!=", "!=": "=="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +113,17 @@ class Comparison:
     operator: str
     value: str
 
+    def __post_init__(self) -> None:
+        if self.operator not in _DENIED:
+            raise ValueError(f"operator {self.operator!r}")
+
     def __str__(self) -> str:
         return f"{self.column}{self.operator}{self.value}"
 
     @property
     def opposite(self) -> str:
         """The same sentence denied."""
-        denied = {">": "<=", "<": ">=", ">=": "<", "<=": ">", "==": "!=", "!=": "=="}
-        return f"{self.column}{denied[self.operator]}{self.value}"
+        return f"{self.column}{_DENIED[self.operator]}{self.value}"
 
     @classmethod
     def parsed(cls, text: str) -> Self | None:
@@ -127,7 +134,20 @@ class Comparison:
         return cls(match[1], "==" if match[2] == "=" else match[2], match[3])
 
 
-def _known(kind: type, record: Any) -> None:
-    names = {field.name for field in fields(kind)}
-    if not isinstance(record, dict) or not set(record) <= names:
-        raise ValueError(f"a {kind.__name__} has {', '.join(sorted(names))}")
+_PLAIN: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
+_PLAIN["None"] = (type(None),)
+
+
+def known(kind: type, record: Any) -> dict[str, Any]:
+    """A copy of the JSON object `record`, whose names are fields of the dataclass `kind` with values of their plain types.
+
+    Raises ValueError; what is no text, number or truth value is for the caller to check.
+    """
+    stated = {field.name: str(field.type) for field in fields(kind)}
+    if not isinstance(record, dict) or not set(record) <= set(stated):
+        raise ValueError(f"a {kind.__name__} has {', '.join(sorted(stated))}")
+    for name, value in record.items():
+        types = [_PLAIN.get(each) for each in stated[name].split(" | ")]
+        if types[0] is not None and type(value) not in [one for each in types for one in each or ()]:
+            raise ValueError(f"the {name} of a {kind.__name__} cannot be {value!r}")
+    return dict(record)

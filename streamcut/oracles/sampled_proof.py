@@ -72,7 +72,8 @@ def scales_of(shares: list[Share]) -> dict[int, float]:
         for first, alpha, limit in zip(*(array[begins].tolist() for array in share[2:]), strict=True):
             found.setdefault(first, []).append(alpha)
             limits[first] = limit
-    return {first: min(1.0, limits[first] / math.fsum(alphas)) for first, alphas in found.items()}
+    totals = {first: math.fsum(alphas) for first, alphas in found.items()}
+    return {first: min(1.0, limits[first] / total) if total > 0.0 else 1.0 for first, total in totals.items()}
 
 
 @dataclass(slots=True)

@@ -233,6 +233,8 @@ class BudgetState:
                 raise CorruptError("the checkpoint counts vectors that its model has no place for; start again without --resume")
             if len(m.R):
                 m.V[:, : len(m.R)] = m.R.T
+        if self.steps < 0 or any(m.counts[passes.STEPS] != self.models[0].counts[passes.STEPS] for m in self.models):
+            raise CorruptError("the checkpoint counts steps that no training makes; start again without --resume")
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,12 +159,16 @@ class SMO:
         n = self._chunk.n_rows
         if not 0 < numbers["active"] <= n:
             raise ValueError(f"{numbers['active']} rows are active")
+        if min(self.steps, self.evaluations, self._counted) < 0 or self._counted > min(_SHRINK_EVERY, n):
+            raise ValueError(f"{self.steps} steps, {self.evaluations} evaluations, {self._counted} since rows were left out")
         self._active = np.empty(numbers["active"], np.int64)
         fill("alpha", self.alpha, within=(0.0, np.inf))
         fill("gradient", self.gradient)
         fill("active", self._active, within=(0, n - 1))
         if (self.alpha > self._upper).any() or (np.diff(self._active) <= 0).any():
             raise ValueError("dual variables above their limits, or active rows that don't increase")
+        if self._bias and abs(math.fsum(self.alpha * self._sign)) > 1e-6 * self._upper.sum():
+            raise ValueError("dual variables that don't balance")
         self._cache.clear(len(self._active))
 
     def release(self) -> None:
@@ -301,6 +305,8 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
             own = found.record["state"]["solver"]
             expect_like(own, loop.saved()[0], "solver")
             loop.tolerance = own["tolerance"]
+            if not 0.0 < loop.tolerance <= _FIRST:
+                raise ValueError(f"tolerance {loop.tolerance!r}")
     elif progress.stop():
         raise Interrupted
     history: list[Any] = progress.history

@@ -84,7 +84,7 @@ def parse(rows: list[list[bytes]], spec: Spec) -> tuple[list[Row], set[int | Non
     labels = read_labels([row["y"] for row in table], spec, wrong) if spec.labelled else [0.0] * len(table)
     found, last, groups = [], None, set()
     for i, row in enumerate(table):
-        if labels[i] is None or any(each is None for each in numbers[i].values()):
+        if labels[i] is None or any(numbers[i][name] is None for name in spec.numeric):
             continue
         values = numbers[i]
         if any(np.isinf(values[name]) for name in spec.numeric):
@@ -93,7 +93,7 @@ def parse(rows: list[list[bytes]], spec: Spec) -> tuple[list[Row], set[int | Non
             lacking = any(np.isnan(values[name]) for name in spec.numeric) or any(row[name] == b"" for name in spec.categorical)
             wrong |= {i} if lacking else set()
         weight = values[spec.weight] if spec.weight else None
-        if weight is not None and not 0 <= weight < np.inf:
+        if weight is not None and None not in wrong and not 0 <= weight < np.inf:
             wrong.add(i)
         qid = int(row[spec.qid]) if spec.qid and WHOLE.fullmatch(row[spec.qid]) else None
         if spec.qid and (qid is None or qid < 0):
