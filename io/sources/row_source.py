@@ -149,7 +149,8 @@ class TableSource:
                 chunk = canonical(raw, self.rules, self.counters, self.paths[number], given, row, self._words)
                 row += chunk.n_rows
                 labelled = None
-                if self.rules.missing_labels == "skip" and (labelled := np.flatnonzero(~np.isnan(chunk.y))).size < chunk.n_rows:
+                if self.rules.missing_labels == "skip" and np.isnan(chunk.y).any():
+                    labelled = np.flatnonzero(~np.isnan(chunk.y))
                     chunk = self._labelled(chunk, labelled)
                 if chunk.n_rows == 0:
                     continue
