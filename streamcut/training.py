@@ -19,6 +19,7 @@ from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.datasets import opened, stored
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
+from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
@@ -28,6 +29,7 @@ from streamcut.io.dataset import Dataset, held_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs import features
+from streamcut.jobs.all_features import with_all_features
 from streamcut.jobs.job import Job
 from streamcut.jobs.weights import check_weights
 from streamcut.machine import memory_limit
@@ -203,6 +205,9 @@ class Session:
         if options.maps:
             self.dataset = features.with_features(self.dataset, options)
         self.dataset = scaled(self.dataset, options.scale)
+        linear = options.record.family == "linear" and options.problem != "sequence" and not options.maps
+        if linear and options.warm_start is None:
+            self.dataset = occurring(self.dataset)
         self.job = job_class(options).planned(options, self.dataset.manifest)
         check_weights(self.dataset.manifest.statistics, options)
         self._scheduler = scheduler
@@ -261,9 +266,13 @@ class Session:
         except Interrupted:
             raise KeyboardInterrupt("training was stopped before it had a model") from None
         run_log.info("%s", model.in_words())
-        if isinstance(self.dataset, ScaledDataset):
+        data = self.dataset
+        if isinstance(data, OccurringDataset):
+            assert isinstance(model, LinearModel | MulticlassModel)
+            model, data = with_all_features(model, data), data.inner
+        if isinstance(data, ScaledDataset):
             assert isinstance(model, LinearModel | MulticlassModel)  # whose problems alone are scaled
-            model = replace(model, weights=np.ascontiguousarray((model.weights.T / self.dataset.divisors).T))
+            model = replace(model, weights=np.ascontiguousarray((model.weights.T / data.divisors).T))
         if isinstance(self.dataset, MappedDataset):
             model = MappedModel.around(model, self.dataset.map)
         own, workers = peak_bytes(), 0 if self._cluster is None else self._cluster.peak()
@@ -289,9 +298,12 @@ class Session:
         chosen, job, manifest = self.options, self.job, self.dataset.manifest
         self._peak_before = peak_bytes()  # not ours to answer for
         compiler.run(job.warm_up, manifest)
-        needs, more = job.needs(manifest), self._more
-        if isinstance(self.dataset, ScaledDataset):
-            more += self.dataset.memory(job.workers)
+        needs, more, data = job.needs(manifest), self._more, self.dataset
+        if isinstance(data, OccurringDataset):
+            columns = max(1, needs.dimension // manifest.statistics.n_features)
+            more, data = more + data.memory(job.workers, columns), data.inner
+        if isinstance(data, ScaledDataset):
+            more += data.memory(job.workers)
         if isinstance(self.dataset, MappedDataset):
             more += features.memory(self.dataset, job.workers)
         coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) and self._share is None else ()
@@ -332,6 +344,8 @@ class Session:
             self.runner = Runner(feed, job.lanes, job.workers, row_state=row_state, stop=self.stop)
         self._stack.enter_context(self.runner)
         sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
+        if isinstance(self.dataset, OccurringDataset):
+            sizes = sizes[0], f"{self.dataset.inner.manifest.statistics.n_features:,} (of which {sizes[1]} occur)"
         run_log.info("training by %s on %s rows with %s features", chosen.chosen_solver, *sizes)
         run_log.info("memory planned: %s of %s", format_bytes(self.plan.total), format_bytes(self.plan.budget))
         if self._display is not None:

@@ -90,11 +90,6 @@ def scaled(data: Dataset, scale: str) -> Dataset:
     return ScaledDataset(data, scale) if scale != SCALES[0] else data
 
 
-def scale_of(data: Dataset) -> str:
-    """The option `scale` that `data` was made with."""
-    return data.scale if isinstance(data, ScaledDataset) else SCALES[0]
-
-
 def _shard(shard: ShardInfo) -> ShardInfo:
     """What a shard with float64 values holds."""
     arrays = dict(shard.arrays)

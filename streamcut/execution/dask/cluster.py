@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +28,6 @@ from streamcut.execution.dask.plan import ClusterNeeds, Placement, WorkerProcess
 from streamcut.execution.dask.unguarded import UNGUARDED, refuse_to_train_again
 from streamcut.execution.dask.worker import Greeting, Store, WorkerMemory
 from streamcut.execution.plan import MemoryPlan
-from streamcut.execution.scaled import scale_of
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.systems import peak_bytes, resident_bytes
@@ -100,8 +98,7 @@ class Cluster:
         """
         if data.path is None:
             raise UsageError("rows in memory cannot be trained on Dask; make a store of them with `streamcut convert`")
-        path = data.path if "://" in data.path else os.path.abspath(data.path)
-        self.store = Store(path, data.manifest.fingerprint, scale_of(data))
+        self.store = Store.of(data)
         self._scratch, self._warm_up = scratch, warm_up
         self._direct = self._reaches(self._waited_for(first=True)[0].address)
 

@@ -31,10 +31,12 @@ from streamcut.execution.dask.cache_slots import Slot, Slots
 from streamcut.execution.dask.shared_rows import CACHED, LaneRows, RowFiles
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
+from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.passes import Pass, row_caches
 from streamcut.execution.runner import Runner
-from streamcut.execution.scaled import scaled
+from streamcut.execution.scaled import ScaledDataset, scaled
 from streamcut.files import disk_full, failpoint
+from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.machine import machine_memory
@@ -43,11 +45,27 @@ from streamcut.systems import node, resident_bytes
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A data set that every process opens for itself: `path`, the fingerprint that it must have, how its values are scaled."""
+    """A data set that every process opens for itself: `path`, the fingerprint that it must have, how its values are scaled, and
+    whether only features that occur are left."""
 
     path: str
     fingerprint: str
     scale: str = "none"
+    occurring: bool = False
+
+    @classmethod
+    def of(cls, data: Dataset) -> Store:
+        """Where others find `data`."""
+        assert data.path is not None
+        path = data.path if "://" in data.path else os.path.abspath(data.path)
+        below = data.inner if (fewer := isinstance(data, OccurringDataset)) else data
+        scale = below.scale if isinstance(below, ScaledDataset) else "none"
+        return cls(path, data.manifest.fingerprint, scale, fewer)
+
+    def open(self) -> Dataset:
+        """The data set. Raises NotFoundError, CorruptError."""
+        data = scaled(open_dataset(self.path), self.scale)
+        return occurring(data) if self.occurring else data
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +334,7 @@ def _feed(store: Store, pins: frozenset[int]) -> Feed:
         if feed is None:
             _feeds.clear()
             try:
-                data = scaled(open_dataset(store.path), store.scale)
+                data = store.open()
             except NotFoundError as error:
                 raise NotFoundError(f"a worker on {node()} does not find the store: {error}") from None
             if data.manifest.fingerprint != store.fingerprint:

@@ -1,0 +1,73 @@
+"""A data set without the features that none of its rows has: their weights are 0 whatever the loss, and so are all their sums.
+
+Hashing leaves most of 2²² features unused, as a wide dictionary does in a part of the data. Weights, cuts and sums then have an
+element for each feature that occurs alone, and models get all of them back at the end. The order of features stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.execution.scaled import ScaledDataset
+from streamcut.io.dataset import Dataset, ShownDataset
+from streamcut.io.features import feature_statistics
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.row_view import RowView
+from streamcut.io.stores.spec import FEATURES
+
+LEAST = 1 << 16  # features: with fewer there is nothing to save
+
+class OccurringDataset(ShownDataset):
+    """The rows of `data` with its features `index` (int32, increasing) alone, counted from 0; all others are 0 in every row."""
+
+    def __init__(self, data: Dataset, index: np.ndarray) -> None:
+        self.inner, self.index = data, index
+        self.path, self.recipe = data.path, data.recipe
+        n_features = data.manifest.statistics.n_features
+        self._place = np.zeros(n_features, np.int32)  # what is no feature of `index` has zeros, wherever they are
+        self._place[index] = np.arange(len(index), dtype=np.int32)
+        np.maximum.accumulate(self._place, out=self._place)  # indices of a row stay in order
+        statistics = replace(data.manifest.statistics, n_features=len(index))
+        self.manifest = replace(data.manifest, statistics=statistics, extras={})  # the same problem: the fingerprint stays
+
+    def buffers(self) -> Any:
+        return self.inner.buffers()
+
+    def read(self, shard: int, buffers: Any = None) -> Chunk:
+        rows = self.inner.read(shard, buffers)
+        first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are a part of larger arrays
+        data = None if rows.data is None else rows.data[first:last]
+        indptr = rows.indptr - first if first else rows.indptr
+        return replace(rows, indptr=indptr, indices=self._place[rows.indices[first:last]], data=data)
+
+    def expect(self, shard: int) -> None:
+        self.inner.expect(shard)
+
+    def memory(self, workers: int, columns: int) -> tuple[tuple[str, int], ...]:
+        """What it will take beside the rows' buffers and what it has by now, the model at the end among it: (what, bytes)."""
+        indices = 4 * max((shard.nnz for shard in self.manifest.shards), default=0)  # new memory while the last is there
+        model = 2 * 8 * columns * len(self._place)  # weights and witness
+        what = f"indices of {workers} workers, model of {len(self._place):,} features, of which {len(self.index):,} occur"
+        return ((what, workers * 2 * indices + model),)
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """float64 values (features that occur, …) among all features; the others get 0."""
+        out = np.zeros((len(self._place), *values.shape[1:]))
+        out[self.index] = values
+        return out
+
+
+def occurring(data: Dataset) -> Dataset:
+    """`data` without the features that do not occur, where it is known which do and they are half of them at most."""
+    known = data
+    while isinstance(known, ScaledDataset | RowView):  # neither makes a feature, or takes one away
+        known = known.inner
+    n_features = known.manifest.statistics.n_features
+    if n_features < LEAST or not (FEATURES in known.manifest.extras or isinstance(known, MemoryDataset)):
+        return data
+    index = feature_statistics(known).index
+    return OccurringDataset(data, index.astype(np.int32)) if 0 < 2 * len(index) <= n_features else data
