@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 import signal
 import subprocess
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from contracts.runner import ROWS, OnRows, Order, RunnerContract, make_store
 
 import streamcut
 from streamcut.errors import ClusterLostError, CorruptError, ExitCode, MemoryBudgetError, UsageError
-from streamcut.execution.dask.cluster import says_something
+from streamcut.execution.dask.logs import is_news, says_something
 from streamcut.execution.dask.plan import ClusterNeeds
 from streamcut.execution.dask.runner import Cluster, DaskRunner
 from streamcut.execution.lanes import plan_lanes
@@ -226,3 +227,22 @@ def test_what_dask_leaves_behind_says_nothing(caplog):
     for error in (AllExit(), ValueError("told")):
         logger.error("Task exception was never retrieved", exc_info=error)
     assert [record.exc_info[0] for record in caplog.records] == [ValueError]
+
+
+def test_a_disk_that_is_full_at_a_worker_is_told_in_a_sentence(dataset, tmp_path):
+    """A limit on the size of files stands for it, which the processes of the cluster inherit."""
+    line = " ".join(
+        map(shlex.quote, map(str, command(dataset, tmp_path / "m.npz", "--scheduler", "local-cluster", "--workers", 1)))
+    )
+    done = subprocess.run(["bash", "-c", f"ulimit -f 1; {line}"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == ExitCode.DISK_FULL, done.stderr
+    assert "File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "m.npz").exists()
+
+
+def test_errors_that_are_not_ours_are_logged():
+    record = logging.LogRecord("distributed.worker", logging.ERROR, "", 0, "Compute Failed\nException: %r", ("",), None)
+    for said, news in (("ValueError('x')", True), ("DiskFullError('/a: File too large')", False), ("CorruptError('x')", False)):
+        record.args = (said,)
+        assert is_news(record) == news

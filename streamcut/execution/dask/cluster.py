@@ -24,6 +24,7 @@ import streamcut
 from streamcut.errors import ClusterLostError, UsageError
 from streamcut.execution.dask import plan as dask_plan
 from streamcut.execution.dask import worker as dask_worker
+from streamcut.execution.dask.logs import says_something
 from streamcut.execution.dask.plan import ClusterNeeds, Placement, WorkerProcess
 from streamcut.execution.dask.unguarded import UNGUARDED, refuse_to_train_again
 from streamcut.execution.dask.worker import Greeting, Store, WorkerMemory
@@ -59,11 +60,6 @@ def lost_if_silent(address: str) -> Iterator[None]:
 def lost(address: str, what: str) -> ClusterLostError:
     """What to say of a cluster with which it cannot go on."""
     return ClusterLostError(f"the Dask cluster at {address} is lost: {what}; the last checkpoint, if any, is good for --resume")
-
-
-def says_something(record: logging.LogRecord) -> bool:
-    """Not of AllExit, which Dask's waiting tasks raise when one of them has failed, and whose traceback asyncio logs later."""
-    return record.exc_info is None or type(record.exc_info[1]).__name__ != "AllExit"
 
 
 def _clients(dask_scheduler: Any) -> list[str]:

@@ -19,6 +19,7 @@ from typing import Any
 import streamcut
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.dask.cluster import Cluster, connect, lost_if_silent
+from streamcut.execution.dask.logs import tell_ours_once
 from streamcut.io.conversion import parts
 from streamcut.io.conversion.convert import ConvertReport, features_of, label_words, record_of, unusual
 from streamcut.io.conversion.plan import DEFAULT_LIMIT
@@ -150,6 +151,7 @@ class _Work:
         client = self._cluster.client
         with lost_if_silent(self._cluster.address):
             client.wait_for_workers(1, timeout=self._cluster.deadline)
+            client.run(tell_ours_once)
             client.run(parts.expect_reachable, f"{self._folder.name}/{PROBE}", self._paths, streamcut.__version__)
             client.run(parts.forget)
             found = client.scheduler_info(n_workers=-1)["workers"]

@@ -28,6 +28,7 @@ from streamcut.errors import CorruptError, DiskFullError, NotFoundError, UsageEr
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.dask import blocks, row_exchange
 from streamcut.execution.dask.cache_slots import Slot, Slots
+from streamcut.execution.dask.logs import tell_ours_once
 from streamcut.execution.dask.shared_rows import CACHED, LaneRows, RowFiles
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
@@ -41,6 +42,8 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.machine import machine_memory
 from streamcut.systems import node, resident_bytes
+
+tell_ours_once()
 
 
 @dataclass(frozen=True, slots=True)
