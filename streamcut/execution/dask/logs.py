@@ -23,5 +23,8 @@ def tell_ours_once() -> None:
     logging.getLogger("distributed.worker").addFilter(is_news)
 
 
-def _below(kind: type) -> list[type]:
-    return [kind, *(each for below in kind.__subclasses__() for each in _below(below))]
+def _below(kind: type[StreamcutError]) -> list[type[StreamcutError]]:
+    found = [kind]
+    for each in kind.__subclasses__():
+        found += _below(each)
+    return found
