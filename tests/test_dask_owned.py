@@ -135,3 +135,21 @@ def test_connections_are_dasks_own_and_may_be_encrypted(dataset, tmp_path):
         assert client.scheduler.address.startswith("tls://")
         model = streamcut.train(dataset, scheduler=client, scratch=str(tmp_path), **FEW)
     assert model.weights.tobytes() == streamcut.train(dataset, **FEW).weights.tobytes()
+
+
+def test_the_command_line_takes_certificates_from_dasks_settings(dataset, tmp_path, monkeypatch):
+    """Without them it says which are needed."""
+    security = distributed.Security.temporary()
+    names = {"ca-file": "tls_ca_file", "client.cert": "tls_client_cert", "client.key": "tls_client_key"}
+    for name, attribute in names.items():
+        (tmp_path / name).write_text(getattr(security, attribute))
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0", "security": security}
+    with distributed.LocalCluster(protocol="tls", **options) as server:
+        asked = ["--scheduler", server.scheduler_address, "--scratch", tmp_path, "--solver", "ocas", "--C", "0.01"]
+        done = train(dataset, tmp_path / "m.npz", *asked)
+        assert (done.returncode, "comm.tls.ca-file" in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
+        for name in names:
+            variable = f"DASK_DISTRIBUTED__COMM__TLS__{name.upper().replace('.', '__').replace('-', '_')}"
+            monkeypatch.setenv(variable, str(tmp_path / name))
+        done = train(dataset, tmp_path / "m.npz", *asked)
+    assert done.returncode == 0, done.stderr

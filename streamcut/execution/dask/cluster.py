@@ -253,6 +253,15 @@ class Cluster:
             )
 
 
+def _expect_certificates(address: str) -> None:
+    """Raise UsageError for an encrypted address when Dask's configuration has none; Dask itself would end with a TypeError."""
+    if address.startswith("tls://") and distributed.Security().get_connection_args("client").get("ssl_context") is None:
+        raise UsageError(
+            f"--scheduler {address}: TLS takes certificates: set distributed.comm.tls.ca-file, client.cert and client.key in "
+            "Dask's configuration (or DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …)"
+        )
+
+
 @contextmanager
 def connect(scheduler: str | distributed.Client, *, workers: int, deadline: float) -> Iterator[Cluster]:
     """The cluster `scheduler`: an address, the path of a scheduler file, a client (which stays open), or "local-cluster".
@@ -266,6 +275,7 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
     if isinstance(scheduler, distributed.Client):
         yield Cluster(scheduler, local=False, deadline=deadline)
         return
+    _expect_certificates(scheduler)
     with ExitStack() as stack:
         try:
             if scheduler == LOCAL:
