@@ -1,8 +1,9 @@
 """Passes over the data to gap ≤ 1e-3·C̄: cpa, both forms of ocas, and bundle-dca with row caches of 0, 10 and 30 % of the data.
 
-Everything in memory, one lane, one thread; seconds are that thread's processor time. "> n (gap)" is where --max-passes ended it;
---budget seconds end a run early ("…"). The sets in order of time or place are shuffled first. Optima: reference_optima.py.
-Usage: python scripts/bench_passes.py [--max-passes N] [NAME:C …]   (data from STREAMCUT_DATA, default ../shared/data)
+Everything in memory, one thread, one lane or as many as --lanes says; seconds are that thread's processor time. "> n (gap)" is
+where --max-passes ended it; --budget seconds end a run early ("…"). The sets in order of time or place are shuffled first.
+Optima: reference_optima.py.
+Usage: python scripts/bench_passes.py [--max-passes N] [--lanes 1,4] [NAME:C …] (data from STREAMCUT_DATA, default ../shared/data)
 """
 
 import argparse
@@ -10,6 +11,7 @@ import lzma
 import os
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # peers, too: LIBSVM spins on OpenMP threads
@@ -55,20 +57,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("problems", nargs="*", default=DEFAULT, metavar="NAME:C")
     parser.add_argument("--max-passes", type=int, default=60)
+    parser.add_argument("--lanes", default="1", help="how many, several with commas between")
     parser.add_argument("--budget", type=float, default=300.0, help="seconds for one run")
     parser.add_argument("--solvers", default=",".join(SOLVERS))
     options = parser.parse_args()
-    chosen = options.solvers.split(",")
-    print(f"{'set':16} {'C':>5} " + " ".join(f"{name:>22}" for name in chosen), flush=True)
+    chosen, lanes = options.solvers.split(","), [int(number) for number in options.lanes.split(",")]
+    print(f"{'set':16} {'C':>5} {'lanes':>5} " + " ".join(f"{name:>22}" for name in chosen), flush=True)
     loaded, data = "", None
-    for problem in options.problems:
+    for problem, each in product(options.problems, lanes):
         name, C = problem.split(":")
         if name != loaded:
             loaded, data = name, MemoryDataset(*load(name))
-        print(f"{name:16} {C:>5} ", end="")
+        print(f"{name:16} {C:>5} {each:>5} ", end="")
         for solver in chosen:
             started = time.thread_time()
-            limits = {"max_passes": options.max_passes, "max_time": options.budget, "lanes": 1, "scheduler": "sync"}
+            limits = {"max_passes": options.max_passes, "max_time": options.budget, "lanes": each, "scheduler": "sync"}
             model = train(data, C=float(C), tol_relative=None, **limits, **SOLVERS[solver])
             seconds, certificate = time.thread_time() - started, model.certificate
             passes = f"{model.history[-1]['passes']}"

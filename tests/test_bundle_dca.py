@@ -1,5 +1,7 @@
 """bundle-dca: its certificate above all, then what must never change the answer, then kernels against slow versions."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -20,7 +22,9 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import StopReason
+from streamcut.oracles.dual import blocks as oracle_blocks
 from streamcut.oracles.dual.ascent import ORDER, DualOracle
+from streamcut.oracles.dual.blocks import Blocks
 from streamcut.rounding import Grids
 from streamcut.solvers import bundle_dca
 from streamcut.solvers.progress import Progress, StoppingRule
@@ -61,16 +65,18 @@ def dense(X, bias):
     st.sampled_from(["0", "30%", "100%"]),
     st.integers(1, 3),
     st.integers(4, 9),
+    st.integers(1, 6),
 )
 def test_bound_is_never_above_and_primal_never_below_the_optimum(
-    seed, n, d, C, weights, positive_weight, bias, row_cache, lanes, max_cuts
+    seed, n, d, C, weights, positive_weight, bias, row_cache, lanes, max_cuts, blocks
 ):
     X, y, u = problem(n, d, seed=seed, weights=weights)
     every = (np.ones(len(y)) if u is None else u) * np.where(y > 0, positive_weight, 1.0)
-    run = solve(
-        MemoryDataset(X, y, weight=u, shard_nnz=17), C=C, positive_weight=positive_weight, bias=bias, row_cache=row_cache,
-        lanes=lanes, max_cuts=max_cuts, max_passes=25,
-    )  # fmt: skip
+    with mock.patch.object(oracle_blocks, "PIECE", 3):
+        run = solve(
+            MemoryDataset(X, y, weight=u, shard_nnz=17), C=C, positive_weight=positive_weight, bias=bias, row_cache=row_cache,
+            lanes=lanes, max_cuts=max_cuts, max_passes=25, blocks=blocks,
+        )  # fmt: skip
     A = dense(X, bias)
     best, dual_value = svm.optimum(A, y, C, every, gap=1e-5)
     for line in run.history:
@@ -88,7 +94,12 @@ def test_bound_is_never_above_what_liblinear_reaches_in_a_thousand_problems():
         rng = np.random.default_rng(seed)
         X, y, _ = problem(int(rng.integers(4, 25)), int(rng.integers(1, 7)), seed=seed)
         C, bias, lanes = float(rng.choice([0.01, 0.3, 10.0])), float(rng.choice([0.0, 1.0])), int(rng.integers(1, 4))
-        options = {"row_cache": str(rng.choice(["0", "40%"])), "lanes": lanes, "max_cuts": int(rng.integers(4, 9))}
+        options = {
+            "row_cache": str(rng.choice(["0", "40%"])),
+            "lanes": lanes,
+            "max_cuts": int(rng.integers(4, 9)),
+            "blocks": seed % 3 + 1,
+        }
         run = solve(MemoryDataset(X, y, shard_nnz=17), C=C, bias=bias, tol=1e-6, sweeps=4, max_passes=6, **options)
         model = liblinear.train(y, sp.csr_matrix(X), f"-s 3 -c {C!r} -B {bias or -1} -e 1e-8 -q")
         weights, constant = model.get_decfun()
@@ -101,7 +112,7 @@ def test_bound_is_never_above_what_liblinear_reaches_in_a_thousand_problems():
 
 def solve(
     data, *, C=1.0, positive_weight=1.0, bias=1.0, row_cache="0", sweeps=50, lanes=1, max_cuts=16, most=0, workers=1, tol=1e-3,
-    max_passes=300,
+    max_passes=300, blocks=1,
 ):  # fmt: skip
     """Without `train`, whose warm-up takes longer than these problems."""
     manifest, risk = data.manifest, PointwiseRisk(Hinge(1.0), positive_weight)
@@ -109,7 +120,8 @@ def solve(
     budget = parse_size(row_cache, total=everything) if row_cache != "0" else 0
     planned = plan_lanes(manifest.statistics, lanes)
     with Runner(Feed(data, frozenset(range(len(manifest.shards)))), planned, workers) as runner:
-        size, cuts = CacheSize.planned(manifest, budget, len(planned)), BundleSize(max_cuts, most or max_cuts)
+        size = CacheSize.planned(manifest, budget, len(planned))
+        cuts = BundleSize(max_cuts, most or max_cuts, Blocks.of(planned, blocks).count)
         oracle = DualOracle(runner, risk, C=C, bias=bias, cuts=cuts, size=size, sweeps=sweeps)
         rule = StoppingRule(tol, None, max_passes=max_passes)
         return bundle_dca.solve(oracle, Progress(rule), cuts=cuts)
@@ -157,17 +169,18 @@ def same(a, b):
 @pytest.mark.parametrize("weights", [False, True])
 def test_shards_and_workers_do_not_change_a_bit(row_cache, weights):
     X, y, u = problem(12_000, 40, seed=4, weights=weights, dtype=np.float32)
-    options = {"lanes": 3, "row_cache": row_cache}
+    options = {"lanes": 3, "row_cache": row_cache, "blocks": 6}
     base = solve(MemoryDataset(X, y, weight=u), **options)
     for shard_nnz, workers in ((997, 1), (30_000, 2), (50_000, 3)):
         same(base, solve(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), workers=workers, **options))
 
 
-@pytest.mark.parametrize("max_cuts", [4, 6])
-def test_sums_that_follow_changes_are_those_of_all_rows(monkeypatch, max_cuts):
+@pytest.mark.parametrize(("max_cuts", "blocks"), [(4, 1), (6, 1), (4, 6), (6, 6)])
+def test_sums_that_follow_changes_are_those_of_all_rows(monkeypatch, max_cuts, blocks):
     X, y, u = problem(500, 20, seed=9, weights=True)
     data = MemoryDataset(X, y, weight=u)
-    by_changes = solve(data, max_cuts=max_cuts, row_cache="20%", C=10.0)
+    options = {"max_cuts": max_cuts, "row_cache": "20%", "C": 10.0, "blocks": blocks, "lanes": 2}
+    by_changes = solve(data, **options)
     ascend = DualOracle.ascend
 
     def from_nothing(oracle, *args, **options):
@@ -175,7 +188,7 @@ def test_sums_that_follow_changes_are_those_of_all_rows(monkeypatch, max_cuts):
         return ascend(oracle, *args, **options)
 
     monkeypatch.setattr(DualOracle, "ascend", from_nothing)
-    same(by_changes, solve(data, max_cuts=max_cuts, row_cache="20%", C=10.0))
+    same(by_changes, solve(data, **options))
 
 
 def test_values_that_are_all_one_need_no_values():
@@ -205,7 +218,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path, row_cache):
     }
     whole = train(MemoryDataset(X, y), **options)
     calls = iter(range(10**9))
-    stopped = train(MemoryDataset(X, y), checkpoint=str(tmp_path / "c"), stop=lambda: next(calls) > 40, **options)
+    stopped = train(MemoryDataset(X, y), checkpoint=str(tmp_path / "c"), stop=lambda: next(calls) > 12, **options)
     assert stopped.certificate.stop_reason is StopReason.INTERRUPTED
     assert 1 < stopped.history[-1]["passes"] < whole.history[-1]["passes"]
     resumed = train(MemoryDataset(X, y), checkpoint=CheckpointOptions(str(tmp_path / "c"), resume=True), **options)
@@ -246,51 +259,58 @@ def test_one_visit_is_that_of_the_slow_version(seed, bias, dtype, fine):
     data = None if dtype is None else X.data
     sign, u = rng.choice([-1.0, 1.0], n), rng.uniform(0, 2, n)
     codes = rng.choice(np.array([0, 65535, 20_000, 400], np.uint16), (n, T))
-    mixture = np.array([0.5, 0.0, 0.2, 0.0, 0.25])
+    mixtures = np.array([[0.5, 0.0, 0.2, 0.0, 0.25], [0.1, 0.0, 0.0, 0.0, 0.6]])
+    block = (7 + np.arange(n)) // 3 % 2
     A = dense(X, bias).astype(float)
-    w, z_b, base = rng.standard_normal(A.shape[1]), rng.standard_normal(n), (codes / 65535.0) ** 2 @ mixture
+    w, z_b = rng.standard_normal(A.shape[1]), rng.standard_normal(n)
+    base = ((codes / 65535.0) ** 2 * mixtures[block]).sum(axis=1)
     order, places = rng.permutation(8), rng.permutation(2)  # row 0 is the fourth of a batch of 16
     groups = [[g + 8 * p + o for o in order if 0 <= g + 8 * p + o < n] for g in range(-3, n, 16) for p in places]
     w_run, grids = w.copy(), Grids.holding(1e4, 1e4)
     grids = grids.finer(n) if fine else grids
     indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
     last = rng.choice([-1, 0])
-    cuts, z, keys, sums = np.zeros((2, grids.folds, len(w))), np.empty(n), np.empty(n), np.zeros((2, 4))
+    cuts, z, keys, sums = np.zeros((2, 2, grids.folds, len(w))), np.empty(n), np.empty(n), np.zeros((2, 2, 4))
     known = (codes[:, last] / 65535.0) ** 2 if last >= 0 else np.zeros(n)
     loss = Hinge(1.0)
     bad = dual.ascend(
         loss,
         records.Rows(indptr, indices, data, sign, u),
         records.Margins(z_b, z, codes, keys),
-        records.Start(w, 0.3, loss.parts(mixture), C, bias),
-        records.Slots(1, 3, last, last),
+        records.Start(w, 0.3, np.stack([loss.parts(mixture) for mixture in mixtures]), C, bias),
+        records.Slots(np.array([1, 2]), np.array([3, 4]), np.full(2, last), np.full(2, last)),
+        records.Blocks(7, 3, 2),
         grids,
         records.Visits(order, places, 3, 2),
         records.DualSums(w_run, cuts, sums),
-        records.Scratch(np.empty(8), np.empty(8, np.int64)),
+        records.Scratch(np.empty(8), np.empty(8, np.int64), np.empty(8, np.int64)),
     )
     f, running = slow.sweep(A, sign, C, u, w, base, groups)
     assert bad == -1
     np.testing.assert_allclose(z, sign * (A @ w), atol=1e-12)
     active = z_b + 0.3 * (z - z_b) < 1.0
-    found = (codes[:, 3] / 65535.0) ** 2
-    np.testing.assert_array_equal(codes[:, 1], np.where(active, 65535, 0))
+    each = np.arange(n)
+    found = (codes[each, 3 + block] / 65535.0) ** 2
+    np.testing.assert_array_equal(codes[each, 1 + block], np.where(active, 65535, 0))
     np.testing.assert_allclose(found, f, atol=2e-3)  # shares are rounded, and later rows see it
     np.testing.assert_allclose(w_run, w + C * A.T @ (sign * u * (found - base)), atol=1e-6)
     np.testing.assert_allclose(running, w_run, atol=2e-2 * C)
     for column, shares in ((0, active.astype(float)), (1, found)):
-        a, b = slow.cut(A, sign, u, shares - known)
-        np.testing.assert_allclose(cuts[column].sum(axis=0) / u.sum(), a, atol=1e-9)
-        assert sums[column].sum() / u.sum() == pytest.approx(b, abs=1e-9)
-    assert ((keys < 1000) == ((codes[:, 3] > 0) & (codes[:, 3] < 65535))).all()
+        for k in range(2):
+            a, b = slow.cut(A, sign, u, (shares - known) * (block == k))
+            np.testing.assert_allclose(cuts[k, column].sum(axis=0) / u.sum(), a, atol=1e-9)
+            assert sums[k, column].sum() / u.sum() == pytest.approx(b, abs=1e-9)
+    assert ((keys < 1000) == ((found > 0.0) & (found < 1.0))).all()
 
 
 def test_every_code_is_its_share_again():
     codes = np.arange(65536, dtype=np.uint16).reshape(-1, 1).repeat(2, axis=1)
     codes[:, 1] = 65535 - codes[:, 1]
     before = codes.copy()
-    dual.merge_shares(Hinge(), codes, 0, 1, 0.0)
+    blocks, into, gone = records.Blocks(0, 1, 2), np.array([0, -1]), np.array([1, -1])
+    dual.merge_shares(Hinge(), codes, blocks, into, gone, np.zeros(2))
     np.testing.assert_array_equal(codes, before)
-    dual.merge_shares(Hinge(), codes, 0, 1, 0.25)
+    dual.merge_shares(Hinge(), codes, blocks, into, gone, np.full(2, 0.25))
     shares = (before / 65535.0) ** 2
-    np.testing.assert_allclose((codes[:, 0] / 65535.0) ** 2, 0.75 * shares[:, 0] + 0.25 * shares[:, 1], atol=2e-5)
+    np.testing.assert_array_equal(codes[1::2], before[1::2])  # of the other block
+    np.testing.assert_allclose((codes[::2, 0] / 65535.0) ** 2, (0.75 * shares[:, 0] + 0.25 * shares[:, 1])[::2], atol=2e-5)

@@ -205,6 +205,18 @@ def test_master_problem_of_blocks_of_nearly_equal_cuts(seed, sizes, d, scale):
     np.testing.assert_allclose(np.add.reduceat(beta, starts), total, rtol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_master_problem_of_many_blocks_goes_on_while_its_gap_rises(seed):
+    rng, blocks, cuts, d, total = np.random.default_rng(seed), 32, 6, 4, 1e5
+    A = (rng.standard_normal((1, cuts, d)) + 0.3 * rng.standard_normal((blocks, cuts, d))) / blocks  # blocks alike
+    b, beta = rng.uniform(0.0, 1.0, (blocks, cuts)) / blocks, np.zeros((blocks, cuts))
+    A[:, 0], b[:, 0], beta[:, 0] = 0.0, 0.0, total
+    A, b, beta = A.reshape(-1, d), b.ravel(), beta.ravel()
+    starts = cuts * np.arange(blocks)
+    assert solve_master(A @ A.T, b, total, beta, 1e-3, starts) <= 1e-3
+    assert exact_gap(A @ A.T, b, total, beta, starts.tolist()) <= 2e-3
+
+
 @pytest.mark.parametrize("max_cuts", [2, 3, 8])
 def test_merged_cuts_keep_the_bound_valid(max_cuts):
     X, y, _ = problem()

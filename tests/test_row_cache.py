@@ -34,7 +34,8 @@ def test_a_full_cache_keeps_rows_of_small_keys(seed, room, parts):
 
         def offered(first, *cached, part=part):
             rows = records.Rows(indptr[part.start : part.stop + 1], indices, X.data, y[part], None)
-            return dual.offer(Hinge(), first, rows, keys[part], codes[part], 0, 1.0, part.start, *cached)
+            slots, blocks = np.zeros(1, np.int64), records.Blocks(part.start, 1, 1)
+            return dual.offer(Hinge(), first, rows, keys[part], codes[part], slots, 1.0, blocks, *cached)
 
         cache.fill(offered, len(rows))
     kept = cache._number[: cache.n]

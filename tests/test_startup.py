@@ -48,7 +48,7 @@ def _loaded_by(code: str, folder: Path) -> set[str]:
 )
 def test_bash_completes_commands_options_and_values(words, answer, tmp_path):
     program = tmp_path / "streamcut"
-    program.write_text(f"#!/bin/sh\nexec {sys.executable} -m streamcut \"$@\"\n")
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m streamcut "$@"\n')
     program.chmod(0o755)
     asked = (
         'eval "$(_STREAMCUT_COMPLETE=bash_source streamcut)"; complete -p streamcut > /dev/null || exit 1; '

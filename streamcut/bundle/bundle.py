@@ -20,7 +20,7 @@ from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import vectors
 from streamcut.rounding import UNSEEN, CutError, dot_gamma, gamma, mixed
 
-_UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped
+UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,11 @@ class Merge:
 
 
 class BundleSize(NamedTuple):
-    """How many cuts a bundle holds at first, and to how many it may grow."""
+    """How many cuts a bundle holds at first, and to how many it may grow; of each of the blocks of rows."""
 
     first: int
     most: int
+    blocks: int = 1
 
 
 class Bundle:
@@ -67,6 +68,8 @@ class Bundle:
     Whoever keeps something for every cut finds it by slot: `slots[t]` is the number in 0 … max_cuts − 1 of cut t, its own for
     as long as it lives (cut 0, the zero cut, has −1).
     """
+
+    blocks = 1
 
     def __init__(self, dimension: int, c_bar: float, max_cuts: int, most: int | None = None, penalty: L2 = SQUARES) -> None:
         if max_cuts < 2:
@@ -171,7 +174,7 @@ class Bundle:
         solution = self._solved(self._beta, self.c_bar, self.penalty, tolerance)
         self.merging, self._merged = self._merged, False
         self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
-        self._drop((self._unused >= _UNUSED_ITERATIONS).nonzero()[0])
+        self._drop((self._unused >= UNUSED_ITERATIONS).nonzero()[0])
         return solution
 
     def _solved(

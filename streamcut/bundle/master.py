@@ -7,11 +7,11 @@ import numpy as np
 from streamcut.compiled import simplex_qp
 
 _TURNS = 500
-_ONE_BLOCK = np.zeros(1, np.int64)
+ONE_BLOCK = np.zeros(1, np.int64)
 
 
 def solve_master(
-    G: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float, starts: np.ndarray = _ONE_BLOCK
+    G: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float, starts: np.ndarray = ONE_BLOCK
 ) -> float:
     """Improve the feasible `beta` (T,) in place until the dual gap is at most `tolerance`, or rounding stops it; returns the gap.
 

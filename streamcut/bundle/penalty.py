@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamcut.bundle.kinks import Kinks
-from streamcut.bundle.master import solve_master
+from streamcut.bundle.master import ONE_BLOCK, solve_master
 from streamcut.bundle.penalised_master import solve_penalised
 from streamcut.bundle.thresholded_step import longest_step
 from streamcut.compiled import ovr_dual, thresholds, vectors
@@ -56,13 +56,14 @@ class L2:
         return dual_value(c_bar, square, b, error, len(a)), c_bar * b - 0.5 * c_bar * c_bar * square
 
     def solve_master(
-        self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float
-    ) -> float:
+        self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
+        starts: np.ndarray = ONE_BLOCK,
+    ) -> float:  # fmt: skip
         """Improve the feasible `beta` (T,) in place until the master problem's gap is at most `tolerance`; returns the gap.
 
-        The cuts are `rows` (T, D) and b (T,), and `gram` (T, T) has their products.
+        The cuts are `rows` (T, D) and b (T,), and `gram` (T, T) has their products; `starts` as streamcut.bundle.master has them.
         """
-        return solve_master(gram, b, total, beta, tolerance)
+        return solve_master(gram, b, total, beta, tolerance, starts)
 
     def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks | None:
         """Where R has kinks along w_b + k(w − w_b); None: it has none anywhere."""
@@ -126,9 +127,10 @@ class ElasticNet(L2):
         return dual_value(c_bar, square, b, error, len(a)), c_bar * b - 0.5 * c_bar * c_bar * square
 
     def solve_master(
-        self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float
-    ) -> float:
-        return solve_penalised(rows, gram, b, total, beta, tolerance, self.l1)
+        self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
+        starts: np.ndarray = ONE_BLOCK,
+    ) -> float:  # fmt: skip
+        return solve_penalised(rows, gram, b, total, beta, tolerance, self.l1, starts)
 
     def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks:
         return Kinks(w_b, w - w_b, self.l1)

@@ -14,7 +14,7 @@ w′ = S(v′, λ) is made of it where it is read: S bends no more than the iden
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.records import entry, put, target_of, weight_of
+from streamcut.compiled.records import block_of, entry, put, target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.thresholds import shrunk
 from streamcut.jit import inlined, kernel
@@ -23,28 +23,33 @@ _AT_BOUND = np.inf
 
 
 @kernel
-def merge_shares(loss, codes, into, gone, weight):
-    """Column `into` of codes (n, T) becomes (1 − weight)·itself + weight·column `gone`, in place: the shares of merged cuts."""
+def merge_shares(loss, codes, blocks, into, gone, weight):
+    """Column `into` of codes (n, T) becomes (1 − weight)·itself + weight·column `gone`, in place: the shares of merged cuts.
+
+    Each is (blocks,); −1: nothing merges in that block.
+    """
     for i in range(len(codes)):
-        if codes[i, into] != codes[i, gone]:
-            codes[i, into] = loss.merged(codes[i, into], codes[i, gone], weight)
+        k = block_of(blocks, i)
+        s, t = into[k], gone[k]
+        if s >= 0 and codes[i, s] != codes[i, t]:
+            codes[i, s] = loss.merged(codes[i, s], codes[i, t], weight[k])
 
 
 @kernel
-def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
+def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scratch):
     """One visit of every row: z under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
 
-    Ascent starts from the mixed share Σ_t parts[t] · (share in column t of codes (n, T)); a step goes to the maximum of the dual
-    along row i at w′, and takes w′ along. A row whose share is at a bound, and whose z under w says that it stays there, is at
-    rest: no step. Fills z and keys (n); columns `predicted` and `ascent` of codes get the shares of both cuts. Adds to the
-    sums the difference to the last two columns. A row's key says how little it may still move.
+    Ascent starts from the mixed share Σ_t parts[k, t] · (share in column t of codes (n, T)) of a row of block k; a step goes to
+    the maximum of the dual along row i at w′, and takes w′ along. A row whose share is at a bound, and whose z under w says that
+    it stays there, is at rest: no step. Fills z and keys (n); columns `predicted` and `ascent` of codes get the shares of both
+    cuts. Adds to the sums the difference to the last two columns. A row's key says how little it may still move.
 
     Rows come in groups, groups in batches (records.Visits). In a group scores come first, in the order of memory: that fetches
     it, without which a random order takes twice the time. Then steps of the rows that are not at their bound, in `order`; then
     the cuts. Returns the index of a row whose score is not finite, or −1.
     """
     size, n, bad = len(visits.order), len(rows.y), -1
-    shares, waiting = scratch.shares, scratch.waiting
+    shares, waiting, block = scratch.shares, scratch.waiting, scratch.block
     batch = size * len(visits.places)
     changed = (slots.predicted, slots.last_predicted), (slots.ascent, slots.last_ascent)
     for first in range(-visits.begins, n, batch):
@@ -52,29 +57,35 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
             group = first + size * place
             if group + size <= 0 or group >= n:
                 continue
-            found = _score(loss, group, rows, margins, start, slots, grids, shares)
+            found = _score(loss, group, rows, margins, start, slots, blocks, grids, shares, block)
             bad = found if bad < 0 else bad
             count = 0
             for i in visits.order:
                 waiting[count] = i
                 count += shares[i] != _AT_BOUND
             for _ in range(visits.steps):
-                count = _coordinate_steps(loss, group, waiting[:count], rows, margins, start, slots.ascent, grids, sums.w, shares)
+                count = _coordinate_steps(
+                    loss, group, waiting[:count], rows, margins, start, slots.ascent, grids, sums.w, scratch
+                )
             for which, (now, last) in enumerate(changed):  # numbers in the call would each have the helper compiled for them
-                _add_changes(loss, group, size, rows, margins.codes, start.bias, which, now, last, grids, sums)
+                _add_changes(loss, group, rows, margins.codes, start.bias, which, now, last, grids, sums, block)
     return bad
 
 
 @kernel
-def _score(loss, group, rows, margins, start, slots, grids, shares):
-    """z and shares at the start of a group; _AT_BOUND for rows that stay at their bound, and places that are no row."""
+def _score(loss, group, rows, margins, start, slots, blocks, grids, shares, block):
+    """z, shares and blocks at the start of a group; _AT_BOUND for rows that stay at their bound, and places that are no row."""
     w, y, z_b, z, codes, keys = start.w, rows.y, margins.z_b, margins.z, margins.codes, margins.keys
     constant = start.bias * w[-1] if start.bias != 0.0 else 0.0
-    bad = -1
+    bad, k = -1, -1
     shares[:] = _AT_BOUND
     for place in range(max(-group, 0), min(len(shares), len(y) - group)):
         i = group + place
-        share = loss.mixed(codes, i, start.parts, y[i])  # before codes are written: a wide load right after a narrow store waits
+        own = block_of(blocks, i)
+        if own != k:
+            k, parts = own, start.parts[own]
+        block[place] = k
+        share = loss.mixed(codes, i, parts, y[i])  # before codes are written: a wide load right after a narrow store waits
         score = constant
         for t in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
             score += entry(rows.data, t) * w[np.uint64(rows.indices[t])]
@@ -83,9 +94,9 @@ def _score(loss, group, rows, margins, start, slots, grids, shares):
         here = loss.sign(y[i]) * score - loss.offset(y[i])
         z[i] = here
         f = loss.dual(z_b[i] + start.kappa * (here - z_b[i]), y[i])
-        codes[i, slots.predicted] = loss.encode(loss.limited(f, grids.limit, weight_of(rows.u, i)))
+        codes[i, slots.predicted[k]] = loss.encode(loss.limited(f, grids.limit, weight_of(rows.u, i)))
         if loss.stays(share, here, 0.0, y[i]):
-            codes[i, slots.ascent] = loss.encode(share)
+            codes[i, slots.ascent[k]] = loss.encode(share)
             keys[i] = loss.priority(share, here, 0.0, y[i])
         else:
             shares[place] = share
@@ -93,12 +104,12 @@ def _score(loss, group, rows, margins, start, slots, grids, shares):
 
 
 @kernel
-def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w, shares):
+def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w, scratch):
     """A step of dual ascent for the rows at `waiting` in a group, in that order; those that are free then come first there.
 
     Returns how many they are.
     """
-    last, free, bias = len(w) - 1, 0, start.bias
+    last, free, bias, shares, block = len(w) - 1, 0, start.bias, scratch.shares, scratch.block
     for place in waiting:
         i = group + place
         first, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
@@ -116,7 +127,7 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w
         code = loss.encode(loss.limited(share, grids.limit, u))
         after = loss.decode(code, y)
         step = (after - shares[place]) * scale * sign
-        margins.codes[i, dual] = code
+        margins.codes[i, dual[block[place]]] = code
         margins.keys[i] = loss.priority(after, z, u * square, y)
         waiting[free] = place
         free += loss.free(after, y)
@@ -131,19 +142,23 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w
 
 
 @kernel
-def _add_changes(loss, group, size, rows, codes, bias, which, now, last, grids, sums):
-    """Adds a group's shares in column `now`, less those in column `last` (−1: none), to cut and constant `which`."""
-    for i in range(max(group, 0), min(group + size, len(rows.y))):
-        code, past = codes[i, now], loss.encode(0.0)
-        if last >= 0:
-            past = codes[i, last]
+def _add_changes(loss, group, rows, codes, bias, which, now, last, grids, sums, block):
+    """Adds a group's shares in column `now`, less those in column `last` (−1: none), to cut and constant `which` of blocks."""
+    k = -1
+    for i in range(max(group, 0), min(group + len(block), len(rows.y))):
+        own = block[i - group]
+        if own != k:
+            k, cut, constant, column, last_column = own, sums.cuts[own, which], sums.b[own, which], now[own], last[own]
+        code, past = codes[i, column], loss.encode(0.0)
+        if last_column >= 0:
+            past = codes[i, last_column]
         if code == past:
             continue
         y, weight = rows.y[i], weight_of(rows.u, i)
         after, before = loss.decode(code, y), loss.decode(past, y)
-        _change_sum(loss, weight, after, before, y, grids, sums.b[which])
+        _change_sum(loss, weight, after, before, y, grids, constant)
         after, before = -loss.sign(y) * (weight * after), -loss.sign(y) * (weight * before)
-        _change_row(rows, i, bias, after, before, grids, sums.cuts[which])
+        _change_row(rows, i, bias, after, before, grids, cut)
 
 
 @inlined
@@ -179,7 +194,7 @@ def _change_row(rows, i, bias, after, before, grids, cut):
 
 
 @kernel
-def offer(loss, first, rows, keys, codes, dual, bias, first_row, limit, n, cached):
+def offer(loss, first, rows, keys, codes, dual, bias, blocks, limit, n, cached):
     """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while there is room.
 
     Rows that dual ascent cannot move (weight 0, no features) are left out. Returns (the row to go on with, rows in the cache).
@@ -201,8 +216,8 @@ def offer(loss, first, rows, keys, codes, dual, bias, first_row, limit, n, cache
         own = weight_of(rows.u, i)
         if norm == 0.0 or own == 0.0:
             continue
-        cached.number[n], cached.key[n], cached.square[n] = first_row + i, keys[i], norm
-        cached.share[n] = loss.decode(codes[i, dual], rows.y[i])
+        cached.number[n], cached.key[n], cached.square[n] = blocks.first_row + i, keys[i], norm
+        cached.share[n] = loss.decode(codes[i, dual[block_of(blocks, i)]], rows.y[i])
         cached.weight[n] = own if loss.sign(rows.y[i]) > 0.0 else -own
         put(cached.target, np.uint64(n), rows.y[i])
         n += 1
@@ -245,15 +260,16 @@ def sweep(loss, order, cached, C, bias, l1, slack, w):
 
 
 @kernel
-def write_back(loss, cached, first_row, dual, bias, grids, codes, cuts, sums):
-    """Cached rows write their shares to column `dual` of `codes`, which begin at `first_row`; the dual cut changes by as much."""
+def write_back(loss, cached, blocks, dual, bias, grids, codes, cuts, sums):
+    """Cached rows write their shares to column `dual` of their `codes`; the dual cuts of their blocks change by as much."""
     for i in range(len(cached.number)):
-        row, y, weight = cached.number[i] - first_row, target_of(cached.target, i), cached.weight[i]
-        old = codes[row, dual]
+        row, y, weight = cached.number[i] - blocks.first_row, target_of(cached.target, i), cached.weight[i]
+        k = block_of(blocks, row)
+        old = codes[row, dual[k]]
         new = loss.encode(loss.limited(cached.share[i], grids.limit, abs(weight)))
         if old == new:
             continue
-        codes[row, dual] = new
+        codes[row, dual[k]] = new
         before, after = loss.decode(old, y), loss.decode(new, y)
-        _change_sum(loss, abs(weight), after, before, y, grids, sums[1])
-        _change_row(cached, i, bias, -weight * after, -weight * before, grids, cuts[1])
+        _change_sum(loss, abs(weight), after, before, y, grids, sums[k, 1])
+        _change_row(cached, i, bias, -weight * after, -weight * before, grids, cuts[k, 1])

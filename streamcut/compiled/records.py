@@ -54,7 +54,7 @@ class Mixture(NamedTuple):
 class Start(NamedTuple):
     """Where an ascent starts: the w that is scored, κ, how dual variables of the cuts are mixed, C, the bias feature.
 
-    With problems side by side, w is (D, A) and κ (A).
+    With problems side by side, w is (D, A) and κ (A). Of single rows `parts` has a row for each block of the lane.
     l1 is the threshold of the penalty, or None; w is what it leaves of the running v′.
     """
 
@@ -70,7 +70,7 @@ class Slots(NamedTuple):
     """Columns of codes, which are slots of the bundle: of the predicted cut and of that of the ascent, and of the two from which
     sums go on (−1: from 0).
 
-    With problems side by side each is (A).
+    With problems side by side each is (A). Of single rows each is (blocks of the lane).
     """
 
     predicted: Any
@@ -92,8 +92,8 @@ class Visits(NamedTuple):
 
 
 class DualSums(NamedTuple):
-    """What an ascent moves and adds to: the running w′ (D,), both cuts (2, folds, D), and of both the constants and what their
-    rounding is measured by (2, 4), see dual._change_sum."""
+    """What an ascent moves and adds to: the running w′ (D,), of each block both cuts (blocks, 2, folds, D), and of both the
+    constants and what their rounding is measured by (blocks, 2, 4), see dual._change_sum."""
 
     w: np.ndarray
     cuts: np.ndarray
@@ -101,10 +101,22 @@ class DualSums(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Buffers for a group of rows: their dual variables, and which of them wait for a step (int64)."""
+    """Buffers for a group of rows: their dual variables, which of them wait for a step, and their blocks (both int64)."""
 
     shares: np.ndarray
     waiting: np.ndarray
+    block: np.ndarray
+
+
+class Blocks(NamedTuple):
+    """To which of the `each` blocks of a lane rows belong: in pieces of `piece` rows they are dealt to one after the other.
+
+    Pieces count from row 0 of the data. Row i of what a kernel is given is row `first_row` + i.
+    """
+
+    first_row: int
+    piece: int
+    each: int
 
 
 class CutSums(NamedTuple):
@@ -203,6 +215,14 @@ class CachedRows(NamedTuple):
         """These rows; indices and data stay whole."""
         by_row: Any = [None if array is None else array[rows] for array in self[3:]]
         return CachedRows(self.indptr[rows.start : rows.stop + 1], self.indices, self.data, *by_row)
+
+
+@inlined
+def block_of(blocks, i):
+    """The block of row i, 0 … each − 1."""
+    if blocks.each == 1:
+        return 0
+    return (blocks.first_row + i) // blocks.piece % blocks.each
 
 
 @inlined

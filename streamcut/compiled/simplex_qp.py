@@ -20,7 +20,8 @@ from streamcut.jit import kernel
 
 _FLAT = 2.0**-50  # of the entries of G that a pivot is the difference of: less is rounding, and others don't depend on it
 _CLOSES = 0.9  # of the gap: a turn that leaves more hardly closes it
-_PATIENCE = 8  # turns in a row that hardly close the gap: rounding
+_RISES = 0.01  # of the tolerance: a turn that brings less hardly raises the value
+_PATIENCE = 8  # turns in a row that hardly do either: rounding
 
 
 @kernel
@@ -36,19 +37,20 @@ def solve(G, b, total, starts, beta, tolerance, most):
     for k in range(K):
         for t in range(starts[k], starts[k + 1] if k + 1 < K else n):
             block[t] = k
-    gap, least, late = np.inf, np.inf, 0
+    gap, least, value, late = np.inf, np.inf, -np.inf, 0
     for _ in range(most):
         _gradient(G, b, beta, gradient)
-        gap = 0.0
+        gap, before, value = 0.0, value, 0.0
         first[:] = -1
         for t in range(n):
             k = block[t]
             gap -= beta[t] * gradient[t]
+            value += 0.5 * beta[t] * (b[t] + gradient[t])
             if first[k] < 0 or gradient[t] > gradient[first[k]]:
                 first[k] = t
         for k in range(K):
             gap += total * gradient[first[k]]
-        late = late + 1 if gap > _CLOSES * least else 0
+        late = late + 1 if gap > _CLOSES * least and value - before <= _RISES * tolerance else 0  # the gap may rise meanwhile
         if gap <= tolerance or late == _PATIENCE:
             break
         least = min(least, gap)

@@ -128,6 +128,39 @@ class SweepPass(CachingPass):
 
 
 @dataclass(slots=True)
+class LanesStep:
+    """A Step of some lanes; None: none of them was in turn."""
+
+    step: Step | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPass(SweepPass):
+    """A SweepPass of the lanes in `turn` (their first rows) alone; `theta` is {first row of a lane: part}."""
+
+    turn: frozenset[int]
+    summed: ClassVar[tuple[str, ...]] = ()
+
+    def begin(self) -> LanesStep:  # type: ignore[override]
+        return LanesStep()
+
+    def finish(self, own: LanesStep, rows: Rows, first_row: int) -> None:  # type: ignore[override]
+        if first_row in self.turn:
+            cache = self.caches[first_row]
+            cache.step_back(self.theta[first_row])
+            rng = np.random.default_rng((self.seed[0], self.number, first_row, self.seed[1]))
+            step = own.step = Step(self.w.copy())
+            step.gain = cache.sweep(rng, self.C, self.l1, self.bias, step.delta, first=self.number == 0)
+            step.delta -= self.w
+
+    def merge(self, total: LanesStep, part: LanesStep) -> LanesStep:  # type: ignore[override]
+        if total.step is None or part.step is None:
+            return part if total.step is None else total
+        SweepPass.merge(self, total.step, part.step)
+        return total
+
+
+@dataclass(slots=True)
 class Change:
     """What the shares of cached rows change in `cuts` and their Σ u f, `b`; `cache` and `at`, its next row, while in a lane."""
 
@@ -142,7 +175,7 @@ class WriteBackPass(CachingPass):
     """Write the dual variables of cached rows to column `slot` of their codes; the data is not read.
 
     shapes  of the cuts and their Σ u f
-    theta   the part of the last sweep that was taken, (A) for several problems
+    theta   the part of the last sweep that was taken, (A) for several problems, {first row: part} of lanes that took turns
     """
 
     caches: Mapping[int, RowCache]
@@ -160,7 +193,7 @@ class WriteBackPass(CachingPass):
 
     def enter(self, change: Change, first_row: int) -> None:
         change.cache, change.at = self.caches[first_row], first_row
-        change.cache.step_back(self.theta)
+        change.cache.step_back(self.theta[first_row] if isinstance(self.theta, dict) else self.theta)
 
     def visit_rows(self, change: Change, rows: Rows) -> None:
         assert change.cache is not None

@@ -21,6 +21,7 @@ from streamcut.io.stores.spec import FEATURES
 
 LEAST = 1 << 16  # features: with fewer there is nothing to save
 
+
 class OccurringDataset(ShownDataset):
     """The rows of `data` with its features `index` (int32, increasing) alone, counted from 0; all others are 0 in every row."""
 

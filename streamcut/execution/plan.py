@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.row_state import SPILLED_BYTES
@@ -18,10 +18,21 @@ from streamcut.shown import Shown, html_table
 from streamcut.units import format_bytes
 
 _GROWTH = 0.1  # of the budget: what bundles may take beyond the cuts that they begin with
+_CACHED = 0.9  # of the row cache stays beside several blocks: cached rows save more passes than blocks
 SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
 _SPREAD = 4 << 20  # the same process differs by so much from run to run: a refusal's minimum must do in the next run
 _ROW_ARRAYS = 5  # kinds of row state at most
 _TEMPORARIES = 24  # bytes a row of the current block: scores and coefficients
+
+
+class Blocked(NamedTuple):
+    """What it takes to have several `blocks` of rows, each with a bundle: cuts of each, row state, and `more` bytes in all."""
+
+    blocks: int
+    max_cuts: int
+    most_cuts: int
+    row_bytes: int
+    more: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +41,7 @@ class Needs:
 
     dimension   length of a dense vector; `vectors` of them for each worker, max_cuts + 1 in the bundle (−1: there is none)
     most_cuts   the bundle may grow so far, if memory allows; 0: it does not grow. A cut takes `cut_bytes` in each row's state
+    blocks      of rows, each with a bundle; preferred: how many there should be, the best first, if memory allows
     row_bytes   row state of one row
     row_cache   (least, most) bytes for copies of rows, or what `cached` names
     more        (what, bytes) of anything else
@@ -50,23 +62,60 @@ class Needs:
     cut_bytes: int = 0
     block_rows: int | None = None
     between: tuple[tuple[str, int], ...] = ()
+    blocks: int = 1
+    preferred: tuple[Blocked, ...] = ()
 
     def planned(self, n_rows: int, budget: int, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
-        """What `plan` makes of it, with as many cuts as the bundle may grow to.
+        """What `plan` makes of it, with the first number of blocks that it can, then as many cuts as bundles may grow to.
 
-        Growth gets a part of the budget at most, and never drives the row state to disk. Raises MemoryBudgetError when not even
-        `max_cuts` fit.
+        Both get a part of the budget at most, and never drive the row state to disk; blocks leave the row cache nearly all that
+        it has without them. Raises MemoryBudgetError when not even `max_cuts` of one block fit.
         """
-        least, most = plan(self), self.most_cuts
+        least = plan(self)
+        for choice in self.preferred:
+            needs = replace(
+                self,
+                blocks=choice.blocks,
+                max_cuts=choice.max_cuts,
+                most_cuts=choice.most_cuts,
+                row_bytes=choice.row_bytes,
+                more=(*self.more, (f"{choice.blocks} blocks of rows", choice.more)),
+            )
+            found = needs._within(choice.more, budget, least, plan)
+            if found is not None and found.row_cache >= _CACHED * least.row_cache:
+                return needs._grown(n_rows, budget, found, plan, cached=_CACHED * least.row_cache)
+        return self._grown(n_rows, budget, least, plan)
+
+    def _grown(
+        self, n_rows: int, budget: int, least: MemoryPlan, plan: Callable[[Needs], MemoryPlan], cached: float = 0.0
+    ) -> MemoryPlan:
+        """The plan with as many cuts as bundles may grow to; `least` is that of `max_cuts`. The row cache keeps `cached`."""
+        most, others = self.most_cuts, self.blocks - 1
         while most > self.max_cuts:
             more = most - self.max_cuts
-            if more * (self.cut_bytes * n_rows + 8 * self.dimension) <= _GROWTH * budget:
-                with suppress(MemoryBudgetError):  # then fewer may do
-                    grown = plan(replace(self, max_cuts=most, row_bytes=self.row_bytes + more * self.cut_bytes))
-                    if grown.spilled == least.spilled:
-                        return replace(grown, max_cuts=most)
+            vector = more * 8 * self.dimension
+            grown = replace(
+                self,
+                max_cuts=most,
+                row_bytes=self.row_bytes + more * self.cut_bytes,
+                more=(*self.more, *[(f"cuts of {self.blocks} blocks", others * vector)] * (others > 0)),
+            )
+            extra = more * self.cut_bytes * n_rows + self.blocks * vector
+            found = grown._within(extra, budget, least, plan)
+            if found is not None and found.row_cache >= cached:
+                return replace(found, max_cuts=most, blocks=self.blocks)
             most //= 2
-        return replace(least, max_cuts=self.max_cuts)
+        return replace(least, max_cuts=self.max_cuts, blocks=self.blocks)
+
+    def _within(self, more: int, budget: int, least: MemoryPlan, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan | None:
+        """The plan of these needs, `more` bytes of which could be done without; None where that is too much."""
+        if more > _GROWTH * budget:
+            return None
+        with suppress(MemoryBudgetError):  # then fewer may do
+            found = plan(self)
+            if found.spilled == least.spilled:
+                return found
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +144,7 @@ class MemoryPlan(Shown):
     spilled    the row state does not fit and lives in scratch files
     row_cache  bytes for copies of the rows that matter most, all lanes together; one of the lines
     max_cuts   what the bundle may grow to; 0: it does not grow
+    blocks     of rows, each with a bundle
     """
 
     budget: int
@@ -104,6 +154,7 @@ class MemoryPlan(Shown):
     spilled: bool = False
     row_cache: int = 0
     max_cuts: int = 0
+    blocks: int = 1
 
     @property
     def needed(self) -> int:

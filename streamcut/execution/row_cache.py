@@ -105,7 +105,7 @@ class RowCache(ABC):
         share *= theta
         share += before
 
-    def write_back(self, slot: int, bias: float, grids: Grids, codes, cuts, sums, *, first_row: int) -> None:
+    def write_back(self, slot: Any, bias: float, grids: Grids, codes, cuts, sums, *, first_row: int) -> None:
         """Write the shares of cached rows to `codes`, of the rows from `first_row` on; cuts and sums change by as much."""
         first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)))
         self._write_rows_back(slice(first, last), first_row, slot, bias, grids, codes, cuts, sums)

@@ -16,6 +16,7 @@ from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
+from streamcut.jobs.blocks import blocks_wanted, cuts_of, preferred
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import (
     Trainer,
@@ -36,6 +37,7 @@ from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.oracles.decomposable import LinearOracle
 from streamcut.oracles.dual.ascent import ORDER, DualOracle
+from streamcut.oracles.dual.blocks import Blocks
 from streamcut.oracles.dual.loss_cache import row_bytes
 from streamcut.oracles.row_passes import row_arrays
 from streamcut.solver_table import SolverRecord
@@ -52,7 +54,7 @@ _CACHED = 0.3  # of the rows, when memory is plenty
 class BinaryJob:
     """What is to be computed. `labels` are (negative, positive), None for numbers; `rest`: the negative one stands for several.
 
-    `origin`: where training begins, None for zero.
+    `origin`: where training begins, None for zero. `max_cuts` of a bundle; `blocks` of rows, if memory allows.
     """
 
     options: TrainOptions
@@ -64,6 +66,7 @@ class BinaryJob:
     lanes: Lanes
     workers: int
     origin: Origin | None = None
+    blocks: int = 1
     distributable: ClassVar[bool] = True
     task: ClassVar[str] = "binary"
 
@@ -80,25 +83,31 @@ class BinaryJob:
         """With this risk."""
         statistics = manifest.statistics
         solver, threads, lanes = options.record, threads_wanted(options), options.lanes
-        max_cuts = options.max_cuts or solver.max_cuts or bundle_size(statistics.n_features + (options.bias != 0.0))
+        dimension = statistics.n_features + (options.bias != 0.0)
+        max_cuts, blocks = options.max_cuts or solver.max_cuts or bundle_size(dimension), 1
         if solver.dual:  # lanes don't see each other's steps: no more of them than threads, and none for little data
             lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
         chosen = plan_lanes(statistics, lanes)
+        if solver.dual:
+            blocks = blocks_wanted(options, statistics, chosen, dimension, max_cuts)
         origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels)
-        return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin)
+        return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, blocks)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
         statistics, solver, loss = manifest.statistics, self.solver, self.risk.loss
         numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=solver.margins, planes=solver.dual)
         share, dimension = np.dtype(loss.code_type).itemsize, statistics.n_features + (self.options.bias != 0.0)
+        in_rows = 8 * len(numbers) + share * self.max_cuts * solver.dual
+        sizes = {"dimension": dimension, "rows": statistics.n_rows, "row_bytes": in_rows, "share": share}
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
             most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + share * statistics.n_rows) if solver.dual else 0,
+            preferred=preferred(self.options, self.blocks, self.max_cuts, **sizes),
             cut_bytes=share,
             vectors=solver.vectors,
-            row_bytes=8 * len(numbers) + share * self.max_cuts * solver.dual,
+            row_bytes=in_rows,
             more=penalty_needs(self.options, dimension),
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=row_bytes(loss)),
             per_worker=(("rows put together", ORDER.joined_bytes(manifest)),) if solver.dual else (),
@@ -109,8 +118,9 @@ class BinaryJob:
         return identity(
             self.options,
             fingerprint,
-            max_cuts=self.max_cuts,
+            max_cuts=self._cuts(plan).first,
             most_cuts=plan.max_cuts,
+            blocks=plan.blocks,
             lanes=len(self.lanes),
             row_cache=plan.row_cache,
             positive_label=None if self.labels is None else self.labels[1],
@@ -134,11 +144,12 @@ class BinaryJob:
         else:
             oracle = LinearOracle(runner, self.risk, **common, keep_margins=self.solver.margins)
             solve = solver_of(chosen, oracle, max_cuts=self.max_cuts)
-        model = partial(self._model, oracle=oracle, manifest=manifest, row_cache=plan.row_cache)
+        model = partial(self._model, oracle=oracle, manifest=manifest, plan=plan)
         return Trainer(oracle, solve, model, self._begin(oracle, plan), chosen.l1)
 
     def _cuts(self, plan: MemoryPlan) -> BundleSize:
-        return BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
+        first = cuts_of(self.options, plan.blocks, self.max_cuts) if self.solver.dual else self.max_cuts
+        return BundleSize(first, max(first, plan.max_cuts), Blocks.of(self.lanes, plan.blocks).count)
 
     def _begin(self, oracle: LinearOracle, plan: MemoryPlan) -> Callable[[StoppingRule], BundleState] | None:
         if self.origin is None:
@@ -147,9 +158,11 @@ class BinaryJob:
             return partial(warm_start.dual, self.origin, oracle, self._cuts(plan))
         return partial(warm_start.started, self.origin, oracle, self.max_cuts, margins=self.solver.margins)
 
-    def _model(self, solution: Solution, C: float, *, oracle: LinearOracle, manifest: Manifest, row_cache: int) -> LinearModel:
+    def _model(self, solution: Solution, C: float, *, oracle: LinearOracle, manifest: Manifest, plan: MemoryPlan) -> LinearModel:
         options, d = self.options, manifest.statistics.n_features
-        fixed = {"lanes": len(self.lanes), "row_cache": f"{row_cache}B"} if self.solver.dual else {}
+        fixed: dict[str, Any] = {}
+        if self.solver.dual:
+            fixed = {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B", "blocks": self._cuts(plan).blocks}
         return LinearModel(
             weights=solution.w[:d].copy(),
             intercept=(float(solution.w[d]) if options.bias else 0.0) * options.bias,
@@ -170,4 +183,9 @@ class BinaryJob:
 
     def warm_up(self, manifest: Manifest) -> None:
         y = np.arange(8.0) if self.labels is None else np.where(np.arange(8) % 3, self.labels[1], self.labels[1] - 1.0)
-        on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4, origin=None).solve)
+        job = replace(self, max_cuts=4, origin=None)
+
+        def run(runner: PassRunner, progress: Progress, plan: MemoryPlan) -> None:
+            job.solve(runner, progress, replace(plan, blocks=2 if self.solver.dual and self.options.l1 == 0.0 else 1))
+
+        on_few_rows(manifest, y, self.workers, run)

@@ -71,7 +71,7 @@ class DecomposableOracle:
         self._bias = bias
         statistics = runner.feed.data.manifest.statistics
         weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum
-        self._scale = row_scale(statistics, bias, width)
+        self._scale = self._cut_scale = row_scale(statistics, bias, width)  # of all rows, of those of one cut
         self._grids = grids or Grids.holding(vector=max(statistics.max_abs_value, abs(bias)) * weight, weight=weight)
         self._learning = self._grids  # on which the first pass learns
         self._width = width
@@ -261,7 +261,8 @@ class DecomposableOracle:
             vectors.add(a[0], a[1])
         a[0] /= M
         offset = float(b.sum()) / M
-        return Cut(a[0], offset, self._scale.cut_error(self._grids, self._scale.length * offset, offset, M, self._risk.rounding))
+        scale = self._cut_scale
+        return Cut(a[0], offset, scale.cut_error(self._grids, scale.length * offset, offset, M, self._risk.rounding))
 
 
 class LinearOracle(DecomposableOracle):
@@ -312,14 +313,12 @@ class LinearOracle(DecomposableOracle):
         n, value = self._scale.rows, self._loss.rounding
         sizes, losses = (n * spacing(rounder) for rounder in self._first.rounders)
         far = above(float(totals.numbers[0]), sizes + gamma(16.0) * float(totals.numbers[0]))
-        found = totals.numbers[1:].tolist()
-        at_zero, *constants = (above(total, losses + gamma(16.0 + value.value) * total) for total in found)
+        at_zero, *constants = (above(total, losses + gamma(16.0 + value.value) * total) for total in totals.numbers[1:].tolist())
         weight = self._all_weight()
         at_zero = above(at_zero, gamma(value.near_one) * weight)
         self._targets = self._targets._replace(weight=weight, targets=far, loss_at_zero=at_zero)
         self.raised = at_zero - float(totals.numbers[1])  # as long as nothing else is summed
-        nothing = np.zeros(self.dimension)
-        self._drift.best, self._reach.best = self._spread(nothing), self._longest(nothing)
+        self._drift.best, self._reach.best = (of(np.zeros(self.dimension)) for of in (self._spread, self._longest))
         if totals.numbers[1] > 0.0:  # else w = 0 has no loss, and there is no unit
             self.unit = max(min(*constants, at_zero), _LEAST_UNIT * at_zero) / self.total_weight
 
@@ -350,15 +349,15 @@ class LinearOracle(DecomposableOracle):
 
     def on_plane(self, p: float, q: float) -> tuple[float, np.ndarray]:
         """Σ u_i ℓ_i at p·w_b + q·w, w being what was scored last, nearly, and its derivatives by p and q (2,)."""
-        value, *slopes = self._look("PlanePass", p, q).sum(axis=1)
-        return float(value), np.array(slopes)
+        found = self._look("PlanePass", p, q).sum(axis=1)
+        return float(found[0]), found[1:]
 
     def combine(self, p: float, q: float, w_b: np.ndarray) -> float:
         """Make p·w_b + q·w, `w_b` as it is after it, the best point; returns Σ u_i ℓ_i there. The data is not read."""
         loss = self._look("CombinePass", p, q)
-        self._reach.combine(p, q, self._longest(w_b), self._scale)
+        for drift, spread in ((self._reach, self._longest(w_b)), (self._drift, self._spread(w_b))):
+            drift.combine(p, q, spread, self._scale)
         self._near = self._reach.error
-        self._drift.combine(p, q, self._spread(w_b), self._scale)
         return self._loss_above(self._summed(loss), self._drift.error)
 
     def _scored(self, w: np.ndarray) -> None:
@@ -392,9 +391,10 @@ class LinearOracle(DecomposableOracle):
         if not self._loss.sized():
             return cut
         M = self.total_weight
-        more = 2.0 * self._grids._replace(fine_weight=0.0).weight_error(self._scale.rows)  # they are on coarse grids
+        scale = self._cut_scale
+        more = 2.0 * self._grids._replace(fine_weight=0.0).weight_error(scale.rows)  # they are on coarse grids
         shares, sizes = ((float(total) + more) / M for total in b[2:])
-        return replace(cut, error=self._scale.cut_error(self._grids, self._scale.length * shares, sizes, M, self._loss.rounding))
+        return replace(cut, error=scale.cut_error(self._grids, scale.length * shares, sizes, M, self._loss.rounding))
 
     def _look(self, kind: str, *given: Any) -> Any:
         return super()._look(kind, *given, self._loss)

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from streamcut.bundle.blocks import Merges
 from streamcut.bundle.bundle import BundleSize, Merge
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import vectors
-from streamcut.execution.cache_passes import SweepPass, WriteBackPass
+from streamcut.execution.cache_passes import SweepPass, TurnPass, WriteBackPass
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut, DecomposableOracle, LinearOracle
+from streamcut.oracles.dual.blocks import Blocks
 from streamcut.oracles.dual.loss_cache import LossCache
-from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass
+from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass, RowsWriteBackPass, add_parts
 from streamcut.oracles.dual.random_order import RandomOrder
-from streamcut.rounding import Grids
+from streamcut.rounding import CutError, Grids
 
 # Rows of a group stay in the second cache level.
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)
+
+
+_TOO_FAR = 0.9  # parts of a step that lanes made together
+_MOST_TURNS = 8  # of a sweep: each is a round of all workers
 
 
 class DualAscent(DecomposableOracle):
@@ -34,8 +39,10 @@ class DualAscent(DecomposableOracle):
     Rows remember their shares in the cuts of the bundle: the row state's `codes`.
     """
 
+    _in_turns = False  # lanes sweep their caches
+
     def prepare(
-        self, work: Callable[..., Pass], merging: Callable[[list[Merge]], Pass], caches: Mapping[int, RowCache], *,
+        self, work: Callable[..., Pass], merging: Callable[[Any], Pass], caches: Mapping[int, RowCache], *,
         cuts: int, order: RandomOrder, sweeps: int, seed: int,
     ) -> None:  # fmt: skip
         """`work(ascent, order, places, last, caches, limits, first)` and `merging(merges)` are the passes of the loss.
@@ -45,8 +52,8 @@ class DualAscent(DecomposableOracle):
         """
         self._order, self._seed = order, seed
         self._work, self._merging, self._caches, self.cuts = work, merging, caches, cuts
-        self._sweeps, self._goes_on = sweeps, True
-        self._last: tuple[int, int] | None = None  # slots of the cuts whose sums are known, while rows remember their shares
+        self._sweeps, self._goes_on, self._turns = sweeps, True, 1
+        self._last: Any = None  # slots of the cuts whose sums are known, while rows remember their shares
         self._sums: Any = None  # of that pass
         self._limits = dict.fromkeys(caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
 
@@ -56,12 +63,11 @@ class DualAscent(DecomposableOracle):
         Each is summed from its shares alone, whose bounds the kernels keep: valid for any stored shares.
         """
         order, places = self._order.drawn(self._runner.feed.data.manifest.statistics, self.passes, self._seed)
-        if self._last is not None and {ascent.cut, ascent.dual} & set(self._last):
+        if self._last is not None and self._overwrites(ascent, self._last):
             self._last = None
         sums = self._read(self._work(ascent, order, places, self._last or (-1, -1), self._caches, self._limits, first))
         if self._last is not None:
-            vectors.add(sums.cuts.reshape(-1), self._sums.cuts.reshape(-1))
-            sums.b += self._sums.b
+            self._go_on(sums, self._sums)
         if first:
             self._learn(sums.totals)
         self._scored(ascent.w)
@@ -71,12 +77,27 @@ class DualAscent(DecomposableOracle):
         sums.w = None
         if self._goes_on:
             self._last, self._sums = (ascent.cut, ascent.dual), sums
-        predicted, swept = (
-            self._divided(a.reshape(self._grids.folds, -1).copy(), b) for a, b in zip(sums.cuts, sums.b, strict=True)
-        )
+        predicted, swept = self._cuts(sums)
         if first and self.tighten():
             self._last = None
         return predicted, swept
+
+    def _overwrites(self, ascent: Ascent, last: Any) -> bool:
+        """Whether a cut of the last pass has a slot that is used now."""
+        return bool({ascent.cut, ascent.dual} & set(last))
+
+    def _go_on(self, sums: Any, last: Any) -> None:
+        """Add the sums of the last pass."""
+        vectors.add(sums.cuts.reshape(-1), last.cuts.reshape(-1))
+        sums.b += last.b
+
+    def _cuts(self, sums: Any) -> Iterator[Cut]:
+        """The predicted cut and that of the ascent."""
+        return (self._divided(a.reshape(self._grids.folds, -1).copy(), b) for a, b in zip(sums.cuts, sums.b, strict=True))
+
+    def _follows(self, merges: Any, last: Any) -> bool:
+        """Whether a cut of the last pass changes."""
+        return any(merge.into in last for merge in merges)
 
     def refine(self) -> bool:
         """As that of DecomposableOracle; sums go on from no others."""
@@ -85,12 +106,13 @@ class DualAscent(DecomposableOracle):
             self._last = None
         return found
 
-    def follow(self, merges: list[Merge]) -> None:
+    def follow(self, merges: Any) -> None:
         """Rows' shares follow the bundle's merges. The data is not read."""
-        if self._last is not None and any(merge.into in self._last for merge in merges):
+        if not merges:
+            return
+        if self._last is not None and self._follows(merges, self._last):
             self._last = None
-        if merges:
-            self._runner.run(self._merging(merges))
+        self._runner.run(self._merging(merges))
 
     def widen(self, cuts: int) -> None:
         """Rows keep their dual variables in this number of cuts from now on. The data is not read."""
@@ -100,25 +122,35 @@ class DualAscent(DecomposableOracle):
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        return {**numbers, "cache_limits": list(self._limits.values()), "cuts": self.cuts}, arrays
+        return {**numbers, "cache_limits": list(self._limits.values()), "cuts": self.cuts, "turns": self._turns}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         self.widen(numbers["cuts"])
         super().restore(numbers, fill)
-        self._last = None
+        if not 1 <= numbers["turns"] <= max(1, len(self._caches)):
+            raise ValueError(f"{numbers['turns']} turns of {len(self._caches)} row caches")
+        self._last, self._turns = None, numbers["turns"]
         self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))
 
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
-        common = self._runner, self._caches
-        seed = self.passes, self._seed
-        theta = sweep_caches(*common, sums.w, self.C, self.penalty, self._bias, seed, self._sweeps, ascent.enough)
-        write_back(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)
+        given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps, "enough": ascent.enough}
+        where: Any = self._runner, self._caches, sums.w, self.C, self.penalty, self._bias
+        theta: Any
+        if self._in_turns:
+            theta, self._turns = sweep_in_turns(*where, **given | {"turns": max(1, self._turns // 2)})
+        else:
+            theta = sweep_caches(*where, **given)
+        self._write_back(sums, ascent.dual, theta)
+
+    def _write_back(self, sums: Any, slot: Any, theta: Any) -> None:
+        write_back(self._runner, self._caches, sums, slot, self._bias, self._grids, theta)
 
 
 class DualOracle(DualAscent, LinearOracle):
     """A linear oracle that also does dual coordinate ascent: its cuts are sums of the rows' shares of the dual.
 
-    Rows remember their shares in `cuts`, which may grow. Every lane has a cache of `size` (None: none), which is swept at most
+    Rows remember their shares in `cuts` cuts of their block, which may grow. With several blocks every cut is one of each: `a`
+    (blocks, D), `b` (blocks,), errors (blocks, 2). Every lane has a cache of `size` (None: none), which is swept at most
     `sweeps` times after each pass.
     """
 
@@ -132,13 +164,54 @@ class DualOracle(DualAscent, LinearOracle):
         loss = risk.loss
         runner.row_state.add("codes", loss.code_type, (cuts.first,), most=cuts.most)
         caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
-        merging = partial(MergePass, loss)
-        self.prepare(self._pass, merging, caches, cuts=cuts.first, order=ORDER, sweeps=sweeps, seed=seed)
+        self._blocks = Blocks.of(runner.lanes, cuts.blocks)
+        self.prepare(self._pass, self._merging_of, caches, cuts=cuts.first, order=ORDER, sweeps=sweeps, seed=seed)
+        self._in_turns = self._blocks.count > 1 and len(caches) > 1
         self._goes_on = loss.incremental
+        rows, scale = self._blocks.most_rows, self._scale
+        self._cut_scale = replace(scale, rows=rows, entries=min(scale.entries, rows * scale.row_entries))
 
-    def _pass(self, *now: Any) -> RowsDualPass:
-        work = RowsDualPass(self._risk, self._grids, self.C, self._bias, *now, self._first)  # type: ignore[call-arg]
+    def follow(self, merges: Merges | list[Merge]) -> None:
+        super().follow(Merges.of(merges) if isinstance(merges, list) else merges)
+
+    def _pass(self, ascent: Ascent, order: np.ndarray, places: np.ndarray, last: tuple, *now: Any) -> RowsDualPass:
+        K = self._blocks.count
+        mixture = np.broadcast_to(ascent.mixture, (K, np.shape(ascent.mixture)[-1]))
+        ascent = replace(ascent, mixture=mixture, cut=np.full(K, ascent.cut), dual=np.full(K, ascent.dual))
+        slots = np.stack([np.full(K, slot) for slot in last])
+        common = self._risk, self._grids, self.C, self._bias, ascent, order, places, slots
+        work = RowsDualPass(*common, *now, self._first, self._blocks)  # type: ignore[call-arg]
         return replace(work, l1=self.penalty.threshold)
+
+    def _merging_of(self, merges: Merges) -> MergePass:
+        return MergePass(self._risk.loss, self._blocks, merges)
+
+    def _overwrites(self, ascent: Ascent, last: Any) -> bool:
+        now = ascent.cut, ascent.dual
+        return any(bool(np.any(np.equal(slot, old))) for slot in now for old in last)
+
+    def _follows(self, merges: Merges, last: Any) -> bool:
+        return any(bool((merges.into == np.reshape(slot, (-1, 1))).any()) for slot in last)
+
+    def _go_on(self, sums: Any, last: Any) -> None:
+        add_parts(sums.by_block(), last.by_block())
+
+    def _write_back(self, sums: Any, slot: Any, theta: Any) -> None:
+        each = self._blocks.each
+        shapes = (each, 2, self._grids.folds, self.dimension), (each, 2, 4)
+        slots = np.full(self._blocks.count, slot)
+        work = RowsWriteBackPass(self._caches, slots, self._bias, self._grids, shapes, theta, self._blocks)
+        add_parts(sums.by_block(), self._runner.run(work)[0].by_block())
+
+    def _cuts(self, sums: Any) -> Iterator[Cut]:
+        K, D = self._blocks.count, self.dimension
+        for which in range(2):
+            a, b, errors = np.empty((K, D)), np.empty(K), np.empty((K, 2))
+            for first, (cuts, constants) in sums.by_block().items():
+                for k in range(len(cuts)):
+                    own = self._divided(cuts[k, which].copy(), constants[k, which])
+                    a[first + k], b[first + k], errors[first + k] = own.a, own.b, own.error
+            yield Cut(a, b, errors) if K > 1 else Cut(a[0], float(b[0]), CutError(*errors[0].tolist()))  # type: ignore[arg-type]
 
 
 def write_back(
@@ -176,3 +249,39 @@ def sweep_caches(
         if rise <= enough:
             break
     return theta
+
+
+def sweep_in_turns(
+    runner: PassRunner,
+    caches: Mapping[int, RowCache],
+    w: np.ndarray,
+    C: float,
+    penalty: L2,
+    bias: float,
+    seed: tuple[int, int],
+    sweeps: int,
+    enough: float,
+    turns: int,
+) -> tuple[dict[int, float], int]:
+    """As sweep_caches, lanes in `turns` one after the other, each turn followed by an exact step.
+
+    Where only little of a turn's step is taken, the next sweep has twice as many turns, of half as many lanes each. Returns the
+    part of its last step that was taken of each lane, by its first row, and the turns of the last sweep.
+    """
+    lanes = list(caches)
+    taken = dict.fromkeys(lanes, 1.0)
+    for number in range(sweeps):
+        least, brought = 1.0, 0.0
+        for turn in range(turns):
+            now = frozenset(lanes[turn::turns])
+            work = TurnPass(caches, w, C, penalty.threshold, bias, seed, number, dict(taken), now)
+            step = runner.run(work)[0].step
+            theta, rise = penalty.step(w, step.delta, step.gain)
+            vectors.move(w, w + step.delta, theta)
+            taken.update(dict.fromkeys(now, theta))
+            least, brought = min(least, theta), brought + rise
+        if brought <= enough:
+            break
+        if least < _TOO_FAR:
+            turns = min(2 * turns, len(lanes), _MOST_TURNS)
+    return taken, turns

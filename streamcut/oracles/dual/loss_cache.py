@@ -43,4 +43,5 @@ class LossCache(RowCache):
         return dual.sweep(self._loss, self._order, self._rows(), C, bias, l1, self._slack, w)
 
     def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
-        dual.write_back(self._loss, self._rows().part(part), first_row, slot, bias, grids, codes, cuts, sums)
+        blocks, slots = slot
+        dual.write_back(self._loss, self._rows().part(part), blocks, slots, bias, grids, codes, cuts, sums)

@@ -6,19 +6,21 @@ row in each cut, by the cut's slot in the bundle, as a code of the loss's choosi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.bundle.bundle import Merge
+from streamcut.bundle.blocks import Merges
 from streamcut.chunk import Chunk
-from streamcut.compiled import dual, records
+from streamcut.compiled import dual, records, vectors
+from streamcut.execution.cache_passes import Change, WriteBackPass
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.runner import Rows
 from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.oracles.dual.blocks import Blocks
 from streamcut.oracles.dual.dual_pass import DualPass, DualSums
 from streamcut.oracles.row_passes import First, Totals, begin
 
@@ -27,6 +29,8 @@ from streamcut.oracles.row_passes import First, Totals, begin
 class Ascent:
     """Where a pass starts: `w`, and the mixture (cuts,) of the rows' shares that it is made of; both cuts' slots; κ.
 
+    Of single rows the mixture is (blocks, cuts), and slots are (blocks,); what is less stands for all blocks.
+
     enough  sweeps over cached rows end when one brings no more than this (units of F)
     start   where the running w′ (v′, where the penalty has a threshold) starts if not at w: what the mixture of shares amounts to
     visits  steps for each row of a group while it is in cache, after the first as long as it is at no bound
@@ -34,8 +38,8 @@ class Ascent:
 
     w: np.ndarray
     mixture: np.ndarray
-    cut: int
-    dual: int
+    cut: Any
+    dual: Any
     kappa: float
     enough: float
     start: np.ndarray | None = None
@@ -47,44 +51,100 @@ class Ascent:
         return self.w if self.start is None else self.start
 
 
+Part = tuple[np.ndarray, np.ndarray]  # the sums of some blocks that follow each other: cuts (n, 2, folds, D) and b (n, 2, 4)
+
+
+def add_parts(total: dict[int, Part], parts: dict[int, Part]) -> None:
+    """total += parts, both by their first block; may take arrays of `parts` over."""
+    for first, part in parts.items():
+        if first not in total:
+            total[first] = part
+            continue
+        for ours, theirs in zip(total[first], part, strict=True):
+            vectors.add(ours.reshape(-1), theirs.reshape(-1))
+
+
+@dataclass(slots=True)
+class RowsDualSums(DualSums):
+    """`cuts` (n, 2, folds, D) and `b` (n, 2, 4) are of the n blocks of a lane; where there is more than one in all, they are in
+    `parts` after the lane."""
+
+    parts: dict[int, Part] = field(default_factory=dict)
+    first_block: int = 0
+
+    def by_block(self) -> dict[int, Part]:
+        """The sums of all blocks."""
+        return self.parts or {0: (self.cuts, self.b)}
+
+
+def _set_apart(sums: RowsDualSums | RowsChange, blocks: Blocks) -> None:
+    """A lane ends: only those of the same blocks add up."""
+    if blocks.count > 1:
+        sums.parts = {sums.first_block: (sums.cuts, sums.b)}
+        sums.cuts = sums.b = np.empty(0)
+
+
 @dataclass(frozen=True, slots=True)
 class RowsDualPass(DualPass):
-    """A DualPass of a loss of single rows. `first` also fills `u` and `target`."""
+    """A DualPass of a loss of single rows. `first` also fills `u` and `target`.
+
+    last  slots (2, blocks)
+    """
 
     risk: PointwiseRisk
     ascent: Ascent
-    last: tuple[int, int]
+    last: np.ndarray
     learning: First
+    blocks: Blocks
     l1: float | None = None  # the threshold of the penalty
 
-    def begin(self) -> DualSums:
-        D = len(self.ascent.w)
+    def begin(self) -> RowsDualSums:
+        D, n = len(self.ascent.w), self.blocks.each
         totals = Totals.nothing(D) if self.first else None
-        return DualSums(self.ascent.running.copy(), np.zeros((2, self.grids.folds, D)), np.zeros((2, 4)), totals)
+        return RowsDualSums(self.ascent.running.copy(), np.zeros((n, 2, self.grids.folds, D)), np.zeros((n, 2, 4)), totals)
+
+    def enter(self, sums: RowsDualSums, first_row: int) -> None:
+        DualPass.enter(self, sums, first_row)
+        if isinstance(sums, RowsDualSums):  # and not what fills a cache again
+            sums.first_block = self.blocks.first_of(first_row)
+
+    def finish(self, sums: RowsDualSums, rows: Rows, first_row: int) -> None:
+        DualPass.finish(self, sums, rows, first_row)
+        _set_apart(sums, self.blocks)
+
+    def merge(self, total: RowsDualSums, part: RowsDualSums) -> RowsDualSums:  # type: ignore[override]
+        add_parts(total.parts, part.parts)
+        DualPass.merge(self, total, part)
+        return total
 
     def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
         begin(rows, chunk, self.risk, self.bias, self.learning, totals)
 
-    def ascend(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
+    def ascend(self, sums: RowsDualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:  # type: ignore[override]
         assert sums.w is not None
-        now, loss = self.ascent, self.risk.loss
+        now, loss, size = self.ascent, self.risk.loss, len(self.order)
+        own = slice(sums.first_block, sums.first_block + self.blocks.each)
+        parts = np.stack([loss.parts(mixture) for mixture in now.mixture[own]])
         return dual.ascend(
             loss,
             _records(rows, chunk),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
-            records.Start(now.w, now.kappa, loss.parts(now.mixture), self.C, self.bias, self.l1),
-            records.Slots(now.cut, now.dual, *self.last),
+            records.Start(now.w, now.kappa, parts, self.C, self.bias, self.l1),
+            records.Slots(now.cut[own], now.dual[own], self.last[0, own], self.last[1, own]),
+            self.blocks.rows(chunk.first_row),
             self.grids,
             self.visits(chunk, now.visits),
             records.DualSums(sums.w, sums.cuts, sums.b),
-            records.Scratch(np.empty(len(self.order)), np.empty(len(self.order), np.int64)),
+            records.Scratch(np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)),
         )
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
-        taken, codes, slot = _records(rows, chunk), rows["codes"], self.ascent.dual
+        taken, codes, blocks = _records(rows, chunk), rows["codes"], self.blocks.rows(chunk.first_row)
+        first_block = self.blocks.first_of(chunk.first_row)
+        slots = self.ascent.dual[first_block : first_block + self.blocks.each]
 
         def offered(first: int, *buffers) -> tuple[int, int]:
-            return dual.offer(self.risk.loss, first, taken, keys, codes, slot, self.bias, chunk.first_row, *buffers)
+            return dual.offer(self.risk.loss, first, taken, keys, codes, slots, self.bias, blocks, *buffers)
 
         cache.fill(offered, chunk.n_rows)
 
@@ -93,15 +153,79 @@ def _records(rows: Rows, chunk: Chunk) -> records.Rows:
     return records.Rows(chunk.indptr, chunk.indices, chunk.data, chunk.y, rows.get("u"))
 
 
+@dataclass(slots=True)
+class At:
+    """A row of the current lane, and the lane's first block."""
+
+    row: int = 0
+    first_block: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class MergePass(Pass):
     """The rows' shares follow the bundle's merges; the data is not read."""
 
     loss: Loss
-    merges: list[Merge]
+    blocks: Blocks
+    merges: Merges
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
-    def visit_rows(self, nothing: None, rows: Rows) -> None:
-        for merge in self.merges:
-            dual.merge_shares(self.loss, rows["codes"], merge.into, merge.gone, merge.share)
+    def begin(self) -> At:
+        return At()
+
+    def enter(self, at: At, first_row: int) -> None:
+        at.row, at.first_block = first_row, self.blocks.first_of(first_row)
+
+    def visit_rows(self, at: At, rows: Rows) -> None:
+        codes, blocks = rows["codes"], self.blocks.rows(at.row)
+        own = slice(at.first_block, at.first_block + self.blocks.each)
+        for turn in range(self.merges.into.shape[1]):
+            merge = (array[own, turn].copy() for array in self.merges)
+            dual.merge_shares(self.loss, codes, blocks, *merge)
+        at.row += len(codes)
+
+    def merge(self, total: At, part: At) -> At:
+        return total
+
+
+@dataclass(slots=True)
+class RowsChange(Change):
+    """`cuts`, `b` and `parts` as in RowsDualSums."""
+
+    parts: dict[int, Part] = field(default_factory=dict)
+    first_block: int = 0
+
+    def by_block(self) -> dict[int, Part]:
+        """The changes of all blocks."""
+        return self.parts or {0: (self.cuts, self.b)}
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWriteBackPass(WriteBackPass):
+    """A WriteBackPass of rows that belong to blocks, each with a slot of its own (blocks,)."""
+
+    blocks: Blocks
+
+    def begin(self) -> RowsChange:
+        return RowsChange(np.zeros(self.shapes[0]), np.zeros(self.shapes[1]))
+
+    def enter(self, change: RowsChange, first_row: int) -> None:  # type: ignore[override]
+        WriteBackPass.enter(self, change, first_row)
+        change.first_block = self.blocks.first_of(first_row)
+
+    def visit_rows(self, change: RowsChange, rows: Rows) -> None:  # type: ignore[override]
+        assert change.cache is not None
+        codes, at = rows["codes"], change.at
+        slots = self.slot[change.first_block : change.first_block + self.blocks.each]
+        change.cache.write_back((self.blocks.rows(at), slots), self.bias, self.grids, codes, change.cuts, change.b, first_row=at)
+        change.at += len(codes)
+
+    def finish(self, change: RowsChange, rows: Rows, first_row: int) -> None:  # type: ignore[override]
+        WriteBackPass.finish(self, change, rows, first_row)
+        _set_apart(change, self.blocks)
+
+    def merge(self, total: RowsChange, part: RowsChange) -> RowsChange:  # type: ignore[override]
+        add_parts(total.parts, part.parts)
+        WriteBackPass.merge(self, total, part)
+        return total
