@@ -17,7 +17,7 @@ from streamcut.by_data import for_data
 from streamcut.compiling import compiler
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.datasets import opened, stored
-from streamcut.errors import UsageError
+from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
@@ -226,11 +226,19 @@ class Session:
 
     def __enter__(self) -> Session:
         try:
-            self._prepare()
+            while True:
+                try:
+                    self._prepare()
+                    return self
+                except MemoryBudgetError:
+                    if self.options.workers is not None or self.options.distributed or self.job.workers == 1:
+                        raise
+                    job: Any = self.job  # nobody asked for so many threads, each of which has sums of its own
+                    self.job = replace(job, workers=job.workers - 1)
+                    run_log.info("memory: %d threads instead of %d", self.job.workers, job.workers)
         except BaseException:
             self._stack.close()
             raise
-        return self
 
     def __exit__(self, *problem: Any) -> None:
         self._stack.__exit__(*problem)

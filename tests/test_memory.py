@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import streamcut
 from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
 from streamcut.execution.plan import Machine, Needs, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
@@ -152,6 +153,27 @@ def test_the_least_of_every_kind_of_training_is_enough(stores, queries, tmp_path
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["peak"] <= result["planned"] <= memory_limit(minimum)
+
+
+def test_there_are_fewer_threads_before_a_refusal(queries, tmp_path):
+    limits = ["--max-passes", "2", "--max-cuts", "20", "--lanes", "4", "--row-cache", "0"]
+    line = [*STREAMCUT, "train", str(queries), "--task", "multiclass", *limits, "--json", "--quiet"]
+    models = [tmp_path / f"{name}.npz" for name in ("one", "two")]
+    refused = [
+        subprocess.run([*line, "--model", str(models[0]), "--memory", "1MB", *more], capture_output=True, text=True, timeout=120)
+        for more in ([], ["--workers", "1"], ["--workers", "2"])
+    ]
+    least = [int(re.search(r"at least (\d+)MB", done.stderr)[1]) for done in refused]
+    assert abs(least[0] - least[1]) <= 2, "megabytes: what a process has by then varies"
+    assert least[2] > least[1] + 5
+    assert "1 workers" in refused[0].stderr
+    for model, budget in zip(models, (least[1] + 3, least[2] + 100), strict=True):
+        given = [*line, "--model", str(model), "--memory", f"{budget}MB"]
+        done = subprocess.run(given, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout.splitlines()[-1])["peak"] <= budget * 10**6
+    first, second = (streamcut.load_model(model) for model in models)
+    np.testing.assert_array_equal(first.weights, second.weights)
 
 
 LIMITED = """
