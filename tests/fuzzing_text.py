@@ -5,10 +5,12 @@ As in fuzzing.py; a step yields how many lines or rows were compared.
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -244,13 +246,61 @@ def _cell(rng: random.Random, name: str, row: int, spec: delimited.Spec, damaged
     return cell
 
 
+_JSON_BYTES = b'019+-.eE ,:"{}[]nulltrue\\ab\0\xff\xc3'
+
+
+def jsonl(rng: random.Random, made: Path) -> Iterator[str]:
+    """As csv; a name that is not there, and null, are missing values."""
+    path = made / "fuzz.jsonl"
+    while True:
+        spec, damaged = replace(_spec(rng), weight=None, qid=None), rng.random() < 0.5
+        spec = replace(spec, columns=tuple(name for name in spec.columns if name not in "wq"), label_map=None)
+        if spec.text:  # null is a missing text, and CSV has no null
+            spec = replace(spec, missing="own")
+        lines = [_json_line(rng, spec) for _ in range(rng.randint(1, 40))]
+        lines = [_damaged(rng, line, _JSON_BYTES, 0.04) if damaged else line for line in lines]
+        lines = [line for line in lines if not delimited.other_names(line, spec)]  # those would be columns, too
+        compared, first = 0, _json_line(rng, spec, full=True)
+        while lines:
+            text = b"".join(line + b"\n" * rng.choice([1, 1, 1, 2]) for line in (first, *lines))
+            kept, cells, wrong = delimited.objects(text, spec)
+            found = _table_agrees(path, "jsonl", text, cells, spec, rng, wrong)
+            compared += 1 if found else len(cells)
+            lines = [line for i, line in enumerate(kept) if i not in found][1:] if found and None not in found else []
+        yield f"{compared}"
+
+
+def _json_line(rng: random.Random, spec: delimited.Spec, full: bool = False) -> bytes:
+    row: dict[str, object] = {}
+    for name in spec.columns:
+        cell = rng.choice(_CELLS[name])
+        if name in "nmy":
+            value = delimited.number(cell)
+            row[name] = None if value is None or value != value else int(value) if value.is_integer() else value
+            if row[name] is None and (name == "y" or spec.missing == "error") and rng.random() < 0.98:
+                row[name] = 1
+        else:
+            row[name] = cell.decode() or (None if spec.missing != "error" or name == "t" else "a")
+        if row[name] is None and full:
+            row[name] = 1 if name in "nmy" else "a"
+        elif row[name] is None and rng.random() < 0.5:
+            del row[name]
+    return json.dumps(row, ensure_ascii=rng.random() < 0.5, separators=rng.choice([(",", ":"), (", ", " : ")])).encode()
+
+
 def _table_agrees(
-    path: Path, kind: str, text: bytes, cells: list[list[bytes]], spec: delimited.Spec, rng: random.Random
+    path: Path,
+    kind: str,
+    text: bytes,
+    cells: list[list[bytes]],
+    spec: delimited.Spec,
+    rng: random.Random,
+    wrong: Collection[int | None] = (),
 ) -> set[int | None]:
-    """The rows that both refuse."""
+    """The rows that both refuse; `wrong` are so whatever is in their cells."""
     path.write_bytes(text)
-    expected, wrong = delimited.parse(cells, spec)
-    if text.count(b'"') % 2:
+    expected, wrong = ([], set(wrong)) if wrong else delimited.parse(cells, spec)
+    if kind != "jsonl" and text.count(b'"') % 2:
         wrong = wrong | {None}
     options = ConvertOptions(
         format=kind,
@@ -278,6 +328,10 @@ def _table_agrees(
         said = str(error)
     where = re.search(r"row (-?\d+) \(0-based\)", said)
     refused = {int(where[1])} if where else {None} if said else set()
+    if kind == "jsonl" and where:  # to Arrow what follows an object in its line is in the next row
+        refused = refused & wrong or {each - 1 for each in refused if each is not None}
+    elif kind == "jsonl" and said and wrong:  # Arrow doesn't always say which
+        refused = wrong
     assert (refused <= wrong and refused) if wrong else not refused, (text, spec, said, wrong)
     if not wrong:
         assert len(found) == len(expected), (text, spec)
@@ -313,4 +367,5 @@ TEXTS: dict[str, Callable[[random.Random, Path], Iterator[str]]] = {
     "vw": wabbit_text,
     "csv": csv,
     "tsv": tsv,
+    "jsonl": jsonl,
 }

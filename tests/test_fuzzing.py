@@ -19,7 +19,7 @@ STEPS = {
     "resumes": 50,
     "hdf5": 50,
 }
-STEPS |= {"frames": 200, "svmlight": 100, "vw": 60, "csv": 60, "tsv": 40}
+STEPS |= {"frames": 200, "svmlight": 100, "vw": 60, "csv": 60, "tsv": 40, "jsonl": 40}
 
 
 @pytest.fixture(scope="module")

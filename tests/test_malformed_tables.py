@@ -129,6 +129,8 @@ def test_damaged_files(run, tmp_path):
     refused(run, tmp_path, "convert bad.parquet out.zarr --labels click -q", BAD, r"bad\.parquet: .*damaged")
     (tmp_path / "bad.parquet").write_bytes(whole[:-50])
     refused(run, tmp_path, "convert bad.parquet out.zarr --labels click -q", BAD, r"bad\.parquet: not a readable Parquet file")
+    (tmp_path / "bad.jsonl").write_bytes(b'{"click": 1, "x": "\xc3\xa4"}\n\n{"click": 0, "x": "\xff"}\n')
+    refused(run, tmp_path, "convert bad.jsonl out.zarr --labels click -q", BAD, r"bad\.jsonl: row 1 \(0-based\): not UTF-8")
     (tmp_path / "bad.jsonl").write_text('{"click": 1, "x": 2}\n{"click": 0, "x": \n')
     refused(run, tmp_path, "convert bad.jsonl out.zarr --labels click -q", BAD, r"bad\.jsonl")
 

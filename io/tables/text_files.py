@@ -201,16 +201,31 @@ class JsonFile(_TextFile):
     def _guessed(self, head: bytes) -> pa.RecordBatch:
         if head.removeprefix(BOM).lstrip().startswith(b"["):
             raise BadInputError(f"{self.name}: a JSON array; JSON lines have an object on each line")
+        self._expect_utf8(head if len(head) < GUESS_BYTES else head[: head.rfind(b"\n") + 1], 0)
         return self._parsed(head, None)
 
     def _line_end(self, block: bytes) -> int:
         return block.rfind(b"\n") + 1
 
     def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
+        self._expect_utf8(block, first)
         try:
             return self._parsed(block, schema).select(schema.names)
         except pa.ArrowException as error:
             raise BadInputError(f"{self.name}: {_json_error(str(error), first)}") from None
+
+    def _expect_utf8(self, block: bytes, first: int) -> None:
+        """Arrow takes any bytes of JSON for text."""
+        if block.isascii():
+            return
+        ends = pa.py_buffer(np.array([0, len(block)], np.int64))
+        try:
+            pa.Array.from_buffers(pa.large_string(), 1, [None, ends, pa.py_buffer(block)]).validate(full=True)
+        except pa.ArrowInvalid:
+            lines = block.decode("utf-8", "surrogateescape").split("\n")
+            wrong = next(i for i, line in enumerate(lines) if any("\udc80" <= letter <= "\udcff" for letter in line))
+            row = first + sum(line.strip() != "" for line in lines[:wrong])
+            raise BadInputError(f"{self.name}: row {row} (0-based): not UTF-8; convert the file, with iconv") from None
 
     def _parsed(self, block: bytes, schema: pa.Schema | None) -> pa.RecordBatch:
         table = pjson.read_json(
@@ -248,7 +263,7 @@ def _json_error(said: str, first: int) -> str:
     row = re.search(r"^(.*) in row (\d+)$", said, re.DOTALL)
     said = said.removeprefix("JSON parse error: ")
     if row is None:
-        return _one_line(said)
+        return f"a row from {first} (0-based) on: {_one_line(said)}"
     what = re.sub(r"Column\(/([^)]*)\)", r"column '\1'", row[1].removeprefix("JSON parse error: "))
     return f"row {first + int(row[2])} (0-based): {_one_line(what)}"
 

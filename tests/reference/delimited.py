@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -63,6 +64,44 @@ def records(text: bytes, delimiter: str) -> list[Record]:
             found.append(Record("".join(lines[begin : reader.line_num]).encode("latin-1"), [c.encode("latin-1") for c in cells]))
         begin = reader.line_num
     return found
+
+
+def objects(text: bytes, spec: Spec) -> tuple[list[bytes], list[list[bytes]], set[int | None]]:
+    """(lines, cells as CSV would have them, rows that are wrong) of JSON lines: an object on each that is not blank."""
+    lines = [line for line in text.split(b"\n") if line.strip(b" \t\r")]
+    rows: list[list[bytes]] = []
+    wrong: set[int | None] = set()
+    for i, line in enumerate(lines):
+        try:
+            found = json.loads(line.decode(), object_pairs_hook=_unique)
+            rows.append([_cell(found.get(name), name in (*spec.categorical, *spec.text, "z")) for name in spec.columns])
+        except (ValueError, AttributeError):
+            wrong.add(i)
+    return lines, rows, wrong
+
+
+def other_names(line: bytes, spec: Spec) -> bool:
+    """Whether a line is an object with names that are no columns."""
+    try:
+        return bool(set(json.loads(line.decode("latin-1"))) - set(spec.columns))
+    except (ValueError, TypeError):
+        return False
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a name stands twice")
+    return dict(pairs)
+
+
+def _cell(value: object, text: bool) -> bytes:
+    if value is None:
+        return b""
+    if text != isinstance(value, str) or isinstance(value, bool | list | dict):
+        raise ValueError("of another type")
+    if not text and not np.isfinite(value):
+        raise ValueError("not JSON")
+    return str(value).encode()
 
 
 def parse(rows: list[list[bytes]], spec: Spec) -> tuple[list[Row], set[int | None]]:
