@@ -13,12 +13,7 @@ from hypothesis import settings
 from sklearn.datasets import load_svmlight_file
 
 from streamcut.cli import main
-from streamcut.compiling import compiler
 from streamcut.files import _hits
-
-# Kernels that the tests' own processes need are compiled there: children, which keep a compiler out of the memory that was
-# promised, cost a third more. Commands and processes that tests start have them as everywhere.
-compiler.available = False
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,6 +10,7 @@ import gzip
 import lzma
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_54_wide_indices(run, folder):
         refused(run, "convert in.svm out.zarr", BAD, r"in.svm:2:4: feature index too large: .*--wide-index")
         assert run("convert", "in.svm", "out.zarr", "--wide-index", "--force")[0] == OK
         assert streamcut.open("out.zarr").manifest.statistics.n_features == index
-        os.system("rm -r out.zarr")
+        shutil.rmtree("out.zarr")
     (folder / "in.svm").write_text(f"1 {2**63}:1\n")
     refused(run, "convert in.svm out.zarr --wide-index", BAD, r"in.svm:1:3: feature index too large")
     (folder / "in.svm").write_text(f"1 {2**33}:1\n-1 1:1\n")

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from clusters import same, started, train, two_workers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nights import by_night
 
 import streamcut
 from streamcut.bundle.bundle import BundleSize
@@ -50,6 +51,7 @@ TASKS = {
     "rest": {"task": "multiclass", "strategy": "one-vs-rest"},
     "rest, squared": {"task": "multiclass", "strategy": "one-vs-rest", "loss": "squared-hinge"},
 }
+NIGHTLY = ("multiclass", "softmax", "rest")  # elastic nets of theirs
 FEW_IN_WORDS = [f"--{name.replace('_', '-')}={value or 0}" for name, value in FEW.items()]
 
 
@@ -111,7 +113,7 @@ def test_bits_are_those_of_threads(client, stores, on_threads, tmp_path, task):
     assert model.parameters["row_cache"] == load_model(on_threads(task, 4)).parameters["row_cache"] != "0B"
 
 
-@pytest.mark.parametrize("task", [name for name in TASKS if name != "rest, squared"])
+@pytest.mark.parametrize("task", by_night(["binary", *NIGHTLY], NIGHTLY))
 def test_an_elastic_net_of_scaled_rows_has_the_bits_of_threads(client, stores, tmp_path, task):
     options = {**TASKS[task], "lanes": 4, "l1": "5%", "scale": "std"}
     model = on_cluster(client, stores[task], tmp_path, **options)

@@ -19,7 +19,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import RowView
 from streamcut.io.stores.spec import FEATURES
 
-LEAST = 1 << 16  # features: with fewer there is nothing to save
+LEAST, MOST = 1 << 16, 1 << 26  # features: with fewer there is nothing to save; with more their places alone take too much
 
 
 class OccurringDataset(ShownDataset):
@@ -68,7 +68,7 @@ def occurring(data: Dataset) -> Dataset:
     while isinstance(known, ScaledDataset | RowView):  # neither makes a feature, or takes one away
         known = known.inner
     n_features = known.manifest.statistics.n_features
-    if n_features < LEAST or not (FEATURES in known.manifest.extras or isinstance(known, MemoryDataset)):
+    if not LEAST <= n_features <= MOST or not (FEATURES in known.manifest.extras or isinstance(known, MemoryDataset)):
         return data
     index = feature_statistics(known).index
     return OccurringDataset(data, index.astype(np.int32)) if 0 < 2 * len(index) <= n_features else data
