@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nights import by_night
 from reference import classes as slow
 from scipy.special import expit
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
@@ -34,8 +35,8 @@ KINDS = {
     "ovr-squared-hinge": {"strategy": "one-vs-rest", "loss": "squared-hinge"},
 }
 WAYS = {"cpa": {"solver": "cpa"}, "ocas": {"solver": "ocas"}, "bundle-dca": {"row_cache": "50%"}, "uncached": {"row_cache": "0"}}
-# of the losses of one class against the rest one in every run, the others when thorough
-EACH = tuple(pytest.param(kind, marks=pytest.mark.long if kind in ("ovr-hinge", "ovr-squared-hinge") else ()) for kind in KINDS)
+# One-vs-rest is that of two classes for each of them, which tests of every run know: by night.
+EACH = by_night(KINDS, ("ovr-hinge", "ovr-logistic", "ovr-squared-hinge"))
 SOME = EACH[:-1]
 kinds, ways = pytest.mark.parametrize("kind", SOME), pytest.mark.parametrize("way", WAYS)
 LOSSES = {"ovr-hinge": "hinge", "ovr-logistic": "logistic", "ovr-squared-hinge": "squared-hinge"}

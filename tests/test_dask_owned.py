@@ -80,6 +80,7 @@ def test_a_worker_dies_in_a_pass_and_another_in_a_sweep(dataset, tmp_path):
     assert same(tmp_path / "m.npz", tmp_path / "here.npz")
 
 
+@pytest.mark.long
 def test_a_worker_that_hangs_is_left_out(dataset, tmp_path, monkeypatch, caplog):
     """SIGSTOP: its connections stay open, and it answers nothing."""
     here = streamcut.train(dataset, **FEW)

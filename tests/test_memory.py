@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from nights import by_night
 
 import streamcut
 from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
@@ -137,7 +138,7 @@ def queries(tmp_path_factory) -> Path:
     return store
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", by_night(FAMILIES, ("multiclass-ocas", "sequence-ocas", "nystroem", "f1")))
 def test_the_least_of_every_kind_of_training_is_enough(stores, queries, tmp_path, family):
     store = queries if family in QUERIES else stores[2]
     limits = SHORT.get(family, ["--max-cuts", "20", "--max-passes", "2"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from nights import by_night
 from reference.frozen_weights import DATA
 
 from streamcut.config import LIMITS, RESOURCES, TrainOptions
@@ -88,6 +89,7 @@ GIVEN = ("validation", "warm_start")  # by the tests below
 
 CASES = [(problem, solver) for solver, record in SOLVER_TABLE.items() for problem in record.trains]
 CASES += [("ROC area", solver) for problem, solver in CASES if problem == "ranking"]
+NIGHTLY = [("one-vs-rest", "bundle-dca"), ("one-vs-rest", "bsca"), ("softmax", "bundle-dca")]
 
 
 @pytest.fixture(autouse=True)
@@ -138,8 +140,9 @@ def identity(name: str, options: dict) -> dict:
         return run.job.identity(run.dataset.manifest.fingerprint, run.plan)
 
 
-@pytest.mark.parametrize(("problem", "solver"), CASES)
-def test_every_option_that_is_accepted_changes_the_answer(problem, solver):
+@pytest.mark.parametrize("case", by_night(CASES, NIGHTLY), ids="-".join)
+def test_every_option_that_is_accepted_changes_the_answer(case):
+    problem, solver = case
     base, name, known, dead, unknown = asked(problem, solver), PROBLEMS[problem][1], {}, [], []
 
     def answer_of(options: dict) -> tuple:

@@ -141,6 +141,7 @@ def test_all_folds_and_values_of_c_share_each_pass(stores, monkeypatch):
     assert sum(passes) > 4 * slowest
 
 
+@pytest.mark.long
 def test_too_many_for_the_memory_are_trained_in_groups(stores, monkeypatch):
     data, Cs = stores[0], [1e-3, 0.1]
     alone = tune(data, {"C": Cs}, folds=4)
