@@ -7,7 +7,6 @@ scripts/fuzz.py as many as it is told.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import os
@@ -26,7 +25,7 @@ import scipy.sparse as sp
 import test_forged_checkpoint as runs
 from forging import forge
 from fuzzing_text import TEXTS
-from mutations import ODD, places
+from mutations import ELSEWHERE, forged_array, forged_document, scattered
 from test_hostile_model import contents
 from test_hostile_model import sealed as model_bytes
 from test_hostile_store import manifest_of, sealed
@@ -46,14 +45,12 @@ from streamcut.models.files import load_model
 
 REFUSED = (CorruptError, NotFoundError)
 _CHILD_INPUTS, _CHILD_SECONDS, _CHILD_BYTES = 25, 120, 2 << 30
-_ELSEWHERE = "/etc/passwd"
-TEXT = ("../a.svm", _ELSEWHERE, f"../../../../../../..{_ELSEWHERE}", f"file://{_ELSEWHERE}", "pickle", "..", "c/../../zarr.json")
 _seen_by_hook: list[str] = []
 
 
 def _hook(event: str, arguments: tuple) -> None:
     """What no input may bring about: a file elsewhere is opened, a program of the system is named in a pickle or run."""
-    harm = event == "open" and isinstance(arguments[0], str | bytes) and os.fsdecode(arguments[0]).endswith(_ELSEWHERE)
+    harm = event == "open" and isinstance(arguments[0], str | bytes) and os.fsdecode(arguments[0]).endswith(ELSEWHERE)
     harm = harm or event == "os.system" or (event == "pickle.find_class" and arguments[0] in ("os", "posix", "subprocess"))
     if harm:
         _seen_by_hook.append(f"{event} {arguments}")
@@ -141,52 +138,10 @@ def _arrays(store: Path) -> list[np.ndarray]:
 # --- documents with anything in them ---
 
 
-def _forged(rng: random.Random, document: dict) -> dict:
-    """A copy in which one to three values are others, or gone."""
-    changed = copy.deepcopy(document)
-    for _ in range(rng.randint(1, 3)):
-        path = rng.choice(list(places(changed)) or [()])
-        holder: Any = changed
-        for step in path[:-1]:
-            holder = holder[step]
-        if not path:
-            continue
-        if rng.random() < 0.15:
-            del holder[path[-1]]
-        else:
-            numbers = [rng.randrange(1 << 16), rng.random(), rng.randrange(-(1 << 40), 1 << 40)]
-            holder[path[-1]] = copy.deepcopy(rng.choice([*ODD, *TEXT, *numbers]))
-    return changed
-
-
-def _forged_array(rng: random.Random, array: np.ndarray) -> np.ndarray:
-    """A copy with a few other values, or of other length, order or type."""
-    forged = array.copy().reshape(-1)
-    kind = rng.random()
-    if kind < 0.1:
-        return forged[: rng.randrange(len(forged) + 1)]
-    if kind < 0.2:
-        return np.concatenate([forged, forged[: rng.randint(1, 3)]])
-    if kind < 0.3:
-        with np.errstate(all="ignore"):
-            return array.astype(rng.choice([np.float32, np.float64, np.int32, np.int64, np.uint8]))
-    if kind < 0.4:
-        return array[::-1].copy() if array.ndim else array
-    if array.dtype.kind == "f":
-        odd = [np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, -0.0, 5e-324, rng.random()]
-    else:
-        whole = np.iinfo(array.dtype)
-        odd = [whole.max, whole.min, 0, max(whole.min, -1), rng.randrange(min(int(whole.max), 1 << 12)), int(whole.max) // 2]
-    with np.errstate(all="ignore"):
-        for _ in range(rng.randint(1, 3) if len(forged) else 0):
-            forged[rng.randrange(len(forged))] = rng.choice(odd)
-    return forged.reshape(array.shape)
-
-
 def manifests(rng: random.Random, made: Path) -> Iterator[str]:
     records = [manifest_of(made / name) for name in ("z.zarr", "h.store")]
     while True:
-        content = sealed(_forged(rng, rng.choice(records)))
+        content = sealed(forged_document(rng, rng.choice(records)))
         yield _outcome(parse_manifest, content, "here")
 
 
@@ -204,7 +159,7 @@ def recipes(rng: random.Random, made: Path) -> Iterator[str]:
                 assert chunk.nnz == 0 or chunk.indices.max() < source.n_features
 
     while True:
-        content = json.dumps(_forged(rng, rng.choice(records))).encode()
+        content = json.dumps(forged_document(rng, rng.choice(records))).encode()
         yield _outcome(used, content, refused=(ValueError, StreamcutError))
 
 
@@ -227,8 +182,8 @@ def models(rng: random.Random, made: Path) -> Iterator[str]:
 
     def one(rng: random.Random) -> str:
         meta, arrays = rng.choice(parts)
-        meta = _forged(rng, meta) if rng.random() < 0.7 else meta
-        arrays = {name: _forged_array(rng, array) if rng.random() < 0.3 else array for name, array in arrays.items()}
+        meta = forged_document(rng, meta) if rng.random() < 0.7 else meta
+        arrays = {name: forged_array(rng, array) if rng.random() < 0.3 else array for name, array in arrays.items()}
         return _outcome(used, meta, arrays, refused=(StreamcutError, MemoryError))
 
     while True:
@@ -241,7 +196,7 @@ def checkpoints(rng: random.Random, made: Path) -> Iterator[str]:
     end = start + int.from_bytes(content[len(_MAGIC) : start], "little")
     header, path = json.loads(content[start:end]), made / "forged.checkpoint"
     while True:
-        forged = json.dumps(_forged(rng, header)).encode()
+        forged = json.dumps(forged_document(rng, header)).encode()
         body = _MAGIC + len(forged).to_bytes(8, "little") + forged + content[end:-32]
         path.write_bytes(body + hashlib.sha256(body).digest())
         yield _outcome(open_checkpoint, path)
@@ -263,7 +218,7 @@ def metadata(rng: random.Random, made: Path) -> Iterator[str]:
     while True:
         file = rng.choice(files)
         content = file.read_bytes()
-        file.write_text(json.dumps(_forged(rng, json.loads(content))))
+        file.write_text(json.dumps(forged_document(rng, json.loads(content))))
         yield _outcome(lambda: ZarrPythonStore(str(store)).read(int(file.parts[-3])))  # noqa: B023
         file.write_bytes(content)
 
@@ -314,10 +269,10 @@ def stores(rng: random.Random, made: Path) -> Iterator[str]:
     def one(rng: random.Random) -> str:
         try:
             if rng.random() < 0.3:
-                (store / "manifest.json").write_bytes(sealed(_forged(rng, manifest_of(store))))
+                (store / "manifest.json").write_bytes(sealed(forged_document(rng, manifest_of(store))))
             else:
                 shard, wrong = rng.randrange(2), rng.sample(names, rng.randint(1, 2))
-                forge(store, shard, {name: _forged_array(rng, arrays[shard][name]) for name in wrong})
+                forge(store, shard, {name: forged_array(rng, arrays[shard][name]) for name in wrong})
             options = dict(rng.choice(_TASKS))
             options |= {} if "epochs" in options else {"tol": 1e-9}
             return _outcome(used, options, refused=(StreamcutError, MemoryError))
@@ -342,8 +297,8 @@ def resumes(rng: random.Random, made: Path) -> Iterator[str]:
         name = rng.choice(list(found))
         record, arrays = found[name]
         if rng.random() < 0.6:
-            record = {**record, "state": _forged(rng, record["state"])}
-        arrays = {key: _forged_array(rng, array) if rng.random() < 0.2 else array for key, array in arrays.items()}
+            record = {**record, "state": forged_document(rng, record["state"])}
+        arrays = {key: forged_array(rng, array) if rng.random() < 0.2 else array for key, array in arrays.items()}
         return _outcome(runs.resumed, name, folder / name, record, arrays, refused=(StreamcutError, MemoryError))
 
     while True:
@@ -360,7 +315,7 @@ def hdf5(rng: random.Random, made: Path) -> Iterator[str]:
     content, stated, record = file.read_bytes(), manifest.read_bytes(), manifest_of(store)
 
     def one(rng: random.Random) -> str:
-        forged = _scattered(rng, content)
+        forged = scattered(rng, content)
         record["shards"][1]["files"] = {name: [len(forged), codec.crc32c(forged)]}
         file.write_bytes(forged)
         manifest.write_bytes(sealed(record))
@@ -380,23 +335,10 @@ def frames(rng: random.Random, made: Path) -> Iterator[str]:
     content, out = codec.encode(array), np.empty_like(array)
 
     def one(rng: random.Random) -> str:
-        return _outcome(codec.decode, np.frombuffer(_scattered(rng, content), np.uint8), out, refused=(ValueError, MemoryError))
+        return _outcome(codec.decode, np.frombuffer(scattered(rng, content), np.uint8), out, refused=(ValueError, MemoryError))
 
     while True:
         yield from _in_child(one, rng)
-
-
-def _scattered(rng: random.Random, content: bytes) -> bytes:
-    """A few bytes changed, half of them near the beginning or the end, where headers are; or some cut out or doubled."""
-    forged = bytearray(content)
-    for _ in range(rng.randint(1, 6)):
-        reach = len(forged) if rng.random() < 0.5 else min(len(forged), 2048)
-        at = rng.randrange(reach) if rng.random() < 0.8 else len(forged) - 1 - rng.randrange(reach)
-        forged[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256), forged[at] ^ 1 << rng.randrange(8)])
-    if rng.random() < 0.1:
-        at, length = rng.randrange(len(forged)), rng.randrange(1, 64)
-        forged[at : at + length] = forged[at : at + length] * rng.choice([0, 2])
-    return bytes(forged)
 
 
 def _in_child(one: Callable[[random.Random], str], rng: random.Random) -> Iterator[str]:

@@ -130,21 +130,27 @@ def test_60_labels_and_features_of_a_table(run, tmp_path, monkeypatch):
     load_words(Path("m.html"), "m")
 
 
+def on_terminal(command: list[str], folder: Path) -> tuple[int, bytes]:
+    """(exit code, what a terminal is given) of `command`, run in `folder`."""
+    read, write = os.openpty()
+    with subprocess.Popen(command, cwd=folder, stdout=write, stderr=write) as process:
+        os.close(write)
+        shown = b""
+        try:
+            while piece := os.read(read, 4096):
+                shown += piece
+        except OSError:  # its end
+            pass
+    os.close(read)
+    return process.returncode, shown
+
+
 def test_60_a_terminal_gets_no_escapes(tmp_path):
     """Of ours there may be some on a live line, of others none."""
     name = f"{NAMES['escape']}.svm"
     (tmp_path / name).write_text(ROWS)
-    read, write = os.openpty()
     command = [sys.executable, "-c", "from streamcut.cli import main; main()", "convert", name, "x/y.zarr"]
-    subprocess.run(command, cwd=tmp_path, stdout=write, stderr=write, check=False)
-    os.close(write)
-    shown = b""
-    try:
-        while piece := os.read(read, 4096):
-            shown += piece
-    except OSError:  # its end
-        pass
-    os.close(read)
+    _, shown = on_terminal(command, tmp_path)
     assert b"x" in shown
     assert b"\x1b[31m" not in shown
     assert b"\x1b]0;" not in shown

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from test_visible import NAMES, is_harmless, load_words
+from test_visible import NAMES, is_harmless, load_words, on_terminal
 
 import streamcut
 from streamcut.cli import COMMANDS
@@ -112,17 +112,8 @@ def test_60_columns_that_are_passed_on_are_escaped_on_terminals_only(folder, lin
     command = [sys.executable, "-m", "streamcut", *line]
     if line[0] == "predict":
         assert WORDS[0].encode() in subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
-    read, write = os.openpty()
-    with subprocess.Popen(command, cwd=folder, stdout=write, stderr=write) as process:
-        os.close(write)
-        shown = b""
-        try:
-            while piece := os.read(read, 4096):
-                shown += piece
-        except OSError:  # its end
-            pass
-    os.close(read)
-    assert process.returncode in (0, 9), shown
+    code, shown = on_terminal(command, folder)
+    assert code in (0, 9), shown
     assert b"\\x1b" in shown
     assert not [code for code in (b"\x1b[31m", b"\x1b]0;", "\u202e".encode()) if code in shown], shown
 
