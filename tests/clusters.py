@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 
 import distributed
@@ -46,8 +44,6 @@ def growing(folder, local, failpoints, *, before=(), **environment):
     try:
         where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", told]
         processes["scheduler"] = subprocess.Popen([*dask, "scheduler", *where], **quiet)
-        while not told.exists():
-            time.sleep(0.05)
 
         def start(number, failpoint):
             options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB", "--local-directory", local]
@@ -59,9 +55,9 @@ def growing(folder, local, failpoints, *, before=(), **environment):
 
         for number, failpoint in enumerate(failpoints):
             start(number, failpoint)
-        address = json.loads(told.read_text())["address"]
-        with distributed.Client(address, set_as_default=False) as client:
+        with distributed.Client(scheduler_file=str(told), set_as_default=False) as client:  # waits for the whole file
             client.wait_for_workers(len(failpoints), timeout=60)
+            address = client.scheduler.address
         yield address, processes, start
     finally:
         for process in processes.values():

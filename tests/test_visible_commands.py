@@ -69,19 +69,29 @@ LINES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder, rng = tmp_path_factory.mktemp("hostile"), np.random.default_rng(0)
+def fill(folder):
+    rng = np.random.default_rng(0)
     with open(folder / TABLE, "w") as file:
         for k in range(90):
             cells = {"label": WORDS[k % 3], NAMES["direction"]: rng.random(), NAMES["dollar"]: WORDS[rng.integers(5)]}
             file.write(json.dumps(cells) + "\n")
     (folder / TEXT).write_text("1 1:0.5 3:1\n-1 2:1\n1 1:2\n-1 2:2 3:-1\n")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a table, its store and its model."""
+    folder = tmp_path_factory.mktemp("hostile")
+    fill(folder)
+    streamcut.convert(str(folder / TABLE), str(folder / STORE), labels="label")
+    streamcut.save_model(streamcut.train(str(folder / STORE), task="multiclass", max_passes=3), folder / MODEL)
     return folder
 
 
-def test_60_every_command(run, folder, monkeypatch):
+def test_60_every_command(run, tmp_path, monkeypatch):
     """Its output is printable, one message is one line, and whatever goes wrong has a sentence."""
+    folder = tmp_path
+    fill(folder)
     monkeypatch.chdir(folder)
     assert {line[0] for line in LINES} == set(COMMANDS)
     done = set()
