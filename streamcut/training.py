@@ -105,7 +105,8 @@ def train(
                      "prbep", "prec@k", "rec@k", "error"; k is "100" or "10%"; multiclass: "hinge", "softmax", one-vs-rest those
                      of two classes; regression: "squared" (the default), "huber" (linear beyond `delta`),
                      "epsilon-insensitive", "squared-epsilon-insensitive" (0 up to `epsilon`), "quantile" (the part `quantile`
-                     of the targets lies below), "poisson" (counts of mean e^score)
+                     of the targets lies below), "poisson" (counts of mean e^score); of bsca and bsgd "hinge", for numbers
+                     "epsilon-insensitive" (their default) or "quantile", with the mean of the targets as intercept
     strategy         multiclass: "crammer-singer", or "one-vs-rest", which has the losses of two classes; "softmax" needs none
     normalisation    ranking, roc-area: the mean over all "pairs", or over "queries" of the mean over their pairs
     solver, cut      linear: "bundle-dca", "ocas" with "predicted" or "exact" cuts, "cpa"; kernels: "bsca", "bsgd", "smo", "sbp",
