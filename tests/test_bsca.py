@@ -17,7 +17,8 @@ from streamcut.errors import UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
-from streamcut.solvers.budget import MODES, Problem, exported, new_slots
+from streamcut.solvers.budget import MODES, exported, new_slots
+from streamcut.solvers.budget_problem import Problem
 
 NEVER = (1 << 61, 1 << 62)
 GAMMA = 0.4

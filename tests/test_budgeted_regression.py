@@ -18,7 +18,8 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.losses import row_loss
 from streamcut.models.certificate import StopReason
-from streamcut.solvers.budget import MODES, Problem, exported, new_slots
+from streamcut.solvers.budget import MODES, exported, new_slots
+from streamcut.solvers.budget_problem import Problem
 
 GAMMA, NEVER = 0.4, (1 << 61, 1 << 62)
 TUBE = {"loss": "epsilon-insensitive", "epsilon": 0.2, "quantile": 0.5}

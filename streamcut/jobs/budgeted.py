@@ -33,7 +33,8 @@ from streamcut.models.certificate import StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.mean_target import mean_target
-from streamcut.solvers.budget import MODES, Budgeted, BudgetState, Method, Problem, Training, filled, new_slots, slots_bytes
+from streamcut.solvers.budget import MODES, Budgeted, BudgetState, Method, Training, filled, new_slots, slots_bytes
+from streamcut.solvers.budget_problem import Problem
 from streamcut.solvers.progress import Progress
 
 BUDGET = 500

@@ -24,7 +24,8 @@ import numpy as np
 
 from streamcut.compiled import budget as passes
 from streamcut.compiled.budget import Slots, SparseRows
-from streamcut.solvers.budget import Damping, Problem
+from streamcut.solvers.budget import Damping
+from streamcut.solvers.budget_problem import Problem
 
 
 class Bsgd:

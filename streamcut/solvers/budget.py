@@ -23,15 +23,13 @@ from streamcut.execution.epochs import Epochs
 from streamcut.execution.runner import RowKeeper, Rows
 from streamcut.fields import expect_like, expect_lines
 from streamcut.kernels.kernel import Kernel
-from streamcut.losses.hinge import Hinge
-from streamcut.losses.loss import Loss
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import NOT_NEGATIVE
+from streamcut.solvers.budget_problem import Problem
 from streamcut.solvers.progress import Progress
 
 MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}
-HINGE = Hinge()
 _STEPS = 8192  # rows between two checks of the clock and of requests to stop
 _tables = cache(merging_tables)  # one for all models
 Damping = tuple[int, int]  # steps get smaller from that number on, and are nothing at this one
@@ -84,63 +82,6 @@ class Epoch:
         if self.validation is not None:
             shown["validation"] = f"{self.validation:.4f}" if self.accuracy_met is None else f"{100 * self.validation:.2f} %"
         return {**shown, "vectors": f"{self.support_vectors:,}", "maintained": f"{100 * self.maintained:.1f} %"}
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """min ½‖w‖² + C Σ u_i ℓ(⟨w, φ(x_i)⟩; y_i), once for each of `targets`: rows with that label against all others.
-
-    loss                 one with the dual min ½‖w‖² − Σ y_i α_i + ε|α_i| over a box: the hinge, the ε-insensitive loss, that of
-                         quantiles
-    targets              of numbers one, which says nothing
-    offset               what is taken off numbers: the intercept of the model
-    n_rows, n_features   of the data: m, d
-    positive_weight      factor on u_i of the rows with the target label
-    rows_before          rows of other data that the model to begin with was trained on
-    vectors_before       vectors that it has for a target, at most
-    """
-
-    kernel: Kernel
-    C: float
-    targets: tuple[float, ...]
-    n_rows: int
-    n_features: int
-    positive_weight: float = 1.0
-    rows_before: int = 0
-    vectors_before: int = 0
-    loss: Loss = HINGE
-    offset: float = 0.0
-
-    @property
-    def of_numbers(self) -> bool:
-        """Whether it is a regression."""
-        return self.loss.targets == "numbers"
-
-    @property
-    def rows_seen(self) -> int:
-        """Rows of this data and of the data before."""
-        return self.rows_before + self.n_rows
-
-    def slots(self, budget: int | None) -> int:
-        """Vectors that a model has room for: the one too many included, without a budget all that may come."""
-        return self.vectors_before + self.n_rows if budget is None else budget + 1
-
-    def rows(self, chunk: Chunk, target: float) -> SparseRows:
-        """`chunk` as compiled code takes it."""
-        costs = np.full(chunk.n_rows, self.C)
-        if self.of_numbers:
-            epsilon = float(self.loss.conjugate(1.0, 0.0))  # ℓ*(−f) = ε|f|
-            if chunk.weight is not None:
-                costs *= chunk.weight
-            low, high = costs * self.loss.lowest(0.0), costs * self.loss.highest(0.0)
-            return SparseRows(chunk.indptr, chunk.indices, chunk.data, chunk.y - self.offset, low, high, epsilon, chunk.first_row)
-        positive = chunk.y == target
-        costs[positive] = self.C * self.positive_weight
-        if chunk.weight is not None:
-            costs *= chunk.weight
-        signs, zero = np.where(positive, 1.0, -1.0), np.zeros(chunk.n_rows)
-        low, high = np.where(positive, zero, -costs), np.where(positive, costs, zero)
-        return SparseRows(chunk.indptr, chunk.indices, chunk.data, signs, low, high, 0.0, chunk.first_row)
 
 
 class Method(Protocol):
