@@ -1,13 +1,16 @@
-"""Passes with 2, 4 and 8 worker processes on this machine next to the model of their cost, and the rates that it is made of.
+"""Training with 2, 4 and 8 worker processes on this machine next to the model of its cost, and the rates that it is made of.
 
-STORE: scripts/make_data.py makes one. Every pass reads, verifies and decodes all shards. Rates are measured in this process
-before: rows verified, decoded and computed by one thread, vectors added up, an empty task of a lane, and bytes through one
-of Dask's connections on this machine. Threads of more workers than processors share them, and so does the model. With --rates
-they are written as JSON, for scripts/simulate_cluster.py. Then the bytes between client and workers of a training with row
-caches, by kind of pass: what is pickled, a pass for each worker and the answers of all lanes. With --wide the merging of sums
-of 10⁷ features is timed, at the client and by workers.
+Without STORE it makes two of text (scripts/make_data.py): of many features, whose rows are one block, and of few, whose rows are
+several blocks. No shard stays in memory: every pass reads, verifies and decodes all of them. Rates are measured in this process
+before: rows verified, decoded and computed by one thread in a pass of the solver, vectors added up, an empty task of a lane, and
+bytes through one of Dask's connections on this machine. Threads of more workers than processors share them, in the model too.
+Sweeps over cached rows are as many as the training did. With --rates the rates are written as JSON, for
+scripts/simulate_cluster.py.
 
-Usage: python scripts/bench_cluster.py STORE [--workers 2,4,8] [--lanes 16] [--repeats 5] [--rates FILE] [--wide]
+Then the bytes between client and workers of a training with row caches, by kind of pass: what is pickled, a pass for each worker
+and the answers of all lanes. With --wide the merging of sums of 10⁷ features is timed, at the client and by workers.
+
+Usage: python scripts/bench_cluster.py [STORE] [--workers 2,4,8] [--lanes 16] [--passes 8] [--rates FILE] [--wide]
 """
 
 from __future__ import annotations
@@ -17,17 +20,22 @@ import json
 import os
 import pickle
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from bench_dask import median
+from bench_dask import median, no_warm_up
+from make_data import main as make_data
 
 import streamcut
 from streamcut.compiled import vectors
-from streamcut.execution.cost import Assumed, Work, pass_cost
+from streamcut.config import TrainOptions
+from streamcut.costs import cluster_work
+from streamcut.execution.cost import Assumed, pass_cost
 from streamcut.execution.dask import runner as dask_runner
 from streamcut.execution.dask.flights import Flights
 from streamcut.execution.dask.plan import ClusterNeeds
@@ -38,11 +46,13 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.plan import Needs
 from streamcut.execution.runner import Runner
 from streamcut.io.dataset import Dataset, shard_bytes
-from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.models.linear import LinearModel
 from streamcut.oracles.decomposable import LinearOracle
+from streamcut.training import Session
+from streamcut.units import parse_size
 
 WIDE = 10**7
 LINE_BYTES = 1 << 26
@@ -60,7 +70,7 @@ class Dense(Pass):
     """A partial sum of `size` numbers a lane, and nothing computed."""
 
     size: int
-    needs_data = False
+    needs_data: bool = False  # type: ignore[misc]  # lanes go out one by one, then
     summed = ("a",)
     row_arrays = ()
 
@@ -73,14 +83,6 @@ class Dense(Pass):
     def merge(self, total: Sum, part: Sum) -> Sum:
         vectors.add(total.a, part.a)
         return total
-
-
-def no_warm_up(manifest: Manifest) -> None:
-    """The first pass is not counted."""
-
-
-def echo(block: bytes) -> bytes:
-    return block
 
 
 def scored(runner: Runner | DaskRunner) -> Callable[[], object]:
@@ -107,12 +109,9 @@ def rates(data: Dataset, repeats: int) -> Assumed:
             cluster.client.gather(futures, direct=True)
 
         line = 2 * LINE_BYTES / median(there, repeats)
-        lanes = Lanes(tuple(range(65)))
-        with on(cluster, data, lanes) as runner:
-            task = median(lambda: runner.run(Dense(1)), repeats)  # all lanes of a worker are one task
-            client = cluster.client
-            task = max(task, median(lambda: [client.submit(echo, b"", pure=False) for _ in range(64)][-1].result(), repeats))
-    return Assumed(line=line, store=1e12, rows=rows, adding=adding, task=task / 64)  # the page cache is the store
+        with on(cluster, data, Lanes((0,) * 65)) as runner:
+            task = median(lambda: runner.run(Dense(1, needs_data=True)), repeats) / 64
+    return Assumed(line=line, store=1e12, rows=rows, adding=adding, task=task)  # the page cache is the store
 
 
 def on(cluster, data: Dataset, lanes: Lanes) -> DaskRunner:
@@ -151,42 +150,106 @@ def counted() -> Iterator[dict[str, list[int]]]:
         dask_runner._Submitter.__init__, Flights.next = submitter, following  # type: ignore[method-assign]
 
 
+def trained(data: Dataset, passes: int, **options: Any) -> tuple[float, LinearModel]:
+    """(seconds of an iteration, the median but for the first two, the model)."""
+    at: list[float] = []
+    given: dict[str, Any] = {"C": 1.0, "tol": 1e-9, "tol_relative": None, "max_passes": passes, "memory": "6GB", **options}
+    with warnings.catch_warnings(action="ignore"):
+        model = streamcut.train(data, on_iteration=lambda record: at.append(record.seconds), **given)
+    assert isinstance(model, LinearModel)
+    return float(np.median(np.diff(at[1:]))), model
+
+
+def compare(data: Dataset, solver: str, assumed: Assumed, workers: list[int], lanes: int, passes: int) -> None:
+    """predicted | measured | ratio of an iteration."""
+    decoded = sum(shard_bytes(data.manifest, shard) for shard in data.manifest.shards)
+    options: dict[str, Any] = {"solver": solver, "lanes": lanes}
+    caches = {"row_cache": "0"} if solver == "bundle-dca" else {}
+    alone, _ = trained(data, passes, scheduler="sync", **options, **caches)
+    assumed, cores = replace(assumed, rows=decoded / alone), os.cpu_count() or 1
+    for count in workers:
+        with counted() as found:
+            seconds, model = trained(data, passes, scheduler="local-cluster", workers=count, **options)
+        asked = TrainOptions(scheduler="local-cluster", workers=count, **options)
+        work = cluster_work(Session(data, asked, scheduler=None))
+        if solver == "bundle-dca":
+            size = parse_size(str(model.parameters["row_cache"]), option="row_cache")
+            work = replace(work, blocks=model.parameters["blocks"], cached=size)
+        cost = pass_cost(work, replace(assumed, workers=count, rows=assumed.rows * min(1.0, cores / count)))
+        turns = sum(found[name][0] for name in ("SweepPass", "TurnPass") if name in found) / passes
+        sweeps = turns / work.turns * cost.sweep
+        predicted = cost.seconds - cost.copying + sweeps  # the processes share a folder
+        parts = {name: getattr(cost, name) for name in ("computing", "merging", "tasks", "rows", "master")} | {"sweeps": sweeps}
+        largest = ", ".join(f"{name} {parts[name]:.3f}" for name in sorted(parts, key=lambda name: -parts[name])[:4])
+        what = f"{solver}, {work.blocks} blocks"
+        print(f"{what:24} {count:7} {predicted:11.3f} {seconds:10.3f} {predicted / seconds:6.2f}   {largest}", flush=True)
+
+
+def traffic(data: Dataset, lanes: int) -> None:
+    """Bytes between client and workers."""
+    passes = 6
+    with counted() as found:
+        _, model = trained(data, passes, scheduler="local-cluster", workers=2, lanes=lanes, solver="bundle-dca")
+    features, blocks = data.manifest.statistics.n_features, model.parameters["blocks"]
+    print(f"\nbundle-dca, {features:,} features, {blocks} blocks, {lanes} lanes, row caches of {model.parameters['row_cache']}")
+    print(f"{'kind of pass':24} {'a data pass':>12} {'out to each, bytes':>18} {'back from all, bytes':>20}")
+    for name, (number, out, back) in found.items():
+        print(f"{name:24} {number / passes:12.1f} {out // number:18,} {back // number:20,}")
+    out, back = (sum(each[k] for each in found.values()) / passes for k in (1, 2))
+    print(f"{'all, a data pass':24} {'':12} {out:18,.0f} {back:20,.0f}", flush=True)
+
+
+def merging(data: Dataset, assumed: Assumed, repeats: int) -> None:
+    """Sums of WIDE features."""
+    print(f"\nsums of {WIDE:,} numbers: seconds, and by the model")
+    print(f"{'workers':>7} {'lanes':>5} {'at the client':>20} {'by workers':>20}")
+    for workers, lanes in ((2, 4), (4, 8)):
+        few, cells = plan_lanes(data.manifest.statistics, lanes), []
+        with connect("local-cluster", workers=workers, deadline=60.0) as cluster, on(cluster, data, few) as runner:
+            for least in (1 << 60, 1):
+                dask_runner.RANGES_FROM, dask_runner.RANGES_WORKERS, cluster.local = least, 1, False
+                seconds = median(lambda: runner.run(Dense(WIDE)), repeats)
+                one = 8.0 * WIDE * (1 / assumed.line + 1 / assumed.adding)
+                model = lanes * one if least > 1 else lanes / workers * one + 8.0 * WIDE / assumed.line
+                cells.append(f"{seconds:9.2f} ({model:.2f})")
+        print(f"{workers:7} {lanes:5} {cells[0]:>20} {cells[1]:>20}", flush=True)
+
+
+def stores(given: str | None, folder: Path, rows: int) -> list[Dataset]:
+    """The store that was given, or two made here."""
+    if given is not None:
+        return [open_dataset(given)]
+    for features in (50_000, 4_000):
+        make_data([str(folder / f"{features}.zarr"), "--rows", str(rows), "--features", str(features), "--shard-nnz", "1000000"])
+    return [open_dataset(str(path)) for path in sorted(folder.glob("*.zarr"), reverse=True)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store")
+    parser.add_argument("store", nargs="?")
+    parser.add_argument("--rows", type=int, default=500_000, help="of the stores that are made here")
     parser.add_argument("--workers", default="2,4,8")
     parser.add_argument("--lanes", type=int, default=16)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--passes", type=int, default=8)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rates", metavar="FILE")
     parser.add_argument("--wide", action="store_true")
     options = parser.parse_args()
-    data = open_dataset(options.store)
-    lanes = plan_lanes(data.manifest.statistics, options.lanes)
-    assumed = rates(data, options.repeats)
-    if options.rates:
-        Path(options.rates).write_text(json.dumps(asdict(assumed), indent=1))
-    print(", ".join(f"{name} {value:.3g}" for name, value in asdict(assumed).items()))
-    work = Work.of(data.manifest, Needs(data.manifest.statistics.n_features + 1, 10, row_bytes=0), len(lanes), 0)
-    cores = os.cpu_count() or 1
-    print(f"{'workers':>7} {'measured s':>10} {'model s':>8} {'ratio':>6}")
-    for count in map(int, options.workers.split(",")):
-        model = pass_cost(work, replace(assumed, workers=count, rows=assumed.rows * min(1.0, cores / count))).seconds
-        with connect("local-cluster", workers=count, deadline=60.0) as cluster, on(cluster, data, lanes) as runner:
-            call = scored(runner)
-            seconds = median(call, options.repeats)
-        print(f"{count:7} {seconds:10.3f} {model:8.3f} {seconds / model:6.2f}")
-    with counted() as found:
-        streamcut.train(data, scheduler="local-cluster", workers=2, lanes=4, solver="bundle-dca", max_passes=4, memory="4GB")
-    print(f"bundle-dca, 4 passes, 2 workers: {'':12} {'number':>8} {'out to each, bytes':>18} {'back from all, bytes':>20}")
-    for name, (number, out, back) in found.items():
-        print(f"{name:45} {number:8} {out // number:18,} {back // number:20,}")
-    if options.wide:
-        few = plan_lanes(data.manifest.statistics, 4)
-        with connect("local-cluster", workers=2, deadline=60.0) as cluster, on(cluster, data, few) as runner:
-            for what, least in (("the client", 1 << 60), ("the workers", 1)):
-                dask_runner.BLOCKS_FROM, dask_runner.BLOCKS_WORKERS, cluster.local = least, 1, False
-                seconds = median(lambda: runner.run(Dense(WIDE)), options.repeats)
-                print(f"4 sums of {WIDE:,} numbers added up by {what}: {seconds:.2f} s")
+    ClusterNeeds.pins = lambda *_: (frozenset(), 0)  # type: ignore[method-assign]  # nothing is kept in memory
+    with tempfile.TemporaryDirectory() as folder:
+        found = stores(options.store, Path(folder), options.rows)
+        assumed = rates(found[0], options.repeats)
+        if options.rates:
+            Path(options.rates).write_text(json.dumps(asdict(assumed), indent=1))
+        print(", ".join(f"{name} {value:.3g}" for name, value in asdict(assumed).items()))
+        print(f"{'an iteration':24} {'workers':>7} {'predicted s':>11} {'measured s':>10} {'ratio':>6}   largest parts")
+        for data in found:
+            for solver in ("ocas", "bundle-dca"):
+                compare(data, solver, assumed, [*map(int, options.workers.split(","))], options.lanes, options.passes)
+        for data in found:
+            traffic(data, options.lanes)
+        if options.wide:
+            merging(found[0], assumed, options.repeats)
 
 
 if __name__ == "__main__":

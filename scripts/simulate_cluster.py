@@ -7,10 +7,11 @@ are as in streamcut.execution.cost, which is the model that the results are put 
 
 What is assumed and not measured: the data (--bytes, --features, 8 bytes an entry, 100 entries a row), a line of 10 Gbit/s and a
 store of 200 MB/s for each worker (--assume), passes and sweeps to a gap of 1 % (--passes, --sweeps; no data of that size was
-trained on). Lanes are one for each thread, 16 at least; sweeps go over 30 % of the rows. scripts/bench_cluster.py --rates FILE
+trained on). Two threads compute more than such a store sends. Lanes are one for each thread, 16 at least; sweeps go over 30 % of
+the rows. scripts/bench_cluster.py --rates FILE
 measures the rest.
 
-Usage: python scripts/simulate_cluster.py [--rates FILE] [--assume line=10Gbit,store=200MB,threads=8] [--plot cluster.png]
+Usage: python scripts/simulate_cluster.py [--rates FILE] [--assume line=10Gbit,store=200MB,threads=2] [--plot cluster.png]
 """
 
 from __future__ import annotations
@@ -74,9 +75,11 @@ def simulated(work: Work, assumed: Assumed, passes: int, spread: float, failures
     for number in range(passes):
         seconds = max(work.decoded / assumed.rows, reading)
         fails = failures > 0 and number % failures == failures - 1
-        total += lanes_done(work, assumed, seconds, rng, spread, fails) + fixed + cost.copying + cost.master
+        looks = cost.rows + cost.tasks - work.lanes * assumed.task  # over the row state alone
+        total += lanes_done(work, assumed, seconds, rng, spread, fails) + fixed + looks + cost.copying + cost.master
         sweep = lanes_done(work, assumed, work.cached / assumed.rows, rng, spread, False)
-        total += work.sweeps * (sweep + cost.sweep - cost.tasks - work.cached / (assumed.rows * busy(work, assumed)))
+        by_model = work.lanes * assumed.task + work.cached / (assumed.rows * busy(work, assumed))
+        total += work.sweeps * (sweep + cost.sweep - by_model)
     return total
 
 
@@ -89,7 +92,7 @@ def busy(work: Work, assumed: Assumed) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rates", metavar="FILE", help="of scripts/bench_cluster.py; rows, adding and task count")
-    parser.add_argument("--assume", default="line=10Gbit,store=200MB,threads=8")
+    parser.add_argument("--assume", default="line=10Gbit,store=200MB,threads=2")
     parser.add_argument("--bytes", type=float, default=1e12, help="of the store, decoded too")
     parser.add_argument("--features", type=int, default=10**7)
     parser.add_argument("--passes", type=int, default=10)
@@ -108,7 +111,8 @@ def main() -> None:
     def work_of(workers: int) -> Work:
         lanes = max(16, workers * assumed.threads)
         size, cached = int(options.bytes), int(CACHED * options.bytes)
-        return Work(size, size, rows, lanes, options.features, 3, 20, 48, cached, options.sweeps)
+        each = {"sums": 3, "cuts": 20, "row_bytes": 48}
+        return Work(size, size, rows, lanes, options.features, **each, cached=cached, sweeps=options.sweeps)
 
     def seconds(workers: int) -> tuple[float, float]:
         """(simulated, by the model)"""
@@ -124,7 +128,8 @@ def main() -> None:
         took, by_model = found[workers]
         cost = pass_cost(work_of(workers), replace(assumed, workers=workers))
         parts = {"reading": cost.reading, "computing": cost.computing, "merging": cost.merging, "sending": cost.sending}
-        parts |= {"tasks": cost.tasks, "copying": cost.copying, "sweeps": cost.sweeps * cost.sweep}
+        parts |= {"tasks": cost.tasks, "rows": cost.rows, "copying": cost.copying, "master": cost.master}
+        parts |= {"sweeps": cost.sweeps * cost.sweep}
         largest = ", ".join(f"{name} {parts[name]:.3g} s" for name in sorted(parts, key=lambda name: -parts[name])[:3])
         print(f"{workers:7,} {took / 60:14.1f} {alone / (workers * took):10.0%} {by_model / 60:14.1f}   {largest}")
     if options.plot:

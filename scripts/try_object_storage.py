@@ -1,11 +1,12 @@
 """Text on an S3 server → store there → certified model there, on two Dask workers that share no folder, one of which is killed.
 
-The model must have the bits of one that is trained from local files. Each worker sees an empty folder of its own in the place of
-the client's scratch folder (a mount namespace: `unshare -Urm` must work here). The first worker is killed (-9) at its N-th shard.
+The text is that of scripts/make_data.py. The model must have the bits of one that is trained from local files. Each worker sees
+an empty folder of its own in the place of the client's scratch folder (a mount namespace: `unshare -Urm` must work here). The
+first worker is killed (-9) at its N-th shard.
 
-Prints a line for each step with its seconds, and ends with code 1 when the bits differ or nothing was killed. The server is moto
-on loopback, or that of AWS_ENDPOINT_URL, which needs a bucket `streamcut`.
-Usage: python scripts/try_object_storage.py [--size 30MB] [--files 4] [--folder DIR] [--kill-at 20]
+Prints a line for each step with its seconds, and ends with code 1 when the bits differ or nothing was killed. The server is that
+of scripts/s3_server.py. With --size 3GB it takes about 12 GB of disk.
+Usage: python scripts/try_object_storage.py [--size 30MB] [--files 8] [--features 30000] [--folder DIR] [--kill-at 20]
 """
 
 from __future__ import annotations
@@ -13,78 +14,89 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import distributed
-import numpy as np
+from make_data import DEFAULTS, Recipe, Source, ordered, text_of
 from s3_server import s3_server
 
 import streamcut
-from streamcut.remote import objects_below, write_object
+from streamcut.remote import object_written, objects_below
 from streamcut.units import format_bytes, parse_size
 
 STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
 DASK = [sys.executable, "-m", "dask"]
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 TRAIN = ["--C", "1", "--tol-relative", "0.01", "--lanes", "4", "--quiet", "--json"]
-FEATURES, NNZ = 50_000, 60
-PIECE = 1 << 20  # bytes of text that are made anew; a file repeats pieces of its own
-
-
-def lines(rng: np.random.Generator, size: int, weights: np.ndarray) -> bytes:
-    """About `size` bytes of svmlight text."""
-    made, total = [], 0
-    while total < size:
-        indices = np.unique((FEATURES * rng.random(NNZ) ** 3).astype(int))
-        values = rng.random(len(indices)).round(3)
-        label = 1 if values @ weights[indices] + rng.normal() > 0 else -1
-        made.append(f"{label} " + " ".join([f"{j + 1}:{v:g}" for j, v in zip(indices.tolist(), values.tolist(), strict=True)]))
-        total += len(made[-1]) + 1
-    return ("\n".join(made) + "\n").encode()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", default="30MB", help="of the text")
-    parser.add_argument("--files", type=int, default=4)
-    parser.add_argument("--folder", help="where local files and scratch go (default: TMPDIR)")
+    parser.add_argument("--files", type=int, default=8)
+    parser.add_argument("--features", type=int, default=30_000, help="with more than 45,000 rows make a single block")
+    parser.add_argument("--folder", help="where the server's files, local ones and scratch go (default: TMPDIR)")
     parser.add_argument("--kill-at", type=int, default=20, metavar="N", help="the shard at which the first worker dies")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder, s3_server() as bucket:
-        return run(Path(folder), bucket, parse_size(options.size, option="--size"), options.files, options.kill_at)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder, s3_server(folder) as server:
+        print(server.name)
+        size = parse_size(options.size, option="--size")
+        return run(Path(folder), server.bucket, size, options.files, options.features, options.kill_at)
 
 
-def run(folder: Path, bucket: str, size: int, files: int, kill_at: int) -> int:
+def make_text(folder: Path, bucket: str, size: int, files: int, features: int) -> tuple[int, int]:
+    """(bytes, entries) of about `size` bytes of text in `files` files, in `folder` and in the bucket."""
+    nnz_per_row, noise = DEFAULTS["text"]
+
+    def source(rows: int) -> Source:
+        return Source(Recipe("text", rows, features, nnz_per_row, noise, seed=0))
+
+    block_rows = source(1).recipe.block_rows
+    of_block = len(text_of(source(block_rows).block, True, 0)[1])
+    rows = max(files, size * block_rows // of_block)
+    blocks = -(-rows // block_rows)
+    text = ordered(partial(text_of, source(rows).block, True), blocks, os.cpu_count() or 1)
+    written = entries = 0
+    for number in range(files):
+        path = folder / f"{number:03}.svm"
+        with open(path, "wb") as file:
+            for _ in range(blocks * number // files, blocks * (number + 1) // files):
+                nnz, lines = next(text)
+                entries += nnz
+                written += file.write(lines)
+        with open(path, "rb") as file, object_written(f"{bucket}/text/{path.name}") as there:
+            shutil.copyfileobj(file, there, 1 << 20)
+    return written, entries
+
+
+def run(folder: Path, bucket: str, size: int, files: int, features: int, kill_at: int) -> int:
     began = time.monotonic()
 
     def done(what: str) -> None:
         nonlocal began
-        print(f"{what:<78} {time.monotonic() - began:8.1f} s", flush=True)
+        print(f"{what:<100} {time.monotonic() - began:8.1f} s", flush=True)
         began = time.monotonic()
 
     (folder / "text").mkdir()
-    for number in range(files):
-        rng = np.random.default_rng(number)
-        weights = np.random.default_rng(99).normal(size=FEATURES)
-        each = size // files
-        with open(folder / "text" / f"{number}.svm", "wb") as file:
-            piece = lines(rng, min(PIECE, each), weights)
-            while file.tell() < each:
-                file.write(piece)
-        write_object(f"{bucket}/text/{number}.svm", (folder / "text" / f"{number}.svm").read_bytes())
-    done(f"{format_bytes(size)} of text made and uploaded, {files} files")
-    streamcut.convert(folder / "text" / "*.svm", folder / "local.zarr", shard_nnz=1 << 19)
+    written, entries = make_text(folder / "text", bucket, size, files, features)
+    done(f"{format_bytes(written)} of text, {entries:,} entries, made and uploaded, {files} files")
+    shard_nnz = min(1 << 22, max(1 << 16, entries // 64))
+    streamcut.convert(folder / "text" / "*.svm", folder / "local.zarr", shard_nnz=shard_nnz)
     done("the same converted on this disk")
+    shutil.rmtree(folder / "text")
     command([*STREAMCUT, "train", str(folder / "local.zarr"), "--model", str(folder / "local.npz"), *TRAIN], folder)
     local = streamcut.load_model(folder / "local.npz")
-    done(f"trained there: {local.certificate.primal:.9g}, gap {local.certificate.gap:.2g}")
+    passes, blocks = len(local.history), local.parameters["blocks"]
+    done(f"trained there: {local.certificate.primal:.9g}, gap {local.certificate.gap:.2g}, {passes} iterations, {blocks} blocks")
     with cluster(folder, kill_at) as (address, workers):
         text, store, model = f"{bucket}/text/*.svm", f"{bucket}/data.zarr", f"{bucket}/m.npz"
-        command([*STREAMCUT, "convert", text, store, "--shard-nnz", str(1 << 19), "--scheduler", address, "--quiet"], folder)
+        command([*STREAMCUT, "convert", text, store, "--shard-nnz", str(shard_nnz), "--scheduler", address, "--quiet"], folder)
         shards = len(streamcut.open(store).manifest.shards)
         done(f"converted from S3 to S3 on two workers, {shards} shards, {format_bytes(sum(objects_below(store).values()))}")
         command(
@@ -105,6 +117,7 @@ def command(line: list[str], folder: Path) -> None:
     ended = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "TMPDIR": str(scratch)})
     if ended.returncode:
         raise SystemExit(f"{' '.join(line[3:])}\n{ended.stdout}{ended.stderr}")
+    print("".join(f"    {each}\n" for each in ended.stderr.splitlines() if "lost" in each), end="")
 
 
 class cluster:  # noqa: N801  used as a context

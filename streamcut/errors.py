@@ -33,6 +33,10 @@ class StreamcutError(Exception):
     def __init__(self, *args: object) -> None:
         super().__init__(*(redacted(each) if isinstance(each, str) else each for each in args))
 
+    def __reduce__(self) -> tuple[type, tuple]:
+        """For other processes. What tblib, with which Dask sends errors, does by itself fails for those of two built-in kinds."""
+        return type(self), self.args
+
 
 class UsageError(StreamcutError, ValueError):
     """An option or argument is wrong; nothing was read or written."""

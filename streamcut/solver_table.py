@@ -29,9 +29,9 @@ class SolverRecord:
     max_cuts   size of the bundle unless given; None: from the length of the weights
     least_cuts the smallest bundle that it works with
     vectors    dense vectors as long as the weights that each worker keeps
+    sums       of these, a lane's part of what a pass sums
     in_memory  all rows are in memory at once
     weights    rows and classes may have weights
-    losses     of rows that it trains; None: all, or those of its job
     intercept  `bias` switches an unregularised intercept on and off
     averages   the answer is the mean over its steps
     resumes    a model to begin with must say how many steps it took
@@ -46,9 +46,9 @@ class SolverRecord:
     max_cuts: int | None = None
     least_cuts: int = 2
     vectors: int = 1
+    sums: int = 1
     in_memory: bool = False
     weights: bool = True
-    losses: tuple[str, ...] | None = None
     intercept: bool = False
     averages: bool = False
     resumes: bool = False
@@ -76,9 +76,7 @@ _GAP = ("tol", "tol_relative")
 _LINEAR = ("C", "l1", "scale", "loss", "epsilon", "delta", "quantile", "strategy", "bias", *_GAP, "target", "max_passes",
            "positive_weight", "nystroem", "landmarks", "fourier", "frequencies", "warm_start", "max_cuts", "lanes")  # fmt: skip
 _LABELLINGS = ("k", "normalisation", "nu")
-_BUDGETED = ("C", "loss", "epsilon", "quantile", "positive_weight", "budget", "maintenance", "epochs", "seed", "validation",
-             "warm_start")  # fmt: skip
-_BOXES = ("hinge", "epsilon-insensitive", "quantile")  # their duals are quadratic, with bounds alone
+_BUDGETED = ("C", "positive_weight", "budget", "maintenance", "epochs", "seed", "validation", "warm_start")
 _ROUNDS = ("epochs", "seed", "batch", "max_evaluations", "validation")
 _ROUND_LIMITS = ("epochs", "max_evaluations")
 _SAMPLED = ("C", "bias", "tol", "target", "positive_weight", "max_passes", "max_cuts", "samples", "seed")
@@ -100,6 +98,7 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
         max_cuts=16,  # to begin with
         least_cuts=4,  # it adds two a pass
         vectors=8,  # w′, two cuts, those known, a lane ahead, two for sweeps over cached rows
+        sums=3,
     ),
     "ocas": SolverRecord(
         family="linear",
@@ -128,17 +127,10 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
         options=(*_LINEAR, *_LABELLINGS),
     ),
     "bsca": SolverRecord(
-        family="budgeted",
-        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "bsca.Bsca"),
-        options=(*_BUDGETED, "damping"),
-        losses=_BOXES,
+        family="budgeted", trains=dict.fromkeys(("binary", "one-vs-rest"), "bsca.Bsca"), options=(*_BUDGETED, "damping")
     ),
     "bsgd": SolverRecord(
-        family="budgeted",
-        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "bsgd.Bsgd"),
-        options=_BUDGETED,
-        losses=_BOXES,
-        resumes=True,
+        family="budgeted", trains=dict.fromkeys(("binary", "one-vs-rest"), "bsgd.Bsgd"), options=_BUDGETED, resumes=True
     ),
     "smo": SolverRecord(
         family="exact-kernel",

@@ -18,7 +18,7 @@ import streamcut
 from streamcut import remote
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
-from streamcut.execution.dask.conversion import convert_on_cluster
+from streamcut.execution.dask.conversion import convert_on_cluster, memory_of
 from streamcut.io.conversion import parts
 from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.memory import MemoryDataset
@@ -176,6 +176,13 @@ def test_statistics_merge_as_if_all_rows_had_been_added():
         merged.merge(StatisticsBuilder.from_state(own.state()))
     assert merged.state() == whole.state()
     assert merged.finish() == whole.finish()
+
+
+def test_without_memory_asked_for_workers_take_what_their_limits_leave():
+    """And not a gigabyte, of which a process that has done some parts has most already."""
+    assert memory_of(None, [3 * 10**9, 0, 2 * 10**9]) == 14 * 10**8
+    assert memory_of(10**9, [3 * 10**9]) == 10**9
+    assert memory_of(None, [0]) is None
 
 
 def test_wrong_text_is_told_in_a_sentence(files, tmp_path):

@@ -10,9 +10,12 @@ from dataclasses import replace
 import pytest
 from contracts.runner import make_store
 
+from streamcut.config import TrainOptions
+from streamcut.costs import cluster_work
 from streamcut.errors import UsageError
-from streamcut.execution.cost import BLOCKS_FROM, Assumed, Work, by_blocks, describe, pass_cost, scales_to
+from streamcut.execution.cost import LOOKS, PAIR, PRODUCT, RANGES_FROM, Assumed, Work, by_ranges, describe, pass_cost, scales_to
 from streamcut.io.dataset import shard_bytes
+from streamcut.training import Session
 
 WORK = Work(10**12, 2 * 10**12, 10**9, 1024, 10**7, 1, 20, 16)
 FAR = Assumed(line=1e9, store=1e8, rows=1e9, adding=1e9, task=0.001)
@@ -22,26 +25,44 @@ def test_a_pass_by_hand():
     alone = pass_cost(WORK, FAR)
     assert (alone.reading, alone.computing, alone.copying) == (10_000.0, 2000.0, 0.0)
     assert alone.merging == pytest.approx(1024 * 8e7 * 2e-9)
-    assert alone.seconds == pytest.approx(10_000 + 0.08 + alone.merging + 1.024 + 26 * 0.08)
+    assert (alone.tasks, alone.rows) == (pytest.approx(1.024 + LOOKS * 0.001), LOOKS * 16.0)
+    assert alone.seconds == pytest.approx(10_000 + 0.08 + alone.merging + alone.tasks + alone.rows + 26 * 0.08)
     many = pass_cost(WORK, replace(FAR, workers=64, threads=2))
-    assert (many.reading, many.computing) == (10_000 / 64, 2000 / 128)
+    assert (many.reading, many.computing, many.rows) == (10_000 / 64, 2000 / 128, LOOKS / 8)
     assert many.sending == pytest.approx(7 * 0.08)
     assert many.merging == pytest.approx(16 * 2 * 0.08 + 0.08)
+    assert many.tasks == pytest.approx(1.024 + LOOKS * 0.064)
     assert many.copying == pytest.approx(16 / 64)
     assert pass_cost(replace(WORK, lanes=3), replace(FAR, workers=2)).computing == pytest.approx(2000 * 2 / 3)
     assert pass_cost(replace(WORK, lanes=3), replace(FAR, workers=9)).computing == pytest.approx(2000 / 3)
 
 
+def test_blocks_of_rows_send_cuts_of_their_own():
+    """K D for each cut, more where several lanes have the same block; the master problem has K T cuts."""
+    few = replace(WORK, dimension=1000, lanes=8, sums=3, cuts=9, blocks=64)
+    assert few.parts == (8 + 2 * 64, 1 + 2 * 64)
+    found = pass_cost(few, FAR)
+    assert found.merging == pytest.approx(136 * 8000 * 2e-9)
+    assert found.master == pytest.approx(8000 * (576 + 6) / 1e9 + 2 * 64 * 576 * 1000 * PRODUCT + 576**2 * PAIR)
+    many = replace(few, dimension=100_000, lanes=256, blocks=16)
+    assert many.parts == (256 + 2 * 256, 1 + 2 * 16)
+    by_workers = pass_cost(many, replace(FAR, workers=64)).merging
+    assert by_workers == pytest.approx(8e5 * (768 / 64 * 2e-9 + 33e-9))
+
+
 def test_a_sweep_computes_sends_and_merges():
-    cost = pass_cost(replace(WORK, cached=10**11, sweeps=5), replace(FAR, workers=64))
-    assert cost.sweep == pytest.approx(1e11 / 64e9 + cost.sending + cost.merging + cost.tasks)
+    work = replace(WORK, cached=10**11, sweeps=5)
+    cost = pass_cost(work, replace(FAR, workers=64))
+    assert cost.sweep == pytest.approx(1e11 / 64e9 + cost.sending + cost.merging + 1.024)
     assert cost.iteration == cost.seconds + 5 * cost.sweep
+    in_turns = pass_cost(replace(work, turns=4), replace(FAR, workers=64))
+    assert in_turns.sweep == pytest.approx(1e11 / 64e9 + 4 * (cost.sending + 0.08 * (4 * 2 + 1) + 1.024))
 
 
 def test_small_sums_are_added_by_the_client():
-    assert not by_blocks(BLOCKS_FROM // 8 - 1, 8, 4)
-    assert by_blocks(BLOCKS_FROM // 8, 8, 4)
-    assert not by_blocks(BLOCKS_FROM, 8, 3)
+    assert not by_ranges(RANGES_FROM - 1, 4)
+    assert by_ranges(RANGES_FROM, 4)
+    assert not by_ranges(RANGES_FROM, 3)
 
 
 def test_where_it_stops_scaling():
@@ -69,9 +90,22 @@ def test_the_command_line_needs_no_cluster(tmp_path):
     told = json.loads(subprocess.run([*start, *asked], capture_output=True, text=True, check=True, timeout=60).stdout)
     work = Work(told_bytes(store), sum_decoded(store), 3000, 4, 41, 1, 20, 24)
     assert told["event"] == "cost"
-    assert told["tasks"] == dict(describe(work, Assumed(workers=2)))["tasks"] == "0.008 s"
+    assert told["tasks"] == dict(describe(work, Assumed(workers=2)))["tasks"] == "0.04 s"
     assert told["computing"] == dict(describe(work, Assumed(workers=2)))["computing"]
     assert told["scales to"].startswith("1 workers")
+
+
+def test_what_a_training_would_do(tmp_path):
+    """The blocks that it prefers, their cuts and codes, and sums of a running w and two cuts."""
+    options = {"solver": "bundle-dca", "lanes": 4, "max_passes": 2, "memory": "4GB"}
+    store = make_store(tmp_path / "rows.zarr")
+    run = Session(store, TrainOptions(**options), scheduler=None)
+    work = cluster_work(run)
+    with Session(store, TrainOptions(**options), scheduler="threads") as begun:
+        assert (work.blocks, work.cuts) == (begun.plan.blocks, begun.plan.max_cuts)
+        assert work.blocks > 1
+    assert (work.sums, work.turns, work.sweeps, work.lanes) == (3, 4, TrainOptions().sweeps, 4)
+    assert "blocks of rows" in dict(describe(work, Assumed()))
 
 
 def told_bytes(store):

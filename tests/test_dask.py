@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
+import pickle
 import re
 import shlex
 import signal
@@ -19,8 +19,10 @@ import numpy as np
 import pytest
 from clusters import same, started
 from contracts.runner import ROWS, OnRows, Order, RunnerContract, make_store
+from distributed.core import error_message
 
 import streamcut
+from streamcut import errors
 from streamcut.errors import ClusterLostError, CorruptError, ExitCode, MemoryBudgetError, UsageError
 from streamcut.execution.dask.logs import is_news, says_something
 from streamcut.execution.dask.plan import ClusterNeeds
@@ -215,21 +217,6 @@ def test_a_local_cluster_and_a_client_in_python(client, dataset, on_threads, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-async def is_late(which, dask_worker):
-    await asyncio.sleep(5.0 if dask_worker.address == which else 0.0)
-    return dask_worker.address
-
-
-def test_who_does_not_answer_is_waited_for_until_it_counts_as_gone(client, dataset, tmp_path, monkeypatch):
-    cluster = Cluster(client, local=False, deadline=20.0)
-    cluster.prepare(dataset, tmp_path, nothing)
-    silent, other = cluster.workers
-    monkeypatch.setattr(cluster, "running", lambda: {other})
-    assert cluster.ask([silent, other], is_late, silent) == {other: other}
-    monkeypatch.undo()
-    assert cluster.ask([silent, other], is_late, None) == {silent: silent, other: other}
-
-
 def test_nobody_answers(dataset, tmp_path):
     with pytest.raises(ClusterLostError, match="no Dask scheduler"):
         streamcut.train(dataset, scheduler="nonsense://127.0.0.1:1")
@@ -255,6 +242,17 @@ def test_a_disk_that_is_full_at_a_worker_is_told_in_a_sentence(dataset, tmp_path
     assert "File too large" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "m.npz").exists()
+
+
+@pytest.mark.parametrize("kind", sorted({errors.StreamcutError, *errors.StreamcutError.__subclasses__()}, key=repr))
+def test_errors_of_workers_arrive(kind):
+    """Dask sends them with their tracebacks, by tblib."""
+    try:
+        raise kind("s3://name:secret@host: wrong")
+    except kind as error:
+        sent = error_message(error)["exception"]
+    arrived = pickle.loads(sent.data)
+    assert (type(arrived), str(arrived)) == (kind, str(kind("s3://name:secret@host: wrong")))
 
 
 def test_errors_that_are_not_ours_are_logged():

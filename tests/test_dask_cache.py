@@ -21,9 +21,9 @@ from streamcut.chunk import Chunk
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.dask import runner as dask_runner
-from streamcut.execution.dask.blocks import put_back
 from streamcut.execution.dask.cache_slots import Slots
 from streamcut.execution.dask.plan import ClusterNeeds, WorkerProcess, remote, shares
+from streamcut.execution.dask.ranges import put_back
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import Needs
@@ -32,7 +32,6 @@ from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
-from streamcut.jobs.ovr import OvrJob
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
@@ -67,9 +66,10 @@ def rows(n=2000, d=30):
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
     """{name of TASKS: opened store}, with row weights."""
-    X, y = rows()
-    u, found = np.random.default_rng(0).uniform(0.5, 2.0, len(y)), {}
-    for task, labels in (("binary", np.minimum(y, 1.0)), ("multiclass", y)):
+    found = {}
+    for task, n in (("binary", 2000), ("multiclass", 2000), ("few rows", 300)):
+        X, y = rows(n)
+        labels, u = y if task == "multiclass" else np.minimum(y, 1.0), np.random.default_rng(0).uniform(0.5, 2.0, n)
         path = tmp_path_factory.mktemp("cached") / f"{task}.zarr"
         with StoreWriter(path, shard_nnz=1000, n_features=X.shape[1], options={}) as writer:
             writer.append(Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, labels, None, u), {})
@@ -86,7 +86,7 @@ def on_threads(stores, tmp_path_factory):
     @cache
     def trained(task, lanes):
         path = str(folder / f"{task}{lanes}.npz")
-        save_model(streamcut.train(stores[task], lanes=lanes, workers=2, **TASKS[task], **FEW), path)
+        save_model(streamcut.train(stores[task], lanes=lanes, workers=2, **TASKS.get(task, {}), **FEW), path)
         return path
 
     return trained
@@ -114,16 +114,6 @@ def test_bits_are_those_of_threads(client, stores, on_threads, tmp_path, task):
     assert model.parameters["row_cache"] == load_model(on_threads(task, 4)).parameters["row_cache"] != "0B"
 
 
-def test_groups_of_classes_have_the_bits_of_threads(client, stores, tmp_path, monkeypatch):
-    """The second group is smaller than the first: its caches are others."""
-    whole, options = OvrJob.in_groups, {**TASKS["rest"], "lanes": 2}
-    monkeypatch.setattr(OvrJob, "in_groups", lambda job: (each for each in whole(job) if each.at_once == 2))
-    model = on_cluster(client, stores["rest"], tmp_path, **options)
-    save_model(streamcut.train(stores["rest"], workers=2, **options, **FEW), tmp_path / "here.npz")
-    assert same(tmp_path / "m.npz", tmp_path / "here.npz")
-    assert {line["classes"] for line in model.history} == {"1–2 of 3", "3 of 3"}
-
-
 @pytest.mark.parametrize("task", by_night(["binary", *NIGHTLY], NIGHTLY))
 def test_an_elastic_net_of_scaled_rows_has_the_bits_of_threads(client, stores, tmp_path, task):
     options = {**TASKS[task], "lanes": 4, "l1": "5%", "scale": "std"}
@@ -133,17 +123,26 @@ def test_an_elastic_net_of_scaled_rows_has_the_bits_of_threads(client, stores, t
     assert not model.weights.all()
 
 
-@pytest.mark.parametrize("task", ["binary", "rest, squared"])
-def test_sums_that_workers_add_up_have_the_bits_of_the_clients(client, stores, on_threads, tmp_path, monkeypatch, task):
-    """Each a range of the features."""
-    ranges = []
+@pytest.mark.parametrize(("task", "lanes"), [("binary", 5), ("few rows", 6), ("rest, squared", 5)])
+def test_sums_that_workers_add_up_have_the_bits_of_the_clients(client, stores, on_threads, tmp_path, monkeypatch, task, lanes):
+    """Each a range of the features. The few rows are four blocks, which several lanes share: their cuts add up block by block."""
+    ranges, names = [], set()
+
+    def noted(*given):
+        ranges.append(len(given[3]))
+        names.update(given[2])
+        put_back(*given)
+
     monkeypatch.setattr(dask_runner, "_INLINE", 1)  # the passes go from one to the other, too
-    monkeypatch.setattr(dask_runner, "BLOCKS_FROM", 1)
-    monkeypatch.setattr(dask_runner, "BLOCKS_WORKERS", 2)
-    monkeypatch.setattr(dask_runner, "put_back", lambda *given: (ranges.append(len(given[2])), put_back(*given)))
-    on_cluster(client, stores[task], tmp_path, lanes=5, **TASKS[task])
-    assert same(tmp_path / "m.npz", on_threads(task, 5))
+    monkeypatch.setattr(dask_runner, "RANGES_FROM", 1)
+    monkeypatch.setattr(dask_runner, "RANGES_WORKERS", 2)
+    monkeypatch.setattr(dask_runner, "put_back", noted)
+    model = on_cluster(client, stores[task], tmp_path, lanes=lanes, **TASKS.get(task, {}))
+    assert same(tmp_path / "m.npz", on_threads(task, lanes))
     assert set(ranges) == {2}
+    if task == "few rows":
+        assert model.parameters["blocks"] == 4
+        assert names == {"w", "delta", *(f"cuts-{block}" for block in range(4))}
 
 
 def test_by_default_rows_are_cached_as_on_threads(client, stores, tmp_path):

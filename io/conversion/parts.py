@@ -67,7 +67,7 @@ def expect_reachable(probe: str, paths: Sequence[str], version: str) -> None:
             raise UsageError(f"{path}: a worker on {host} does not see it; {what} from a folder that all share, or from a URL")
 
 
-def make_part(path: str, place: str, options: dict[str, Any], memory: int) -> None:
+def make_part(path: str, place: str, options: dict[str, Any], memory: int | None) -> None:
     """Convert the file `path` to the store `place`, unless an earlier attempt has done it. Raises what `convert` raises."""
     with _one_at_a_time:
         convert(path, place, **{**options, "memory": memory, "resume": True, "force": True})
@@ -152,7 +152,7 @@ def gathering_bytes(parts: Sequence[StoredDataset], shard_nnz: int, remote: bool
     return SLACK + max(buffer_bytes(part.manifest) + held_bytes(part) for part in parts) + writer_bytes(shard_nnz, 1, remote)
 
 
-def gather(root: str, shard: int, rows: Sequence[Rows], places: Sequence[str], shard_nnz: int, memory: int):
+def gather(root: str, shard: int, rows: Sequence[Rows], places: Sequence[str], shard_nnz: int, memory: int | None):
     """Write the shard number `shard`, which consists of `rows` of the stores `places`, below `root`.
 
     Returns (ShardInfo, state of a StatisticsBuilder). Raises MemoryBudgetError, and what reading and writing stores raises.
@@ -160,7 +160,7 @@ def gather(root: str, shard: int, rows: Sequence[Rows], places: Sequence[str], s
     with _one_at_a_time:
         parts = {each.part: _opened(places[each.part]) for each in rows}
         needed = resident_bytes() + gathering_bytes(list(parts.values()), shard_nnz, is_url(root))
-        if needed > memory:
+        if memory is not None and needed > memory:
             raise MemoryBudgetError(
                 f"--memory {format_bytes(memory)} is not enough for a worker: {format_bytes(needed)} are needed to write "
                 "a shard; raise it, or give workers more memory"

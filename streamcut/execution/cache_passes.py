@@ -139,10 +139,16 @@ class TurnPass(SweepPass):
     """A SweepPass of the lanes in `turn` (their first rows) alone; `theta` is {first row of a lane: part}."""
 
     turn: frozenset[int]
-    summed: ClassVar[tuple[str, ...]] = ()
 
     def begin(self) -> LanesStep:  # type: ignore[override]
         return LanesStep()
+
+    def arrays(self, own: LanesStep) -> dict[str, np.ndarray]:
+        return {} if own.step is None or len(self.turn) == 1 else SweepPass.arrays(self, own.step)
+
+    def put(self, own: LanesStep, name: str, array: np.ndarray) -> None:
+        assert own.step is not None
+        SweepPass.put(self, own.step, name, array)
 
     def finish(self, own: LanesStep, rows: Rows, first_row: int) -> None:  # type: ignore[override]
         if first_row in self.turn:

@@ -1,18 +1,24 @@
 """What a pass on a cluster would take: arithmetic on the manifest and on what is assumed of the machines.
 
-With W workers of t threads, L lanes, D numbers in a vector, v vectors in a partial sum, rates in bytes a second:
+With W workers of t threads, L lanes, D numbers in a vector, K blocks of rows with T cuts each, rates in bytes a second:
 
     reading    stored bytes / (W · store)                          every worker reads its shards, over a line of its own
     computing  decoded bytes / (min(W t, L) · rows)                verifying, decoding, scores, cuts: the threads that have a lane
     sending    8 D (1 + ⌈log₂ W⌉) / line                           the weights, from worker to worker
-    merging    8 D v (L / line + L / adding) at the client, or     partial sums in lane order
-               8 D v (L / (W line) + L / (W adding) + 1 / line)    each worker a range of the features, the client their ends
-    tasks      L · task                                            the scheduler, one lane after the other
+    merging    8 D p (1 / line + 1 / adding) at the client, or     partial sums in lane order
+               8 D (p / (W line) + p / (W adding) + s / line)      each worker a range of the features, the client their ends
+    tasks      (L + n W) · task                                    the scheduler, one after the other
+    rows       n · (rows · row bytes / (min(W t, L) · rows))       n passes over the row state alone: line searches, shares
     copying    row bytes · rows / (W line)                         row state to the neighbour, unless all see one folder
-    master     8 D (cuts + 6) / adding                             the client: products of the new cut with the others, steps
+    master     8 D (K T + 6) / adding, and for several blocks      the client: products of new cuts with all cuts, steps
+               2 K · K T · D · product + (K T)² · pair
+
+Partial sums are p vectors, which come to be s. Of one block p = L v and s = v, where v is 1, and 3 for dual ascent: the running w
+and two cuts. With K blocks w is one, and the two cuts of a lane belong to its own blocks: 2 max(L, K) vectors come to be 2 K.
 
 Reading and computing go on at the same time. Dual ascent adds sweeps over cached rows: each computes its part of the rows, and
-sends and merges one vector a lane. `scripts/bench_cluster.py` compares it with measurements, and measures the rates.
+sends and merges one vector a lane, in several turns when there are several blocks (at most, as cuts are at most those of a bundle
+that has grown). `scripts/bench_cluster.py` compares it with measurements, and measures the rates.
 """
 
 from __future__ import annotations
@@ -22,16 +28,18 @@ from dataclasses import dataclass, fields, replace
 from typing import Self
 
 from streamcut.errors import UsageError
-from streamcut.execution.plan import Needs
+from streamcut.execution.plan import Blocked, Needs
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.units import parse_size
 
-BLOCKS_FROM = 64 << 20  # bytes of all partial sums of a pass from which on the workers add them up, each a range of features
-BLOCKS_WORKERS = 4  # and as many workers: fewer spare the client's line too little
+RANGES_FROM = 64 << 20  # bytes of all partial sums of a pass from which on the workers add them up, each a range of features
+RANGES_WORKERS = 4  # and as many workers: fewer spare the client's line too little
 _STEPS = 6  # dense vectors that the client goes through between two passes
+PRODUCT, PAIR = 3e-10, 6e-9  # seconds: a product of two numbers of cuts, a pair of cuts in the master problem
 _GAIN = 1.25  # twice the workers must be so much faster, or it does not scale any more
 _MOST = 1 << 16  # workers that are tried
+LOOKS = 8  # passes over the row state alone after each pass: line search, steps, shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,10 @@ def _rate(name: str, value: str) -> float:
 class Work:
     """What there is to do in a pass: bytes of the data as stored and as decoded, rows, lanes, and what the solver needs.
 
-    cached  bytes of rows that a sweep goes through; sweeps: at most after each pass
+    sums    vectors that a lane adds up in a pass; with several `blocks` of rows, each with so many `cuts`, all but one of them
+            belong to the lane's blocks
+    looks   passes over the row state alone, after each pass through the data
+    cached  bytes of rows that a sweep goes through; sweeps: at most after each pass, each in so many `turns` of the lanes
     """
 
     stored: int
@@ -101,22 +112,44 @@ class Work:
     rows: int
     lanes: int
     dimension: int
-    vectors: int
+    sums: int
     cuts: int
     row_bytes: int
     cached: int = 0
     sweeps: int = 0
+    blocks: int = 1
+    turns: int = 1
+    looks: int = LOOKS
 
     @classmethod
-    def of(cls, manifest: Manifest, needs: Needs, lanes: int, sweeps: int) -> Self:
-        """That of a run which `needs` this."""
+    def of(cls, manifest: Manifest, needs: Needs, lanes: int, *, sums: int = 1, sweeps: int = 0, turns: int = 1) -> Self:
+        """That of a run which `needs` this, and has the memory for what it prefers; the `turns` of sweeps are those of blocks."""
         stored = sum(array.stored_bytes for shard in manifest.shards for array in shard.arrays.values())
         decoded = sum(shard_bytes(manifest, shard) for shard in manifest.shards)
         cached = needs.row_cache[1] if sweeps else 0
+        chosen = needs.preferred[0] if needs.preferred else Blocked(1, needs.max_cuts, needs.most_cuts, needs.row_bytes, 0)
         return cls(
-            stored, decoded, manifest.statistics.n_rows, lanes, needs.dimension, needs.vectors, max(needs.max_cuts, 1),
-            needs.row_bytes, cached, sweeps if cached else 0,
-        )  # fmt: skip
+            stored,
+            decoded,
+            rows=manifest.statistics.n_rows,
+            lanes=lanes,
+            dimension=needs.dimension,
+            sums=sums,
+            cuts=max(chosen.max_cuts, chosen.most_cuts, 1),
+            row_bytes=chosen.row_bytes + needs.cut_bytes * max(0, chosen.most_cuts - chosen.max_cuts),
+            cached=cached,
+            sweeps=sweeps if cached else 0,
+            blocks=chosen.blocks,
+            turns=min(turns, lanes) if chosen.blocks > 1 else 1,
+        )
+
+    @property
+    def parts(self) -> tuple[int, int]:
+        """(vectors that lanes send, vectors that these come to be) of a pass."""
+        if self.blocks == 1:
+            return self.lanes * self.sums, self.sums
+        own = self.sums - 1
+        return self.lanes + own * max(self.lanes, self.blocks), 1 + own * self.blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +161,7 @@ class PassCost:
     sending: float
     merging: float
     tasks: float
+    rows: float
     copying: float
     master: float
     sweep: float
@@ -136,7 +170,8 @@ class PassCost:
     @property
     def seconds(self) -> float:
         """Of a pass, without sweeps."""
-        return max(self.reading, self.computing) + self.sending + self.merging + self.tasks + self.copying + self.master
+        alone = self.sending + self.merging + self.tasks + self.rows + self.copying + self.master
+        return max(self.reading, self.computing) + alone
 
     @property
     def iteration(self) -> float:
@@ -144,29 +179,29 @@ class PassCost:
         return self.seconds + self.sweeps * self.sweep
 
 
-def by_blocks(size: int, lanes: int, workers: int) -> bool:
-    """Whether workers add up partial sums of `size` bytes a lane, or the client does."""
-    return workers >= BLOCKS_WORKERS and lanes * size >= BLOCKS_FROM
+def by_ranges(size: int, workers: int) -> bool:
+    """Whether workers add up all partial sums, of `size` bytes together, each a range of the features, or the client does."""
+    return workers >= RANGES_WORKERS and size >= RANGES_FROM
 
 
 def pass_cost(work: Work, assumed: Assumed) -> PassCost:
     """What a pass takes on a cluster as it is `assumed`."""
     workers = min(assumed.workers, work.lanes)  # more have no lane
     threads = min(workers * assumed.threads, work.lanes)
-    vector = 8.0 * work.dimension
+    vector, in_cuts = 8.0 * work.dimension, work.blocks * work.cuts
     sending = vector * (1 + math.ceil(math.log2(workers))) / assumed.line
+    products = 2.0 * work.blocks * in_cuts * work.dimension * PRODUCT + in_cuts * in_cuts * PAIR if work.blocks > 1 else 0.0
+    turn = sending + _merging(vector, work.lanes / work.turns, 1, workers, assumed) + work.lanes * assumed.task
     return PassCost(
         reading=work.stored / (workers * assumed.store),
         computing=work.decoded * _uneven(work.lanes, threads) / (threads * assumed.rows),
         sending=sending,
-        merging=_merging(vector * work.vectors, work.lanes, workers, assumed),
-        tasks=work.lanes * assumed.task,
+        merging=_merging(vector, *work.parts, workers, assumed),
+        tasks=(work.lanes + work.looks * workers) * assumed.task,
+        rows=work.looks * work.rows * work.row_bytes / (threads * assumed.rows),
         copying=work.row_bytes * work.rows / (workers * assumed.line) if workers > 1 else 0.0,
-        master=vector * (work.cuts + _STEPS) / assumed.adding,
-        sweep=work.cached * _uneven(work.lanes, threads) / (threads * assumed.rows)
-        + sending
-        + _merging(vector, work.lanes, workers, assumed)
-        + work.lanes * assumed.task,
+        master=vector * (in_cuts + _STEPS) / assumed.adding + products,
+        sweep=work.cached * _uneven(work.lanes, threads) / (threads * assumed.rows) + work.turns * turn,
         sweeps=work.sweeps,
     )
 
@@ -176,10 +211,11 @@ def _uneven(lanes: int, threads: int) -> float:
     return math.ceil(lanes / threads) * threads / lanes
 
 
-def _merging(size: float, lanes: int, workers: int, assumed: Assumed) -> float:
-    if by_blocks(int(size), lanes, workers):
-        return size * (lanes / workers * (1 / assumed.line + 1 / assumed.adding) + 1 / assumed.line)
-    return size * lanes * (1 / assumed.line + 1 / assumed.adding)
+def _merging(vector: float, parts: float, sums: int, workers: int, assumed: Assumed) -> float:
+    """Seconds in which `parts` vectors of so many bytes come to be `sums`."""
+    if by_ranges(int(vector * parts), workers):
+        return vector * (parts / workers * (1 / assumed.line + 1 / assumed.adding) + sums / assumed.line)
+    return vector * parts * (1 / assumed.line + 1 / assumed.adding)
 
 
 def scales_to(work: Work, assumed: Assumed) -> tuple[int, str]:
@@ -206,6 +242,8 @@ def describe(work: Work, assumed: Assumed) -> list[tuple[str, str]]:
     rows.append((f"a pass, {assumed.workers:,} workers", f"{cost.seconds:.3g} s"))
     if cost.sweeps:
         rows.append((f"a sweep (at most {cost.sweeps} a pass)", f"{cost.sweep:.3g} s"))
+    if work.blocks > 1:
+        rows.append(("blocks of rows", f"{work.blocks} with {work.cuts} cuts each at most, if there is memory for them"))
     rows.append(("efficiency", f"{alone / (assumed.workers * cost.iteration):.0%}"))
     rows.append(("scales to", f"{most:,} workers: {why}"))
     return rows

@@ -27,8 +27,8 @@ class Pass:
                    them (streamcut.execution.feed.batch_numbers). Without data they are found by the row state `begins`, 1
                    in the first row of each
     row_arrays     the arrays of the row state that it asks for; None: it may ask for any
-    summed         attributes of its partial sums that are float64 arrays (or None) and merge feature by feature, as `add_block`
-                   does; `merge` takes empty ones, too
+    summed         attributes of its partial sums that are float64 arrays (or None) and merge feature by feature, as `add_range`
+                   does; `merge` takes empty ones, too (see `arrays`)
     pure           it changes nothing but its partial sum and the row state, so a lane may be done again, elsewhere
     """
 
@@ -71,8 +71,16 @@ class Pass:
         if total is not None or part is not None:
             raise NotImplementedError(f"{type(self).__name__} has partial sums and no merge")
 
-    def add_block(self, name: str, total: np.ndarray, part: np.ndarray, start: int) -> None:
-        """Add the numbers of array `name` of `summed` from `start` on (flat) of a lane to those of the lanes before it."""
+    def arrays(self, partial: Any) -> dict[str, np.ndarray]:
+        """What a partial sum has of `summed`, by name. Lanes may have different names; those of one name add up."""
+        return {name: array for name in self.summed if (array := getattr(partial, name)) is not None}
+
+    def put(self, partial: Any, name: str, array: np.ndarray) -> None:
+        """Give a partial sum an array of `arrays`, in place of the one it has."""
+        setattr(partial, name, array)
+
+    def add_range(self, name: str, total: np.ndarray, part: np.ndarray, start: int) -> None:
+        """Add the numbers of array `name` of `arrays` from `start` on (flat) of a lane to those of the lanes before it."""
         vectors.add(total, part)
 
 

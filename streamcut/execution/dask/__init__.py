@@ -1,9 +1,9 @@
 """Passes on a Dask cluster. Nothing else in the package imports Dask; streamcut.training does so when it is asked for.
 
 `runner.py` runs passes, by `cluster.py` (who is there) and `flights.py` (lanes on their way); `worker.py` is what runs in the
-workers, `plan.py` their memory and which lanes, shards and row caches are whose. The row state lies in a folder that all of them
-see (`shared_rows.py`), or on the workers' own disks (`row_exchange.py`, `owned_rows.py`); row caches stay where they are
-(`cache_slots.py`).
+workers, `plan.py` their memory and which lanes, shards and row caches are whose, `ranges.py` how they add up large sums. The row
+state lies in a folder that all of them see (`shared_rows.py`), or on the workers' own disks (`row_exchange.py`, `owned_rows.py`);
+row caches stay where they are (`cache_slots.py`).
 
 Whoever has a client has a cluster: of dask-jobqueue, dask-kubernetes, Coiled and others, with TLS if it has that.
 

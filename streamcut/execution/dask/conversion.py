@@ -22,7 +22,6 @@ from streamcut.execution.dask.cluster import Cluster, connect, lost_if_silent
 from streamcut.execution.dask.logs import tell_ours_once
 from streamcut.io.conversion import parts
 from streamcut.io.conversion.convert import ConvertReport, features_of, label_words, record_of, unusual
-from streamcut.io.conversion.plan import DEFAULT_LIMIT
 from streamcut.io.conversion.prepared import Prepared, prepared
 from streamcut.io.conversion.target import lasting
 from streamcut.io.dataset import first_rows
@@ -93,7 +92,7 @@ class _Work:
         record = record_of(given)
         self._folder.begin(settings.resume)
         addresses = self._meet()
-        memory = min([settings.memory or DEFAULT_LIMIT, *(int(_USABLE * limit) for limit in addresses.values() if limit)])
+        memory = memory_of(settings.memory, addresses.values())
         tasks = ((path, place, self._options, memory) for path, place in zip(self._paths, self._places, strict=True))
         for number, _ in enumerate(self._results(parts.make_part, tasks, len(addresses)), start=1):
             self._progress("parts", number, len(self._paths))
@@ -114,7 +113,9 @@ class _Work:
             label_words=label_words(recipe),
         )
 
-    def _gathered(self, record: dict, stores: Sequence[Any], recipe: Any, memory: int, workers: int) -> tuple[Any, dict, int]:
+    def _gathered(
+        self, record: dict, stores: Sequence[Any], recipe: Any, memory: int | None, workers: int
+    ) -> tuple[Any, dict, int]:
         """(statistics, counters, rows that an earlier run had gathered) of the store, which is finished."""
         given, shard_nnz = self._given, self._given.plan.shard_nnz
         writer = StoreWriter(
@@ -167,6 +168,11 @@ class _Work:
                     yield self._futures.popleft().result()
             while self._futures:
                 yield self._futures.popleft().result()
+
+
+def memory_of(asked: int | None, limits: Iterable[int]) -> int | None:
+    """Bytes that each worker may take, by what was asked for and by the workers' limits (0: none); None: what it needs."""
+    return min([*([] if asked is None else [asked]), *(int(_USABLE * limit) for limit in limits if limit)], default=None)
 
 
 def _bytes(path: str) -> int | None:

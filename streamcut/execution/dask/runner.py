@@ -28,15 +28,15 @@ import dask
 import distributed
 
 from streamcut.errors import ClusterLostError, LockedError
-from streamcut.execution.cost import BLOCKS_FROM, BLOCKS_WORKERS
+from streamcut.execution.cost import RANGES_FROM, RANGES_WORKERS
 from streamcut.execution.dask import row_exchange
-from streamcut.execution.dask.blocks import Sizes, Source, put_back
 from streamcut.execution.dask.cluster import LOCAL, Cluster, connect, lost, lost_if_silent
 from streamcut.execution.dask.flights import Flights, RowsMovedError
 from streamcut.execution.dask.owned_rows import OwnedRows
 from streamcut.execution.dask.plan import Placement, shards_of
+from streamcut.execution.dask.ranges import Aside, Source, put_back
 from streamcut.execution.dask.shared_rows import SharedRows
-from streamcut.execution.dask.worker import Job, run_block, run_lanes
+from streamcut.execution.dask.worker import Job, run_lanes, run_range
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass, row_caches
@@ -132,7 +132,7 @@ class DaskRunner(Watchable):
         self.row_state.commit(self._number)
         self._number += 1
         placement, owned, past = self._placement, self._owned is not None, self._past
-        aside = BLOCKS_FROM if len(placement.threads_of) >= BLOCKS_WORKERS and not self._cluster.local else 0
+        aside = RANGES_FROM if len(placement.threads_of) >= RANGES_WORKERS and not self._cluster.local else 0
         kept = placement.pins, placement.capacity, past, aside, owned, placement.neighbours() if owned else {}
         job = Job(self._run, self._number, work, self._cluster.store, self.lanes, self.row_state.files, *kept)
         written = pickle.dumps(job, protocol=5)
@@ -175,8 +175,8 @@ class DaskRunner(Watchable):
         self._going = ([traffic], time.perf_counter()) if work.needs_data else None
         early: dict[int, Any] = {}
         holders: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
-        sources: list[Source] = []
-        shapes: Sizes = {}
+        asides: dict[str, Aside] = {}
+        addresses: set[str] = set()
         merged = 0
         while merged < len(self.lanes):
             for result in flights.next(merged, lambda: work.interruptible and self.stop()):
@@ -186,25 +186,26 @@ class DaskRunner(Watchable):
                 total = result.partial if total is None else work.merge(total, result.partial)
                 changes += [(name, result.lane) for name in result.changed]
                 holders[result.lane] = result.changed, result.holders
-                sources.append(Source(result.lane, result.address))
-                shapes = result.aside
+                addresses.add(result.address)
+                for name, shape in result.aside.items():
+                    asides.setdefault(name, Aside(shape)).sources.append(Source(result.lane, result.address))
                 traffic += result.traffic
                 merged += 1
-        if shapes:
-            put_back(total, shapes, self._added_up(type(work).__name__, sources, shapes))
+        if asides:
+            put_back(work, total, asides, self._added_up(type(work).__name__, asides, sorted(addresses)))
         if self._owned is not None:
             for lane, (changed, at) in holders.items():
                 self._owned.held(lane, changed, at)
         self._moved = flights.lost
         return total, changes, traffic
 
-    def _added_up(self, name: str, sources: list[Source], shapes: Sizes) -> list[dict[str, Any]]:
+    def _added_up(self, name: str, asides: dict[str, Aside], addresses: list[str]) -> list[dict[str, Any]]:
         """The ranges of the arrays that were set aside, each added up by a worker that had lanes. Raises RowsMovedError."""
-        client, addresses = self._cluster.client, sorted({source.address for source in sources})
+        client = self._cluster.client
         with lost_if_silent(self._cluster.address):
             futures = [
                 client.submit(
-                    run_block, self._run, self._number, sources, shapes, part, len(addresses),
+                    run_range, self._run, self._number, asides, part, len(addresses),
                     key=f"{name}-sums-{uuid.uuid4().hex}", workers=[address], pure=False,
                 )
                 for part, address in enumerate(addresses)

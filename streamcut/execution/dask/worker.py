@@ -26,7 +26,7 @@ import streamcut
 from streamcut.compiling import compiler
 from streamcut.errors import CorruptError, DiskFullError, NotFoundError, UsageError
 from streamcut.execution.cache_passes import RecallPass
-from streamcut.execution.dask import blocks, row_exchange
+from streamcut.execution.dask import ranges, row_exchange
 from streamcut.execution.dask.cache_slots import Slot, Slots
 from streamcut.execution.dask.logs import tell_ours_once
 from streamcut.execution.dask.shared_rows import CACHED, LaneRows, RowFiles
@@ -78,7 +78,7 @@ class Job:
     pins   the shards that each worker (by address) keeps decoded
     capacity  the row caches that it may have in memory
     past   numbers of the passes that row caches have seen since they were filled
-    aside  bytes of all its partial sums from which on arrays of them stay where they are (blocks.py)
+    aside  bytes of all its partial sums from which on arrays of them stay where they are (ranges.py)
     owned  the row state lies in folders of the workers', that of a worker's lanes with its neighbour too
     """
 
@@ -109,7 +109,7 @@ class LaneResult:
     changed: tuple[str, ...]
     holders: tuple[str, ...] = ()
     address: str = ""
-    aside: blocks.Sizes = field(default_factory=dict)
+    aside: dict[str, ranges.Shape] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,21 +192,21 @@ def run_lanes(run: str, lanes: tuple[int, ...], numbers: tuple[int, ...], *passe
             return Missing(tuple(number for number in job.past if not (folder / f"pass.{number}").exists()))
         result.address = here.address
         if job.aside:
-            result.aside = blocks.set_aside(job.work, result.partial, folder, lane, job.number, job.aside // len(job.lanes))
+            result.aside = ranges.set_aside(job.work, result.partial, folder, lane, job.number, job.aside // len(job.lanes))
         if job.owned:
             result.holders = _spread(here, job, lane, result.changed)
         results.append(result)
     return results
 
 
-def run_block(
-    run: str, number: int, sources: list[blocks.Source], shapes: blocks.Sizes, part: int, parts: int
+def run_range(
+    run: str, number: int, asides: dict[str, ranges.Aside], part: int, parts: int
 ) -> dict[str, np.ndarray] | None:
     """The sums over all lanes of a range of what the pass set aside; None when some of it is gone."""
     here = distributed.get_worker()
     job = _job(row_exchange.folder_of(run, here.local_directory), number)
     try:
-        return sync(here.loop, blocks.added_up, here, run, number, job.work, sources, shapes, part, parts)
+        return sync(here.loop, ranges.added_up, here, run, number, job.work, asides, part, parts)
     except (OSError, TimeoutError):
         return None
 

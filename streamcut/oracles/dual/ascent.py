@@ -30,7 +30,7 @@ ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)
 
 
 _TOO_FAR = 0.9  # parts of a step that lanes made together
-_MOST_TURNS = 8  # of a sweep: each is a round of all workers
+MOST_TURNS = 8  # of a sweep: each is a round of all workers
 
 
 class DualAscent(DecomposableOracle):
@@ -283,5 +283,5 @@ def sweep_in_turns(
         if brought <= enough:
             break
         if least < _TOO_FAR:
-            turns = min(2 * turns, len(lanes), _MOST_TURNS)
+            turns = min(2 * turns, len(lanes), MOST_TURNS)
     return taken, turns

@@ -62,7 +62,7 @@ class DualPass(FillingPass):
     interruptible: ClassVar[bool] = True
     summed: ClassVar[tuple[str, ...]] = ("w", "cuts")
 
-    def add_block(self, name: str, total: np.ndarray, part: np.ndarray, start: int) -> None:
+    def add_range(self, name: str, total: np.ndarray, part: np.ndarray, start: int) -> None:
         vectors.add(total, part)
         if name == "w":
             total -= self.ascent.running.reshape(-1)[start : start + len(total)]

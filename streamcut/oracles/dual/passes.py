@@ -77,6 +77,31 @@ class RowsDualSums(DualSums):
         return self.parts or {0: (self.cuts, self.b)}
 
 
+_PART = "cuts-"
+
+
+class BlockPass(Pass):
+    """Base of passes whose sums have `parts` of `blocks`. Where several lanes share a block, its cuts are arrays that add up."""
+
+    __slots__ = ()
+    blocks: Blocks
+
+    def arrays(self, partial: Any) -> dict[str, np.ndarray]:
+        found = super().arrays(partial)
+        if self.blocks.count > 1:
+            del found["cuts"]  # they are in `parts`
+        if 1 < self.blocks.count < len(self.blocks.starts):
+            found |= {f"{_PART}{first}": cuts for first, (cuts, _) in partial.parts.items()}
+        return found
+
+    def put(self, partial: Any, name: str, array: np.ndarray) -> None:
+        if name.startswith(_PART):
+            first = int(name.removeprefix(_PART))
+            partial.parts[first] = array, partial.parts[first][1]
+        else:
+            super().put(partial, name, array)
+
+
 def _set_apart(sums: RowsDualSums | RowsChange, blocks: Blocks) -> None:
     """A lane ends: only those of the same blocks add up."""
     if blocks.count > 1:
@@ -85,7 +110,7 @@ def _set_apart(sums: RowsDualSums | RowsChange, blocks: Blocks) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsDualPass(DualPass):
+class RowsDualPass(BlockPass, DualPass):
     """A DualPass of a loss of single rows. `first` also fills `u` and `target`.
 
     last  slots (2, blocks)
@@ -202,7 +227,7 @@ class RowsChange(Change):
 
 
 @dataclass(frozen=True, slots=True)
-class RowsWriteBackPass(WriteBackPass):
+class RowsWriteBackPass(BlockPass, WriteBackPass):
     """A WriteBackPass of rows that belong to blocks, each with a slot of its own (blocks,)."""
 
     blocks: Blocks

@@ -1,15 +1,15 @@
 """Large partial sums added up by the workers, each a range of the features, instead of by the client.
 
-Of what a pass sums, the arrays `Pass.summed` are set aside where their lane ran; the rest is merged by the client as ever. Then
-every worker that had a lane fetches its range of them from all lanes and adds it up, in lane order: numbers of one feature meet
-in the same order as at the client, so the bits are the same. The client gets each number once, not once a lane.
+Of what a pass sums, the arrays `Pass.arrays` are set aside where their lane ran; the rest is merged by the client as ever. Then
+every worker that had a lane fetches its range of them from all lanes that have them and adds it up, in lane order: numbers of one
+feature meet in the same order as at the client, so the bits are the same. The client gets each number once, not once a lane.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from streamcut.execution.dask import row_exchange
 from streamcut.execution.passes import Pass
 from streamcut.files import disk_full
 
-Sizes = dict[str, tuple[int, ...]]  # shapes of arrays that are set aside
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,38 +30,46 @@ class Source:
     address: str
 
 
-def set_aside(work: Pass, partial: Any, folder: Path, lane: int, number: int, least: int) -> Sizes:
-    """Move the arrays `work.summed` of a partial sum to files if they have at least so many bytes; returns their shapes."""
-    arrays = {name: array for name in work.summed if (array := getattr(partial, name)) is not None}
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """The arrays of one name that lanes have set aside, all of one shape."""
+
+    shape: Shape
+    sources: list[Source] = field(default_factory=list)
+
+
+def set_aside(work: Pass, partial: Any, folder: Path, lane: int, number: int, least: int) -> dict[str, Shape]:
+    """Move the arrays of a partial sum to files if they have at least so many bytes; returns their shapes."""
+    arrays = work.arrays(partial)
     if sum(array.nbytes for array in arrays.values()) < least:
         return {}
     for name, array in arrays.items():
         path = folder / _file(name, lane, number)
         with disk_full(path, array.nbytes):
             path.write_bytes(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-        setattr(partial, name, np.empty(0))
+        work.put(partial, name, np.empty(0))
     return {name: array.shape for name, array in arrays.items()}
 
 
-def put_back(total: Any, shapes: Sizes, blocks: list[dict[str, np.ndarray]]) -> None:
-    """Give `total` its arrays, of the blocks of all ranges."""
-    for name, shape in shapes.items():
-        setattr(total, name, np.concatenate([block[name] for block in blocks]).reshape(shape))
+def put_back(work: Pass, total: Any, asides: dict[str, Aside], ranges: list[dict[str, np.ndarray]]) -> None:
+    """Give the sum `total` of `work` its arrays, of all ranges."""
+    for name, aside in asides.items():
+        work.put(total, name, np.concatenate([each[name] for each in ranges]).reshape(aside.shape))
 
 
 async def added_up(
-    here: Any, run: str, number: int, work: Pass, sources: list[Source], shapes: Sizes, part: int, parts: int
+    here: Any, run: str, number: int, work: Pass, asides: dict[str, Aside], part: int, parts: int
 ) -> dict[str, np.ndarray] | None:
     """The sums over all lanes of range `part` of `parts` of each array; None when a file is gone.
 
     Every worker begins with another lane, or all would wait for the same one.
     """
     sums = {}
-    for name, shape in shapes.items():
-        size = int(np.prod(shape))
+    for name, aside in asides.items():
+        size = int(np.prod(aside.shape))
         start, stop = size * part // parts, size * (part + 1) // parts
         total: np.ndarray | None = None
-        for group in _groups(sources, parts):
+        for group in _groups(aside.sources, parts):
             turned = [group[(k + part) % len(group)] for k in range(len(group))]
             calls = (_range(here, run, _file(name, each.lane, number), each.address, start, stop) for each in turned)
             found = dict(zip((each.lane for each in turned), await asyncio.gather(*calls), strict=True))
@@ -72,7 +80,7 @@ async def added_up(
                 if total is None:
                     total = block
                 else:
-                    work.add_block(name, total, block, start)
+                    work.add_range(name, total, block, start)
         assert total is not None
         sums[name] = total
     return sums
