@@ -36,7 +36,8 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.solvers.bsca import Bsca
 from streamcut.solvers.bsgd import Bsgd
-from streamcut.solvers.budget import MODES, Problem, exported, new_slots, squared_norm
+from streamcut.solvers.budget import MODES, exported, new_slots, squared_norm
+from streamcut.solvers.budget_problem import Problem
 
 DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
 SETS = {  # C, γ, positive label, columns divided by their largest value, the paper's BSCA and BSGD of Table 2

@@ -16,6 +16,7 @@ After every step:
 
 Prints a line a minute, at the end counts of steps, accidents and exit codes, and ends with 1 at the first violation, with the
 commands of its world; `--seed` gives the same steps again (signals come at the same moments by the clock, not by the work done).
+Its clock stands still while it is stopped (SIGSTOP to it and its children), which makes room for others on the machine.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ import argparse
 import shutil
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
-from soak_world import ViolationError, World
+from soak_process import ViolationError, clock
+from soak_world import World
 
 STEPS_OF_A_WORLD = 60
 
@@ -41,18 +42,18 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="where worlds are made; the one with a violation stays")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
-    end, seed, steps, said = time.monotonic() + 60.0 * options.minutes, options.seed, 0, time.monotonic()
-    while time.monotonic() < end and steps < options.steps:
+    end, seed, steps, said = clock() + 60.0 * options.minutes, options.seed, 0, clock()
+    while clock() < end and steps < options.steps:
         folder = Path(tempfile.mkdtemp(dir=options.folder, prefix=f"streamcut-soak-{seed}-"))
         world = World(folder, seed, counts)
         try:
             for _ in range(STEPS_OF_A_WORLD):
-                if time.monotonic() >= end or steps >= options.steps:
+                if clock() >= end or steps >= options.steps:
                     break
                 world.step()
                 steps += 1
-                if time.monotonic() - said > 60.0:
-                    said = time.monotonic()
+                if clock() - said > 60.0:
+                    said = clock()
                     print(f"{steps:,} steps, {(end - said) / 60.0:.0f} minutes to go", flush=True)
         except ViolationError as violation:
             print("\n".join(world.log))

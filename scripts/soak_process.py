@@ -10,16 +10,36 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-TIMEOUT = 600.0  # seconds; after these it hangs
+TIMEOUT = 600  # seconds of `clock`; after these it hangs
 KILLED = {-signal.SIGKILL}
 SIGNALS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP, "SIGKILL": signal.SIGKILL}
 
 
 class ViolationError(Exception):
     """Something that must hold does not."""
+
+
+class Clock:
+    """Counts seconds, and stands still while the soak itself is stopped (SIGSTOP), so that others can have the machine."""
+
+    def __init__(self) -> None:
+        self._seconds = 0
+        threading.Thread(target=self._count, daemon=True).start()
+
+    def __call__(self) -> int:
+        return self._seconds
+
+    def _count(self) -> None:
+        while True:
+            time.sleep(1.0)
+            self._seconds += 1
+
+
+clock = Clock()
 
 
 @dataclass(frozen=True)
@@ -87,7 +107,7 @@ def _start(arguments: list[str], environment: dict[str, str], folder: Path, what
 
     return subprocess.Popen(
         [sys.executable, "-m", "streamcut", *arguments],
-        env=environment,
+        env={**environment, "PYTHONFAULTHANDLER": "1"},
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -97,12 +117,18 @@ def _start(arguments: list[str], environment: dict[str, str], folder: Path, what
 
 
 def _end(process: subprocess.Popen, arguments: list[str]) -> Outcome:
-    try:
-        out, err = process.communicate(timeout=TIMEOUT)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise ViolationError(f"streamcut {' '.join(arguments)} did not end within {TIMEOUT:g} seconds") from None
-    return Outcome(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+    end = clock() + TIMEOUT
+    while clock() < end:
+        with suppress(subprocess.TimeoutExpired):
+            out, err = process.communicate(timeout=5.0)
+            return Outcome(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+    process.send_signal(signal.SIGABRT)  # it shows where its threads are
+    with suppress(subprocess.TimeoutExpired):
+        err = process.communicate(timeout=30.0)[1]
+        what = f"did not end within {TIMEOUT} seconds:\n{err.decode(errors='replace')}"
+        raise ViolationError(f"streamcut {' '.join(arguments)} {what}")
+    os.killpg(process.pid, signal.SIGKILL)
+    raise ViolationError(f"streamcut {' '.join(arguments)} did not end within {TIMEOUT} seconds, and after SIGABRT neither")
 
 
 def _happens(process: subprocess.Popen, what: Accident) -> None:

@@ -156,7 +156,9 @@ class TrainOptions:
         """`loss`, or what "auto" stands for."""
         if self.loss != "auto":
             return self.loss
-        return "squared" if self.task == "regression" else "hinge"
+        if self.task != "regression":
+            return "hinge"
+        return "squared" if self.record.losses is None else "epsilon-insensitive"
 
     @property
     def chosen_task(self) -> str:
@@ -176,7 +178,7 @@ class TrainOptions:
             return "bsca"
         if self.chosen_task == "multiclass":
             return "bundle-dca"
-        parts = self.chosen_task in ("binary", "regression", "sequence") and self.chosen_loss in ROW_LOSSES
+        parts = self.chosen_task in ("binary", "regression", "sequence") and self.loss in ("auto", *ROW_LOSSES)
         return "bundle-dca" if parts and self.cut == "predicted" else "ocas"
 
     @property
@@ -333,6 +335,9 @@ class TrainOptions:
     def _check_loss(self, task: str) -> None:
         """The loss must fit the task and its targets, and have the options that were given."""
         loss, labels = self.chosen_loss, tuple(name for name, each in ROW_LOSSES.items() if each.targets == "labels")
+        solver, trained = self.chosen_solver, self.record.losses
+        if trained is not None and loss not in trained:
+            raise UsageError(f"loss: {loss!r} is not one of {solver}, which has {', '.join(trained)}")
         if task == "binary" and loss in CLASSES_LOSSES:
             raise UsageError(f"loss: {loss} is one of task multiclass; for two classes it is logistic")
         fitting = {

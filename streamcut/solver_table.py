@@ -32,6 +32,7 @@ class SolverRecord:
     sums       of these, a lane's part of what a pass sums
     in_memory  all rows are in memory at once
     weights    rows and classes may have weights
+    losses     of rows that it trains; None: all, or those of its job
     intercept  `bias` switches an unregularised intercept on and off
     averages   the answer is the mean over its steps
     resumes    a model to begin with must say how many steps it took
@@ -49,6 +50,7 @@ class SolverRecord:
     sums: int = 1
     in_memory: bool = False
     weights: bool = True
+    losses: tuple[str, ...] | None = None
     intercept: bool = False
     averages: bool = False
     resumes: bool = False
@@ -76,7 +78,9 @@ _GAP = ("tol", "tol_relative")
 _LINEAR = ("C", "l1", "scale", "loss", "epsilon", "delta", "quantile", "strategy", "bias", *_GAP, "target", "max_passes",
            "positive_weight", "nystroem", "landmarks", "fourier", "frequencies", "warm_start", "max_cuts", "lanes")  # fmt: skip
 _LABELLINGS = ("k", "normalisation", "nu")
-_BUDGETED = ("C", "positive_weight", "budget", "maintenance", "epochs", "seed", "validation", "warm_start")
+_BUDGETED = ("C", "loss", "epsilon", "quantile", "positive_weight", "budget", "maintenance", "epochs", "seed", "validation",
+             "warm_start")  # fmt: skip
+_BOXES = ("hinge", "epsilon-insensitive", "quantile")  # their duals are quadratic, with bounds alone
 _ROUNDS = ("epochs", "seed", "batch", "max_evaluations", "validation")
 _ROUND_LIMITS = ("epochs", "max_evaluations")
 _SAMPLED = ("C", "bias", "tol", "target", "positive_weight", "max_passes", "max_cuts", "samples", "seed")
@@ -127,10 +131,17 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
         options=(*_LINEAR, *_LABELLINGS),
     ),
     "bsca": SolverRecord(
-        family="budgeted", trains=dict.fromkeys(("binary", "one-vs-rest"), "bsca.Bsca"), options=(*_BUDGETED, "damping")
+        family="budgeted",
+        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "bsca.Bsca"),
+        options=(*_BUDGETED, "damping"),
+        losses=_BOXES,
     ),
     "bsgd": SolverRecord(
-        family="budgeted", trains=dict.fromkeys(("binary", "one-vs-rest"), "bsgd.Bsgd"), options=_BUDGETED, resumes=True
+        family="budgeted",
+        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "bsgd.Bsgd"),
+        options=_BUDGETED,
+        losses=_BOXES,
+        resumes=True,
     ),
     "smo": SolverRecord(
         family="exact-kernel",

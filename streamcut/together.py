@@ -163,8 +163,8 @@ class Together:
         besides = resident_bytes() + self._reading() + SLACK
         share = max(limit - besides, 0) // len(sessions)
         for run, problem in zip(sessions, problems, strict=True):
-            dimension = run.job.needs(run.dataset.manifest).dimension
-            more = (("models", 8 * dimension * len(problem.Cs) * (2 if problem.rows is None else 1)),)
+            weights = run.job.needs(run.dataset.manifest).weights
+            more = (("models", 8 * weights * len(problem.Cs) * (2 if problem.rows is None else 1)),)
             run.share(share, more)
             try:
                 held.enter_context(run)

@@ -17,7 +17,7 @@ from streamcut.by_data import for_data
 from streamcut.compiling import compiler
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.datasets import opened, stored
-from streamcut.errors import MemoryBudgetError, UsageError
+from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
@@ -31,6 +31,7 @@ from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs import features
 from streamcut.jobs.all_features import with_all_features
 from streamcut.jobs.job import Job
+from streamcut.jobs.smaller import smallest_change
 from streamcut.jobs.weights import check_weights
 from streamcut.machine import memory_limit
 from streamcut.models.checkpoint import Checkpoints
@@ -104,7 +105,8 @@ def train(
                      "prbep", "prec@k", "rec@k", "error"; k is "100" or "10%"; multiclass: "hinge", "softmax", one-vs-rest those
                      of two classes; regression: "squared" (the default), "huber" (linear beyond `delta`),
                      "epsilon-insensitive", "squared-epsilon-insensitive" (0 up to `epsilon`), "quantile" (the part `quantile`
-                     of the targets lies below), "poisson" (counts of mean e^score)
+                     of the targets lies below), "poisson" (counts of mean e^score); of bsca and bsgd "hinge", for numbers
+                     "epsilon-insensitive" (their default) or "quantile", with the mean of the targets as intercept
     strategy         multiclass: "crammer-singer", or "one-vs-rest", which has the losses of two classes; "softmax" needs none
     normalisation    ranking, roc-area: the mean over all "pairs", or over "queries" of the mean over their pairs
     solver, cut      linear: "bundle-dca", "ocas" with "predicted" or "exact" cuts, "cpa"; kernels: "bsca", "bsgd", "smo", "sbp",
@@ -226,19 +228,11 @@ class Session:
 
     def __enter__(self) -> Session:
         try:
-            while True:
-                try:
-                    self._prepare()
-                    return self
-                except MemoryBudgetError:
-                    if self.options.workers is not None or self.options.distributed or self.job.workers == 1:
-                        raise
-                    job: Any = self.job  # nobody asked for so many threads, each of which has sums of its own
-                    self.job = replace(job, workers=job.workers - 1)
-                    run_log.info("memory: %d threads instead of %d", self.job.workers, job.workers)
+            self._prepare()
         except BaseException:
             self._stack.close()
             raise
+        return self
 
     def __exit__(self, *problem: Any) -> None:
         self._stack.__exit__(*problem)
@@ -303,12 +297,46 @@ class Session:
             require_same(recipe, opened(validation).recipe, f"validation: {validation}", "the data")
 
     def _prepare(self) -> None:
-        chosen, job, manifest = self.options, self.job, self.dataset.manifest
+        chosen, manifest = self.options, self.dataset.manifest
         self._peak_before = peak_bytes()  # not ours to answer for
-        compiler.run(job.warm_up, manifest)
-        needs, more, data = job.needs(manifest), self._more, self.dataset
+        compiler.run(self.job.warm_up, manifest)
+        scratch = scratch_folder(chosen.scratch)
+        self.runner: Runner | DaskRunner
+        if chosen.distributed:
+            if not self.job.distributable:
+                raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask")
+            try:
+                from streamcut.execution.dask import runner as dask_runner
+            except ModuleNotFoundError as error:
+                raise UsageError(f"--scheduler {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
+
+            connection = dask_runner.connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline)
+            self._cluster = cluster = self._stack.enter_context(connection)
+            cluster.prepare(self.dataset, scratch, self.job.warm_up)
+            self.job, self.plan = smallest_change(self.job, self._planned, threads=False)
+            self.runner = dask_runner.DaskRunner(cluster, self.dataset, self.job.lanes, scratch=scratch, stop=self.stop)
+        else:
+            self.job, self.plan = smallest_change(self.job, self._planned, threads=chosen.workers is None)
+            row_state = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
+            feed = Feed(self.dataset, self.plan.pinned if self._share is None else frozenset())
+            self.runner = Runner(feed, self.job.lanes, self.job.workers, row_state=row_state, stop=self.stop)
+        self._stack.enter_context(self.runner)
+        sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
+        if isinstance(self.dataset, OccurringDataset):
+            sizes = sizes[0], f"{self.dataset.inner.manifest.statistics.n_features:,} (of which {sizes[1]} occur)"
+        run_log.info("training by %s on %s rows with %s features", chosen.chosen_solver, *sizes)
+        run_log.info("memory planned: %s of %s", format_bytes(self.plan.total), format_bytes(self.plan.budget))
+        if self._display is not None:
+            self._display.watch(self.runner)
+        if self._on_plan is not None:
+            self._on_plan(self.plan)
+
+    def _planned(self, job: Job) -> MemoryPlan:
+        """The memory plan of `job`. Raises MemoryBudgetError."""
+        chosen, manifest, data = self.options, self.dataset.manifest, self.dataset
+        needs, more = job.needs(manifest), self._more
         if isinstance(data, OccurringDataset):
-            columns = max(1, needs.dimension // manifest.statistics.n_features)
+            columns = max(1, needs.weights // manifest.statistics.n_features)
             more, data = more + data.memory(job.workers, columns), data.inner
         if isinstance(data, ScaledDataset):
             more += data.memory(job.workers)
@@ -321,45 +349,21 @@ class Session:
             needs, more = replace(needs, between=self._between), more + coming
         needs = replace(needs, more=(*needs.more, *more))
         budget = memory_limit(chosen.memory) if self._share is None else self._share
-        scratch = scratch_folder(chosen.scratch)
-        self.runner: Runner | DaskRunner
         if chosen.distributed:
-            if not job.distributable:
-                raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask")
-            try:
-                from streamcut.execution.dask import runner as dask_runner
-                from streamcut.execution.dask.plan import ClusterNeeds
-            except ModuleNotFoundError as error:
-                raise UsageError(f"--scheduler {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
+            from streamcut.execution.dask.plan import ClusterNeeds
 
-            connection = dask_runner.connect(self._scheduler, workers=job.workers, deadline=chosen.deadline)
-            self._cluster = cluster = self._stack.enter_context(connection)
-            cluster.prepare(self.dataset, scratch, job.warm_up)
-
-            def share(needs: Needs) -> MemoryPlan:
-                return cluster.plan(ClusterNeeds(needs, manifest, job.lanes), budget=budget)
-
-            self.plan = needs.planned(manifest.statistics.n_rows, budget, share)
-            self.runner = dask_runner.DaskRunner(cluster, self.dataset, job.lanes, scratch=scratch, stop=self.stop)
+            def plan(needs: Needs) -> MemoryPlan:
+                return self._cluster.plan(ClusterNeeds(needs, manifest, job.lanes), budget=budget)
         else:
             in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(chosen, job.workers)
             machine = Machine(budget, resident_bytes(), job.workers, in_memory, lower)
             if self._share is not None:
                 machine = Machine(budget, 0, job.workers, True, lower, SHARE_SLACK)
-            self.plan = needs.planned(manifest.statistics.n_rows, budget, lambda needs: plan_memory(needs, manifest, machine))
-            row_state = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
-            feed = Feed(self.dataset, self.plan.pinned if self._share is None else frozenset())
-            self.runner = Runner(feed, job.lanes, job.workers, row_state=row_state, stop=self.stop)
-        self._stack.enter_context(self.runner)
-        sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
-        if isinstance(self.dataset, OccurringDataset):
-            sizes = sizes[0], f"{self.dataset.inner.manifest.statistics.n_features:,} (of which {sizes[1]} occur)"
-        run_log.info("training by %s on %s rows with %s features", chosen.chosen_solver, *sizes)
-        run_log.info("memory planned: %s of %s", format_bytes(self.plan.total), format_bytes(self.plan.budget))
-        if self._display is not None:
-            self._display.watch(self.runner)
-        if self._on_plan is not None:
-            self._on_plan(self.plan)
+
+            def plan(needs: Needs) -> MemoryPlan:
+                return plan_memory(needs, manifest, machine)
+
+        return needs.planned(manifest.statistics.n_rows, budget, plan)
 
 
 def warn_of_peak(budget: int, peak: int, before: int) -> None:

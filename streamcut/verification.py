@@ -193,17 +193,18 @@ def _value(witness: Witness | None, certificate: Certificate) -> float | None:
 
 
 def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
-    """Two classes with a kernel: ½‖w‖² of the support vectors alone, the losses of the rows, and the dual where it is claimed."""
+    """One score with a kernel: ½‖w‖² of the support vectors alone, the losses of the rows, and the dual where it is claimed."""
     rows, loss, total = 0, 0.0, 0.0
     dual = None if model.certificate is None else ClaimedPoint(model)
     risk = risk_of(model)
     for chunk, scores in scored_chunks(model, data):
-        positive, u = model.is_positive(chunk.y, chunk.first_row), risk.weights_of(chunk.y, chunk.weight)
+        u = risk.weights_of(chunk.y, chunk.weight)
+        positive = model.is_positive(chunk.y, chunk.first_row) if model.labels else None  # raises for unknown labels
         rows += chunk.n_rows
         counts = u > 0.0  # a loss may be infinite, and no weight times that is nothing
         loss += float(u[counts] @ risk.values(chunk.y, scores)[counts])
         total += float(u.sum())
-        if dual is not None:
+        if dual is not None and positive is not None:
             dual.meet(chunk, positive.astype(np.int64), model.C * u)
     return Verification(
         rows=rows,

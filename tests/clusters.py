@@ -33,7 +33,7 @@ def started(folder, *failpoints):
 
 @contextmanager
 def growing(folder, local, failpoints, *, before=(), **environment):
-    """As `started`, and a function (number, failpoint) that starts one more worker.
+    """As `started`, and a function (number, failpoint, *options of Dask's) that starts one more worker.
 
     Workers write to the folder `local`; the words `before` stand before the command that starts one.
     """
@@ -45,10 +45,10 @@ def growing(folder, local, failpoints, *, before=(), **environment):
         where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", told]
         processes["scheduler"] = subprocess.Popen([*dask, "scheduler", *where], **quiet)
 
-        def start(number, failpoint):
+        def start(number, failpoint, *more):
             options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB", "--local-directory", local]
             processes[f"worker {number}"] = subprocess.Popen(
-                [*before, *dask, "worker", "--scheduler-file", told, *options],
+                [*before, *dask, "worker", "--scheduler-file", told, *options, *more],
                 env={**os.environ, "STREAMCUT_FAILPOINT": failpoint, **environment},
                 **quiet,
             )
@@ -56,7 +56,8 @@ def growing(folder, local, failpoints, *, before=(), **environment):
         for number, failpoint in enumerate(failpoints):
             start(number, failpoint)
         with distributed.Client(scheduler_file=str(told), set_as_default=False) as client:  # waits for the whole file
-            client.wait_for_workers(len(failpoints), timeout=60)
+            if failpoints:
+                client.wait_for_workers(len(failpoints), timeout=60)
             address = client.scheduler.address
         yield address, processes, start
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import pickle
@@ -215,6 +216,21 @@ def test_a_local_cluster_and_a_client_in_python(client, dataset, on_threads, tmp
         assert len(plans[0].pinned) == len(dataset.manifest.shards)
         (tmp_path / "m.npz").unlink()
     assert list(tmp_path.iterdir()) == []
+
+
+async def is_late(which, dask_worker):
+    await asyncio.sleep(5.0 if dask_worker.address == which else 0.0)
+    return dask_worker.address
+
+
+def test_who_does_not_answer_is_waited_for_until_it_counts_as_gone(client, dataset, tmp_path, monkeypatch):
+    cluster = Cluster(client, local=False, deadline=20.0)
+    cluster.prepare(dataset, tmp_path, nothing)
+    silent, other = cluster.workers
+    monkeypatch.setattr(cluster, "running", lambda: {other})
+    assert cluster.ask([silent, other], is_late, silent) == {other: other}
+    monkeypatch.undo()
+    assert cluster.ask([silent, other], is_late, None) == {silent: silent, other: other}
 
 
 def test_nobody_answers(dataset, tmp_path):

@@ -32,6 +32,7 @@ from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
+from streamcut.jobs.ovr import OvrJob
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
@@ -112,6 +113,16 @@ def test_bits_are_those_of_threads(client, stores, on_threads, tmp_path, task):
     assert model.solver == "bundle-dca"
     assert same(tmp_path / "m.npz", on_threads(task, 4))
     assert model.parameters["row_cache"] == load_model(on_threads(task, 4)).parameters["row_cache"] != "0B"
+
+
+def test_groups_of_classes_have_the_bits_of_threads(client, stores, tmp_path, monkeypatch):
+    """The second group is smaller than the first: its caches are others."""
+    whole, options = OvrJob.in_groups, {**TASKS["rest"], "lanes": 2}
+    monkeypatch.setattr(OvrJob, "in_groups", lambda job: (each for each in whole(job) if each.at_once == 2))
+    model = on_cluster(client, stores["rest"], tmp_path, **options)
+    save_model(streamcut.train(stores["rest"], workers=2, **options, **FEW), tmp_path / "here.npz")
+    assert same(tmp_path / "m.npz", tmp_path / "here.npz")
+    assert {line["classes"] for line in model.history} == {"1–2 of 3", "3 of 3"}
 
 
 @pytest.mark.parametrize("task", by_night(["binary", *NIGHTLY], NIGHTLY))

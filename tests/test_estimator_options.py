@@ -16,6 +16,7 @@ from streamcut.config import BUDGETED, CUTTING_PLANES, EXACT_KERNEL, LINEAR, SAM
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
 from streamcut.estimators import (
     BudgetedKernelSVM,
+    BudgetedKernelSVR,
     KernelSVM,
     LinearSVM,
     LinearSVR,
@@ -30,7 +31,8 @@ TWO = ("binary", "multiclass")
 ESTIMATORS = {  # (tasks, solvers, kernel)
     LinearSVM: (TWO, LINEAR, "linear"),
     LogisticRegression: (TWO, LINEAR, "linear"),
-    LinearSVR: (("regression",), solvers_of("regression"), "linear"),
+    LinearSVR: (("regression",), LINEAR, "linear"),
+    BudgetedKernelSVR: (("regression",), BUDGETED, "rbf"),
     OneClassSVM: (("one-class",), solvers_of("one-class"), "linear"),
     RankingSVM: (("ranking",), CUTTING_PLANES, "linear"),
     SequenceSVM: (("sequence",), LINEAR, "linear"),
@@ -53,7 +55,8 @@ LEFT_OUT = {
     OneClassSVM: FEATURES,
     RankingSVM: FEATURES,
     SequenceSVM: FEATURES,
-    BudgetedKernelSVM: {"warm_start", "scheduler", "deadline"},  # partial_fit; on threads only
+    BudgetedKernelSVM: {"warm_start", "scheduler", "deadline", "loss"},  # partial_fit; on threads only; the hinge alone
+    BudgetedKernelSVR: {"warm_start", "scheduler", "deadline"},
     KernelSVM: {"scheduler", "deadline"},
 }
 
@@ -243,7 +246,8 @@ BEFORE = {  # what else has to be chosen for the parameter to have a meaning
     "max_cuts": {"solver": "sampled-linear", "max_passes": 9}, "nu": {"solver": "sbp"}, "max_evaluations": {"solver": "sbp"},
 }  # fmt: skip
 OF_ESTIMATOR = {
-    (BudgetedKernelSVM, "solver"): "bsgd", (KernelSVM, "solver"): "sampled-linear", (OneClassSVM, "solver"): "cpa",
+    (BudgetedKernelSVM, "solver"): "bsgd", (BudgetedKernelSVR, "solver"): "bsgd", (BudgetedKernelSVR, "loss"): "pinball",
+    (KernelSVM, "solver"): "sampled-linear", (OneClassSVM, "solver"): "cpa",
     (RankingSVM, "solver"): "cpa", (LinearSVR, "loss"): "squared_error", (KernelSVM, "max_passes"): 2,
 }  # fmt: skip
 ANYWAY = {"scratch", "deadline"}  # for what rows in memory on threads don't need: see tests/test_option_effects.py
@@ -260,7 +264,7 @@ def test_another_value_of_a_parameter_changes_something_or_is_refused(estimator,
     before = {key: value for key, value in BEFORE.get(name, {}).items() if key in estimator().get_params()}
     if estimator is KernelSVM and name in ("random_state", "epochs", "max_passes"):
         before = {"solver": "sampled-linear" if name == "max_passes" else "sbp"}
-    if estimator is BudgetedKernelSVM and name in ("degree", "coef0", "kernel"):
+    if estimator in (BudgetedKernelSVM, BudgetedKernelSVR) and name in ("degree", "coef0", "kernel"):
         before |= {"maintenance": "remove"}
     if estimator is not KernelSVM:
         before = {key: value for key, value in before.items() if value not in ("sampled-linear", "sbp", 9)}

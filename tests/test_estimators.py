@@ -21,6 +21,7 @@ from streamcut import open as open_store
 from streamcut.errors import UsageError
 from streamcut.estimators import (
     BudgetedKernelSVM,
+    BudgetedKernelSVR,
     KernelSVM,
     LinearSVM,
     LinearSVR,
@@ -40,6 +41,7 @@ CHECKED = {
     "rest": LinearSVM(strategy="one-vs-rest"),
     "logistic": LogisticRegression(),
     "budget": BudgetedKernelSVM(epochs=1.0, budget=20, n_jobs=1),
+    "budget, numbers": BudgetedKernelSVR(epochs=1.0, budget=20, n_jobs=1),
     "smo": KernelSVM(),
     "regression": LinearSVR(),
     "one class": OneClassSVM(),

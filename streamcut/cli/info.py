@@ -98,7 +98,7 @@ def _some(names: list[str]) -> str:
 def _model_for_people(record: dict[str, Any]) -> dict[str, Any]:
     nested = ("certificate", "parameters", "resources", "facts")  # facts: among the others too
     shown = {name: value for name, value in record.items() if name not in nested} | (record["certificate"] or {})
-    if record["labels"] is None:  # a ranking
+    if not record["labels"]:  # a ranking, or numbers
         del shown["labels"]
     else:
         words = dict(record.get("label_words") or [])

@@ -70,7 +70,8 @@ GROUPS: dict[str, list[Callable]] = {
             "--loss",
             "Loss of a row. Binary: hinge (the default), squared-hinge, logistic, or a bound on a measure of the whole data as "
             "in SVM-perf (f1, prbep, prec@k, rec@k, error). Classes: hinge (the default), softmax. Regression: squared (the "
-            "default), huber, epsilon-insensitive, squared-epsilon-insensitive, quantile, poisson (counts of mean e^score).",
+            "default), huber, epsilon-insensitive, squared-epsilon-insensitive, quantile, poisson (counts of mean e^score); "
+            "bsca, bsgd: epsilon-insensitive (the default), quantile.",
             default="auto",
         ),
         _option("--epsilon", "Losses insensitive to ε: residuals up to it cost nothing.", type=float, default=0.1),

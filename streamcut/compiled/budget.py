@@ -17,7 +17,7 @@ from streamcut.compiled.merging import Tables, best_partner, smallest
 from streamcut.jit import fused, fused_inlined
 
 USED, HOLE, STEPS, UPDATES, ADDED, MAINTAINED, REMOVED, EVALUATIONS, CORRECT, COUNTS = range(10)
-ALPHA, LOSS, DEGRADATION, SUMS = range(4)  # Σ α; Σ C_i × hinge of rows as they were met; Σ weight degradation
+ALPHA, LOSS, DEGRADATION, SUMS = range(4)  # Σ yα − ε|α|; Σ losses of rows as they were met, by C u; Σ weight degradation
 KEEP, MERGE, REMOVE, PROJECT = range(4)  # what keeps the model within its budget; KEEP: nothing, it may grow
 _CG_STEPS, _CG_TOLERANCE = 200, 1e-8
 
@@ -46,13 +46,19 @@ class Slots(NamedTuple):
 
 
 class SparseRows(NamedTuple):
-    """Rows in CSR form (data None: every value is 1), their labels ±1, C u_i, and the number of row 0 in the data set."""
+    """Rows in CSR form (data None: every value is 1), their targets y, and the number of row 0 in the data set.
+
+    A row costs max over low ≤ α ≤ high of α (y − f(x)) − ε|α|, low ≤ 0 ≤ high, and α is its coefficient. Of two classes y is ±1,
+    ε is 0 and α between 0 and C u y: that is the hinge.
+    """
 
     indptr: np.ndarray
     indices: np.ndarray
     data: np.ndarray | None
-    signs: np.ndarray
-    costs: np.ndarray
+    y: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    epsilon: float
     first: int
 
 
@@ -201,6 +207,27 @@ def _enter(i, change, squared, rows, parameters, mode, m):
         _maintain(mode, slot, parameters, m)
 
 
+@fused_inlined
+def _met(i, f, rows, m):
+    """Count row i, whose score is `f`, as one that is met; returns y − f."""
+    residual = rows.y[i] - f
+    m.counts[STEPS] += 1
+    m.counts[CORRECT] += rows.y[i] * f > 0.0
+    m.sums[LOSS] += rows.high[i] * max(0.0, residual - rows.epsilon) - rows.low[i] * max(0.0, -residual - rows.epsilon)
+    return residual
+
+
+@fused_inlined
+def _best(alpha, residual, diagonal, i, rows):
+    """The α that is best for row i alone: a step of coordinate ascent from `alpha`."""
+    if diagonal <= 0.0:  # φ(x) = 0 (an empty row under the linear kernel): α moves nothing and may be what earns most
+        y = rows.y[i]
+        return rows.high[i] if y > rows.epsilon else (rows.low[i] if -y > rows.epsilon else 0.0)
+    free = alpha + residual / diagonal
+    shrunk = max(abs(free) - rows.epsilon / diagonal, 0.0)
+    return min(max(shrunk if free > 0.0 else -shrunk, rows.low[i]), rows.high[i])
+
+
 @fused
 def ascend(order, rows, alpha, damping, parameters, mode, m):
     """Steps of coordinate ascent (BSCA, Algorithm 2) on the rows `order`, in place on their α (n,) and the model.
@@ -209,51 +236,44 @@ def ascend(order, rows, alpha, damping, parameters, mode, m):
     """
     counts, sums = m.counts, m.sums
     for i in order:
-        y, C = rows.signs[i], rows.costs[i]
         f, squared = _row_value(i, rows, parameters, m)
-        margin = y * f
-        counts[STEPS] += 1
-        counts[CORRECT] += margin > 0.0
-        sums[LOSS] += C * max(0.0, 1.0 - margin)
+        residual = _met(i, f, rows, m)
         diagonal = kernel_value(squared, squared, squared, parameters)
-        # φ(x) = 0 (an empty row under the linear kernel): its best α is C, and moves nothing
-        target = C if diagonal <= 0.0 else min(max(alpha[i] + (1.0 - margin) / diagonal, 0.0), C)
+        target = _best(alpha[i], residual, diagonal, i, rows)
         if counts[STEPS] > damping[0]:
             target = alpha[i] + (damping[1] - counts[STEPS] + 1) / (damping[1] - damping[0]) * (target - alpha[i])
         change = target - alpha[i]
         if change == 0.0:
             continue
         slot = _slot_of(rows.first + i, m.source, counts[USED])  # it may have one although α is 0: a row that comes back
+        sums[ALPHA] += rows.y[i] * change - rows.epsilon * (abs(target) - abs(alpha[i]))
         alpha[i] = target
-        sums[ALPHA] += change
         counts[UPDATES] += 1
         if slot >= 0:
-            m.beta[slot] += y * change
+            m.beta[slot] += change
         elif diagonal > 0.0:
-            _enter(i, y * change, squared, rows, parameters, mode, m)
+            _enter(i, change, squared, rows, parameters, mode, m)
 
 
 @fused
 def descend(order, rows, n_rows, parameters, mode, m):
     """Steps of stochastic gradient descent (BSGD, equation 4) on the rows `order`, in place on the model.
 
-    β ← (1 − 1/t) β, and + n C u_i y_i / t where y_i f(x_i) < 1. m.beta holds t β, which no step has to scale.
+    β ← (1 − 1/t) β, and + n α / t with the α that costs the row most: its loss falls fastest there. m.beta holds t β, which no
+    step has to scale.
     """
     counts = m.counts
     for i in order:
-        y, C = rows.signs[i], rows.costs[i]
         f, squared = _row_value(i, rows, parameters, m)
-        margin = y * f / max(counts[STEPS], 1)
-        counts[STEPS] += 1
-        counts[CORRECT] += margin > 0.0
-        m.sums[LOSS] += C * max(0.0, 1.0 - margin)
-        if margin >= 1.0 or C == 0.0:
+        residual = _met(i, f / max(counts[STEPS], 1), rows, m)
+        steepest = rows.high[i] if residual > rows.epsilon else (rows.low[i] if -residual > rows.epsilon else 0.0)
+        if steepest == 0.0:
             continue
         counts[UPDATES] += 1
         slot = _slot_of(rows.first + i, m.source, counts[USED])
         if slot >= 0:
-            m.beta[slot] += n_rows * C * y
+            m.beta[slot] += n_rows * steepest
         else:
             lost = m.sums[DEGRADATION]
-            _enter(i, n_rows * C * y, squared, rows, parameters, mode, m)
+            _enter(i, n_rows * steepest, squared, rows, parameters, mode, m)
             m.sums[DEGRADATION] = lost + (m.sums[DEGRADATION] - lost) / np.float64(counts[STEPS]) ** 2

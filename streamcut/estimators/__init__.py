@@ -10,11 +10,12 @@ from streamcut.estimators.kernel import BudgetedKernelSVM, KernelSVM
 from streamcut.estimators.linear import LinearSVM, LogisticRegression
 from streamcut.estimators.one_class import OneClassSVM
 from streamcut.estimators.ranking import RankingSVM
-from streamcut.estimators.regression import LinearSVR
+from streamcut.estimators.regression import BudgetedKernelSVR, LinearSVR
 from streamcut.estimators.sequence import SequenceSVM
 
 __all__ = [
     "BudgetedKernelSVM",
+    "BudgetedKernelSVR",
     "KernelSVM",
     "LinearSVM",
     "LinearSVR",

@@ -11,73 +11,31 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import column_or_1d
 
 from streamcut.calibration import with_probabilities
-from streamcut.config import BUDGETED, CHOICES, EXACT_KERNEL, SAMPLED
+from streamcut.config import EXACT_KERNEL, SAMPLED
 from streamcut.errors import UsageError
 from streamcut.estimators.base import RESULTS, ScoringClassifier, is_stored
 from streamcut.estimators.declared import attribute, declared, parameter
+from streamcut.estimators.kernel_machine import KernelMachine, OnBudget
 from streamcut.estimators.parameters import Certified
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.joined import joined
 from streamcut.models.kernel import KernelModel
-from streamcut.models.model import Model
 
 _FOLDS = 5
 _BY_SMO = "Of smo and sampled cuts; several classes by smo are a problem each."
 
 
 @declared
-class KernelClassifier(ScoringClassifier):
+class KernelClassifier(KernelMachine, ScoringClassifier):
     """What BudgetedKernelSVM and KernelSVM have in common."""
-
-    kernel: str = parameter(
-        "exp(−γ‖x − x′‖²), (γ⟨x, x′⟩ + coef0)^degree or ⟨x, x′⟩.", default="rbf", choices=("rbf", "poly", "linear")
-    )
-    gamma: float | str = parameter(
-        'γ; "scale" is 1 / (features × variance of all values), "auto" 1 / features.',
-        default="scale",
-        kind='float, "scale" or "auto"',
-    )
-    degree: int = parameter('Of kernel "poly".', default=3)
-    coef0: float = parameter('Of kernel "poly".', default=0.0)
-    support_vectors_: Any = attribute("sparse array of shape (vectors, features)")
-    dual_coef_: np.ndarray = attribute("ndarray of shape (1 or classes, vectors)")
-    intercept_: np.ndarray = attribute("ndarray of shape (1 or classes,)")
-    gamma_: float = attribute("float")
-
-    def _options(self) -> dict[str, Any]:
-        """γ by scikit-learn's words: its "scale" is what `train` calls "auto", its "auto" is 1 / features."""
-        options = super()._options()
-        if options["gamma"] == "auto" and options["kernel"] != "linear":
-            return {**options, "gamma": 1.0 / self.n_features_in_}
-        return {**options, "gamma": "auto"} if options["gamma"] in ("scale", "auto") else options
-
-    def _keep(self, model: Model) -> Self:
-        assert isinstance(model, KernelModel)
-        self.support_vectors_, self.dual_coef_ = model.support, np.atleast_2d(model.coefficients.T)
-        self.intercept_ = np.atleast_1d(np.asarray(model.intercept, dtype=np.float64))
-        self.gamma_ = model.kernel.gamma
-        return super()._keep(model)
 
 
 @declared
-class BudgetedKernelSVM(KernelClassifier):
+class BudgetedKernelSVM(OnBudget, KernelClassifier):
     """Kernel machine with at most `budget` support vectors a class, in passes over shuffled shards: BSCA or BSGD.
 
     Rows may also come bit by bit, to `partial_fit`. Nothing is proved about the objective.
     """
-
-    _solvers: ClassVar = BUDGETED
-
-    solver: str = parameter("Dual coordinate ascent, or stochastic gradient steps (Pegasos).", default="bsca", choices=_solvers)
-    budget: int | None = parameter("Support vectors at most, for each of more than two classes; None: 500.", default=None)
-    maintenance: str = parameter(
-        'What is done to keep the budget; "merge" is for kernel "rbf", "none" keeps no budget.',
-        default="merge",
-        choices=CHOICES["maintenance"],
-    )
-    damping: float = parameter("bsca: the last part of an epoch, in which steps fall to nothing.", default=0.5)
-    epochs: float = parameter("Epochs.", default=5.0)
-    random_state: Any = parameter("Seed of the order of rows.", default=0, kind="int, RandomState or None")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""

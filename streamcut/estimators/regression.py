@@ -1,4 +1,4 @@
-"""LinearSVR: linear regression by any of the losses of numbers, with a certificate, as a scikit-learn estimator."""
+"""Regression as scikit-learn estimators: linear by any of the losses of numbers, and with a kernel on a budget."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from sklearn.utils import column_or_1d
 
 from streamcut.config import CHOICES, LINEAR
 from streamcut.errors import UsageError
-from streamcut.estimators.base import is_stored
+from streamcut.estimators.base import StreamedEstimator, is_stored
 from streamcut.estimators.declared import attribute, declared, parameter
+from streamcut.estimators.kernel_machine import OnBudget
 from streamcut.estimators.parameters import RowLosses
+from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.loss_table import ROW_LOSSES
-from streamcut.solver_table import solvers_of
+from streamcut.models.model import Model
+from streamcut.solver_table import SOLVER_TABLE, solvers_of
 
 _OF_NUMBERS = tuple(name for name, loss in ROW_LOSSES.items() if loss.targets == "numbers")
 _THEIRS = {  # names of scikit-learn's LinearSVR and SGDRegressor
@@ -26,8 +29,41 @@ _THEIRS = {  # names of scikit-learn's LinearSVR and SGDRegressor
 }
 
 
+class Regressor(RegressorMixin, StreamedEstimator):
+    """Predicts numbers; `loss` is one of `_losses`, by its name here or in scikit-learn."""
+
+    loss: str
+    _losses: ClassVar[tuple[str, ...]]
+
+    def _loss(self) -> dict[str, Any]:
+        """The loss in our words, and those parameters that it has."""
+        name = _THEIRS.get(self.loss, self.loss)
+        if name not in self._losses:
+            known = (*(theirs for theirs, ours in _THEIRS.items() if ours in self._losses), *self._losses)
+            raise UsageError(f"loss: {self.loss!r} is none of {type(self).__name__}, which has {', '.join(known)}")
+        return {"loss": name, **{option: float(getattr(self, option)) for option in ROW_LOSSES[name].options}}
+
+    def _numbers(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Dataset:
+        """The rows with their targets."""
+        if is_stored(X):
+            return self._stored(X, reset=reset, y=y, sample_weight=sample_weight)
+        X, y, weight = self._arrays(X, y, sample_weight, numeric=True, reset=reset)
+        return MemoryDataset(X, column_or_1d(y).astype(np.float64), weight=weight)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted numbers, float64 (n,): the scores, or what these mean to the loss (e^score for "poisson")."""
+        scores = self._scores(X)
+        return self.model_.labels_of(scores)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R² on an array with targets, or on a store."""
+        if is_stored(X):
+            return float(self.evaluate(X).r2)
+        return super().score(X, y, sample_weight)
+
+
 @declared
-class LinearSVR(RegressorMixin, RowLosses):
+class LinearSVR(Regressor, RowLosses):
     """Linear regression with a certificate, on arrays or on stores larger than memory: support vector regression and others.
 
     Minimises ½‖w‖² + C Σ u_i ℓ(⟨w, x_i⟩ − y_i), as scikit-learn's LinearSVR does.
@@ -43,6 +79,7 @@ class LinearSVR(RegressorMixin, RowLosses):
     """
 
     _solvers: ClassVar = ("auto", *(name for name in LINEAR if name in solvers_of("regression")))
+    _losses: ClassVar = _OF_NUMBERS
     epsilon: float = parameter(
         "Residuals up to it cost nothing; of both epsilon-insensitive losses.", default=0.0, option=False, kw_only=False
     )
@@ -68,30 +105,53 @@ class LinearSVR(RegressorMixin, RowLosses):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and targets `y` (n), or on a store: its path, or opened."""
-        if is_stored(X):
-            data = self._stored(X, y=y, sample_weight=sample_weight)
-        else:
-            X, y, weight = self._arrays(X, y, sample_weight, numeric=True)
-            data = MemoryDataset(X, column_or_1d(y).astype(np.float64), weight=weight)
+        data = self._numbers(X, y, sample_weight)
         start = self.model_ if self.warm_start and hasattr(self, "model_") else None
         model: Any = self._train(data, **self._loss(), task="regression", warm_start=start)
         self.coef_, self.intercept_ = model.weights, model.intercept
         return self._keep(model)
 
-    def _loss(self) -> dict[str, Any]:
-        """The loss in our words, and those parameters that it has."""
-        name = _THEIRS.get(self.loss, self.loss)
-        if name not in _OF_NUMBERS:
-            raise UsageError(f"loss: {self.loss!r} is none of LinearSVR, which has {', '.join((*_THEIRS, *_OF_NUMBERS))}")
-        return {"loss": name, **{option: float(getattr(self, option)) for option in ROW_LOSSES[name].options}}
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predicted numbers, float64 (n,): the scores, or what these mean to the loss (e^score for "poisson")."""
-        scores = self._scores(X)
-        return self.model_.labels_of(scores)
+@declared
+class BudgetedKernelSVR(Regressor, OnBudget):
+    """Support vector regression with a kernel and at most `budget` support vectors, in passes over shuffled shards: BSCA or BSGD.
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R² on an array with targets, or on a store."""
-        if is_stored(X):
-            return float(self.evaluate(X).r2)
-        return super().score(X, y, sample_weight)
+    Minimises ½‖w‖² + C Σ u_i ℓ(⟨w, φ(x_i)⟩ + b − y_i) with b, the mean of the targets, given. Rows may also come bit by bit, to
+    `partial_fit`. Nothing is proved about the objective.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamcut.estimators import BudgetedKernelSVR
+    >>> X = np.linspace(0.0, 6.0, 200)[:, None]
+    >>> svr = BudgetedKernelSVR(C=10.0, gamma=1.0, budget=20, epochs=20.0).fit(X, np.sin(X[:, 0]))
+    >>> svr.score(X, np.sin(X[:, 0])) > 0.95, svr.model_.n_support <= 20
+    (True, True)
+    """
+
+    _losses: ClassVar = tuple(name for name in _OF_NUMBERS if name in (SOLVER_TABLE["bsca"].losses or ()))
+    C: float = parameter("Loss of a row, as in scikit-learn: larger ones regularise less.", default=1.0, kw_only=False)
+    epsilon: float = parameter('Loss "epsilon_insensitive": residuals up to it cost nothing.', default=0.1, option=False)
+    loss: str = parameter(
+        '"epsilon_insensitive", or "pinball", which is that of a quantile.', default="epsilon_insensitive", option=False
+    )
+    quantile: float = parameter(
+        'Loss "pinball": which part of the targets is to lie below the prediction.', default=0.5, option=False
+    )
+    intercept_: np.ndarray = attribute("ndarray of shape (1,)", "The mean of the targets that `fit` or `partial_fit` saw first.")
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Train on `X` (n × d, NumPy or SciPy sparse) and targets `y` (n), or on a store: its path, or opened."""
+        return self._fitted(self._numbers(X, y, sample_weight))
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """One epoch over more rows, from the present support vectors and steps on, be they of `partial_fit` or `fit`.
+
+        The first call fixes the number of features, an automatic γ and the intercept. Rows count as new ones, whether they have
+        been here before or not. n_iter_ and history_ are those of the last call.
+        """
+        start: Model | None = getattr(self, "model_", None)
+        return self._fitted(self._numbers(X, y, sample_weight, reset=start is None), epochs=1.0, warm_start=start)
+
+    def _fitted(self, data: Dataset, **options: Any) -> Self:
+        return self._keep(self._train(data, **self._loss(), **options, task="regression"))

@@ -48,6 +48,7 @@ class Needs:
     per_worker  (what, bytes) of anything else that each thread takes, wherever it runs
     block_rows  rows that are visited at once, if that is more than usual; None: those of a whole shard
     between     (what, bytes) of what is done between passes, when what they read into and work in is free
+    whole       numbers of the weights of the whole model, where that is not `dimension`
     """
 
     dimension: int
@@ -64,6 +65,12 @@ class Needs:
     between: tuple[tuple[str, int], ...] = ()
     blocks: int = 1
     preferred: tuple[Blocked, ...] = ()
+    whole: int = 0
+
+    @property
+    def weights(self) -> int:
+        """Numbers of the weights of the model."""
+        return self.whole or self.dimension
 
     def planned(self, n_rows: int, budget: int, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
         """What `plan` makes of it, with the first number of blocks that it can, then as many cuts as bundles may grow to.

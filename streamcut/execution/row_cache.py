@@ -67,6 +67,10 @@ class RowCache(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.size,)
 
+    def fits(self, other: RowCache) -> bool:
+        """Whether it can be used as `other` would be, of the same training."""
+        return self.size == other.size
+
     @property
     def numbers(self) -> np.ndarray:
         """The rows in the cache, increasing."""

@@ -59,7 +59,9 @@ class RowKeeper(Protocol):
         self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None,
         within: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
-        """A new array of zeros, `shape` of `dtype` for each row. `most`: the first length of `shape` may grow so far.
+        """A new array of zeros, `shape` of `dtype` for each row, in place of any of that name.
+
+        most    the first length of `shape` may grow so far
 
         within  the least and the largest number that it may hold, which what comes from files is held against
         """

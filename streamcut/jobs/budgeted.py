@@ -1,4 +1,4 @@
-"""Kernel models on a budget, from a stream of rows: BSCA and BSGD, for two classes or one class against the rest for each."""
+"""Kernel models on a budget, from a stream of rows: BSCA and BSGD, for two classes, one against the rest for each, or numbers."""
 
 from __future__ import annotations
 
@@ -27,10 +27,14 @@ from streamcut.jobs.job import identity
 from streamcut.jobs.kernel_choice import check_norms, chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
+from streamcut.losses import row_loss
+from streamcut.measures.regression import RegressionMeasures
 from streamcut.models.certificate import StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
-from streamcut.solvers.budget import MODES, Budgeted, BudgetState, Method, Problem, Training, filled, new_slots, slots_bytes
+from streamcut.oracles.mean_target import mean_target
+from streamcut.solvers.budget import MODES, Budgeted, BudgetState, Method, Training, filled, new_slots, slots_bytes
+from streamcut.solvers.budget_problem import Problem
 from streamcut.solvers.progress import Progress
 
 BUDGET = 500
@@ -41,7 +45,8 @@ EPOCHS = 1.0
 class BudgetedJob:
     """What is to be computed. `targets` are the labels that are told from the rest: one of two classes, or each of K.
 
-    `start`: the model to begin with, None for an empty one; its labels are those of training, whichever the data has.
+    `start`: the model to begin with, None for an empty one; its labels are those of training, whichever the data has. A
+    regression has no labels, and one target that says nothing.
     """
 
     options: TrainOptions
@@ -64,7 +69,10 @@ class BudgetedJob:
         start = None if options.warm_start is None else _start(options, manifest)
         labels: tuple[float, ...]
         targets: tuple[float, ...]
-        if start is not None:
+        rest = False
+        if options.task == "regression":
+            labels, targets = (), (math.nan,)
+        elif start is not None:
             labels, rest = start.labels, start.rest
             targets = labels[1:] if start.task == "binary" else labels
         elif options.task in ("auto", "binary"):
@@ -74,7 +82,6 @@ class BudgetedJob:
             if statistics.labels is None or len(statistics.labels) < 2:
                 raise BadInputError("task multiclass: the data needs 2 to 4096 different labels")
             labels = targets = tuple(sorted(statistics.labels))
-            rest = False
         budget = None if options.maintenance == "none" else options.budget or BUDGET
         if budget is not None:
             budget = min(budget, statistics.n_rows + _vectors(start))
@@ -99,12 +106,21 @@ class BudgetedJob:
         )
 
     @property
+    def task(self) -> str:
+        """Of the models."""
+        if not self.labels:
+            return "regression"
+        return "binary" if len(self.targets) == 1 else "multiclass"
+
+    @property
     def _ahead(self) -> bool:
         return self.options.scheduler != "sync"
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         start = None if self.start is None else _digest(self.start)
-        found = {"targets": self.targets, "budget": self.budget, "warm_start": start, "positive_label": self.labels[-1]}
+        positive = self.labels[-1] if self.labels else None
+        targets = self.targets if self.labels else ()
+        found = {"targets": targets, "budget": self.budget, "warm_start": start, "positive_label": positive}
         return identity(self.options, fingerprint, **found)
 
     @property
@@ -112,7 +128,7 @@ class BudgetedJob:
         return self.options.record.algorithm(self.options.problem)
 
     def warm_up(self, manifest: Manifest) -> None:
-        y = np.resize(np.asarray(self.labels), 8)
+        y = np.resize(np.asarray(self.labels or (0.0, 1.0)), 8)
         few = replace(self.options, validation=None, warm_start=None, epochs=2.0)
         budget = None if self.budget is None else 2
         on_few_rows(manifest, y, self.workers, replace(self, options=few, budget=budget, start=None).solve)
@@ -121,12 +137,15 @@ class BudgetedJob:
         options, feed = self.options, runner.feed
         kernel = self.start.kernel if self.start is not None and self.start.n_support else chosen_kernel(options, feed)
         problem, mode = self._problem(feed.data.manifest, kernel), MODES[options.maintenance]
+        if problem.of_numbers:
+            offset = mean_target(feed) if self.start is None else float(self.start.intercept)
+            problem = replace(problem, offset=offset)
         method = self._method()
         state = BudgetState([new_slots(problem, self.budget, mode) for _ in self.targets])
         if self.start is not None:
             self._begin(self.start, state, method, kernel)
         if method.has_alpha:
-            runner.row_state.add("alpha", np.float64, (len(self.targets),))
+            runner.row_state.add("duals", np.float64, (len(self.targets),))
         with ExitStack() as stack:
             pool = stack.enter_context(ThreadPoolExecutor(self.workers, "target")) if self.workers > 1 else None
             epochs = Epochs(feed, options.seed + state.before, ahead=self._ahead)  # another order than the last time
@@ -148,31 +167,33 @@ class BudgetedJob:
             before = max(self.start.facts.get("rows_seen", 0) - same * n, 0)
         return Problem(
             kernel, options.C, self.targets, n, statistics.n_features, options.positive_weight,
-            rows_before=before, vectors_before=_vectors(self.start),
+            rows_before=before, vectors_before=_vectors(self.start), loss=row_loss(options.chosen_loss, options.as_dict()),
         )  # fmt: skip
 
     def _model(self, found: Budgeted, problem: Problem) -> KernelModel:
         options = self.options
         last = asdict(found.history[-1]) if found.history else {}
-        shown = ("epoch", "accuracy_met", "primal_met", "dual", "maintained", "degradation", "kernel_evaluations", "validation")
+        known = ("epoch", "accuracy_met", "primal_met", "dual", "maintained", "degradation", "kernel_evaluations", "validation")
+        shown = {name: last[name] for name in known if last.get(name) is not None}
         return KernelModel(
             **_support(found.models),
             kernel=problem.kernel,
             labels=self.labels,
+            intercept=problem.offset,
             C=float(options.C),
             positive_weight=float(options.positive_weight),
             rest=self.rest,
             reason=found.reason,
-            facts={**{name: last[name] for name in shown if name in last}, "steps": found.steps, "rows_seen": found.rows_seen},
-            task="binary" if len(self.targets) == 1 else "multiclass",
+            facts={**shown, "steps": found.steps, "rows_seen": found.rows_seen},
+            task=self.task,
             solver=options.chosen_solver,
             history=[asdict(line) for line in found.history],
             parameters={**options.as_dict(), "gamma": problem.kernel.gamma, "budget": self.budget},
             fingerprint=self.fingerprint,
         )
 
-    def _measure(self, problem: Problem) -> Callable[[list[tuple[np.ndarray, np.ndarray]]], float]:
-        """Accuracy on the validation rows, which are streamed."""
+    def _measure(self, problem: Problem) -> Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None]:
+        """Accuracy, or R², on the validation rows, which are streamed."""
         from streamcut.io.opening import open_dataset
 
         assert self.options.validation is not None
@@ -181,17 +202,22 @@ class BudgetedJob:
             raise BadInputError(f"validation: {self.options.validation} has more features than the training data")
         buffers = data.buffers()
 
-        def measure(models: list[tuple[np.ndarray, np.ndarray]]) -> float:
+        def measure(models: list[tuple[np.ndarray, np.ndarray]]) -> float | None:
             model, right, rows = self._model(Budgeted(models, StopReason.EPOCHS, []), problem), 0, 0
+            fit = RegressionMeasures(model)
             for shard in range(len(data.manifest.shards)):
                 chunk = data.read(shard, buffers)
-                said = model.labels_of(model.score_chunk(chunk))
+                scores = model.score_chunk(chunk)
+                if problem.of_numbers:
+                    fit.add(chunk, scores)
+                    continue
+                said = model.labels_of(scores)
                 if len(self.targets) == 1:
                     right += int(np.count_nonzero((said == self.targets[0]) == (chunk.y == self.targets[0])))
                 else:
                     right += int(np.count_nonzero(said == chunk.y))
                 rows += chunk.n_rows
-            return right / rows
+            return fit.measures()["r2"] if problem.of_numbers else right / rows
 
         return measure
 
@@ -216,9 +242,12 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
     if not isinstance(model, KernelModel) or model.task != task or jointly:
         raise UsageError(f"warm_start: {name} is of task {model.task} by {model.solver}; it takes a kernel model of task {task}")
     known = "the labels " + ", ".join(f"{label:g}" for label in model.labels)
-    if not model.rest and not set(statistics.labels or [math.nan]) <= set(model.labels):
+    if not model.labels:
+        if options.chosen_loss != model.parameters.get("loss"):
+            raise UsageError(f"warm_start: {name} was trained with loss {model.parameters.get('loss')}; ask for the same")
+    elif not model.rest and not set(statistics.labels or [math.nan]) <= set(model.labels):
         raise UsageError(f"warm_start: {name} knows {known} only, but the data has others")
-    if options.positive_label not in (None, model.labels[-1]):
+    elif options.positive_label not in (None, model.labels[-1]):
         raise UsageError(
             f"warm_start: {name} has {known}, of which {model.labels[-1]:g} is the positive one; see --positive-label"
         )
@@ -227,7 +256,7 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
             f"warm_start: {name} has {model.n_features:,} features, but the data has {statistics.n_features:,}; "
             "convert the data with --n-features"
         )
-    if np.any(model.intercept):
+    if np.any(model.intercept) and model.labels:
         raise UsageError(f"warm_start: {name} has an intercept, and {options.chosen_solver} has none")
     if not model.n_support:
         return model

@@ -22,7 +22,8 @@ class Job(Protocol):
     """One training, from the options to the model.
 
     distributable  its passes can run on a Dask cluster; task: of the models
-    A job whose best point and cuts can go on with another C has also `trainer(runner, plan)` (streamcut.jobs.linear.Trainer).
+    A job whose best point and cuts can go on with another C has also `trainer(runner, plan)` (streamcut.jobs.linear.Trainer), one
+    that can be done in groups of classes `in_groups()`.
     """
 
     distributable: ClassVar[bool]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,24 +16,27 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import ROW_BLOCK, PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.linear import Trainer
+from streamcut.jobs.ovr_groups import GroupsTrainer
 from streamcut.jobs.several_classes import ClassesJob, Proved, multiclass_model, several_labels
 from streamcut.losses import row_loss
 from streamcut.losses.classes import OneVsRest
-from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.multiclass import MulticlassModel
 from streamcut.oracles.dual.ovr import ORDER, OvrDualOracle
 from streamcut.oracles.dual.ovr_cache import row_bytes
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.ovr import OvrOracle
 from streamcut.solvers import ovr
-from streamcut.solvers.ovr import OvrSolution
+from streamcut.solvers.ovr import ClassLine, OvrSolution
+from streamcut.solvers.progress import Iteration
 
 
 @dataclass(frozen=True)
 class OvrJob(ClassesJob):
-    """A ClassesJob of a loss of two classes for each class."""
+    """A ClassesJob of a loss of two classes for each class. `group`: at most so many of them are trained at a time; None: all."""
 
     risk: OneVsRest
+    group: int | None = None
     order: ClassVar[RandomOrder] = ORDER
 
     @classmethod
@@ -51,6 +56,27 @@ class OvrJob(ClassesJob):
         return True
 
     @property
+    def at_once(self) -> int:
+        return self.risk.classes if self.group is None else self.group
+
+    def in_groups(self) -> Iterator[OvrJob]:
+        """The same in as few groups of classes as can be, then in more and more of them, each of which takes less memory."""
+        yield self
+        last = K = self.risk.classes
+        for groups in range(2, K + 1):
+            if (size := -(-K // groups)) < last:
+                yield replace(self, group=size)
+            last = size
+
+    @property
+    def groups(self) -> list[range]:
+        """The classes of each group, of nearly the same number."""
+        K = self.risk.classes
+        count = -(-K // self.at_once)
+        bounds = [-(-K * group // count) for group in range(count + 1)]
+        return [range(first, stop) for first, stop in pairwise(bounds)]
+
+    @property
     def share_bytes(self) -> int:
         return np.dtype(self.risk.loss.code_type).itemsize
 
@@ -61,25 +87,45 @@ class OvrJob(ClassesJob):
     def row_bytes(self, classes: int) -> int:
         return row_bytes(classes)
 
-    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
-        options, cuts, method = self.options, self.cuts(plan), self.solver.algorithm("one-vs-rest")
-        common: dict[str, Any] = {"C": options.C, "bias": options.bias}
-        oracle: OvrOracle
-        if self.solver.dual:
-            oracle = OvrDualOracle(runner, self.risk, **common, **self.dual_options(runner.feed.data.manifest, plan))
-        else:
-            oracle = OvrOracle(runner, self.risk, **common)
-        begin = None if self.origins is None else partial(method.begin, oracle, cuts, origins=self.origins)
-        model = partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest)
-        return Trainer(oracle, partial(ovr.solve, oracle, method=method, cuts=cuts), model, begin, options.l1)
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+        known = super().identity(fingerprint, plan)
+        return known if self.group is None else {**known, "classes_at_once": self.group}
 
-    def _model(self, solution: OvrSolution, C: float, *, oracle: OvrOracle, manifest: Manifest) -> MulticlassModel:
-        options, classes = self.options, solution.state.classes
-        asked = oracle.c_bar, options.tol, options.tol_relative
+    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer | GroupsTrainer:
+        cuts, method, manifest = self.cuts(plan), self.solver.algorithm("one-vs-rest"), runner.feed.data.manifest
+        if self.group is not None:
+            oracle_of, model_of = partial(self._oracle, runner, plan), partial(self._model, manifest=manifest)
+            features = manifest.statistics.n_features + (self.options.bias != 0.0)
+            return GroupsTrainer(oracle_of, self.groups, method, cuts, features, model_of, self.origins, self.options.l1)
+        oracle = self._oracle(runner, plan)
+        begin = None if self.origins is None else partial(method.begin, oracle, cuts, origins=self.origins)
+        model = partial(self._model_at_once, oracle=oracle, manifest=manifest)
+        return Trainer(oracle, partial(ovr.solve, oracle, method=method, cuts=cuts), model, begin, self.options.l1)
+
+    def _oracle(self, runner: PassRunner, plan: MemoryPlan, classes: range | None = None) -> OvrOracle:
+        """Of these classes; None: all."""
+        options, risk = self.options, self.risk if classes is None else self.risk.part(classes)
+        common: dict[str, Any] = {"C": options.C, "bias": options.bias}
+        if self.solver.dual:
+            return OvrDualOracle(runner, risk, **common, **self.dual_options(runner.feed.data.manifest, plan))
+        return OvrOracle(runner, risk, **common)
+
+    def _model_at_once(self, solution: OvrSolution, C: float, *, oracle: OvrOracle, manifest: Manifest) -> MulticlassModel:
+        classes = solution.state.classes
+        lines = [ClassLine.of(own, reason) for own, reason in zip(classes, solution.reasons, strict=True)]
+        W = np.stack([own.w_b for own in classes], axis=1)
+        witnesses = tuple(own.witness for own in classes)
+        return self._model(W, lines, witnesses, solution.history, C, c_bar=oracle.c_bar, l1=oracle.penalty.l1, manifest=manifest)
+
+    def _model(
+        self, W: np.ndarray, lines: list[ClassLine], witnesses: tuple[Witness, ...], history: list[Iteration], C: float, *,
+        c_bar: float, l1: float, manifest: Manifest,
+    ) -> MulticlassModel:  # fmt: skip
+        options = self.options
+        asked = c_bar, options.tol, options.tol_relative
         certificates = tuple(
-            Certificate(c.F_b, c.bound, *asked, reason is StopReason.CONVERGED, reason, raised=c.raised)
-            for c, reason in zip(classes, solution.reasons, strict=True)
+            Certificate(line.primal, line.bound, *asked, line.converged, StopReason(line.reason), raised=line.raised)
+            for line in lines
         )
-        W = np.stack([c.w_b for c in classes], axis=1)
-        found = Proved(W, certificates, tuple(c.witness for c in classes), solution.history)
-        return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=oracle.penalty.l1)
+        found = Proved(W, certificates, witnesses, history)
+        return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=l1)

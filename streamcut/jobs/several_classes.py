@@ -19,6 +19,7 @@ from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import Trainer, bundle_size, cache_wanted, most_cuts, on_few_rows, penalty_needs, threads_wanted
 from streamcut.jobs.origins import classes_origins, strategy_of
+from streamcut.jobs.ovr_groups import GroupsTrainer
 from streamcut.losses.classes import ClassesLoss
 from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.model import Model
@@ -78,28 +79,37 @@ class ClassesJob(ABC):
         return self.solver.margins
 
     @property
+    def at_once(self) -> int:
+        """Classes that are trained at a time."""
+        return self.risk.classes
+
+    @property
     def share_bytes(self) -> int:
         """Of a row's dual variable of a class in a cut."""
         return 2
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: class and weight, two scores for each class, and the shares of each in the cuts of bundle-dca."""
-        statistics, K, solver, share = manifest.statistics, self.risk.classes, self.solver, self.share_bytes
+        statistics, K, solver, share = manifest.statistics, self.at_once, self.solver, self.share_bytes
         own = []
         if block := self.rows_scored(manifest):
             own.append((f"scores of rows in progress, {K} classes", 8 * K * block))
         if solver.dual:
             own.append(("rows put together", self.order.room_bytes(manifest, K)))
         known = 4 + 8 * (statistics.weight_sum is not None)
-        dimension = (statistics.n_features + (self.options.bias != 0.0)) * K
+        features = statistics.n_features + (self.options.bias != 0.0)
+        dimension, whole = features * K, features * self.risk.classes
+        grown = most_cuts(self.options, self.max_cuts, 8 * whole + share * self.risk.classes * statistics.n_rows)
+        models = (f"models of {self.risk.classes} classes, of which {K} are trained at a time", 2 * 8 * whole)
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
-            most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + share * K * statistics.n_rows) if solver.dual else 0,
+            most_cuts=grown if solver.dual else 0,
             cut_bytes=share * K,
             vectors=solver.vectors,
             row_bytes=(16 * K + known) * self.margins + share * K * self.max_cuts * solver.dual,
-            more=penalty_needs(self.options, dimension),
+            more=(*penalty_needs(self.options, dimension), *[models] * (self.risk.classes > K)),
+            whole=whole,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=self.row_bytes(K)),
             per_worker=tuple(own),
             block_rows=self.order.batch_rows(statistics) if solver.dual else 1,
@@ -115,7 +125,7 @@ class ClassesJob(ABC):
 
     def cache(self, manifest: Manifest, plan: MemoryPlan) -> CacheSize | None:
         """The size of a lane's row cache."""
-        return CacheSize.planned(manifest, plan.row_cache, len(self.lanes), self.row_bytes(self.risk.classes))
+        return CacheSize.planned(manifest, plan.row_cache, len(self.lanes), self.row_bytes(self.at_once))
 
     def cuts(self, plan: MemoryPlan) -> BundleSize:
         """Of the bundle, or that of each class."""
@@ -135,7 +145,7 @@ class ClassesJob(ABC):
         return self.trainer(runner, plan).train(self.options.C, progress)
 
     @abstractmethod
-    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
+    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer | GroupsTrainer:
         """For one C, or λ, after another."""
 
     def warm_up(self, manifest: Manifest) -> None:
@@ -170,7 +180,7 @@ def multiclass_model(
     W = found.W
     d = manifest.statistics.n_features
     return MulticlassModel(
-        weights=W[:d].copy(),
+        weights=W[:d],
         intercepts=W[d] * options.bias if options.bias else np.zeros(len(labels)),
         bias=float(options.bias),
         labels=labels,

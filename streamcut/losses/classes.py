@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,11 @@ class ClassesLoss(ABC):
     @property
     def classes(self) -> int:
         return len(self.labels)
+
+    @property
+    def largest_target(self) -> int:
+        """The largest number that `targets` gives."""
+        return self.classes - 1
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         """The class of each label, int32 (n,); −1 for a label that is not known."""
@@ -58,9 +63,29 @@ class JointLoss(ClassesLoss):
 
 @dataclass(frozen=True, slots=True)
 class OneVsRest(ClassesLoss):
-    """`loss`, one of labels whose positive one is 1, of each class: 1 for its own rows, −1 for all others."""
+    """`loss`, one of labels whose positive one is 1, of each class: 1 for its own rows, −1 for all others.
+
+    others  labels of rows that are of none of the classes: classes that are trained at another time
+    """
 
     loss: Loss
+    others: tuple[float, ...] = ()
+
+    def part(self, classes: range) -> OneVsRest:
+        """Of these classes alone, in the same rows."""
+        chosen = self.labels[classes.start : classes.stop]
+        return replace(self, labels=chosen, others=tuple(label for label in self.labels if label not in chosen))
+
+    @property
+    def largest_target(self) -> int:
+        return self.classes - (not self.others)
+
+    def targets(self, y: np.ndarray) -> np.ndarray:
+        """As those of all classes; `classes` for one of the others."""
+        numbers = ClassesLoss.targets(self, y)
+        if self.others:
+            numbers[(numbers < 0) & np.isin(y, self.others)] = self.classes
+        return numbers
 
     @property
     def rounding(self) -> LossRounding:

@@ -13,5 +13,5 @@ def risk_of(model: LinearModel | KernelModel) -> PointwiseRisk:
 
     Raises UsageError for a loss that is not one of single rows.
     """
-    positive = 1.0 if model.labels is None else model.labels[1]
+    positive = model.labels[1] if model.labels else 1.0
     return PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, positive), model.positive_weight)

@@ -11,6 +11,8 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.compiled.kernel_rows import kernel_rows
+from streamcut.config import TASKS
+from streamcut.errors import UsageError
 from streamcut.fields import Fields
 from streamcut.kernels.kernel import Kernel, squared_norms
 from streamcut.models.certificate import Certificate, DualPoint, StopReason
@@ -42,7 +44,7 @@ class KernelModel(Model):
     support       CSR float64 (n_support, n_features)
     coefficients  float64 (n_support,) for two classes, (n_support, K) for K scores, of which the largest gives the label
     intercept     float64: a number, or (K,)
-    labels        (negative, positive) as the user wrote them, or all K
+    labels        (negative, positive) as the user wrote them, or all K; of a regression none
     rest          of two: the negative label stands for every label that is not the positive one
     certificate   what is proved about the answer; None when nothing is
     point         the feasible point of the dual behind the certificate's bound; None: it is that of `coefficients`
@@ -132,7 +134,12 @@ class KernelModel(Model):
         return start, np.ascontiguousarray(some.toarray().T), squared_norms(some)
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
-        """The labels, float64; of two classes the negative one for a score of exactly 0, of K the first of the largest."""
+        """The labels, float64; of two classes the negative one for a score of exactly 0, of K the first of the largest.
+
+        What a regression predicts are the scores.
+        """
+        if not self.labels:
+            return scores
         if scores.ndim == 2:
             return np.asarray(self.labels)[np.argmax(scores, axis=1)]
         negative, positive = self.labels
@@ -140,6 +147,8 @@ class KernelModel(Model):
 
     def is_positive(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
         """Which of the labels `y` are the positive one of two, bool (n,). Raises BadInputError for a label unknown here."""
+        if not self.labels:
+            raise UsageError(f"a model of task {self.task} has no labels to compare with")
         negative, positive = self.labels
         return positive_rows(y, (negative, positive), self.rest, first_row)
 
@@ -181,9 +190,9 @@ class KernelModel(Model):
         given = Fields(meta, "model")
         n, coefficients = given.integer("n_support"), arrays["coefficients"]
         two = coefficients.ndim == 1
-        labels = given.numbers("labels", 2) if two else class_labels(given)
-        if two and len(labels) != 2:
-            raise given.wrong("labels", "two labels")
+        labels = given.numbers("labels", 0) if two else class_labels(given)
+        if two and len(labels) != (0 if given.text("task", TASKS) == "regression" else 2):
+            raise given.wrong("labels", "two labels, or of a regression none")
         intercept = checked(arrays, "intercept", 1 if two else len(labels))
         shape = (n,) if two else (n, len(labels))
         point = None

@@ -35,7 +35,7 @@ class MulticlassOracle(DecomposableOracle):
         self.penalty = penalty
         if not keep_margins:
             return
-        runner.row_state.add("t", np.int32, within=(0, risk.classes - 1))
+        runner.row_state.add("t", np.int32, within=(0, risk.largest_target))
         for name in ("z", "z_b"):
             runner.row_state.add(name, np.float64, (risk.classes,))
         if statistics.weight_sum is not None:

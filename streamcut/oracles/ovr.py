@@ -27,13 +27,15 @@ _TILE = 1024  # features whose numbers of all classes stay in cache
 class OvrOracle(MulticlassOracle):
     """F_k(w) = R(w) + C Σ u_i ℓ(±⟨w, x_i⟩) for each class k, w of length `features`, d or d + 1 with a bias feature.
 
-    `active` (A) are the classes that are trained; it is also their losses along lines. `c_bar` is that of each class.
+    `active` (A) are the classes that are trained; it is also their losses along lines. `c_bar` is that of each class;
+    `raises` (A) are what each of the last losses was `raised` by.
     """
 
     def __init__(self, runner: PassRunner, risk: OneVsRest, *, C: float, bias: float, penalty: L2 = SQUARES) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty)
         self.features = self.dimension // risk.classes
         self.active = np.arange(risk.classes)
+        self.raises: list[float] = []
         statistics = runner.feed.data.manifest.statistics
         self._scale, self._width = row_scale(statistics, bias), 1
         self._loss = risk.loss
@@ -84,13 +86,13 @@ class OvrOracle(MulticlassOracle):
     def _losses_above(self, computed: tuple[np.ndarray, np.ndarray], errors: list[tuple[float, float]]) -> list[float]:
         """At least the losses of which (sums, largest shares) were computed; `errors` of scores in all, and of one at most."""
         sums, steepest = computed
-        found, raised = [], 0.0
+        found, self.raises = [], []
         for loss, share, (error, near) in zip(sums.sum(axis=1).tolist(), steepest.tolist(), errors, strict=True):
             rounding = self._loss.rounding._replace(slope=self._loss.steepest(share, near, self._targets))
             above = loss_above(loss, self._scale.rows, self.total_weight, error, rounding)
             found.append(above)
-            raised = max(raised, above - loss)
-        self.raised = raised
+            self.raises.append(above - loss)
+        self.raised = max(self.raises)
         return found
 
     def line_searches(self, A0: np.ndarray, B0: np.ndarray, kinks: Sequence[Kinks] | None = None) -> np.ndarray:

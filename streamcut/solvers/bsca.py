@@ -1,16 +1,20 @@
 """Budgeted stochastic coordinate ascent: dual SVM training on a budget (Qaadan, Schüler & Glasmachers 2019, Algorithm 2).
 
-Problem   max Σ α_i − ½ ‖w‖² over 0 ≤ α_i ≤ C u_i with w = Σ α_i y_i φ(x_i): the dual of the SVM without bias.
+Problem   max Σ y_i α_i − ε|α_i| − ½ ‖w‖² over a_i ≤ α_i ≤ b_i with w = Σ α_i φ(x_i): the dual of the SVM without bias, with
+          y_i = ±1, ε = 0 and α_i between 0 and C u_i y_i (the paper writes α_i y_i for it); of support vector regression with
+          |α_i| ≤ C u_i; of quantile regression with ε = 0 and (τ − 1) C u_i ≤ α_i ≤ τ C u_i.
 Given     rows in random order, a kernel, a budget B of vectors for the model w̃ = Σ β_j φ(x̃_j) ≈ w.
 Returns   the model.
 Stops     after a given number of epochs.
 
     α = 0, M = ∅
     for every row i, in random order
-        α_i moves by δ = clip(α_i + (1 − y_i f̃(x_i)) / k(x_i, x_i), 0, C u_i) − α_i
+        α_i moves by δ = clip(S(α_i + (y_i − f̃(x_i)) / k(x_i, x_i)), a_i, b_i) − α_i, S taking ε / k(x_i, x_i) off the size
         if δ ≠ 0
-            add (δ y_i, x_i) to M, or δ y_i to the coefficient of x_i if it is in M
+            add (δ, x_i) to M, or δ to the coefficient of x_i if it is in M
             if |M| > B: maintain the budget, by merging (Algorithm 1), removal or projection
+
+Numbers are not in the paper, which names regression as one of the problems that its method extends to.
 
 In the last part of the last epoch (`damping`, half of it unless given; 0: the paper's algorithm) α_i moves by a falling part of δ
 only, which the paper doesn't have: a whole step puts one row right whatever that does to others, and without a bias all scores go
@@ -29,7 +33,8 @@ import numpy as np
 
 from streamcut.compiled import budget as passes
 from streamcut.compiled.budget import Slots, SparseRows
-from streamcut.solvers.budget import Damping, Problem
+from streamcut.solvers.budget import Damping
+from streamcut.solvers.budget_problem import Problem
 
 
 class Bsca:

@@ -1,6 +1,7 @@
 """Budgeted stochastic gradient descent (Wang, Crammer & Vucetic 2012), the primal twin of BSCA; equation 4 of its paper.
 
-Problem   min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, φ(x_i)⟩); the paper's λ is 1 / (C n), with n the rows seen, earlier data included.
+Problem   min ½‖w‖² + C Σ u_i ℓ(⟨w, φ(x_i)⟩; y_i), ℓ the hinge, the ε-insensitive loss or that of a quantile; the paper's λ is
+          1 / (C n), with n the rows seen, earlier data included.
 Given     rows in random order, a kernel, a budget B of vectors for the model.
 Returns   the model of the last step.
 Stops     after a given number of epochs.
@@ -8,8 +9,8 @@ Stops     after a given number of epochs.
     M = ∅ (or the vectors of a model, whose steps t goes on from)
     for every row i, in random order, t = 1, 2, …
         all coefficients shrink by 1 − 1/t
-        if y_i f̃(x_i) < 1, with f̃ from before that
-            add (n C u_i y_i / t, x_i) to M, or to the coefficient of x_i if it is in M
+        if g = −ℓ′(f̃(x_i); y_i) ≠ 0, with f̃ from before that (of the hinge: g = y_i where y_i f̃(x_i) < 1)
+            add (n C u_i g / t, x_i) to M, or to the coefficient of x_i if it is in M
             if |M| > B: maintain the budget, as in streamcut.solvers.bsca
 
 Without a budget this is kernelised Pegasos without its projection (SGD).
@@ -23,7 +24,8 @@ import numpy as np
 
 from streamcut.compiled import budget as passes
 from streamcut.compiled.budget import Slots, SparseRows
-from streamcut.solvers.budget import Damping, Problem
+from streamcut.solvers.budget import Damping
+from streamcut.solvers.budget_problem import Problem
 
 
 class Bsgd:

@@ -1,6 +1,6 @@
 """What BSCA and BSGD share: the model on a budget, epochs over shuffled rows, what is reported, kept and returned.
 
-One model for two classes; for K classes K of them, each against the rest, which see the rows together.
+One model for two classes and for numbers; for K classes K of them, each against the rest, which see the rows together.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import NOT_NEGATIVE
+from streamcut.solvers.budget_problem import Problem
 from streamcut.solvers.progress import Progress
 
 MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}
@@ -41,18 +42,20 @@ class Epoch:
     """What is known after an epoch; counts are totals of all classes' models so far, losses those of the last epoch.
 
     accuracy_met, primal_met   share of rows classified rightly, and F, from scores of rows as they were met, before they were
-                               learnt from: in the first epoch every row is held out (of K classes: mean and sum over the models)
-    dual          Σ α − ½‖w‖² with the w of the budgeted model; None for BSGD, and where α of an earlier training are unknown
+                               learnt from: in the first epoch every row is held out (of K classes: mean and sum over the
+                               models; of numbers there is no accuracy)
+    dual          Σ yα − ε|α| − ½‖w‖² with the w of the budgeted model; None for BSGD, and where α of an earlier training are
+                  unknown
     maintained    share of the steps that were followed by budget maintenance
     degradation   Σ of the squared distances that maintenance moved w
     bytes_read, bytes_computed   decoded from storage, and of all rows that were met
-    validation    accuracy on validation rows, None without any
+    validation    accuracy on validation rows, of numbers R²; None without any
     """
 
     epoch: float
     rows: int
     seconds: float
-    accuracy_met: float
+    accuracy_met: float | None
     primal_met: float
     dual: float | None
     support_vectors: int
@@ -70,57 +73,21 @@ class Epoch:
         shown = {
             "epoch": f"{self.epoch:g}",
             "rows": f"{self.rows:,}",
-            "accuracy": f"{100 * self.accuracy_met:.2f} %",
-            "primal": f"{self.primal_met:.4g}",
         }
+        if self.accuracy_met is not None:
+            shown["accuracy"] = f"{100 * self.accuracy_met:.2f} %"
+        shown["primal"] = f"{self.primal_met:.4g}"
         if self.dual is not None:
             shown["dual"] = f"{self.dual:.4g}"
         if self.validation is not None:
-            shown["validation"] = f"{100 * self.validation:.2f} %"
+            shown["validation"] = f"{self.validation:.4f}" if self.accuracy_met is None else f"{100 * self.validation:.2f} %"
         return {**shown, "vectors": f"{self.support_vectors:,}", "maintained": f"{100 * self.maintained:.1f} %"}
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """min ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, φ(x_i)⟩), once for each of `targets`: rows with that label against all others.
-
-    n_rows, n_features   of the data: m, d
-    positive_weight      factor on u_i of the rows with the target label
-    rows_before          rows of other data that the model to begin with was trained on
-    vectors_before       vectors that it has for a target, at most
-    """
-
-    kernel: Kernel
-    C: float
-    targets: tuple[float, ...]
-    n_rows: int
-    n_features: int
-    positive_weight: float = 1.0
-    rows_before: int = 0
-    vectors_before: int = 0
-
-    @property
-    def rows_seen(self) -> int:
-        """Rows of this data and of the data before."""
-        return self.rows_before + self.n_rows
-
-    def slots(self, budget: int | None) -> int:
-        """Vectors that a model has room for: the one too many included, without a budget all that may come."""
-        return self.vectors_before + self.n_rows if budget is None else budget + 1
-
-    def rows(self, chunk: Chunk, target: float) -> SparseRows:
-        """`chunk` as compiled code takes it."""
-        positive = chunk.y == target
-        costs = np.where(positive, self.C * self.positive_weight, self.C)
-        if chunk.weight is not None:
-            costs *= chunk.weight
-        return SparseRows(chunk.indptr, chunk.indices, chunk.data, np.where(positive, 1.0, -1.0), costs, chunk.first_row)
 
 
 class Method(Protocol):
     """How a model learns from rows: BSCA or BSGD."""
 
-    has_alpha: ClassVar[bool]  # one dual variable a row and target, `alpha` in the row state
+    has_alpha: ClassVar[bool]  # one dual variable a row and target, `duals` in the row state
 
     def steps(
         self,
@@ -255,8 +222,9 @@ class Budgeted:
 class Training:
     """One run of `method` on `problem`, from `state` on or from the checkpoint that `progress` found.
 
-    row_state, rows   hold `alpha` (n, targets) if the method has it
-    measure           gives the accuracy of (coefficients, vectors) of every target on validation rows; asked after every epoch
+    row_state, rows   hold `duals` (n, targets), the α, if the method has them
+    measure           gives the accuracy, or R², on validation rows of (coefficients, vectors) of every target; asked after each
+                      epoch
     pool              works on several targets at once
     damped            the last part of an epoch, in which the steps of BSCA fall to nothing; 0: they never do
     """
@@ -269,7 +237,7 @@ class Training:
     progress: Progress
     row_state: RowKeeper
     rows: Rows
-    measure: Callable[[list[tuple[np.ndarray, np.ndarray]]], float] | None = None
+    measure: Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None] | None = None
     pool: Executor | None = None
     damped: float = 0.5
     _started: float = 0.0
@@ -322,7 +290,7 @@ class Training:
         first = chunk.first_row
 
         def learn(number: int) -> None:
-            alpha = self.rows["alpha"][first : first + chunk.n_rows, number] if self.method.has_alpha else None
+            alpha = self.rows["duals"][first : first + chunk.n_rows, number] if self.method.has_alpha else None
             rows = self.problem.rows(chunk, self.problem.targets[number])
             self.method.steps(order, rows, alpha, self._damping, self.problem, self.mode, self.state.models[number])
 
@@ -349,7 +317,7 @@ class Training:
             epoch=steps / n,
             rows=steps,
             seconds=time.monotonic() - self._started,
-            accuracy_met=int(counts[passes.CORRECT]) / (inside * len(models)),
+            accuracy_met=None if self.problem.of_numbers else int(counts[passes.CORRECT]) / (inside * len(models)),
             primal_met=0.5 * square + float(sums[passes.LOSS]) * n / inside,
             dual=float(sums[passes.ALPHA]) - 0.5 * square if self.method.has_alpha and not self.problem.vectors_before else None,
             support_vectors=sum(len(coefficients) for coefficients, _ in now),
@@ -367,13 +335,13 @@ class Training:
         with found.restoring():
             self.state.restore(found, self.problem.n_rows)
             if self.method.has_alpha:
-                found.read_into("alpha", self.rows["alpha"], self.release, NOT_NEGATIVE)
+                found.read_into("duals", self.rows["duals"], self.release)
             lines = expect_lines(found.record["state"]["history"], Epoch, "history")
             self.progress.history = [Epoch(*line) for line in lines]  # type: ignore[misc]
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What a checkpoint keeps beside the state: α."""
-        return {}, {"alpha": self.rows["alpha"]} if self.method.has_alpha else {}
+        return {}, {"duals": self.rows["duals"]} if self.method.has_alpha else {}
 
     def release(self) -> None:
         """α is not used for a while."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -82,6 +82,28 @@ class OvrState:
         return cls(classes)
 
 
+class ClassLine(NamedTuple):
+    """What is known of a class: F at its weights, the bound, by what F was raised, offset and errors of its proof, why it
+    ended."""
+
+    primal: float
+    bound: float
+    raised: float
+    offset: float
+    slope_error: float
+    offset_error: float
+    reason: str
+
+    @classmethod
+    def of(cls, state: BundleState, reason: StopReason) -> Self:
+        proof = state.witness
+        return cls(state.F_b, state.bound, state.raised, proof.b, *proof.error, reason.value)
+
+    @property
+    def converged(self) -> bool:
+        return self.reason == StopReason.CONVERGED.value
+
+
 @dataclass(frozen=True, slots=True)
 class OvrSolution:
     """The last state of each class, and why each of them stopped."""
@@ -143,8 +165,8 @@ def step_along_lines(classes: list[BundleState], oracle: OvrOracle) -> None:
     k = oracle.line_searches(A0, B0, kinks or None)
     squares = [vectors.move(c.w_b, c.w, step) for c, step in zip(classes, k.tolist(), strict=True)]
     losses = oracle.step_all(k, [c.w_b for c in classes])
-    for state, step, square, loss in zip(classes, k.tolist(), squares, losses, strict=True):
-        state.k, state.loss, state.raised = step, loss, oracle.C * oracle.raised
+    for state, step, square, loss, raised in zip(classes, k.tolist(), squares, losses, oracle.raises, strict=True):
+        state.k, state.loss, state.raised = step, loss, oracle.C * raised
         state.F_b = penalty.objective(state.w_b, oracle.C, loss, square)
         state.scored = None if penalty.threshold is None else state.w
 
@@ -170,7 +192,7 @@ def _go_to_few_weights(classes: list[BundleState], oracle: OvrOracle, rule: Stop
     losses = oracle.step_all(k, [c.w_b for c in classes])
     for a in gone:
         own = classes[a]
-        own.loss, own.raised = losses[a], oracle.C * oracle.raised
+        own.loss, own.raised = losses[a], oracle.C * oracle.raises[a]
         own.F_b = oracle.penalty.objective(own.w_b, oracle.C, own.loss)
 
 

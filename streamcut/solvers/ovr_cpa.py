@@ -16,9 +16,10 @@ def iterate(classes: list[BundleState], oracle: OvrOracle, mu: float, rule: Stop
     whole = np.ones(len(classes))  # rows go along to each w: there is no line search that would need them at the best point
     w = [c.w for c in classes]
     cuts = oracle.score_and_cut_all(w, whole)
-    for own, cut, loss in zip(classes, cuts, oracle.step_all(whole, w), strict=True):
+    losses = oracle.step_all(whole, w)
+    for own, cut, loss, raised in zip(classes, cuts, losses, oracle.raises, strict=True):
         F = oracle.penalty.objective(own.w, oracle.C, loss)
         own.k = 1.0
         if own.F_b > F:
-            own.w_b, own.loss, own.F_b, own.raised = own.w, loss, F, oracle.C * oracle.raised
+            own.w_b, own.loss, own.F_b, own.raised = own.w, loss, F, oracle.C * raised
         own.improve(cut, rule)

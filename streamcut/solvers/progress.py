@@ -24,7 +24,8 @@ class Iteration:
 
     rows, nnz, bytes_read (decoded from storage) and bytes_computed (of all rows that passes went through, decoded) are totals so
     far; cached_share is the part of the rows that came from memory. Training converges at a gap of
-    `allowed_gap`, by the rule `waits_for`: "tol 0.001" or "tol_relative 0.01".
+    `allowed_gap`, by the rule `waits_for`: "tol 0.001" or "tol_relative 0.01". `classes` are those that are trained now, where
+    that is not all of them: "6–10 of 20".
     """
 
     iteration: int
@@ -42,14 +43,17 @@ class Iteration:
     bytes_computed: int = 0
     allowed_gap: float = 0.0
     waits_for: str = ""
+    classes: str = ""
 
     def columns(self) -> dict[str, str]:
         """Short texts for people, by name."""
         seconds = max(self.seconds, 1e-9)
         waits = {"allowed": f"{self.allowed_gap:.2g}"} if self.allowed_gap > 0.0 else {}
         rule = {"until": self.waits_for} if self.waits_for else {}
+        classes = {"classes": self.classes} if self.classes else {}
         return {
             "passes": f"{self.passes:,}",
+            **classes,
             "primal": f"{self.primal:.4g}",
             "bound": f"{self.lower_bound:.4g}",
             "gap": f"{self.gap:.2g}",

@@ -132,6 +132,18 @@ class RunnerContract:
         assert [first for first, _ in blocks] == list(np.cumsum([0, *(n for _, n in blocks)])[:-1])
         assert sum(n for _, n in blocks) == ROWS == report.traffic.rows
 
+    def test_an_array_that_is_added_again_is_zeros(self, make, dataset):
+        with make(dataset, plan_lanes(dataset.manifest.statistics, 5)) as runner:
+            runner.row_state.add("z")
+            runner.run(Slow())
+            assert (runner.rows["z"] == 77.0).all()
+            runner.row_state.add("z", np.int32, (2,))
+            runner.run(Order())
+            assert runner.rows["z"].dtype == np.int32
+            np.testing.assert_array_equal(runner.rows["z"], np.zeros((ROWS, 2)))
+            runner.run(Slow())
+            assert (runner.rows["z"] == 77).all()
+
     def test_an_error_ends_the_pass_and_the_runner_goes_on(self, make, dataset):
         with make(dataset, plan_lanes(dataset.manifest.statistics, 5)) as runner:
             runner.row_state.add("z")

@@ -49,6 +49,7 @@ class Slots:
             if run != self._run:
                 self._idle.clear()
                 self._run = run
+            self._idle = [slot for slot in self._idle if slot.cache.fits(like)]
             slot = next((slot for slot in self._idle if slot.lane == lane), None)
             if slot is None and self._idle and len(self._idle) + self._taken >= capacity:
                 slot = self._idle[0]

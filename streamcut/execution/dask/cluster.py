@@ -10,8 +10,8 @@ import asyncio
 import logging
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -150,13 +150,17 @@ class Cluster:
 
     def gather(self, futures: list[distributed.Future]) -> Future:
         """Their results, as a future that one can stop waiting for: Dask itself waits for lost ones as long as it takes."""
-        loop = self.client.loop.asyncio_loop  # type: ignore[union-attr]
-        return asyncio.run_coroutine_threadsafe(self.client.gather(futures, direct=self._direct, asynchronous=True), loop)
+        return self._in_background(self.client.gather(futures, direct=self._direct, asynchronous=True))
 
     def ask(self, addresses: list[str], function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """What `function` returns on each worker that answers, whatever its threads are busy with."""
+        """What `function` returns on each worker that answers before it counts as gone, whatever its threads are busy with."""
+        calls = {at: self._in_background(self._call(at, function, *arguments)) for at in addresses}
+        while late := [at for at, call in calls.items() if not call.done()]:
+            if wait([calls[at] for at in late], timeout=POLL).not_done:  # Dask itself waits for them as long as it takes
+                for address in set(late) - self.running():
+                    calls.pop(address).cancel()
         with lost_if_silent(self.address):
-            answers = self.client.run(function, *arguments, workers=addresses, on_error="return")
+            answers = {at: call.result() for at, call in calls.items()}
         return {at: answer for at, answer in answers.items() if not isinstance(answer, BaseException)}
 
     def peak(self) -> int:
@@ -164,6 +168,14 @@ class Cluster:
         with suppress(ClusterLostError):  # the work is done: no reason to fail any more
             return sum(self.ask(list(self.running()), peak_bytes).values())
         return 0
+
+    async def _call(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        told = await self.client.run(function, *arguments, workers=[address], on_error="return", asynchronous=True)
+        return told[address]
+
+    def _in_background(self, call: Coroutine[Any, Any, Any]) -> Future:
+        loop = self.client.loop.asyncio_loop  # type: ignore[union-attr]
+        return asyncio.run_coroutine_threadsafe(call, loop)
 
     def _reaches(self, address: str) -> bool:
         """Whether this process can connect to workers; where it cannot, results come through the scheduler."""

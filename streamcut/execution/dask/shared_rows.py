@@ -164,8 +164,11 @@ class SharedRows:
         """See RowKeeper."""
         if within is not None:
             self.within[name] = within
+        for key in [key for key in self.files.versions if key[0] == name]:  # whose files the next pass removes
+            del self.files.versions[key]
         self.files.kinds[name] = (np.dtype(dtype).str, shape)
         self._most[name] = most
+        self._whole = None
 
     def widen(self, name: str, length: int) -> None:
         """The first length of a row of array `name` grows to `length`; what is new is 0. Files follow when they change."""

@@ -35,6 +35,9 @@ class ClassesCache(RowCache):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.size, self._classes)
 
+    def fits(self, other: RowCache) -> bool:
+        return super().fits(other) and isinstance(other, ClassesCache) and self._classes == other._classes
+
     def collect(self, chunk: Chunk, target: np.ndarray, keys: np.ndarray, bias: float, *shares: Any) -> None:
         """Take the rows of `chunk` with the smallest `keys` (n), with the shares that `remember` finds in `shares`."""
         rows = Rows(chunk.indptr, chunk.indices, chunk.data, target, chunk.weight)
