@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import clusters
 import numpy as np
+import psutil
 import pytest
 from clusters import same, started
 from contracts.runner import ROWS, OnRows, Order, RunnerContract, make_store
@@ -207,11 +208,22 @@ def test_39_a_shard_that_kills_every_worker(dataset, tmp_path):
     assert not (tmp_path / "m.npz").exists()
 
 
+def listening():
+    """(address, port) of what this process and its children listen at."""
+    me = psutil.Process()
+    found = [each for process in (me, *me.children(recursive=True)) for each in process.net_connections("tcp")]
+    return {tuple(each.laddr) for each in found if each.status == psutil.CONN_LISTEN}
+
+
 def test_a_local_cluster_and_a_client_in_python(client, dataset, on_threads, tmp_path):
+    """What listens for the local one does so on this machine alone, its dashboard too."""
+    before, opened = listening(), set()
     for scheduler in ("local-cluster", client):
         plans = []
         options = {"scheduler": scheduler, "solver": "ocas", "workers": 2, "lanes": 5, "C": 0.01, "scratch": str(tmp_path)}
-        save_model(streamcut.train(dataset, on_plan=plans.append, **options), str(tmp_path / "m.npz"))
+        watched = {"on_plan": plans.append, "on_iteration": lambda _: opened.update(listening() - before)}
+        save_model(streamcut.train(dataset, **watched, **options), str(tmp_path / "m.npz"))
+        assert {address for address, _ in opened} == {"127.0.0.1"}
         assert same(tmp_path / "m.npz", on_threads)
         assert len(plans[0].pinned) == len(dataset.manifest.shards)
         (tmp_path / "m.npz").unlink()

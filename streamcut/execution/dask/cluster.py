@@ -296,7 +296,7 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
                         n_workers=workers,
                         threads_per_worker=1,
                         memory_limit=0,  # Dask would pause and kill by its own measure; our plan keeps the budget
-                        dashboard_address=":0",
+                        dashboard_address="127.0.0.1:0",  # Dask's default is for all to see
                         silence_logs=logging.ERROR,
                     )
                 )
