@@ -357,9 +357,3 @@ def test_skipping_writes_the_refused_lines(run, folder):
     assert json.loads(out)["rejects"] == "out.zarr.rejects"
     assert b"bad\n" in (folder / "out.zarr.rejects").read_bytes()
     assert b"1 0:1\n" in (folder / "out.zarr.rejects").read_bytes()
-
-
-def test_every_row_of_the_list_has_a_test():
-    """The list ends at 52."""
-    own = {name.split("_")[1] for name in globals() if name.startswith("test_")}
-    assert {str(row) for row in range(1, 53)} <= {case[0].split("-")[0] for case in TEXTS} | own

@@ -80,39 +80,45 @@ BAD_INPUT = {
 }
 
 
-def names(file: str) -> set[str]:
-    """Functions and constants at the top of a test file."""
-    found = set()
-    for node in ast.parse((HERE / file).read_text()).body:
-        if isinstance(node, ast.FunctionDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Assign):
-            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return found
+PASSED_OVER = re.compile(r"mark\.(skip|skipif|xfail|long)\b")
+
+
+def functions(file: str) -> dict[str, ast.FunctionDef]:
+    """The tests at the top of a test file."""
+    found = {node.name: node for node in ast.parse((HERE / file).read_text()).body if isinstance(node, ast.FunctionDef)}
+    return {name: node for name, node in found.items() if name.startswith("test_")}
+
+
+def missing(places: dict[int, str]) -> dict[int, str]:
+    return {row: place for row, place in places.items() if place.split("::")[1] not in functions(place.split("::")[0])}
 
 
 def test_every_row_of_the_table_of_faults_has_its_test():
     assert sorted(FAULTS) == list(range(1, 49))
-    assert any(name.startswith("test_") for name in names(REMOTE))
-    missing = {row: place for row, place in FAULTS.items() if place.split("::")[1] not in names(place.split("::")[0])}
-    assert not missing
+    assert functions(REMOTE)
+    assert not missing(FAULTS)
 
 
 def test_every_row_of_the_list_of_wrong_input_has_its_test():
     from test_bad_input import TEXTS
 
-    tests = {int(number[1]) for name in names("test_bad_input.py") if (number := re.match(r"test_(\d+)_", name))}
+    tests = {int(number[1]) for name in functions("test_bad_input.py") if (number := re.match(r"test_(\d+)_", name))}
     covered = tests | {int(case[0].split("-")[0]) for case in TEXTS} | set(BAD_INPUT)
     assert sorted(set(range(1, 64)) - covered) == []
-    missing = {row: place for row, place in BAD_INPUT.items() if place.split("::")[1] not in names(place.split("::")[0])}
-    assert not missing
+    assert not missing(BAD_INPUT)
 
 
 @pytest.mark.parametrize("place", sorted({*FAULTS.values(), *BAD_INPUT.values()}))
-def test_no_row_is_skipped_for_good(place):
-    """Neither skipped nor expected to fail, whatever the machine."""
+def test_no_row_is_passed_over(place):
+    """By a mark of the whole test: it is no test of some machines, or of some nights, and not expected to fail."""
     file, name = place.split("::")
+    test = functions(file)[name]
+    assert not [each for each in map(ast.unparse, test.decorator_list) if PASSED_OVER.search(each.split("(")[0])]
+
+
+@pytest.mark.parametrize("file", sorted({place.split("::")[0] for place in (*FAULTS.values(), *BAD_INPUT.values())} | {REMOTE}))
+def test_no_file_of_rows_is_passed_over(file):
     for node in ast.parse((HERE / file).read_text()).body:
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            marks = [ast.unparse(each).removeprefix("pytest.mark.").split("(")[0] for each in node.decorator_list]
-            assert not {"skip", "xfail"} & set(marks)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
+            assert not PASSED_OVER.search(ast.unparse(node.value))
+        assert "importorskip" not in (ast.unparse(node) if isinstance(node, ast.Assign | ast.Expr) else "")
