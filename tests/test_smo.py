@@ -15,6 +15,7 @@ from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.solvers import smo
 from streamcut.solvers.progress import Progress, StoppingRule
+from streamcut.systems import resident_bytes
 
 KERNELS = [Kernel("rbf", gamma=0.5), Kernel("linear"), Kernel("poly", gamma=0.5, degree=2, coef0=1.0)]
 
@@ -146,6 +147,18 @@ def test_columns_keep_the_positions_that_stay():
     cache = np.arange(12, dtype=np.float32)
     kernels.compact(cache, 3, 4, np.array([0, 2]))
     assert list(cache[:6]) == [0, 2, 4, 6, 8, 10]
+
+
+def test_a_cache_for_all_columns_takes_the_memory_of_those_that_are_in_it():
+    n, before = 20_000, resident_bytes()
+    cache = smo.KernelCache(n, 4 * n * n)  # 1.6 GB
+    for now in range(1, 4):
+        cache.put(7 * now, np.full(n, now, np.float32), now)
+    cache.narrow(np.arange(0, n, 2))
+    assert resident_bytes() - before < 32 << 20
+    for now in range(1, 4):
+        at = cache.slot_of[7 * now] * cache.width
+        assert (cache.numbers[at : at + cache.width] == now).all()
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,10 @@ _FIRST, _TIGHTER, _LAST = 0.1, 0.25, 1e-9  # tolerances: the first one, the fact
 
 
 class KernelCache:
-    """Columns of the kernel over the active rows, float32; the one that was used longest ago makes room."""
+    """Columns of the kernel over the active rows, float32; the one that was used longest ago makes room.
+
+    Memory is taken column by column, `used` of them so far: with a size for all columns it is as much as columns were asked for.
+    """
 
     def __init__(self, n_rows: int, size: int) -> None:
         self.slot_of = np.full(n_rows, -1, np.int32)
@@ -52,6 +55,7 @@ class KernelCache:
         self._size = max(size // 4, 2 * n_rows)
         self.numbers = np.empty(min(self._size, n_rows * n_rows), np.float32)
         self._owner = np.full(n_rows, -1, np.int64)
+        self.used = 0
         self.resize(n_rows)
 
     def resize(self, width: int) -> None:
@@ -61,12 +65,15 @@ class KernelCache:
 
     def clear(self, width: int) -> None:
         """Forget all."""
-        self.slot_of[:], self.stamps[:], self._owner[:] = -1, 0, -1
+        self.slot_of[:], self.stamps[:], self._owner[:], self.used = -1, 0, -1, 0
         self.resize(width)
 
     def put(self, row: int, column: np.ndarray, now: int) -> None:
         """Keep the column of `row`."""
-        slot = int(np.argmin(self.stamps[: self._slots]))
+        if self.used < self._slots:
+            slot, self.used = self.used, self.used + 1
+        else:
+            slot = int(np.argmin(self.stamps[: self._slots]))
         if self._owner[slot] >= 0:
             self.slot_of[self._owner[slot]] = -1
         self._owner[slot], self.slot_of[row], self.stamps[slot] = row, slot, now
@@ -74,7 +81,7 @@ class KernelCache:
 
     def narrow(self, kept: np.ndarray) -> None:
         """Keep of all columns the positions `kept`."""
-        smo.compact(self.numbers, self._slots, self.width, kept)
+        smo.compact(self.numbers, self.used, self.width, kept)  # what no column was written to has no memory yet
         self.resize(len(kept))
 
 
