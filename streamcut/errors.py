@@ -72,9 +72,10 @@ class IncompleteError(StreamcutError):
 
 
 class MemoryBudgetError(StreamcutError, MemoryError):
-    """The memory limit cannot be met; the message says the minimum."""
+    """The memory limit cannot be met; the message says the minimum, and so does `least` (bytes), if it is known."""
 
     exit_code = ExitCode.MEMORY
+    least: int | None = None
 
 
 class DiskFullError(StreamcutError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from importlib import import_module
@@ -313,10 +313,10 @@ class Session:
             connection = dask_runner.connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline)
             self._cluster = cluster = self._stack.enter_context(connection)
             cluster.prepare(self.dataset, scratch, self.job.warm_up)
-            self.job, self.plan = smallest_change(self.job, self._planned, threads=False)
+            self.job, self.plan = smallest_change(self.job, self._planned, threads=False, others=self._others)
             self.runner = dask_runner.DaskRunner(cluster, self.dataset, self.job.lanes, scratch=scratch, stop=self.stop)
         else:
-            self.job, self.plan = smallest_change(self.job, self._planned, threads=chosen.workers is None)
+            self.job, self.plan = smallest_change(self.job, self._planned, threads=chosen.workers is None, others=self._others)
             row_state = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
             feed = Feed(self.dataset, self.plan.pinned if self._share is None else frozenset())
             self.runner = Runner(feed, self.job.lanes, self.job.workers, row_state=row_state, stop=self.stop)
@@ -330,6 +330,16 @@ class Session:
             self._display.watch(self.runner)
         if self._on_plan is not None:
             self._on_plan(self.plan)
+
+    def _others(self) -> Iterator[tuple[str, Job]]:
+        """(options, job) that do nearly the same in less memory."""
+        chosen = self.options
+        if chosen.problem in ("crammer-singer", "softmax") and chosen.record.family == "linear":
+            loss = "logistic" if chosen.problem == "softmax" else "hinge"
+            apart = replace(chosen, strategy="one-vs-rest", loss=loss, target=None)
+            said = " --loss logistic" * (loss == "logistic")
+            (*_, least) = job_class(apart).planned(apart, self.dataset.manifest).in_groups()  # type: ignore[attr-defined]
+            yield f"--strategy one-vs-rest{said}", replace(least, workers=1)
 
     def _planned(self, job: Job) -> MemoryPlan:
         """The memory plan of `job`. Raises MemoryBudgetError."""

@@ -12,13 +12,15 @@ import scipy.sparse as sp
 from test_ovr import METHODS, REST, problem
 
 import streamcut
-from streamcut.config import CheckpointOptions
-from streamcut.errors import CorruptError, ExitCode, UsageError
+from streamcut.config import CheckpointOptions, TrainOptions
+from streamcut.errors import CorruptError, ExitCode, MemoryBudgetError, UsageError
+from streamcut.execution.plan import Machine, plan_memory
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.ovr import OvrJob
+from streamcut.jobs.smaller import smallest_change
 from streamcut.models import checkpoint
 from streamcut.selection import train_path
-from streamcut.training import train
+from streamcut.training import job_class, train
 from streamcut.tuning import tune
 from streamcut.verification import verify
 
@@ -211,6 +213,47 @@ def command(store, folder, memory, *options):
     run = [sys.executable, "-c", "from streamcut.cli import main; main()", *fixed, "--json"]
     done = subprocess.run([*run, "--model", str(folder / f"{memory}.npz"), "--memory", memory], capture_output=True, text=True)
     return done, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def smaller(budget: int, *, strategy: str, threads: bool = True):
+    """What is done of a training on 12 classes with 100,001 features where `budget` bytes are left beside the process."""
+    X = sp.csr_array((np.ones(600), np.arange(600) % 100_000, np.arange(601)), shape=(600, 100_000))
+    manifest = MemoryDataset(X, np.arange(600) % 12).manifest
+    options = TrainOptions(task="multiclass", strategy=strategy, workers=3, row_cache="0", lanes=3)
+
+    def planned(job):
+        machine = Machine(budget, 0, job.workers, in_memory=True)
+        return job.needs(manifest).planned(600, budget, lambda needs: plan_memory(needs, manifest, machine))
+
+    apart = replace(options, strategy="one-vs-rest")
+    others = [("--strategy one-vs-rest", [*OvrJob.planned(apart, manifest).in_groups()][-1])]
+    return smallest_change(job_class(options).planned(options, manifest), planned, threads=threads, others=lambda: others)
+
+
+def test_less_and_less_memory_takes_smaller_groups_then_fewer_threads():
+    found = [smaller(size * 10**6, strategy="one-vs-rest")[0] for size in (900, 480, 200, 120, 100, 75, 65)]
+    assert [(job.at_once, job.workers) for job in found[:1] + found[-1:]] == [(12, 3), (1, 1)]
+    order = [(-job.workers, -job.at_once) for job in found]
+    assert order == sorted(order)
+    assert len(set(order)) == len(order)
+    for job in found:
+        sizes = [len(group) for group in job.groups]
+        assert [k for group in job.groups for k in group] == list(range(12))
+        assert max(sizes) == job.at_once
+        assert min(sizes) >= max(sizes) - 1
+    with pytest.raises(MemoryBudgetError):
+        smaller(75 * 10**6, strategy="one-vs-rest", threads=False)
+
+
+@pytest.mark.parametrize(("megabytes", "said"), [
+    (330, "It would fit with --max-cuts 8$"),
+    (240, "It would fit with --max-cuts 4$"),
+    (150, "It would fit with --strategy one-vs-rest$"),
+    (20, "The least is .* MB, with --strategy one-vs-rest$"),
+])  # fmt: skip
+def test_a_refusal_says_what_would_fit(megabytes, said):
+    with pytest.raises(MemoryBudgetError, match=said):
+        smaller(megabytes * 10**6, strategy="crammer-singer")
 
 
 def test_memory_for_some_of_the_classes_is_enough(wide, tmp_path):

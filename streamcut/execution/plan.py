@@ -266,7 +266,9 @@ def _refusal(budget: int, lines: list[tuple[str, int]], lower: list[str]) -> Mem
     least = _sum(lines) + _SPREAD
     shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"  # as --memory takes it, rounded up
     parts = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
-    return MemoryBudgetError(
+    error = MemoryBudgetError(
         f"--memory {format_bytes(budget)} is too little: this run needs at least {shown} ({parts}). "
         f"Raise --memory{', or lower one of ' * bool(lower)}{', '.join(lower)}"
     )
+    error.least = least
+    return error
