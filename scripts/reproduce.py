@@ -5,8 +5,8 @@
     python scripts/reproduce.py --all --out papers       # everything in full: hours, an hour at most for each part
     python scripts/reproduce.py --out papers             # the page alone, of what is there
 
-Writes OUT/<paper>/…, OUT/papers.md (the table: paper | item | there | here | ratio) and OUT/papers.html with all plots. What is
-not run is not in the table. Where a paper's data set is not to be had, the nearest one stands for it, and the note says so.
+Writes OUT/<paper>/…, OUT/papers.md (the table: paper | item | there | here | ratio | holds) and OUT/papers.html with all plots.
+What is not run is not in the table. Where a data set of a paper is not to be had, the nearest stands for it, as the note says.
 Data from STREAMCUT_DATA, default ../shared/data.
 """
 
@@ -30,6 +30,7 @@ from streamcut.reports import parts
 from streamcut.visible import html
 
 HERE = Path(__file__).resolve().parent
+COLUMNS = ("paper", "item", "there", "here", "ratio", "holds", "note")
 
 
 class Paper(NamedTuple):
@@ -97,7 +98,23 @@ def facts_of(paper: str, out: Path) -> list[dict[str, Any]]:
 
 
 def table(facts: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    return [(each["paper"], each["item"], each["there"], each["here"], _ratio(each), each["note"]) for each in facts]
+    return [tuple(map({**each, "ratio": _ratio(each), "holds": verdict(each)}.get, COLUMNS)) for each in facts]
+
+
+def verdict(each: dict[str, Any]) -> str:
+    """Whether what the paper says holds: limits and ranges exactly, "≈ x" to within a half, or a tenth of x."""
+    there, here = each["there"], each["here"]
+    if not isinstance(there, str) or not isinstance(here, int | float):
+        return ""
+    sign, _, limit = there.replace("−", "-").partition(" ")
+    if " to " in there:
+        low, high = (float(each) for each in there.replace("−", "-").split(" to "))
+        return "yes" if low <= here <= high else "no"
+    if sign not in ("<", "≤", ">", "≈"):
+        return ""
+    x = float(limit)
+    holds = {"<": here < x, "≤": here <= x, ">": here > x, "≈": abs(here - x) <= max(0.5, 0.1 * abs(x))}[sign]
+    return "yes" if holds else "no"
 
 
 def _ratio(each: dict[str, Any]) -> float | str:
@@ -108,15 +125,18 @@ def _ratio(each: dict[str, Any]) -> float | str:
 
 def page(out: Path, facts: list[dict[str, Any]]) -> str:
     """The table, then the plots and tables of each paper."""
-    names = ("paper", "item", "there", "here", "ratio", "note")
-    sections = {"Figures of the papers and ours": parts.records([dict(zip(names, row, strict=True)) for row in table(facts)])}
+    rows = [dict(zip(COLUMNS[1:], line[1:], strict=True)) for line in table(facts)]
+    by_paper: dict[str, list[dict[str, Any]]] = {}
+    for each, row in zip(facts, rows, strict=True):
+        by_paper.setdefault(each["paper"], []).append(row)
+    tables = [f"<h3 class=next>{html(paper)}</h3>{parts.records(lines)}" for paper, lines in by_paper.items()]
+    sections = {"Figures of the papers and ours": "".join(tables)}
     for paper, (title, script, *_) in PAPERS.items():
         folder = out / paper
-        plots = [_inline(path) for path in sorted((*folder.glob("*.svg"), *folder.glob("*.png")))]
-        texts = [f"<h3 class=next>{html(path.stem)}</h3><pre>{html_lines(path)}</pre>" for path in sorted(folder.glob("*.md"))]
+        plots = [_figure(path) for path in sorted((*folder.glob("*.svg"), *folder.glob("*.png")))]
+        texts = [f"<h3 class=next>{html(path.stem)}</h3>{tables_of(path.read_text())}" for path in sorted(folder.glob("*.md"))]
         if plots or texts:
-            wide = "".join(f'<figure class="next">{plot}</figure>' for plot in plots)
-            sections[title] = parts.quiet(script) + wide + "".join(texts)
+            sections[title] = parts.quiet(script) + "".join(plots) + "".join(texts)
     return parts.page("Five papers, and what comes out here", "all plots and tables", "", sections, {"facts": facts})
 
 
@@ -131,8 +151,35 @@ def _inline(path: Path) -> str:
     return re.sub(r'(id="|url\(#|href="#)', rf"\1{path.parent.name}-{path.stem}-", svg)  # ids of one page
 
 
-def html_lines(path: Path) -> str:
-    return "\n".join(html(line) for line in path.read_text().splitlines())
+def _figure(path: Path) -> str:
+    caption = html(path.stem.replace("_", " "))
+    return f'<figure class="next"><figcaption>{caption}</figcaption>{_inline(path)}</figure>'
+
+
+def tables_of(text: str) -> str:
+    """Markdown of our scripts as HTML: tables, headings, paragraphs."""
+    found, rows = [], []
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("|"):
+            rows.append([_value(each) for each in line.strip("|").split("|")])
+            continue
+        if rows:
+            names, _, *lines = rows
+            found.append(parts.records([dict(zip(map(str, names), each, strict=True)) for each in lines]))
+            rows = []
+        if line.startswith("#"):
+            found.append(f"<h3 class=next>{html(line.lstrip('# '))}</h3>")
+        elif line:
+            found.append(parts.quiet(line))
+    return "".join(found)
+
+
+def _value(cell: str) -> float | str:
+    """A cell of a table: a number where it is one."""
+    try:
+        return float(cell.strip().replace(",", ""))
+    except ValueError:
+        return cell.strip()
 
 
 def main() -> None:
@@ -150,7 +197,7 @@ def main() -> None:
     facts = [each for paper in PAPERS for each in sorted(facts_of(paper, given.out), key=lambda fact: fact["item"])]
     if not facts:
         sys.exit(f"nothing in {given.out}: run with --quick or --all")
-    (given.out / "papers.md").write_text(markdown(("paper", "item", "there", "here", "ratio", "note"), table(facts)))
+    (given.out / "papers.md").write_text(markdown(COLUMNS, table(facts)))
     (given.out / "papers.html").write_text(page(given.out, facts))
     print(f"{len(facts)} figures in {given.out / 'papers.md'}, with all plots in {given.out / 'papers.html'}")
 

@@ -67,6 +67,13 @@ def bsca(folder: Path) -> list[dict[str, Any]]:
             ends[method] = float(percent[:, percent.shape[1] // 2 :].std(axis=1).mean())
         item = f"Figures 2, 3: swings of the accuracy in time, BSGD's / BSCA's, {name}"
         found.append(fact(QAADAN, item, "> 1", ends["bsgd 500"] / max(ends["bsca 500"], 1e-9), note))
+        if "unlimited" in result:
+            swings = {
+                method: 100 * float(np.std([line["accuracy"] for line in points[len(points) // 2 :]]))
+                for method, points in result["unlimited"].items()
+            }
+            item = f"Figure 4: swings of the accuracy in time without a budget, SGD's / SCA's, {name}"
+            found.append(fact(QAADAN, item, "> 1", swings["bsgd"] / max(swings["bsca"], 1e-9), note))
         last = {method: result["merging"][f"{method} 500"][-1] for method in ("bsca", "bsgd")}
         item = f"Figure 8: part of steps that merge, BSCA's / BSGD's at the end, {name}"
         found.append(

@@ -163,7 +163,7 @@ def figure1(sets: dict[str, Rows], out: Path, plot: bool) -> None:
     lines = [(name, *(len(curves[f"{method}, bound"][0]) for method in ("cpa", "ocas"))) for name, curves in found.items()]
     write(out, "figure1", found, markdown(("data", "iterations of CPA", "of OCAS"), lines))
     if plot:
-        panels(out / "figure1.svg", drawn, xscale="log", yscale="symlog")
+        panels(out / "figure1.svg", drawn, xscale="log", yscale="log")
 
 
 def figure2(sets: dict[str, Rows], out: Path, plot: bool) -> None:

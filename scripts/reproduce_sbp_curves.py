@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from reproduce_sbp_tools import TABLE_2, Problem, gaussian, made, optimum, run
+from reproduce_tools import legible, pyplot_in_style
 
 from streamcut.solvers.kernel_iterations import Limits
 
@@ -97,12 +98,8 @@ def curves_in_words(result: dict) -> str:
 
 def plot(result: dict, path: Path) -> None:
     """Figure 2: one panel a data set, mean and spread."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    from matplotlib import pyplot
-
-    figure, panels = pyplot.subplots(1, len(result), figsize=(5 * len(result), 4), squeeze=False)
+    pyplot = pyplot_in_style()
+    figure, panels = pyplot.subplots(1, len(result), figsize=(4.2 * len(result), 3.4), squeeze=False, layout="constrained")
     for panel, (name, entry) in zip(panels[0], result.items(), strict=True):
         for method, values in entry["methods"].items():
             x, mean, spread = (np.array(values[key]) for key in ("evaluations", "mean", "spread"))
@@ -111,6 +108,7 @@ def plot(result: dict, path: Path) -> None:
         panel.plot(*zip(*[(x, 100 * y) for x, y in entry["smo"]["curve"]], strict=True), label="smo", color="black")
         low = min(min(values["mean"]) for values in entry["methods"].values())
         panel.set(title=name, xscale="log", xlabel="kernel evaluations", ylabel="test error, %", ylim=(90 * low, 400 * low))
+        legible(panel)
         panel.legend()
-    figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)

@@ -124,29 +124,52 @@ def write(folder: Path, part: str, result: Any, words: str, facts: Sequence[Mapp
     print(f"## {part}\n\n{words}", flush=True)
 
 
-def panels(
-    path: Path, drawn: Sequence[tuple[str, str, str, Mapping[str, tuple[Sequence[float], Sequence[float]]]]], **axes: str
-) -> None:
-    """An SVG with a panel for each (title, x label, y label, {curve: (x, y)}); `axes` such as xscale="log" hold for all."""
+STYLE: dict[str, Any] = {  # of all plots
+    "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3,
+    "legend.frameon": False, "legend.fontsize": 7, "svg.fonttype": "none",
+}  # fmt: skip
+
+
+def pyplot_in_style() -> Any:
+    """matplotlib.pyplot for files alone, in the style of all plots."""
     import matplotlib as mpl
 
     mpl.use("svg")
     from matplotlib import pyplot
 
-    with mpl.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none"}):
-        figure, found = pyplot.subplots(1, len(drawn), figsize=(4.2 * len(drawn), 3.4), squeeze=False, layout="constrained")
-        for panel, (title, x_label, y_label, curves) in zip(found[0], drawn, strict=True):
-            for number, (name, (x, y)) in enumerate(curves.items()):
-                reference = name.startswith("~")
-                style = (
-                    {"linestyle": "--", "color": "#999999"}
-                    if reference
-                    else {"marker": ".", "color": COLOURS[number % len(COLOURS)]}
-                )
-                panel.plot(x, y, label=name.lstrip("~"), **style)
-            panel.set(title=title, xlabel=x_label, ylabel=y_label, **axes)
-            panel.grid(alpha=0.3)
-            panel.legend(fontsize=7, frameon=False)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None})
-        pyplot.close(figure)
+    pyplot.rcParams.update({**STYLE, "axes.prop_cycle": mpl.cycler(color=COLOURS)})
+    return pyplot
+
+
+def legible(panel: Any) -> None:
+    """On logarithmic axes of little more than a decade: plain numbers at 1, 2 and 5 of each, and no others."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis, limits in ((panel.xaxis, panel.get_xlim()), (panel.yaxis, panel.get_ylim())):
+        if axis.get_scale() != "log":
+            continue
+        axis.set_minor_formatter(NullFormatter())
+        if limits[1] < 50.0 * limits[0]:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1e3 else f"{value:g}"))
+
+
+def panels(
+    path: Path, drawn: Sequence[tuple[str, str, str, Mapping[str, tuple[Sequence[float], Sequence[float]]]]], **axes: str
+) -> None:
+    """An SVG with a panel for each (title, x label, y label, {curve: (x, y)}); `axes` such as xscale="log" hold for all."""
+    pyplot = pyplot_in_style()
+    figure, found = pyplot.subplots(1, len(drawn), figsize=(4.2 * len(drawn), 3.4), squeeze=False, layout="constrained")
+    for panel, (title, x_label, y_label, curves) in zip(found[0], drawn, strict=True):
+        for number, (name, (x, y)) in enumerate(curves.items()):
+            reference = name.startswith("~")
+            style = (
+                {"linestyle": "--", "color": "#999999"} if reference else {"marker": ".", "color": COLOURS[number % len(COLOURS)]}
+            )
+            panel.plot(x, y, label=name.lstrip("~"), **style)
+        panel.set(title=title, xlabel=x_label, ylabel=y_label, **axes)
+        legible(panel)
+        panel.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)

@@ -87,7 +87,8 @@ def records(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     names = list(rows[0])
-    head = f"<th>{html(names[0])}</th>" + "".join(f'<th class="number">{html(name.replace("_", " "))}</th>' for name in names[1:])
+    numbers = {name for name in names[1:] if any(not isinstance(plain(row[name]), str | bool) for row in rows)}
+    head = "".join(f"<th{' class=number' * (name in numbers)}>{html(name.replace('_', ' '))}</th>" for name in names)
     body = "".join(f"<tr><td>{shown(row[names[0]])}</td>{''.join(cell(row[name]) for name in names[1:])}</tr>" for row in rows)
     return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
