@@ -1,8 +1,14 @@
 """Structured tasks of your own, written in Python: `train` them with a certificate, and `predict`.
 
 streamcut.losses.structured.StructuredTask says what a task is. Data are streamed as for every other task; the arithmetic of an
-example is the task's, so a pass takes as long as Python does. It runs CPA: OCAS would want scores between two w, which only the
-task could tell, at the price of a pass each. Sequence labelling is built in: streamcut.train(data, task="sequence").
+example is the task's, so a pass takes as long as Python does. A line search as OCAS has it would want scores between two w, which
+only the task could tell, at the price of a pass each; so cuts are taken where the last passes suggest (streamcut.solvers.
+stabilised). Sequence labelling is built in: streamcut.train(data, task="sequence").
+
+With a kernel, rows come to the task as features whose inner products are about those of the kernel: Nyström's, or random Fourier
+features. That is the kernel k(x, x′) in every place where the task puts x into Ψ, and linear in all that it adds itself, such as
+transitions; the certificate is about the problem in these features. A kernel of whole examples with answers has no such features:
+it would take all pairs of examples.
 
 >>> class Ordered:
 ...     "Grades 0 … K − 1, where a mistake costs the distance."
@@ -30,35 +36,46 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from streamcut.errors import BadInputError
+from streamcut.config import TrainOptions
+from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.inputs import open_store
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
+from streamcut.jobs.features import with_features
+from streamcut.kernels.feature_map import FeatureMap
 from streamcut.losses.structured import StructuredTask
 from streamcut.models.certificate import Certificate, StopReason
+from streamcut.oracles.mapped import MappedDataset
 from streamcut.oracles.structured import StructuredOracle, examples
-from streamcut.solvers import cpa
+from streamcut.solvers import cpa, stabilised
 from streamcut.solvers.progress import Iteration, Observer, Progress, StoppingRule
+from streamcut.suggestions import unknown
+
+_SOLVERS = {"stabilised": stabilised, "cpa": cpa}
 
 __all__ = ["StructuredModel", "StructuredTask", "train"]
 
 
 @dataclass(frozen=True, eq=False)
 class StructuredModel:
-    """weights float64 (D,) of `task`, their certificate, and one record an iteration. Keep the weights with numpy.save."""
+    """weights float64 (D,) of `task`, their certificate, and one record an iteration. Keep the weights with numpy.save.
+
+    n_features of the rows, which are mapped by `map`, if there is one, before the task sees them.
+    """
 
     task: StructuredTask
     weights: np.ndarray
     n_features: int
     certificate: Certificate
     history: list[Iteration]
+    map: FeatureMap | None = None
 
     def predict(self, data: str | os.PathLike | Dataset) -> list[Any]:
         """The answer to every example of a store or an opened data set, in order. Raises BadInputError for other features."""
@@ -66,9 +83,11 @@ class StructuredModel:
         statistics = dataset.manifest.statistics
         if statistics.n_features > self.n_features:
             raise BadInputError(f"the data has {statistics.n_features:,} features, but the model has {self.n_features:,}")
-        feed = Feed(dataset)
+        feed, width = Feed(dataset), self.n_features
+        if self.map is not None:
+            feed, width = Feed(MappedDataset(dataset, self.map)), self.map.n_features
         blocks = feed.groups(0, statistics.n_rows, feed.buffers(), Traffic())
-        return [self.task.argmax(self.weights, x) for chunk in blocks for x, _ in examples(chunk, self.n_features)]
+        return [self.task.argmax(self.weights, x) for chunk in blocks for x, _ in examples(chunk, width)]
 
 
 def train(
@@ -81,22 +100,44 @@ def train(
     max_passes: int | None = None,
     max_time: float | None = None,
     max_cuts: int = 500,
+    solver: str = "stabilised",
+    kernel: str = "linear",
+    gamma: float | str = "auto",
+    degree: int = 3,
+    coef0: float = 0.0,
+    nystroem: int | None = None,
+    landmarks: Literal["uniform", "leverage"] = "uniform",
+    fourier: int | None = None,
+    frequencies: Literal["independent", "orthogonal"] = "independent",
+    seed: int = 0,
     on_iteration: Observer | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> StructuredModel:
     """Train `task` on a store or an opened data set, as streamcut.train does with the options of the same names.
 
-    C is the price of the loss of an example, and gaps are told in mean loss over examples. Raises UsageError when the task's
-    argmax gives less than y itself, KeyboardInterrupt when `stop` says so before there is an answer.
+    C is the price of the loss of an example, and gaps are told in mean loss over examples. `solver`: "stabilised", with fewer
+    passes, or "cpa". A `kernel` other than linear takes features, `nystroem` or `fourier` of them.
+
+    Raises UsageError when the task's argmax gives less than y itself, and for options that make no sense; KeyboardInterrupt when
+    `stop` says so before there is an answer.
     """
-    dataset = _opened(data)
+    if solver not in _SOLVERS:
+        raise UsageError(f"solver: {unknown(solver, tuple(_SOLVERS))}")
+    asked = TrainOptions(
+        kernel=kernel, gamma=gamma, degree=degree, coef0=coef0, nystroem=nystroem, landmarks=landmarks, fourier=fourier,
+        frequencies=frequencies, seed=seed,
+    )  # fmt: skip
+    if kernel != "linear" and not asked.maps:
+        raise UsageError(f"kernel: for {kernel} give nystroem or fourier, the number of features that stand for it")
+    given = _opened(data)
+    dataset = with_features(given, asked) if asked.maps else given
     statistics = dataset.manifest.statistics
     progress = Progress(StoppingRule(tol, tol_relative, None, max_passes, max_time), on_iteration, stop=stop)
     pinned = frozenset(range(len(dataset.manifest.shards))) if isinstance(dataset, MemoryDataset) else frozenset[int]()
     with Runner(Feed(dataset, pinned), plan_lanes(statistics), stop=progress.stop) as runner:
         oracle: Any = StructuredOracle(runner, task, C=C)
         try:
-            solution = cpa.solve(oracle, progress, max_cuts=max_cuts)
+            solution = _SOLVERS[solver].solve(oracle, progress, max_cuts=max_cuts)
         except Interrupted:
             raise KeyboardInterrupt("training was stopped before it had an answer") from None
     certificate = Certificate(
@@ -108,7 +149,8 @@ def train(
         converged=solution.reason is StopReason.CONVERGED,
         stop_reason=solution.reason,
     )
-    return StructuredModel(task, solution.w, statistics.n_features, certificate, solution.history)
+    width, feature_map = given.manifest.statistics.n_features, dataset.map if isinstance(dataset, MappedDataset) else None
+    return StructuredModel(task, solution.w, width, certificate, solution.history, feature_map)
 
 
 def _opened(data: str | os.PathLike | Dataset) -> Dataset:

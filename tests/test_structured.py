@@ -1,5 +1,7 @@
 """Structured tasks of one's own: the protocol, its certificate, and what is refused."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ from reference import viterbi
 from streamcut import structured
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
+from streamcut.solvers import stabilised
 from streamcut.training import train
 
 
@@ -104,3 +107,61 @@ def test_what_structured_tasks_refuse():
         model.predict(MemoryDataset(np.ones((2, 9)), np.zeros(2)))
     with pytest.raises(KeyboardInterrupt):
         structured.train(MemoryDataset(X, y), Ordered(4), stop=lambda: True)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0])
+def test_cuts_ahead_of_the_best_point_save_passes(C):
+    X, y = grades()
+    both = [
+        structured.train(MemoryDataset(X, y), Ordered(4), C=C, tol=None, tol_relative=1e-3, solver=solver)
+        for solver in ("stabilised", "cpa")
+    ]
+    ours, cpa = (model.certificate for model in both)
+    assert ours.converged
+    assert cpa.converged
+    assert ours.lower_bound <= cpa.primal
+    assert cpa.lower_bound <= ours.primal
+    assert both[0].history[-1].passes <= 0.8 * both[1].history[-1].passes
+    assert all(a.primal >= b.primal for a, b in pairwise(both[0].history)), "the best point only improves"
+
+
+@pytest.mark.parametrize("features", [{"nystroem": 40}, {"fourier": 60, "frequencies": "orthogonal"}], ids=["Nyström", "Fourier"])
+def test_a_task_of_ones_own_with_a_kernel(features):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(240, 2))
+    y = np.digitize(np.sqrt((X**2).sum(axis=1)), [0.8, 1.4]).astype(float)  # rings, which no line tells apart
+    train_rows, rest = MemoryDataset(X[:160], y[:160]), MemoryDataset(X[160:], y[160:])
+    options = {"C": 10.0, "tol": None, "tol_relative": 0.05}
+    wrong = {}
+    for name, more in (("linear", {}), ("kernel", {"kernel": "rbf", "gamma": 1.0, **features})):
+        model = structured.train(train_rows, Ordered(3), **options, **more)
+        assert model.certificate.converged
+        wrong[name] = np.mean(np.array(model.predict(rest)).ravel() != y[160:])
+    assert wrong["kernel"] < 0.15 < 0.3 < wrong["linear"]
+    assert len(model.weights) == 3 * model.map.n_features
+    Z = model.map.features(rest.read(0)).astype(float)
+    expected = np.argmax(Z @ model.weights.reshape(3, -1).T, axis=1)
+    assert np.array_equal(np.array(model.predict(rest)).ravel(), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"kernel": "rbf"}, "kernel: for rbf give nystroem or fourier"),
+        ({"nystroem": 10}, "nystroem: the linear kernel has none"),
+        ({"kernel": "rbf", "nystroem": 10, "fourier": 10}, "nystroem|fourier"),
+        ({"solver": "ocas"}, "solver: 'ocas' is unknown; use one of stabilised, cpa"),
+    ],
+)
+def test_options_of_structured_tasks_that_make_no_sense(options, complaint):
+    X, y = grades(20)
+    with pytest.raises(UsageError, match=complaint):
+        structured.train(MemoryDataset(X, y), Ordered(4), **options)
+
+
+def test_a_slope_is_followed_to_where_it_is_nothing():
+    assert stabilised.guessed_step(-2.0, 2.0, 0.5) == 0.25
+    assert stabilised.guessed_step(-4.0, -2.0, 0.25) == 0.5
+    assert stabilised.guessed_step(-4.0, -3.0, 0.5) == 1.0
+    assert stabilised.guessed_step(1.0, 2.0, 0.5) == 0.0
+    assert stabilised.guessed_step(-1.0, -1.0, 0.5) == 1.0

@@ -90,7 +90,7 @@ class StructuredPass(Pass):
 
 
 class StructuredOracle(DecomposableOracle):
-    """F(w) = ½‖w‖² + C Σ over examples of max_ŷ loss(y, ŷ) + ⟨w, Ψ(x, ŷ) − Ψ(x, y)⟩: for CPA, which keeps nothing of the rows."""
+    """F(w) = ½‖w‖² + C Σ over examples of max_ŷ loss(y, ŷ) + ⟨w, Ψ(x, ŷ) − Ψ(x, y)⟩: of rows nothing is kept."""
 
     def __init__(self, runner: PassRunner, task: StructuredTask, *, C: float) -> None:
         self._n_features = runner.feed.data.manifest.statistics.n_features
