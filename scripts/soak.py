@@ -16,15 +16,18 @@ After every step:
 
 Prints a line a minute, at the end counts of steps, accidents and exit codes, and ends with 1 at the first violation, with the
 commands of its world; `--seed` gives the same steps again (signals come at the same moments by the clock, not by the work done).
-Its clock stands still while it is stopped (SIGSTOP to it and its children), which makes room for others on the machine.
+Its clock stands still while it is stopped (SIGSTOP to it and its children), which makes room for others on the machine. After
+SIGTERM it ends with its step, and its counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -43,12 +46,15 @@ def main() -> int:
     options = parser.parse_args()
     counts: Counter[str] = Counter()
     end, seed, steps, said = clock() + 60.0 * options.minutes, options.seed, 0, clock()
-    while clock() < end and steps < options.steps:
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    done = lambda: stopped.is_set() or clock() >= end or steps >= options.steps  # noqa: E731
+    while not done():
         folder = Path(tempfile.mkdtemp(dir=options.folder, prefix=f"streamcut-soak-{seed}-"))
         world = World(folder, seed, counts)
         try:
             for _ in range(STEPS_OF_A_WORLD):
-                if clock() >= end or steps >= options.steps:
+                if done():
                     break
                 world.step()
                 steps += 1
@@ -64,7 +70,8 @@ def main() -> int:
     for kind in ("step", "accident", "exit"):
         found = sorted((name.split(" ", 1)[1], n) for name, n in counts.items() if name.startswith(kind))
         print(f"{kind}s: " + ", ".join(f"{name} {n:,}" for name, n in found))
-    print(f"{steps:,} steps in the worlds {options.seed} to {seed - 1}, no violation", flush=True)
+    minutes = options.minutes - (end - clock()) / 60.0
+    print(f"{steps:,} steps in {minutes:.1f} minutes in the worlds {options.seed} to {seed - 1}, no violation", flush=True)
     return 0
 
 

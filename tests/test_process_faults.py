@@ -163,3 +163,30 @@ def test_47_a_signal_after_the_work_is_done_changes_nothing(number, late):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert "--C 1" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("where", ["a callback from C", "a destructor"])
+def test_47_a_signal_that_python_drops_comes_again(number, where):
+    """Where no exception can be raised; it ends what comes after."""
+    kill = f"os.kill(os.getpid(), {int(number)})"
+    how = {
+        "a callback from C": f"import ctypes; ctypes.CFUNCTYPE(None)(lambda: {kill})()",
+        "a destructor": f"class Late:\n    def __del__(self): {kill}\nLate()",
+    }[where]
+    script = "import os, time\nfrom streamcut import cli\ndef work(*_, **__):\n    exec(how)\n    time.sleep(50)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", f"how = {how!r}\n{script}cli.cli.invoke = work\ncli.main(['info', 'x'])"],
+        capture_output=True,
+        text=True,
+        timeout=40,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    )
+    said = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}[number]
+    assert (done.returncode, done.stderr) == (128 + number, f"streamcut: {said}\n")
+
+
+def test_47_what_else_python_drops_is_shown_as_ever():
+    script = "from streamcut.cli import signals\nsignals.install()\nclass Late:\n    def __del__(self): 1 / 0\nLate()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=40)
+    assert "ZeroDivisionError" in done.stderr

@@ -1,8 +1,8 @@
 """Ctrl-C, SIGTERM and SIGHUP end work in the same orderly way, and none gets lost.
 
 Usually a signal raises an exception where the main thread is. Python drops an exception that is raised in a destructor or in a
-callback from C, and compiling kernels is full of those: a signal then would end nothing. So what came is remembered, and long
-work runs `deferred`: signals raise nothing there, the work asks whether one came.
+callback from C, and compiling kernels is full of those: a signal then would end nothing. So what came is remembered. One that was
+dropped comes again a moment later; and long work runs `deferred`: signals raise nothing there, the work asks whether one came.
 """
 
 from __future__ import annotations
@@ -11,16 +11,21 @@ import atexit
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 from streamcut.outputs import release
+from streamcut.systems import WINDOWS
 
 _SHOW_CURSOR = b"\x1b[?25h"  # the live line hides it
+_MOMENT = 0.05  # seconds after which a signal comes again
 
 _received: type[KeyboardInterrupt] | None = None
 _deferred = False
+_again = False  # the signal that comes now is one that was dropped
 
 
 class Terminated(KeyboardInterrupt):
@@ -41,6 +46,7 @@ def install() -> None:
         if number != _HANG_UP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _receive)
     atexit.register(_ignore)
+    sys.unraisablehook = _dropped
 
 
 def raise_received() -> None:
@@ -83,8 +89,34 @@ def deferred() -> Iterator[Callable[[], bool]]:
         _deferred = False
 
 
+def _dropped(what: Any) -> None:
+    """What to do with an exception that Python cannot raise: a signal's comes again, any other is shown as ever."""
+    if not issubclass(what.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(what)
+        return
+    later = threading.Timer(_MOMENT, _send_again)
+    later.daemon = True
+    later.start()
+
+
+def _send_again() -> None:
+    global _again
+    if _received is not None and not _deferred:
+        _again = True
+        number = next(number for number, raised in _RAISED.items() if raised is _received)
+        if WINDOWS:
+            signal.raise_signal(number)
+        else:  # what the main thread waits for ends
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+
 def _receive(number: int, frame: FrameType | None) -> None:
-    global _received
+    global _received, _again
+    if _again:
+        _again = False
+        if _received is not None and not _deferred:
+            raise _received
+        return
     if _deferred and _received is not None:
         if sys.stderr.isatty():
             os.write(2, _SHOW_CURSOR)
