@@ -17,7 +17,8 @@ from object_stores import s3_server
 import streamcut
 from streamcut import remote
 from streamcut.chunk import Chunk
-from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.errors import BadInputError, ClusterLostError, MemoryBudgetError, UsageError
+from streamcut.execution.dask import conversion
 from streamcut.execution.dask.conversion import convert_on_cluster, memory_of
 from streamcut.io.conversion import parts
 from streamcut.io.manifest import StatisticsBuilder
@@ -95,6 +96,21 @@ def test_workers_that_die_are_replaced(files, tmp_path, monkeypatch):
     with started(where, "convert.chunk_rename:9:kill", "") as (address, _):
         convert_on_cluster(files / "*.svm", tmp_path / "c.zarr", scheduler=address, label_weights=True, **SHARDS)
     streamcut.convert(files / "*.svm", tmp_path / "o.zarr", label_weights=True, **SHARDS)
+    assert content(tmp_path / "c.zarr") == content(tmp_path / "o.zarr")
+
+
+@pytest.mark.long
+def test_when_no_worker_is_left_it_ends_and_can_be_taken_up(cluster, files, tmp_path, monkeypatch):
+    options = {"label_weights": True, **SHARDS}
+    where = tmp_path / "dask"
+    where.mkdir()
+    monkeypatch.setattr(conversion, "DEADLINE", 1.0)
+    lost = pytest.raises(ClusterLostError, match="it has been without workers for 1 s")
+    with started(where, "convert.chunk_rename:9:kill") as (address, _), lost:
+        convert_on_cluster(files / "*.svm", tmp_path / "c.zarr", scheduler=address, **options)
+    assert not (tmp_path / "c.zarr").exists()
+    convert_on_cluster(files / "*.svm", tmp_path / "c.zarr", scheduler=cluster, resume=True, **options)
+    streamcut.convert(files / "*.svm", tmp_path / "o.zarr", **options)
     assert content(tmp_path / "c.zarr") == content(tmp_path / "o.zarr")
 
 

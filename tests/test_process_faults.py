@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nights import by_night
 
 import streamcut
 from streamcut.models.files import load_model
@@ -165,7 +166,7 @@ def test_47_a_signal_after_the_work_is_done_changes_nothing(number, late):
     assert "--C 1" in done.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", by_night([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM, signal.SIGHUP]))
 @pytest.mark.parametrize("where", ["a callback from C", "a destructor"])
 def test_47_a_signal_that_python_drops_comes_again(number, where):
     """Where no exception can be raised; it ends what comes after."""

@@ -86,6 +86,7 @@ class Cluster:
         self._heard: dict[str, tuple[float, float]] = {}  # {address: (the scheduler's time, when it was new here)}
         self._told: set[tuple[str, int, int]] = set()  # workers with too little memory
         self._share: int | None = None  # of the budget, for each worker of a local cluster
+        self._direct: bool | None = None  # whether results come straight from workers; None: as Dask likes
 
     def prepare(self, data: Dataset, scratch: Path, warm_up: Callable[[Manifest], None]) -> None:
         """Open the store on all workers and load the kernels there.

@@ -12,6 +12,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from streamcut.remote import is_url, objects_below, remove_object, size_of, writ
 
 _USABLE = 0.7  # of a worker's memory limit: above it Dask spills, then pauses, then kills
 _AHEAD = 4  # tasks on their way for each worker
+DEADLINE = 60.0  # seconds that a cluster may be without workers
+_CHECK = 1.0  # seconds between two checks of the list of workers
 
 
 def convert_on_cluster(
@@ -58,7 +61,7 @@ def convert_on_cluster(
     given = prepared(inputs, output, options)
     parts.expect_parts_possible(given.kind, given.paths, given.settings)
     with ExitStack() as stack:
-        cluster = stack.enter_context(connect(scheduler, workers=workers, deadline=60.0))
+        cluster = stack.enter_context(connect(scheduler, workers=workers, deadline=DEADLINE))
         work = _Work(cluster, given, options, progress)
         stack.enter_context(closing(work))
         return work.run(began)
@@ -160,14 +163,26 @@ class _Work:
 
     def _results(self, function: Callable[..., Any], tasks: Iterable[tuple], workers: int) -> Iterator[Any]:
         """What `function` returns for each of `tasks`, in their order; some are on their way ahead."""
-        client = self._cluster.client
-        with lost_if_silent(self._cluster.address):
-            for task in tasks:
-                self._futures.append(client.submit(function, *task, pure=False))
-                if len(self._futures) >= _AHEAD * workers:
-                    yield self._futures.popleft().result()
-            while self._futures:
-                yield self._futures.popleft().result()
+        for task in tasks:
+            with lost_if_silent(self._cluster.address):
+                self._futures.append(self._cluster.client.submit(function, *task, pure=False))
+            if len(self._futures) >= _AHEAD * workers:
+                yield self._oldest()
+        while self._futures:
+            yield self._oldest()
+
+    def _oldest(self) -> Any:
+        """What the oldest task returns. Raises ClusterLostError, also when there has been no worker for DEADLINE."""
+        answer, seen = self._cluster.gather([self._futures[0]]), time.monotonic()
+        try:
+            while not wait([answer], timeout=_CHECK).done:
+                seen = self._cluster.watch(seen)
+            with lost_if_silent(self._cluster.address):
+                (result,) = answer.result()
+        finally:
+            answer.cancel()
+        self._futures.popleft()
+        return result
 
 
 def memory_of(asked: int | None, limits: Iterable[int]) -> int | None:
