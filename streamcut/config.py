@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from streamcut.errors import UsageError
@@ -370,7 +370,8 @@ class TrainOptions:
         start = self.warm_start
         if start is not None:
             start = os.fspath(start) if isinstance(start, str | os.PathLike) else "a model in memory"
-        return {**asdict(replace(self, warm_start=start)), "loss": self.chosen_loss}
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**values, "warm_start": start, "loss": self.chosen_loss}
 
 
 def _default(name: str) -> Any:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from streamcut.compiling import compiler
 from streamcut.config import CheckpointOptions
 from streamcut.errors import MemoryBudgetError
 from streamcut.evaluation import Evaluation, evaluate
@@ -27,6 +26,7 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import RowView
 from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.jobs.warmed import warm_up
 from streamcut.machine import memory_limit
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
@@ -158,7 +158,7 @@ class Together:
 
     def _planned(self, sessions: list[Session], problems: Sequence[Problem], held: ExitStack) -> frozenset[int]:
         """Enter the sessions, each with its share of the memory; returns the shards that what is left can keep."""
-        compiler.run(sessions[0].job.warm_up, sessions[0].dataset.manifest)
+        warm_up(sessions[0].job, sessions[0].dataset.manifest)
         limit = memory_limit(self.memory)
         besides = resident_bytes() + self._reading() + SLACK
         share = max(limit - besides, 0) // len(sessions)

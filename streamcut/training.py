@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamcut.by_data import for_data
-from streamcut.compiling import compiler
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.datasets import opened, stored
 from streamcut.errors import UsageError
@@ -32,6 +31,7 @@ from streamcut.jobs import features
 from streamcut.jobs.all_features import with_all_features
 from streamcut.jobs.job import Job
 from streamcut.jobs.smaller import smallest_change
+from streamcut.jobs.warmed import warm_up
 from streamcut.jobs.weights import check_weights
 from streamcut.machine import memory_limit
 from streamcut.models.checkpoint import Checkpoints
@@ -299,7 +299,7 @@ class Session:
     def _prepare(self) -> None:
         chosen, manifest = self.options, self.dataset.manifest
         self._peak_before = peak_bytes()  # not ours to answer for
-        compiler.run(self.job.warm_up, manifest)
+        warm_up(self.job, manifest)
         scratch = scratch_folder(chosen.scratch)
         self.runner: Runner | DaskRunner
         if chosen.distributed:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from streamcut import warming
 from streamcut.config import CHOICES, SOLVERS
 from streamcut.errors import UsageError
+from streamcut.io.memory import MemoryDataset
+from streamcut.jobs import warmed
+from streamcut.jobs.binary import BinaryJob
+from streamcut.training import train
 
 FOUND = """
 import sys
@@ -84,3 +89,37 @@ def test_the_usual_trainings_can_be_rehearsed(tmp_path):
 def test_what_nobody_trains_is_refused():
     with pytest.raises(UsageError, match="no solver of smo trains task sequence"):
         warming.warm_up(["sequence"], ["smo"])
+
+
+def test_a_process_warms_up_once_for_a_kind_of_training(monkeypatch):
+    done = []
+    monkeypatch.setattr(warmed, "_known", set())
+    monkeypatch.setattr(BinaryJob, "warm_up", lambda self, manifest: done.append(self.options))
+    y = np.where(np.arange(12) % 3, 1.0, -1.0)
+    data = MemoryDataset(np.eye(12), y)
+    for new in (
+        {},
+        {"C": 3.0, "tol": 1e-4},  # of that kind
+        {"loss": "logistic"},
+        {"l1": 0.1},
+        {"bias": 0.0},
+        {"solver": "ocas"},
+        {"solver": "ocas", "cut": "exact"},
+        {"tol": 1e-2},
+    ):
+        train(data, workers=1, max_passes=2, **new)
+    assert len(done) == 6
+    train(MemoryDataset(np.eye(12, dtype=np.int8), y), workers=1)
+    train(MemoryDataset(np.eye(12), y, weight=np.ones(12)), workers=1)
+    assert len(done) == 8
+
+
+def test_a_warm_up_that_failed_is_done_again(monkeypatch):
+    def fail(self, manifest):
+        raise MemoryError
+
+    monkeypatch.setattr(warmed, "_known", set())
+    monkeypatch.setattr(BinaryJob, "warm_up", fail)
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            train(MemoryDataset(np.eye(4), np.array([1.0, 1.0, -1.0, -1.0])))

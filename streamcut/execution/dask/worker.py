@@ -199,9 +199,7 @@ def run_lanes(run: str, lanes: tuple[int, ...], numbers: tuple[int, ...], *passe
     return results
 
 
-def run_range(
-    run: str, number: int, asides: dict[str, ranges.Aside], part: int, parts: int
-) -> dict[str, np.ndarray] | None:
+def run_range(run: str, number: int, asides: dict[str, ranges.Aside], part: int, parts: int) -> dict[str, np.ndarray] | None:
     """The sums over all lanes of a range of what the pass set aside; None when some of it is gone."""
     here = distributed.get_worker()
     job = _job(row_exchange.folder_of(run, here.local_directory), number)

@@ -1,0 +1,37 @@
+"""Warms up once in a process for each kind of training: the next one of that kind finds all its kernels loaded.
+
+A small fit takes a few milliseconds, and warming up before it as much again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamcut.compiling import compiler
+from streamcut.io.manifest import Manifest
+from streamcut.jobs.job import Job
+
+_known: set[tuple[Any, ...]] = set()
+
+
+def warm_up(job: Job, manifest: Manifest) -> None:
+    """Do what `job.warm_up` does, unless that was done for a training of this kind."""
+    kind = kind_of(job, manifest)
+    if kind not in _known:
+        compiler.run(job.warm_up, manifest)
+        _known.add(kind)
+
+
+def kind_of(job: Any, manifest: Manifest) -> tuple[Any, ...]:
+    """What trainings have in common that call the same kernels with the same types; of numbers among the options, their sign."""
+    options = tuple((name, _sort(getattr(job.options, name))) for name in job.options.__dataclass_fields__)
+    statistics = manifest.statistics
+    values = frozenset((shard.arrays["data"].dtype, shard.ones) for shard in manifest.shards)
+    labels = None if statistics.labels is None else min(len(statistics.labels), 3)
+    return type(job), job.workers > 1, options, values, statistics.weight_sum is None, statistics.groups is None, labels
+
+
+def _sort(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return type(value), (value > 0) - (value < 0)
+    return value if value is None or isinstance(value, str | bool) else type(value)
