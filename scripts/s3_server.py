@@ -55,9 +55,10 @@ def s3_server(folder: str | os.PathLike | None = None) -> Iterator[S3Server]:
 
 @contextmanager
 def _weed(folder: Path) -> Iterator[tuple[int, Callable[[], int], str]]:
-    s3, metrics, *others = _free_ports(10)
+    s3, metrics, *others = _free_ports(9)
     parts = [f"-{part}.port{kind}" for part in ("master", "volume", "filer") for kind in ("", ".grpc")]
-    ports = [f"{name}={port}" for name, port in zip([*parts, "-s3.port.grpc"], others, strict=False)]
+    ports = [f"{name}={port}" for name, port in zip([*parts, "-s3.port.grpc"], others, strict=True)]
+    ports += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false"]
     where = [f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-volume.max=0", "-master.volumeSizeLimitMB=1024"]
     with _process(["weed", "server", *where, "-s3", f"-s3.port={s3}", f"-metricsPort={metrics}", *ports], folder / "log"):
 

@@ -112,7 +112,8 @@ def read_object(url: str, first: int | None = None) -> bytes:
     def get() -> bytes:
         if first is not None:
             return files.cat_file(path, start=0, end=first)
-        size, content = _info(files, path).get("size"), files.cat_file(path)
+        size = _info(files, path).get("size")
+        content = files.cat_file(path, **({"start": 0, "end": size} if size else {}))
         if size is not None and len(content) != size:
             raise OSError(f"only {len(content):,} of {size:,} bytes came")
         return content

@@ -228,6 +228,12 @@ def test_a_local_cluster_and_a_client_in_python(client, dataset, on_threads, tmp
         assert len(plans[0].pinned) == len(dataset.manifest.shards)
         (tmp_path / "m.npz").unlink()
     assert list(tmp_path.iterdir()) == []
+    assert {"ScorePass", "StepPass"} <= client.run_on_scheduler(shown_names)
+
+
+def shown_names(dask_scheduler):
+    """Of tasks, on the dashboard."""
+    return set(dask_scheduler.task_prefixes)
 
 
 async def is_late(which, dask_worker):

@@ -71,6 +71,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
+        if trouble == "long":
+            content += b"x"
         if trouble == "flip":
             content = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
         self.send_response(200)
@@ -110,7 +112,7 @@ def test_the_same_bits_as_from_a_disk(store, server):
     assert streamcut.open(url(server)).recipe == streamcut.open(store).recipe
 
 
-@pytest.mark.parametrize("trouble", [500, 503, 429, "cut", "short", "flip"])
+@pytest.mark.parametrize("trouble", [500, 503, 429, "cut", "short", "flip", "long"])
 def test_what_fails_is_asked_for_again(store, server, trouble):
     server.troubles = [trouble, None, trouble, trouble, None, None, trouble]
     assert bits(streamcut.train(url(server), **OPTIONS)) == bits(streamcut.train(store, **OPTIONS))
@@ -223,6 +225,14 @@ def test_an_s3_server(store, monkeypatch, run, tmp_path):
         code, out, err = run("train", "s3://bucket/a.zarr", *line)
         assert code == 0, err
         assert json.loads(out.splitlines()[-1])["event"] == "result"
+        server.asked.clear()
+        there = RemoteStore("s3://bucket/a.zarr")
+        for shard in range(len(there.manifest.shards)):
+            there.expect(shard)
+            there.read(shard)
+        chunks = [(method, path) for method, path in server.asked if path.endswith("/c.0")]
+        assert {method for method, _ in chunks} == {"GET"}  # one request for each, and none for how long it is
+        assert len(chunks) == len(set(chunks)) == sum(1 for _ in store.rglob("c.0"))
         local = streamcut.train(store, solver="ocas", C=1.0, max_passes=4, lanes=2)
         assert bits(streamcut.load_model(tmp_path / "m.npz")) == bits(local)
         model = (tmp_path / "m.npz").read_bytes()

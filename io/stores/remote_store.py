@@ -119,20 +119,23 @@ class RemoteStore(ZarrStore):
         def problem(content: bytes) -> str | None:
             if len(content) != length:
                 return f"is {len(content):,} bytes long, and should be {length:,}"
-            good = crc32c(content[: length - trailer]) == crc
+            good = crc32c(np.frombuffer(content, np.uint8)[: length - trailer]) == crc
             return None if good else "does not have the checksum that the manifest states"
 
-        return fetched(self._files, f"{self._root}/{file}", f"{self.path}/{file}", problem)
+        return fetched(self._files, f"{self._root}/{file}", f"{self.path}/{file}", problem, length)
 
 
-def fetched(files: Any, path: str, where: str, problem: Callable[[bytes], str | None]) -> bytes:
+def fetched(files: Any, path: str, where: str, problem: Callable[[bytes], str | None], length: int | None = None) -> bytes:
     """The content of `path` with which `problem` finds nothing wrong; asked for again while that may help.
 
-    Raises NotFoundError when it cannot be read, CorruptError when it is missing or `problem` finds something each time.
+    Of what is `length` bytes long one more is asked for, which shows if it is longer: s3fs asks how long an object is before it
+    reads it as a whole, which would be two requests for each. Raises NotFoundError when it cannot be read, CorruptError when it
+    is missing or `problem` finds something each time.
     """
+    limits = {} if length is None else {"start": 0, "end": length + 1}
     for attempt in range(ATTEMPTS):
         try:
-            content = retried(where, lambda: files.cat_file(path), doing="read")
+            content = retried(where, lambda: files.cat_file(path, **limits), doing="read")
         except MissingError:
             raise damaged(where, "missing") from None
         found = problem(content)
