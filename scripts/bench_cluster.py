@@ -10,7 +10,7 @@ scripts/simulate_cluster.py.
 Then the bytes between client and workers of a training with row caches, by kind of pass: what is pickled, a pass for each worker
 and the answers of all lanes. With --wide the merging of sums of 10⁷ features is timed, at the client and by workers.
 
-Usage: python scripts/bench_cluster.py [STORE] [--workers 2,4,8] [--lanes 16] [--passes 8] [--rates FILE] [--wide]
+Usage: python scripts/bench_cluster.py [STORE] [--workers 2,4,8] [--lanes 16] [--passes 6] [--rates FILE] [--wide]
 """
 
 from __future__ import annotations
@@ -227,10 +227,10 @@ def stores(given: str | None, folder: Path, rows: int) -> list[Dataset]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("store", nargs="?")
-    parser.add_argument("--rows", type=int, default=500_000, help="of the stores that are made here")
+    parser.add_argument("--rows", type=int, default=300_000, help="of the stores that are made here")
     parser.add_argument("--workers", default="2,4,8")
     parser.add_argument("--lanes", type=int, default=16)
-    parser.add_argument("--passes", type=int, default=8)
+    parser.add_argument("--passes", type=int, default=6)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rates", metavar="FILE")
     parser.add_argument("--wide", action="store_true")
