@@ -7,14 +7,20 @@ Ends with code 1 when a peak is above its budget, or when peaks for the larger s
 With --shares it shows instead what less memory costs: training to a loose tolerance with --memory so many percent of the decoded
 size of one store (--size), for ocas and bundle-dca: passes, bytes read (decoded), minutes.
 
+With --ladder it shows what more memory brings: training on one store (--size) with the defaults and each of these budgets. It
+prints passes, bytes read, processor seconds, seconds by the clock and the row cache, and ends with code 1 when a peak is above
+its budget, or when a larger budget takes more than 1.05 times the processor time of a smaller one.
+
 Usage: python scripts/bench_memory.py [--folder DIR] [--budgets 400MB 600MB 1GB] [--times 1 4 16] [--passes 4] [--solvers …]
        python scripts/bench_memory.py --shares 60 30 10 [--size 4GB] [--folder DIR]
+       python scripts/bench_memory.py --ladder 500MB 1GB 2GB 8GB [--size 1188MB] [--folder DIR] [-- TRAIN OPTIONS]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -111,6 +117,31 @@ def costs(shares: list[float], size: int, folder: Path) -> bool:
     return kept
 
 
+def processor_seconds() -> float:
+    """Of all commands so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def ladder(budgets: list[str], size: int, folder: Path, options: list[str]) -> bool:
+    """Print what training takes with more and more memory; whether peaks were within it, and time did not rise with it."""
+    path, kept, least = store(folder, size), True, float("inf")
+    print(f"{path.stem}\n  memory  passes   read GB  processor s  seconds   peak MB  row cache")
+    for budget in budgets:
+        before = processor_seconds()
+        last, result = trained(path, budget, folder / "m.npz", *options)
+        spent = processor_seconds() - before
+        cache = dict(result["plan"]).get("row cache", 0) if "plan" in result else 0
+        kept &= result["peak"] <= parse_size(budget) and spent <= 1.05 * least
+        least = min(least, spent)
+        print(
+            f"{budget:>8} {last['passes']:7} {last['bytes_read'] / 1e9:9.2f} {spent:12.1f} {result['seconds']:8.1f} "
+            f"{result['peak'] / 1e6:9.0f} {cache / 1e6:7.0f} MB",
+            flush=True,
+        )
+    return kept
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
@@ -119,10 +150,14 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=4)
     parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=["predicted", "exact", "cpa", "bundle-dca"])
     parser.add_argument("--shares", nargs="+", type=float)
-    parser.add_argument("--size", default="4GB")
+    parser.add_argument("--ladder", nargs="+")
+    parser.add_argument("--size", help="of the store of --shares (default: 4GB) or --ladder (3 million rows)")
+    parser.add_argument("options", nargs="*", help="of `train`, for --ladder")
     options = parser.parse_args()
-    if options.shares:
-        kept = costs(options.shares, parse_size(options.size), options.folder)
+    if options.ladder:
+        kept = ladder(options.ladder, parse_size(options.size or f"{3 * 10**6 * BYTES_A_ROW}B"), options.folder, options.options)
+    elif options.shares:
+        kept = costs(options.shares, parse_size(options.size or "4GB"), options.folder)
     else:
         kept = promise(options.budgets, options.times, options.passes, options.solvers, options.folder)
     sys.exit(0 if kept else 1)

@@ -32,7 +32,7 @@ from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.selection import along
 from streamcut.solvers.progress import Observer, Progress
-from streamcut.systems import peak_bytes, resident_bytes
+from streamcut.systems import give_back, peak_bytes, resident_bytes
 from streamcut.training import Session, checked, warn_of_peak
 from streamcut.units import format_bytes
 
@@ -104,6 +104,7 @@ class Together:
                     raise
                 size = min(size - 1, math.ceil(left / (math.ceil(left / size) + 1)))  # one group more, or less in each
             gc.collect()  # sessions hold each other in circles, and their memory
+            give_back()
         return done
 
     def measure(self, models: Sequence[tuple[Model, Dataset]]) -> list[Evaluation]:
@@ -125,7 +126,7 @@ class Together:
             return [evaluate(model, rows) for model, rows in models]
         shared = SharedReading(data, self.workers)
         readers = [Reader(shared) for _ in models]
-        works = [partial(evaluate, model, _seen(reader, rows)) for reader, (model, rows) in zip(readers, models, strict=True)]
+        works = [partial(_evaluated, model, _seen(reader, rows)) for reader, (model, rows) in zip(readers, models, strict=True)]
         found = shared.run(list(zip(readers, works, strict=True)))
         self.bytes_read += shared.bytes_read
         return found
@@ -218,6 +219,13 @@ class Together:
         if self.on_iteration is not None:
             with self._telling:
                 self.on_iteration(record)
+
+
+def _evaluated(model: Model, rows: Dataset) -> Evaluation:
+    """As `evaluate`, in one of many threads: whose memory is nobody's when they have ended."""
+    found = evaluate(model, rows)
+    give_back()
+    return found
 
 
 def decoded_bytes(manifest: Manifest) -> int:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from streamcut import systems
@@ -150,3 +152,20 @@ def test_nothing_else_asks_for_the_system():
     ]
     assert found == []
     assert os.name == "posix", "these tests play the other systems on this one"
+
+
+@pytest.mark.skipif(not systems.LINUX, reason="only Linux is asked")
+def test_memory_that_a_thread_has_freed_is_given_back():
+    kept = []
+
+    def work():
+        blocks = [np.ones(1 << 13) for _ in range(800)]  # 52 MB in pieces that malloc does not map one by one
+        kept.append(blocks[-1])  # above all others, which stay where they are
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    before = systems.resident_bytes()
+    systems.give_back()
+    assert before - systems.resident_bytes() > 30 << 20
+    assert kept[0].all()
