@@ -59,7 +59,7 @@ _OFF = {"bias": 0.0, "tol": None, "tol_relative": None}  # what a solver without
 # What never decides which bits come out, so that a run may go on from a checkpoint with other values: where and how fast it runs,
 RESOURCES = ("workers", "scheduler", "memory", "scratch", "deadline", "kernel_cache")
 LIMITS = ("max_time", "max_passes", "target")  # how long,
-WATCHERS = ("validation",)  # and what is measured meanwhile; a solver's own limits are in its record.
+WATCHERS = ("validation", "progress_rows")  # and what is measured meanwhile; a solver's own limits are in its record.
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,7 @@ class TrainOptions:
     kernel_cache: str = "auto"
     samples: int | None = None
     validation: str | None = None
+    progress_rows: int | None = None
     warm_start: Any = None  # a path, or a model in memory
     max_cuts: int | None = None
     lanes: int | None = None
@@ -257,7 +258,7 @@ class TrainOptions:
             self._check(name, "seconds above 0", lambda value: value > 0.0)
         for name in ("max_cuts", "budget", "samples"):
             self._check(name, "a whole number, 2 or above", lambda value: value >= 2 and value == int(value))
-        for name in ("max_passes", "lanes", "workers", "degree", "batch", "nystroem"):
+        for name in ("max_passes", "lanes", "workers", "degree", "batch", "nystroem", "progress_rows"):
             self._check(name, "a whole number, 1 or above", lambda value: value >= 1 and value == int(value))
         self._check("fourier", "an even number, 2 or above", lambda value: value >= 2 and value % 2 == 0)
         for name in ("sweeps", "seed"):

@@ -133,7 +133,7 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
     "bsca": SolverRecord(
         family="budgeted",
         trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "bsca.Bsca"),
-        options=(*_BUDGETED, "damping"),
+        options=(*_BUDGETED, "damping", "progress_rows"),
         losses=_BOXES,
     ),
     "bsgd": SolverRecord(

@@ -17,6 +17,7 @@ from streamcut.errors import UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
+from streamcut.oracles.relative_progress import gains
 from streamcut.solvers.budget import MODES, exported, new_slots
 from streamcut.solvers.budget_problem import Problem
 
@@ -245,3 +246,45 @@ def test_one_epoch_of_adult_is_as_good_as_the_paper(load):
     assert np.mean(found["bsca"]) >= 0.83
     assert np.mean(found["bsca"]) > np.mean(found["bsgd"])
     assert np.std(found["bsca"]) < np.std(found["bsgd"])
+
+
+@pytest.mark.parametrize("task", ["binary", "regression", "multiclass"])
+def test_what_a_budget_costs_a_step(task):
+    X, y, _, _ = _rows(n=80, seed=13)
+    X = X.toarray()
+    y = {"binary": y, "regression": y + X[:, 0], "multiclass": y + 2.0 * (X[:, 0] > 0.5)}[task]
+    options = {"kernel": "rbf", "gamma": GAMMA, "C": 2.0, "task": task, "progress_rows": 80, "epochs": 2.0, "damping": 0.0}
+    free = streamcut.train((X, y), **options, maintenance="none", solver="bsca")
+    assert free.facts["progress_lost"] == pytest.approx(0.0, abs=1e-9)
+    assert free.facts["progress_lost_most"] == pytest.approx(0.0, abs=1e-6)
+    lost = [streamcut.train((X, y), **options, budget=budget).facts["progress_lost"] for budget in (5, 40)]
+    assert 0.0 < lost[1] < lost[0]
+
+
+def test_progress_is_that_of_lemma_1():
+    X, y, C, rows = _rows(n=50, seed=14)
+    kernel, random = Kernel("rbf", gamma=GAMMA), np.random.default_rng(15)
+    alpha = random.uniform(0.0, C) * y
+    K = kernel.matrix(X, X)
+    f, wrong = K @ alpha, K @ alpha + random.normal(size=50)
+
+    def dual(a):
+        return a @ y - 0.5 * a @ K @ a
+
+    for believed in (f, wrong):
+        found = gains(rows, alpha, f, believed, np.ones(50))
+        for i in range(50):
+            moved = alpha.copy()
+            moved[i] = y[i] * np.clip(y[i] * alpha[i] + 1.0 - y[i] * believed[i], 0.0, C[i])
+            assert found[i] == pytest.approx(dual(moved) - dual(alpha), abs=1e-9)
+    best = gains(rows, alpha, f, f, np.ones(50))
+    assert (gains(rows, alpha, f, wrong, np.ones(50)) <= best + 1e-12).all()
+
+
+def test_progress_without_known_alpha_is_refused():
+    X, y, _, _ = _rows()
+    start = streamcut.train((X, y), kernel="rbf", gamma=GAMMA, budget=10)
+    with pytest.raises(UsageError, match="progress_rows: the α of a model to begin with are unknown"):
+        streamcut.train((X, y), kernel="rbf", gamma=GAMMA, budget=10, warm_start=start, progress_rows=5)
+    with pytest.raises(UsageError, match="progress_rows: 5 is an option of bsca"):
+        streamcut.train((X, y), kernel="rbf", gamma=GAMMA, budget=10, solver="bsgd", progress_rows=5)

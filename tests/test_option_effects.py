@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from nights import by_night
 from reference.frozen_weights import DATA
 
-from streamcut.config import LIMITS, RESOURCES, TrainOptions
+from streamcut.config import LIMITS, RESOURCES, WATCHERS, TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.writer import StoreWriter
@@ -74,6 +74,7 @@ CHANGES = {  # option: [(what else is asked for, another value)]; FAMILIES are a
     "maintenance": [({}, "remove"), ({}, "project")],
     "damping": [({}, 0.0)],
     "epochs": [({}, 3.0)],
+    "progress_rows": [({}, 8)],
     "seed": [({}, 1), (FEATURES, 1), (WAVES, 1)],
     "nu": [({}, 0.4)],
     "batch": [({}, 4)],
@@ -166,7 +167,8 @@ def test_every_option_that_is_accepted_changes_the_answer(case):
                 continue
             if new == old and (option not in SAME_BITS or SOLVER_TABLE[solver].dual):
                 dead.append((option, value))
-            if identity(name, changed) == identity(name, options) and option not in (*LIMITS, *SOLVER_TABLE[solver].limits):
+            deciding = option not in (*LIMITS, *WATCHERS, *SOLVER_TABLE[solver].limits)
+            if deciding and identity(name, changed) == identity(name, options):
                 unknown.append((option, value))
     assert dead == []
     assert unknown == [], "a run could go on from a checkpoint of another one"

@@ -139,6 +139,12 @@ GROUPS: dict[str, list[Callable]] = {
             type=float,
             default=0.5,
         ),
+        _option(
+            "--progress-rows",
+            "bsca: after each epoch, measure on this number of rows which part of a step's progress the budget costs.",
+            type=int,
+            metavar="ROWS",
+        ),
         _option("--epochs", "Stochastic solvers: number of epochs (default 1).", type=float),
         _option("--nu", "One class: part of the rows outside (default 0.5). sbp: mean slack per row, in place of C.", type=float),
         _option("--batch", "sbp, sdca, pegasos, perceptron: rows drawn per step.", type=int, metavar="ROWS"),

@@ -62,4 +62,7 @@ class OnBudget(KernelMachine):
     )
     damping: float = parameter("bsca: the last part of an epoch, in which steps fall to nothing.", default=0.5)
     epochs: float = parameter("Epochs.", default=5.0)
+    progress_rows: int | None = parameter(
+        "bsca: rows on which each epoch measures, for history_, which part of a step's progress the budget costs.", default=None
+    )
     random_state: Any = parameter("Seed of the order of rows.", default=0, kind="int, RandomState or None")

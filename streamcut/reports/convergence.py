@@ -23,6 +23,8 @@ _Y: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {  # figures: capt
     "accuracy": ("Accuracy", "part of rows", (("accuracy_met", "right before the step"), ("validation", "right in validation"),
                                               ("error", "wrong in validation"))),
     "loss": ("Loss", "mean hinge loss", (("mean_hinge", "mean hinge loss"),)),
+    "budget": ("What the budget costs", "part", (("maintained", "steps that were followed by maintenance"),
+                                                 ("progress_lost", "of a step's progress"))),
     "support": ("Support vectors", "support vectors", (("support_vectors", "support vectors"), ("support", "support vectors"))),
 }  # fmt: skip
 

@@ -48,6 +48,8 @@ class Epoch:
                   unknown
     maintained    share of the steps that were followed by budget maintenance
     degradation   Σ of the squared distances that maintenance moved w
+    progress_lost, progress_lost_most   the part of the progress of a step that the budget costs, mean and most of some rows
+                  (streamcut.oracles.relative_progress); None unless asked for
     bytes_read, bytes_computed   decoded from storage, and of all rows that were met
     validation    accuracy on validation rows, of numbers R²; None without any
     """
@@ -67,6 +69,8 @@ class Epoch:
     bytes_read: int
     bytes_computed: int
     validation: float | None
+    progress_lost: float | None = None
+    progress_lost_most: float | None = None
 
     def columns(self) -> dict[str, str]:
         """Short texts for people, by name."""
@@ -81,7 +85,8 @@ class Epoch:
             shown["dual"] = f"{self.dual:.4g}"
         if self.validation is not None:
             shown["validation"] = f"{self.validation:.4f}" if self.accuracy_met is None else f"{100 * self.validation:.2f} %"
-        return {**shown, "vectors": f"{self.support_vectors:,}", "maintained": f"{100 * self.maintained:.1f} %"}
+        shown |= {"vectors": f"{self.support_vectors:,}", "maintained": f"{100 * self.maintained:.1f} %"}
+        return shown if self.progress_lost is None else {**shown, "progress lost": f"{100 * self.progress_lost:.2g} %"}
 
 
 class Method(Protocol):
@@ -225,6 +230,7 @@ class Training:
     row_state, rows   hold `duals` (n, targets), the α, if the method has them
     measure           gives the accuracy, or R², on validation rows of (coefficients, vectors) of every target; asked after each
                       epoch
+    losses            gives progress_lost and progress_lost_most of the same; asked after every epoch
     pool              works on several targets at once
     damped            the last part of an epoch, in which the steps of BSCA fall to nothing; 0: they never do
     """
@@ -238,6 +244,7 @@ class Training:
     row_state: RowKeeper
     rows: Rows
     measure: Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None] | None = None
+    losses: Callable[[list[tuple[np.ndarray, np.ndarray]]], tuple[float, float]] | None = None
     pool: Executor | None = None
     damped: float = 0.5
     _started: float = 0.0
@@ -313,6 +320,7 @@ class Training:
         steps, inside = self.state.steps, self.state.steps - epoch * n
         square = sum(squared_norm(m, self.method.scale(m), self.problem.kernel) for m in models)
         now = self._exported()
+        mean, most = (None, None) if self.losses is None else self.losses(now)
         return Epoch(
             epoch=steps / n,
             rows=steps,
@@ -329,6 +337,8 @@ class Training:
             bytes_read=self.epochs.traffic.bytes_read,
             bytes_computed=self.epochs.traffic.bytes_computed,
             validation=None if self.measure is None else self.measure(now),
+            progress_lost=mean,
+            progress_lost_most=most,
         )
 
     def _resume(self, found: StoredCheckpoint) -> None:
