@@ -121,6 +121,7 @@ class TrainOptions:
     frequencies: Literal["independent", "orthogonal"] = "independent"
     budget: int | None = None
     maintenance: str = "merge"
+    merged: int = 2
     damping: float = 0.5
     epochs: float | None = None
     seed: int = 0
@@ -256,7 +257,7 @@ class TrainOptions:
         self._check("target", "a finite number", math.isfinite)
         for name in ("max_time", "deadline"):
             self._check(name, "seconds above 0", lambda value: value > 0.0)
-        for name in ("max_cuts", "budget", "samples"):
+        for name in ("max_cuts", "budget", "merged", "samples"):
             self._check(name, "a whole number, 2 or above", lambda value: value >= 2 and value == int(value))
         for name in ("max_passes", "lanes", "workers", "degree", "batch", "nystroem", "progress_rows"):
             self._check(name, "a whole number, 1 or above", lambda value: value >= 1 and value == int(value))

@@ -78,8 +78,8 @@ _GAP = ("tol", "tol_relative")
 _LINEAR = ("C", "l1", "scale", "loss", "epsilon", "delta", "quantile", "strategy", "bias", *_GAP, "target", "max_passes",
            "positive_weight", "nystroem", "landmarks", "fourier", "frequencies", "warm_start", "max_cuts", "lanes")  # fmt: skip
 _LABELLINGS = ("k", "normalisation", "nu")
-_BUDGETED = ("C", "loss", "epsilon", "quantile", "positive_weight", "budget", "maintenance", "epochs", "seed", "validation",
-             "warm_start")  # fmt: skip
+_BUDGETED = ("C", "loss", "epsilon", "quantile", "positive_weight", "budget", "maintenance", "merged", "epochs", "seed",
+             "validation", "warm_start")  # fmt: skip
 _BOXES = ("hinge", "epsilon-insensitive", "quantile")  # their duals are quadratic, with bounds alone
 _ROUNDS = ("epochs", "seed", "batch", "max_evaluations", "validation")
 _ROUND_LIMITS = ("epochs", "max_evaluations")

@@ -115,7 +115,8 @@ def train(
                      1 / (features · variance)
     nystroem, landmarks   linear solvers: the kernel by features from a number of rows, drawn "uniform" or by "leverage"
     fourier, frequencies  linear solvers: the rbf kernel by a number of random waves, "independent" ones or "orthogonal"
-    budget, maintenance, epochs   bsca, bsgd: most support vectors, how they are kept to that, number of epochs
+    budget, maintenance, merged, epochs   bsca, bsgd: most support vectors, how they are kept to that, how many of them merging
+                     makes one of, number of epochs
     progress_rows    bsca: measure after each epoch, on this number of rows, which part of a step's progress the budget costs
     nu, batch, max_evaluations    sbp: mean slack instead of C; rows drawn at once; a limit on kernel evaluations
     kernel_cache, samples         smo: memory for kernel columns; sampled cuts: rows of a cut

@@ -38,22 +38,26 @@ def of_labels(X, y, C):
     return SparseRows(X.indptr.astype(np.int64), X.indices, X.data, y, np.minimum(C * y, 0.0), np.maximum(C * y, 0.0), 0.0, 0)
 
 
-def _slots(n, d, budget, maintenance, kernel=None):
+def _slots(n, d, budget, maintenance, kernel=None, merged=2):
     kernel = kernel or Kernel("rbf", gamma=GAMMA)
-    return new_slots(Problem(kernel, 1.0, (1.0,), n, d), budget, MODES[maintenance]), kernel.compiled, MODES[maintenance]
+    model = new_slots(Problem(kernel, 1.0, (1.0,), n, d), budget, MODES[maintenance], merged)
+    return model, kernel.compiled, MODES[maintenance]
 
 
-@pytest.mark.parametrize("maintenance", ["merge", "remove"])
-def test_a_thousand_steps_are_those_of_the_slow_version(maintenance):
+@pytest.mark.parametrize(("maintenance", "merged"), [("merge", 2), ("remove", 2), ("merge", 3), ("merge", 6)])
+def test_a_thousand_steps_are_those_of_the_slow_version(maintenance, merged):
     X, y, C, rows = _rows()
     order = np.random.default_rng(1).integers(0, 60, 1000)
-    model, parameters, mode = _slots(60, 6, 20, maintenance)
+    model, parameters, mode = _slots(60, 6, 20, maintenance, merged=merged)
     alpha = np.zeros(60)
     passes.ascend(order, rows, alpha, NEVER, parameters, mode, model)
-    slow, slow_alpha = bsca(X.toarray(), y, C, GAMMA, 20, order, maintenance)
+    slow, slow_alpha = bsca(X.toarray(), y, C, GAMMA, 20, order, maintenance, merged)
     np.testing.assert_allclose(alpha * y, slow_alpha, atol=1e-10)
     _assert_same(exported(model, 1.0), slow)
-    assert model.counts[passes.MAINTAINED] > 100
+    assert model.counts[passes.MAINTAINED] > 200 / merged
+    used = int(model.counts[passes.USED])
+    np.testing.assert_allclose(model.R[:used].T, model.V[:, :used])
+    np.testing.assert_allclose(model.square[:used], (model.R[:used] ** 2).sum(axis=1))
     assert model.sums[passes.ALPHA] == pytest.approx(slow_alpha.sum())
 
 
@@ -175,11 +179,11 @@ def test_bits_depend_on_nothing_but_data_options_and_seed():
     assert not np.array_equal(streamcut.train(MemoryDataset(X, y), **options, seed=1).coefficients, whole.coefficients)
 
 
-@pytest.mark.parametrize("solver", ["bsca", "bsgd"])
-def test_stopped_and_gone_on_with_is_the_same(tmp_path, monkeypatch, solver):
+@pytest.mark.parametrize(("solver", "merged"), [("bsca", 2), ("bsgd", 2), ("bsca", 4)])
+def test_stopped_and_gone_on_with_is_the_same(tmp_path, monkeypatch, solver, merged):
     monkeypatch.setattr("streamcut.solvers.budget._STEPS", 50)
     X, y, _, _ = _rows(n=300, seed=9)
-    options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 3.0, "solver": solver}
+    options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 3.0, "solver": solver, "merged": merged}
     whole = streamcut.train(MemoryDataset(X, y), **options)
     asked = iter(range(100))
     first = CheckpointOptions(str(tmp_path / "c"))
@@ -227,6 +231,9 @@ def test_automatic_gamma_is_that_of_scikit_learn():
         ({"kernel": "rbf", "task": "ranking"}, "task ranking is trained by ocas, cpa, not by bsca"),
         ({"kernel": "rbf", "solver": "bsgd", "damping": 0.2}, "damping: 0.2 is an option of bsca"),
         ({"kernel": "rbf", "damping": 1.5}, "damping: 1.5 is not a number from 0 to 1"),
+        ({"kernel": "rbf", "merged": 3, "maintenance": "remove"}, "merged: 3 is for maintenance merge; remove merges none"),
+        ({"kernel": "rbf", "merged": 30, "budget": 20}, "merged: 30 vectors are more than the budget holds, 20"),
+        ({"kernel": "rbf", "merged": 1}, "merged: 1 is not a whole number, 2 or above"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options, complaint):

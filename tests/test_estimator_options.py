@@ -238,7 +238,7 @@ OTHER = {  # another value of each parameter
     "random_state": 7, "row_cache": "0", "memory": "1MB", "n_jobs": 0, "scratch": "/nowhere", "lanes": 3, "scheduler": "syncs",
     "deadline": -1.0, "verbose": True, "kernel": "poly", "gamma": "auto", "degree": 2, "coef0": 1.0, "budget": 5,
     "maintenance": "remove", "damping": 0.0, "epochs": 2.0, "batch": 5, "max_evaluations": 300.0, "samples": 7,
-    "probability": True, "kernel_cache": "x", "progress_rows": 5,
+    "probability": True, "kernel_cache": "x", "progress_rows": 5, "merged": 4,
 }  # fmt: skip
 BEFORE = {  # what else has to be chosen for the parameter to have a meaning
     "delta": {"loss": "huber"}, "quantile": {"loss": "quantile"}, "cut": {"solver": "ocas"}, "degree": {"kernel": "poly"},

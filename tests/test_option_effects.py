@@ -72,6 +72,7 @@ CHANGES = {  # option: [(what else is asked for, another value)]; FAMILIES are a
     "frequencies": [(WAVES, "orthogonal")],
     "budget": [({}, 5)],
     "maintenance": [({}, "remove"), ({}, "project")],
+    "merged": [({}, 3)],
     "damping": [({}, 0.0)],
     "epochs": [({}, 3.0)],
     "progress_rows": [({}, 8)],

@@ -134,6 +134,9 @@ GROUPS: dict[str, list[Callable]] = {
         _option("--budget", "bsca, bsgd: maximum number of support vectors (default 500).", type=int, metavar="VECTORS"),
         _option("--maintenance", "bsca, bsgd: how the budget is kept.", default="merge"),
         _option(
+            "--merged", "bsca, bsgd: how many vectors merging makes one of; more is faster, less exact.", type=int, default=2
+        ),
+        _option(
             "--damping",
             "bsca: final part of an epoch in which steps shrink to 0; 0 is the paper's algorithm.",
             type=float,

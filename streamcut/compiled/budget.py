@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamcut.compiled.kernel_rows import dot, entry, inner_products, kernel_value, kernel_values
-from streamcut.compiled.merging import Tables, best_partner, smallest
+from streamcut.compiled.merging import Tables, best_h, best_partner, smallest
 from streamcut.jit import fused, fused_inlined
 
 USED, HOLE, STEPS, UPDATES, ADDED, MAINTAINED, REMOVED, EVALUATIONS, CORRECT, COUNTS = range(10)
@@ -43,6 +43,7 @@ class Slots(NamedTuple):
     values: np.ndarray  # (d,) scratch
     cells: np.ndarray  # int32 (slots,) scratch: cells of the tables
     tables: Tables
+    merged: int  # vectors that merging makes one of, when there are as many of a sign
 
 
 class SparseRows(NamedTuple):
@@ -117,7 +118,10 @@ def _add(i, change, squared, rows, parameters, m):
 
 @fused_inlined
 def _merge(least, fresh, parameters, m):
-    """Replace slot `least` and its partner by their best single vector; False when it has none. m.k is that of slot `fresh`."""
+    """Make slot `least` and its partner one: the best single vector, in the partner's slot, which is returned; −1: it has none.
+
+    m.k is that of slot `fresh`, afterwards that of `least`.
+    """
     used, d, mine = m.counts[USED], m.R.shape[1], m.R[least]
     if least != fresh:
         length = 0
@@ -131,7 +135,7 @@ def _merge(least, fresh, parameters, m):
         m.counts[EVALUATIONS] += used
     other, degradation, h, merged = best_partner(least, m.beta, m.k, used, m.tables, m.cells, m.p)
     if other < 0:
-        return False
+        return np.int64(-1)
     m.sums[DEGRADATION] += degradation
     merged = merged if m.beta[least] > 0.0 else -merged
     squared, theirs = 0.0, m.R[other]
@@ -142,7 +146,56 @@ def _merge(least, fresh, parameters, m):
             m.V[f, other] = z
             squared += z * z
     m.beta[other], m.square[other], m.source[other] = merged, squared, -1
-    return True
+    return other
+
+
+@fused_inlined
+def _move(slot, to, m):
+    """The vector of `slot` moves to `to`, whose own is given up."""
+    theirs, mine = m.R[to], m.R[slot]
+    for f in range(len(mine)):
+        if mine[f] != 0.0 or theirs[f] != 0.0:
+            theirs[f] = mine[f]
+            m.V[f, to] = mine[f]
+    m.beta[to], m.square[to], m.source[to] = m.beta[slot], m.square[slot], m.source[slot]
+
+
+@fused
+def _merge_more(least, other, parameters, m):
+    """Merge slot `other`, which is `least` and its partner already, with more vectors of its sign, one by one.
+
+    They are those that would be the next best partners of `least`, whose kernel values m.k still holds and whose coefficient is
+    as it was. Their slots, and that of `least`, are given up: the last ones move there.
+    """
+    used, partners = m.counts[USED], 1
+    given_up = np.empty(m.merged - 1, np.int64)
+    given_up[0] = least
+    merged, m.beta[other] = m.beta[other], 0.0  # no partner any more
+    while partners < m.merged - 1:
+        next_one = best_partner(least, m.beta, m.k, used, m.tables, m.cells, m.p)[0]
+        if next_one < 0:
+            break
+        b, z, x, squared = m.beta[next_one], m.R[other], m.R[next_one], 0.0
+        product = dot(z, x, len(z))
+        kappa = kernel_value(product, m.square[other], m.square[next_one], parameters)
+        h, s = best_h(m.tables, merged / (merged + b), min(kappa, 1.0))
+        m.sums[DEGRADATION] += max(merged * merged + b * b + 2.0 * merged * b * kappa - ((merged + b) * s) ** 2, 0.0)
+        merged = (merged + b) * s
+        for f in range(len(z)):
+            if z[f] != 0.0 or x[f] != 0.0:
+                z[f] = h * z[f] + (1.0 - h) * x[f]
+                m.V[f, other] = z[f]
+                squared += z[f] * z[f]
+        m.square[other], m.beta[next_one] = squared, 0.0
+        given_up[partners] = next_one
+        partners += 1
+    m.beta[other] = merged
+    free = np.sort(given_up[:partners])
+    for j in range(partners - 1, -1, -1):  # the last one first: what moves is never one of them
+        m.counts[USED] -= 1
+        if free[j] != m.counts[USED]:
+            _move(m.counts[USED], free[j], m)
+        m.beta[m.counts[USED]], m.source[m.counts[USED]] = 0.0, -1
 
 
 @fused
@@ -183,11 +236,16 @@ def _project(least, m):
 
 @fused_inlined
 def _maintain(mode, fresh, parameters, m):
-    """Give up one slot; `fresh` is the one just filled, whose kernel values m.k holds."""
+    """Give up one slot, or more; `fresh` is the one just filled, whose kernel values m.k holds."""
     least = smallest(m.beta, m.counts[USED])
     b, square, kept = m.beta[least], m.square[least], False
     if b != 0.0 and mode == MERGE:
-        kept = _merge(least, fresh, parameters, m)
+        other = _merge(least, fresh, parameters, m)
+        kept = other >= 0
+        if kept and m.merged > 2:
+            m.counts[MAINTAINED] += 1
+            _merge_more(least, other, parameters, m)
+            return
     elif b != 0.0 and mode == PROJECT:
         _project(least, m)
         kept = True

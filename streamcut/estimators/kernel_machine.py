@@ -60,6 +60,7 @@ class OnBudget(KernelMachine):
         default="merge",
         choices=CHOICES["maintenance"],
     )
+    merged: int = parameter("Vectors that merging makes one of; more is faster and less exact.", default=2)
     damping: float = parameter("bsca: the last part of an epoch, in which steps fall to nothing.", default=0.5)
     epochs: float = parameter("Epochs.", default=5.0)
     progress_rows: int | None = parameter(

@@ -66,6 +66,10 @@ class BudgetedJob:
         statistics = manifest.statistics
         if options.maintenance == "merge" and options.kernel != "rbf":
             raise UsageError(f"maintenance: merging is for kernel rbf; with {options.kernel} take project or remove")
+        if options.merged != 2 and options.maintenance != "merge":
+            raise UsageError(f"merged: {options.merged} is for maintenance merge; {options.maintenance} merges none")
+        if options.merged > (options.budget or BUDGET):
+            raise UsageError(f"merged: {options.merged} vectors are more than the budget holds, {options.budget or BUDGET}")
         check_norms(statistics)
         start = None if options.warm_start is None else _start(options, manifest)
         if start is not None and options.progress_rows is not None:
@@ -135,7 +139,7 @@ class BudgetedJob:
     def warm_up(self, manifest: Manifest) -> None:
         y = np.resize(np.asarray(self.labels or (0.0, 1.0)), 8)
         few = replace(self.options, validation=None, warm_start=None, epochs=2.0)
-        budget = None if self.budget is None else 2
+        budget = None if self.budget is None else max(2, self.options.merged)
         on_few_rows(manifest, y, self.workers, replace(self, options=few, budget=budget, start=None).solve)
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> KernelModel:
@@ -146,7 +150,7 @@ class BudgetedJob:
             offset = mean_target(feed) if self.start is None else float(self.start.intercept)
             problem = replace(problem, offset=offset)
         method = self._method()
-        state = BudgetState([new_slots(problem, self.budget, mode) for _ in self.targets])
+        state = BudgetState([new_slots(problem, self.budget, mode, options.merged) for _ in self.targets])
         if self.start is not None:
             self._begin(self.start, state, method, kernel)
         if method.has_alpha:

@@ -21,6 +21,10 @@ only, which the paper doesn't have: a whole step puts one row right whatever tha
 with it, so the model of a single step is a matter of luck (one epoch of a9a, 10 seeds: 81.4 ± 3.4 % without damping, 84.8 ± 0.1 %
 with it). α stays feasible, every step an ascent.
 
+`merged` vectors, two in the paper, become one when the model is full: the least one with its best partner, that with its next
+best one, and so on (Qaadan & Glasmachers 2018). A quarter of the merging events for five; on 12,000 rows of a9a (3 seeds) 84.4 %
+with 2, 3, 5 and 10.
+
 Other differences: the paper draws rows uniformly, here they come in shuffled epochs (streamcut.execution.epochs). A vector
 without another of its sign to merge with is removed. Without a budget this is plain stochastic coordinate ascent (SCA).
 """

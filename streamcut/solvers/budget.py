@@ -110,8 +110,11 @@ class Method(Protocol):
         """β of the model are model.beta times this."""
 
 
-def new_slots(problem: Problem, budget: int | None, mode: int) -> Slots:
-    """An empty model with room for `budget` vectors and the one that is too many; without a budget for every row."""
+def new_slots(problem: Problem, budget: int | None, mode: int, merged: int = 2) -> Slots:
+    """An empty model with room for `budget` vectors and the one that is too many; without a budget for every row.
+
+    `merged`: vectors that merging makes one of
+    """
     d, slots = problem.n_features, problem.slots(budget)
     counts = np.zeros(passes.COUNTS, np.int64)
     counts[passes.HOLE] = -1
@@ -120,7 +123,7 @@ def new_slots(problem: Problem, budget: int | None, mode: int) -> Slots:
         aligned_zeros(d, -(-slots // 8) * 8), np.zeros((0 if mode == passes.KEEP else slots, d)), np.zeros(slots),
         aligned_zeros(slots), np.full(slots, -1, np.int64), np.zeros((matrix, matrix)), counts, np.zeros(passes.SUMS),
         aligned_zeros(slots), aligned_zeros(slots), np.empty(d, np.int32), np.empty(d), np.empty(slots, np.int32),
-        _tables(),
+        _tables(), merged,
     )  # fmt: skip
 
 

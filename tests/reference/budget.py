@@ -24,10 +24,13 @@ def best_merge(a: float, b: float, kappa: float) -> tuple[float, float]:
 
 
 class Model:
-    """Σ β_j φ(x̃_j) with at most `budget` vectors, maintained by "merge" or "remove"; the paper's Algorithm 1."""
+    """Σ β_j φ(x̃_j) with at most `budget` vectors, maintained by "merge" or "remove"; the paper's Algorithm 1.
 
-    def __init__(self, gamma: float, budget: int, maintenance: str) -> None:
-        self.gamma, self.budget, self.maintenance = gamma, budget, maintenance
+    merged   vectors that merging makes one of: the least and its best partners, one after the other
+    """
+
+    def __init__(self, gamma: float, budget: int, maintenance: str, merged: int = 2) -> None:
+        self.gamma, self.budget, self.maintenance, self.merged = gamma, budget, maintenance, merged
         self.vectors: list[tuple[float, np.ndarray, int | None]] = []  # β, x̃, number of the row that it is
 
     def score(self, x) -> float:
@@ -50,16 +53,20 @@ class Model:
         for place, (beta, z, _) in enumerate(self.vectors):
             if beta * least > 0:
                 kappa = rbf(z, z_least, self.gamma)
-                h, beta_z = best_merge(abs(least), abs(beta), kappa)
-                choices.append((least**2 + beta**2 + 2 * least * beta * kappa - beta_z**2, place, h, beta_z))
+                _, beta_z = best_merge(abs(least), abs(beta), kappa)
+                choices.append((least**2 + beta**2 + 2 * least * beta * kappa - beta_z**2, place))
         if choices:
-            _, place, h, beta_z = min(choices)
-            self.vectors[place] = (beta_z * np.sign(least), h * z_least + (1 - h) * self.vectors[place][1], None)
+            partners, beta, z = [place for _, place in sorted(choices)[: self.merged - 1]], least, z_least
+            for place in partners:
+                h, merged = best_merge(abs(beta), abs(self.vectors[place][0]), rbf(z, self.vectors[place][1], self.gamma))
+                beta, z = merged * np.sign(least), h * z + (1 - h) * self.vectors[place][1]
+            self.vectors = [vector for place, vector in enumerate(self.vectors) if place not in partners]
+            self.vectors.append((beta, z, None))
 
 
-def bsca(X, y, C, gamma, budget, order, maintenance="merge") -> tuple[Model, np.ndarray]:
+def bsca(X, y, C, gamma, budget, order, maintenance="merge", merged=2) -> tuple[Model, np.ndarray]:
     """Algorithm 2 over the rows `order`."""
-    model, alpha = Model(gamma, budget, maintenance), np.zeros(len(y))
+    model, alpha = Model(gamma, budget, maintenance, merged), np.zeros(len(y))
     for i in order:
         target = np.clip(alpha[i] + 1 - y[i] * model.score(X[i]), 0.0, C[i])
         if target != alpha[i]:
