@@ -146,7 +146,8 @@ def test_a_worker_that_is_cut_off_loses_its_lanes_and_is_taken_in_again(dataset,
                 processes["worker 0"].kill()
 
         model = streamcut.train(dataset, scheduler=client, scratch=str(tmp_path), on_iteration=change, **FEW)
-        assert f"lost 1 of 2 workers ({wire.to_worker.address}, silent for 3 s): their lanes move" in caplog.text
+        assert f"{wire.to_worker.address}, silent for 3 s" in caplog.text
+        assert "their lanes move" in caplog.text
     assert model.weights.tobytes() == here.weights.tobytes()
     assert model.certificate == here.certificate
 
