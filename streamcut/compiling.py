@@ -256,8 +256,10 @@ unsaved: list[str] = []  # why machine code could not be written to the cache
 
 def serve() -> None:
     """What a child does."""
-    from streamcut.rehearsal import rehearsed  # which loads Numba while the first request is on its way
+    from streamcut.linked import link_helpers  # which loads Numba while the first request is on its way
+    from streamcut.rehearsal import rehearsed
 
+    link_helpers()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all processes; the parent is to answer it
     compiler.available = False
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")

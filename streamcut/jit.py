@@ -35,7 +35,7 @@ import numba
 from numba import types
 from numba.core.caching import IndexDataCacheFile
 from numba.core.runtime import rtsys
-from numba.extending import register_jitable
+from numba.core.typing.templates import builtin_registry
 
 from streamcut.compiling import Wanted, compiler, unsaved
 
@@ -44,6 +44,8 @@ _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
 _SHIPPED = os.environ.get("STREAMCUT_KERNELS") or os.path.join(os.path.dirname(__file__), "_kernels")
 TARGET = "target.json"  # there: which kind
 _settings: Any = numba.config  # it makes its attributes when it is imported
+_HELPERS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "fastmath": False}
+_helpers: list[Any] = []  # Numba's types of them hold no references
 
 
 class _CheckedFiles(IndexDataCacheFile):
@@ -197,23 +199,37 @@ def _compiled(**options: Any) -> Callable[[Callable], Any]:
     return decorate
 
 
-kernel = _compiled()
-fused = _compiled(fastmath={"contract"})
-
-
-def _for_kernels(**options: Any) -> Callable[[Callable], Any]:
-    """A decorator for functions that only kernels call: to Python they stay as they are, so no way in for it is compiled."""
-    return register_jitable(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-
-
-# For kernels that allocate nothing, nor do their helpers: references to arrays are not counted. Otherwise a helper that takes
-# arrays costs two atomic operations for each of them and call, and threads that share an array wait for each other.
+# Kernels allocate nothing, nor do their helpers: so references to arrays are not counted. Otherwise a helper that takes arrays
+# costs two atomic operations for each of them and call, threads that share an array wait for each other, and a quarter of the
+# code to compile is for counting.
 _uncounted: dict[str, Any] = {"_nrt": False}
-bare = _compiled(**_uncounted)
-bare_inlined = _for_kernels(forceinline=True, **_uncounted)
+kernel = _compiled(**_uncounted)
+fused = _compiled(fastmath={"contract"}, **_uncounted)
+# For those that do make arrays, and for what such arrays are returned to.
+allocating = _compiled(_nrt=True)
+fused_allocating = _compiled(_nrt=True, fastmath={"contract"})
 
+
+def for_kernels(**options: Any) -> Callable[[Callable], Callable]:
+    """A decorator for functions that only kernels call: to Python they stay as they are, so no way in for it is compiled.
+
+    numba's `register_jitable` would compile them once more for each kind of caller.
+    """
+    options = {**_HELPERS, **_uncounted, **options}
+
+    def decorate(function: Callable) -> Callable:
+        _helpers.append(numba.njit(**options)(function))
+        builtin_registry.register_global(function, types.Dispatcher(_helpers[-1]))
+        return function
+
+    return decorate
+
+
+# For helpers that are no part of an inner loop, or too large for it: LLVM decides where they are inlined.
+helper = for_kernels()
 # For the smallest helpers of an inner loop: always inlined into their kernel.
-inlined = _for_kernels(forceinline=True)
-fused_inlined = _for_kernels(forceinline=True, fastmath={"contract"})
+inlined = for_kernels(forceinline=True)
+INLINED = {**_HELPERS, **_uncounted, "forceinline": True}  # the options behind it
+fused_inlined = for_kernels(forceinline=True, fastmath={"contract"})
 # The same, and sums in any order, so that they can be vectors.
-reordered = _for_kernels(forceinline=True, fastmath={"contract", "reassoc"})
+reordered = for_kernels(forceinline=True, fastmath={"contract", "reassoc"})

@@ -28,13 +28,14 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"__main__"},
 ]
 FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "interrupts", "jit", "machine"}  # "" is streamcut itself
-FOUNDATION |= {"fields", "opened", "outputs", "redaction", "rehearsal", "remote", "rounding", "shown", "solver_table"}
+FOUNDATION |= {"fields", "linked", "opened", "outputs", "redaction", "rehearsal", "remote", "rounding", "shown", "solver_table"}
 FOUNDATION |= {"loss_table", "suggestions", "systems", "units", "visible"}
 WIRING = {"by_data", "calibration", "datasets", "evaluation", "flags", "inputs", "prediction", "row_bounds", "selection"}
 WIRING |= {"named_weights", "structured", "training", "tuning", "verification", "warming"}
 WIRING |= {"costs", "cross_validation", "search", "together"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "math", "numba", "numba.extending", "numpy", "streamcut.jit", "typing"}
+KERNELS_SEE |= {"numba.core.typing.templates"}
 
 
 def _modules() -> dict[str, Path]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from streamcut.jit import bare
+from streamcut.jit import kernel
 
 _QUOTE, _FEED, _RETURN = 34, 10, 13
 
 
-@bare
+@kernel
 def last_line_end(data, delimiter):
     """The place behind the last line end in `data`, uint8, that is not inside of quotes; 0 when there is none.
 
@@ -36,7 +36,7 @@ def last_line_end(data, delimiter):
     return found
 
 
-@bare
+@kernel
 def quotes(data):
     """Their number in `data`, uint8."""
     count = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.io.tables.word_kernels import MISSING, NOTHING
-from streamcut.jit import bare, kernel
+from streamcut.jit import kernel
 
 _ROWS = 256  # sorted at once: a column of so many features is 1 kB
 _NEGATIVE = np.uint32(1 << 31)  # and what is beyond: a negative feature, seen without its sign
@@ -29,7 +29,7 @@ def sorting_network(size: int) -> np.ndarray:
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-@bare
+@kernel
 def numbers(given, values, codes):
     """The values of a numeric column, float64 (n), into `values` with 0 for nan, and `codes`, int32 (n): MISSING or NOTHING.
 
@@ -48,7 +48,7 @@ def numbers(given, values, codes):
     return infinite, missing
 
 
-@bare
+@kernel
 def assemble(fixed, values, features, pairs, indptr, indices, data):
     """CSR rows of numeric columns and of at most one feature of value 1 from each other column.
 
@@ -123,7 +123,7 @@ def count_words(ends, features, indptr, indices, data):
     return ones
 
 
-@bare
+@kernel
 def merge_rows(a, a_data, b, b_data, indptr, indices, data):
     """CSR rows with the entries of both `a` and `b`, each (indptr, indices); values of equal features are summed.
 

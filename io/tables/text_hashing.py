@@ -9,7 +9,7 @@ import numpy as np
 from streamcut.io.tables.text_kernels import lowered
 from streamcut.io.tables.unicode import Letters
 from streamcut.io.tables.word_kernels import bucket, finished, hash_more, murmur_state
-from streamcut.jit import bare
+from streamcut.jit import helper, kernel
 
 _AT_ONCE = 16  # features that are compared with one at once
 _MANY = 256  # features of a row: more are sorted in the usual way
@@ -64,7 +64,7 @@ def work_for(longest: int, least: int, most: int) -> Work:
     )
 
 
-@bare
+@helper
 def _sort(numbers):
     """Shell's sort with the gaps of Gonnet and Baeza-Yates, in place."""
     gap = len(numbers)
@@ -78,7 +78,7 @@ def _sort(numbers):
             numbers[at] = number
 
 
-@bare
+@helper
 def _sorted(found, indices, data, at):
     """As `_counted`, of any number of features, which are sorted in place."""
     _sort(found)
@@ -91,7 +91,7 @@ def _sorted(found, indices, data, at):
     return at
 
 
-@bare
+@helper
 def _counted(work, count, indices, data, at):
     """Put the first `count` features found, each once and in order, to indices[at:], how often they occur to data[at:].
 
@@ -118,7 +118,7 @@ def _counted(work, count, indices, data, at):
     return at
 
 
-@bare
+@kernel
 def hashed_words(texts, grams, work, indptr, indices, data):
     """CSR rows of `texts`: how often each feature occurs.
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.jit import bare, bare_inlined
+from streamcut.jit import inlined, kernel
 
 _BAD = 0x10FFFF + 1  # stands for bytes that are no UTF-8: neither a letter nor a blank
 
 
-@bare_inlined
+@inlined
 def _code_point(data, at, stop):
     """(code point that begins at data[at], bytes that it takes); bytes that are no UTF-8 are taken one by one."""
     first = np.int64(data[at])
@@ -30,7 +30,7 @@ def _code_point(data, at, stop):
     return np.int64(_BAD), 1
 
 
-@bare_inlined
+@inlined
 def _put(out, at, point):
     """Write a code point as UTF-8 at out[at]; the place after it."""
     if point < 0x80:
@@ -52,7 +52,7 @@ def _put(out, at, point):
     return at + 4
 
 
-@bare_inlined
+@inlined
 def lowered(data, here, stop, letters, lower, out, at):
     """Take letters from data[here:stop] up to the first that is none, which is passed over, into out[at:] in lower case.
 
@@ -78,7 +78,7 @@ def lowered(data, here, stop, letters, lower, out, at):
     return here, at, size
 
 
-@bare
+@kernel
 def tokens(data, offsets, letters, lower, out, rows, starts, stops):
     """The words of texts data[offsets[i]:offsets[i + 1]], in lower case, with one blank between those of a text.
 
@@ -107,7 +107,7 @@ def tokens(data, offsets, letters, lower, out, rows, starts, stops):
     return count
 
 
-@bare
+@kernel
 def grams(rows, starts, stops, least, most, gram_rows, gram_starts, gram_stops):
     """Runs of `least` to `most` neighbouring words of a row: as the words have one byte between them, a run is a word, too.
 
@@ -125,7 +125,7 @@ def grams(rows, starts, stops, least, most, gram_rows, gram_starts, gram_stops):
     return count
 
 
-@bare_inlined
+@inlined
 def _is_blank(point):
     r"""Whether Python's `\s` matches."""
     if point < 0x80:
@@ -135,7 +135,7 @@ def _is_blank(point):
     return 0x2000 <= point <= 0x200A
 
 
-@bare
+@kernel
 def characters(data, offsets, lower, out, rows, places):
     """Texts in lower case, with runs of two blanks or more as one blank.
 
@@ -172,7 +172,7 @@ def characters(data, offsets, lower, out, rows, places):
     return count
 
 
-@bare
+@kernel
 def character_grams(rows, places, least, most, gram_rows, gram_starts, gram_stops):
     """Runs of `least` to `most` characters of each row. Returns their number; without room they are only counted."""
     count, fill = 0, len(gram_starts) > 0

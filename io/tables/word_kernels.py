@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamcut.jit import bare, bare_inlined
+from streamcut.jit import helper, inlined, kernel
 
 NONE, UNSEEN = -1, -2  # no feature: nothing there; a word that the dictionary does not know
 MISSING, NOTHING = -1, -2  # codes of rows without a word: it is missing; it is none of this column's business
@@ -54,7 +54,7 @@ class Dictionary(NamedTuple):
     arena: np.ndarray
 
 
-@bare_inlined
+@inlined
 def _block(h, k):
     """A block of four bytes, of which `k` has them in its lower half."""
     k = (k * _C1) & _M
@@ -65,7 +65,7 @@ def _block(h, k):
     return (h * _5 + _ADD) & _M
 
 
-@bare_inlined
+@inlined
 def finished(h, tail, length):
     """The hash, when `tail` holds what is left of the last block and all bytes were `length`."""
     k = (tail * _C1) & _M
@@ -76,7 +76,7 @@ def finished(h, tail, length):
     return h ^ (h >> _16)
 
 
-@bare_inlined
+@inlined
 def _four(data, at):
     """data[at:at + 4] in the lower half of a number. Unsigned places spare the question whether one counts from the end."""
     at = np.uint64(at)
@@ -84,7 +84,7 @@ def _four(data, at):
     return low | (np.uint64(data[at + _2]) << _16) | (np.uint64(data[at + _3]) << _24)
 
 
-@bare_inlined
+@inlined
 def hash_more(h, tail, held, data, start, stop):
     """The state of the hash after data[start:stop], which follow on `held` bytes (0 to 3) in `tail`."""
     shift = np.uint64(8 * held)
@@ -109,7 +109,7 @@ def hash_more(h, tail, held, data, start, stop):
     return h, tail, held
 
 
-@bare_inlined
+@inlined
 def _hash_on(h, tail, held, length, data, start, stop):
     """The hash of data[start:stop] after a beginning of `length` bytes: state `h` and `held` bytes (0 to 3) in `tail`."""
     length += stop - start
@@ -117,7 +117,7 @@ def _hash_on(h, tail, held, length, data, start, stop):
     return finished(h, tail, length)
 
 
-@bare
+@kernel
 def murmur_state(data):
     """(h, tail, held): the state of MurmurHash3_x86_32 (seed 0) after the bytes `data`."""
     h, tail, held = _0, _0, 0
@@ -129,14 +129,14 @@ def murmur_state(data):
     return h, tail, held
 
 
-@bare
+@kernel
 def murmur(data):
     """MurmurHash3_x86_32 (seed 0) of the bytes `data`, as uint64 below 2³²."""
     h, tail, _ = murmur_state(data)
     return finished(h, tail, len(data))
 
 
-@bare_inlined
+@inlined
 def bucket(h, mask):
     """|h| modulo a power of two, where h is the hash as a signed number of 32 bits: what FeatureHasher does."""
     signed = np.int64(h)
@@ -145,7 +145,7 @@ def bucket(h, mask):
     return signed & mask
 
 
-@bare
+@helper
 def _equal(dictionary, key, prefix, data, start, stop):
     """Whether key number `key` is prefix + data[start:stop]."""
     at = dictionary.ends[key]
@@ -161,7 +161,7 @@ def _equal(dictionary, key, prefix, data, start, stop):
     return True
 
 
-@bare
+@helper
 def _append(dictionary, slot, h, prefix, data, start, stop, row, state):
     """Put a key that is not there into the free `slot`; its number."""
     key, at = state[KEYS], state[ARENA]
@@ -177,7 +177,7 @@ def _append(dictionary, slot, h, prefix, data, start, stop, row, state):
     return key
 
 
-@bare
+@helper
 def _place(dictionary, h, prefix, data, start, stop):
     """(number of the key or NONE, the slot that holds it or would)."""
     mask = len(dictionary.slots) - 1
@@ -190,7 +190,7 @@ def _place(dictionary, h, prefix, data, start, stop):
     return np.int64(NONE), slot
 
 
-@bare
+@kernel
 def rehash(dictionary, keys):
     """Fill the empty slots of `dictionary` with its first `keys` keys (in place)."""
     mask = len(dictionary.slots) - 1
@@ -201,7 +201,7 @@ def rehash(dictionary, keys):
         dictionary.slots[slot] = key + 1
 
 
-@bare
+@kernel
 def hashed(words, prefix, absent, mask, seen, out):
     """The feature of each row's word into `out`, int32 (rows): |murmur of its key| & mask, NONE where there is nothing.
 
@@ -235,7 +235,7 @@ def hashed(words, prefix, absent, mask, seen, out):
         out[row] = feature
 
 
-@bare
+@kernel
 def keys_of(words, prefix, absent, learn, dictionary, most, rows, first_row, seen, state, out):
     """The number of the key of each row's word into `out`, int32, from row state[ROW] on; how the run ended.
 
@@ -292,7 +292,7 @@ def not_yet(words: Words) -> np.ndarray:
     return np.full(0 if words.direct else len(words.starts), _NOT_YET, np.int32)
 
 
-@bare
+@kernel
 def renumber(keys, features):
     """Put the feature of each key, int64 (keys), for its number into `keys`, int32; negative ones stay."""
     for place in range(len(keys)):
@@ -300,7 +300,7 @@ def renumber(keys, features):
             keys[place] = features[keys[place]]
 
 
-@bare
+@kernel
 def crossed(first, second, between, starts, stops, data):
     """Words of two columns joined, `between` (uint8) between them; empty where one is missing. Returns the bytes written.
 
@@ -325,7 +325,7 @@ def crossed(first, second, between, starts, stops, data):
     return at
 
 
-@bare
+@kernel
 def word_bytes(words, rows):
     """The bytes that the words of all rows have together."""
     total = 0

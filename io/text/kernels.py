@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamcut.io.text.number_kernels import MALFORMED, OK, PENDING_NUMBER, byte_at, number_at, whole_at
-from streamcut.jit import inlined, kernel
+from streamcut.jit import helper, inlined, kernel
 
 PADDING = 16  # bytes that must follow the text in its buffer: a line feed first, then anything
 
@@ -64,13 +64,13 @@ def _ends_token(c):
     return c == 32 or c == 10 or c == 9 or c == 13 or c == 35
 
 
-@kernel
+@helper
 def _number_apart(p):
     """number_at, compiled once for the places where speed does not matter."""
     return number_at(p)
 
 
-@kernel
+@helper
 def _mixed(h):
     """The finaliser of splitmix64: every bit of the result depends on every bit of `h`."""
     h = (h ^ (h >> _30)) * _MIX_1
@@ -78,7 +78,7 @@ def _mixed(h):
     return h ^ (h >> _31)
 
 
-@kernel
+@helper
 def _hashed(p):
     """(hash, position after the token): of the number if the token before the colon is one, else FNV-1a of its bytes."""
     number, end, fits = whole_at(p)
@@ -91,7 +91,7 @@ def _hashed(p):
     return _mixed(h), p
 
 
-@kernel
+@helper
 def _sort(indices, data, start, stop):
     """Sort indices[start:stop] with data, stable, in place; the same length after `stop` is scratch (merge sort, bottom up)."""
     n = stop - start
@@ -115,7 +115,7 @@ def _sort(indices, data, start, stop):
             indices[i], data[i] = indices[i + n], data[i + n]
 
 
-@kernel
+@helper
 def _merge(indices, data, start, stop, last):
     """Entries of equal index become one, their sum (or the last of them); returns the new stop."""
     write = start
@@ -131,7 +131,7 @@ def _merge(indices, data, start, stop, last):
     return write
 
 
-@kernel
+@helper
 def _finite(data, start, stop):
     """Whether data[start:stop] are finite numbers."""
     while start < stop and np.isfinite(data[start]):
@@ -139,7 +139,7 @@ def _finite(data, start, stop):
     return start == stop
 
 
-@kernel
+@helper
 def _drop_zeros(indices, data, start, stop):
     """Close the gaps that entries of value 0 leave; returns the new stop."""
     write = start
@@ -150,7 +150,7 @@ def _drop_zeros(indices, data, start, stop):
     return write
 
 
-@kernel
+@helper
 def _look_up(known_at, known, p):
     """(value, True) of the token at byte p if it is among the known ones (`known_at` is sorted)."""
     low, high = 0, len(known_at)
@@ -165,7 +165,7 @@ def _look_up(known_at, known, p):
     return 0.0, False
 
 
-@kernel
+@helper
 def _skip_comment(p):
     """The position of the line feed, or of a NUL byte, from p on."""
     while byte_at(p) != 10 and byte_at(p) != 0:

@@ -19,7 +19,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from streamcut.jit import inlined, kernel
+from streamcut.jit import helper, inlined
 
 OK, MALFORMED, UNDERFLOW, PENDING_NUMBER = range(4)  # how reading one number ended
 
@@ -104,7 +104,7 @@ def _digits(p, total):
             return total, p
 
 
-@kernel
+@helper
 def _product(a, b):
     """High and low half of the 128 bit product of two uint64."""
     a1, a0, b1, b0 = a >> _32, a & _LOW32, b >> _32, b & _LOW32
@@ -113,7 +113,7 @@ def _product(a, b):
     return a1 * b1 + (mid1 >> _32) + (mid2 >> _32) + (carry >> _32), a * b
 
 
-@kernel
+@helper
 def _nearest(w, q):
     """The double nearest to w·10**q, ties to even, for any uint64 w (Lemire 2021, algorithm 1; no fall-back needed, 2023)."""
     if w == _ZERO or q < _SMALLEST:
@@ -153,7 +153,7 @@ def _nearest(w, q):
     return _U((mantissa & ~_2_52) | (_U(exponent) << _U(52))).view(np.float64)
 
 
-@kernel
+@helper
 def _long_number(p, exponent):
     """(value, status) of the well-formed unsigned number at p whose digits may be more than 19; `exponent` is the written one."""
     w, kept, dropped = _ZERO, 0, False

@@ -18,4 +18,4 @@ def solve_master(
     G (T, T) symmetric positive semidefinite, singular allowed; b (T,); all float64. The β of each block, which begin at `starts`
     (K,), add up to `total`.
     """
-    return simplex_qp.solve(G, b, total, starts, beta, tolerance, _TURNS)
+    return simplex_qp.solve(G, b, total, starts, beta, tolerance, _TURNS, simplex_qp.space(len(b), len(starts)))

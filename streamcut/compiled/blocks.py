@@ -17,9 +17,10 @@ def make_room(beta, unused, age, cuts, keep, into, gone, share):
     part share[k, j] into cut into[k, j], all (blocks, cuts), −1 where nothing merges. Returns whether anything merges.
     """
     merges = False
-    into[:], gone[:], share[:] = -1, -1, 0.0
     T = beta.shape[1] - 1
     for k in range(len(beta)):
+        for turn in range(cuts):  # `into[:] = -1` takes several times as long to compile
+            into[k, turn], gone[k, turn], share[k, turn] = -1, -1, 0.0
         live = 0
         for t in range(1, T + 1):
             live += age[k, t] >= 0
@@ -81,9 +82,11 @@ def empty(cuts, gram, b, errors, age):
         for t in range(1, T):
             row = k * T + t
             if age[k, t] < 0 and (b[k, t] != 0.0 or gram[row, row] != 0.0 or errors[k, t, 0] != 0.0 or errors[k, t, 1] != 0.0):
-                cuts[k, t] = 0.0
-                gram[row], gram[:, row] = 0.0, 0.0
-                b[k, t], errors[k, t] = 0.0, 0.0
+                for i in range(cuts.shape[2]):
+                    cuts[k, t, i] = 0.0
+                for c in range(len(gram)):
+                    gram[row, c], gram[c, row] = 0.0, 0.0
+                b[k, t], errors[k, t, 0], errors[k, t, 1] = 0.0, 0.0, 0.0
 
 
 @kernel

@@ -14,7 +14,7 @@ import numpy as np
 
 from streamcut.compiled.kernel_rows import dot, entry, inner_products, kernel_value, kernel_values
 from streamcut.compiled.merging import Tables, best_h, best_partner, smallest
-from streamcut.jit import fused, fused_inlined
+from streamcut.jit import fused, fused_allocating, fused_inlined
 
 USED, HOLE, STEPS, UPDATES, ADDED, MAINTAINED, REMOVED, EVALUATIONS, CORRECT, COUNTS = range(10)
 ALPHA, LOSS, DEGRADATION, SUMS = range(4)  # Σ yα − ε|α|; Σ losses of rows as they were met, by C u; Σ weight degradation
@@ -160,7 +160,7 @@ def _move(slot, to, m):
     m.beta[to], m.square[to], m.source[to] = m.beta[slot], m.square[slot], m.source[slot]
 
 
-@fused
+@fused_allocating
 def _merge_more(least, other, parameters, m):
     """Merge slot `other`, which is `least` and its partner already, with more vectors of its sign, one by one.
 
@@ -198,7 +198,7 @@ def _merge_more(least, other, parameters, m):
         m.beta[m.counts[USED]], m.source[m.counts[USED]] = 0.0, -1
 
 
-@fused
+@fused_allocating
 def _project(least, m):
     """Add to the other coefficients what brings them nearest to β_least φ(x̃_least): K c = β_least k_least by conjugate gradients.
 

@@ -17,7 +17,7 @@ from streamcut.compiled import loss as methods  # noqa: F401  (kernels call meth
 from streamcut.compiled.records import block_of, entry, put, target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.thresholds import shrunk
-from streamcut.jit import inlined, kernel
+from streamcut.jit import helper, inlined, kernel
 
 _AT_BOUND = np.inf
 
@@ -72,7 +72,7 @@ def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scrat
     return bad
 
 
-@kernel
+@helper
 def _score(loss, group, rows, margins, start, slots, blocks, grids, shares, block):
     """z, shares and blocks at the start of a group; _AT_BOUND for rows that stay at their bound, and places that are no row."""
     w, y, z_b, z, codes, keys = start.w, rows.y, margins.z_b, margins.z, margins.codes, margins.keys
@@ -103,7 +103,7 @@ def _score(loss, group, rows, margins, start, slots, blocks, grids, shares, bloc
     return bad
 
 
-@kernel
+@helper
 def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w, scratch):
     """A step of dual ascent for the rows at `waiting` in a group, in that order; those that are free then come first there.
 
@@ -141,7 +141,7 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w
     return free
 
 
-@kernel
+@helper
 def _add_changes(loss, group, rows, codes, bias, which, now, last, grids, sums, block):
     """Adds a group's shares in column `now`, less those in column `last` (−1: none), to cut and constant `which` of blocks."""
     k = -1

@@ -9,7 +9,7 @@ block of rows at most. (The features that both rows have are added in the same o
 import numpy as np
 
 from streamcut.compiled.records import entry
-from streamcut.jit import inlined, kernel
+from streamcut.jit import allocating, inlined, kernel
 
 WIDTH = 16  # rows of a block: an entry of x_i then meets 16 consecutive numbers
 _STRIP = 512  # values that go from inner product to kernel while they are in the first cache level
@@ -73,7 +73,7 @@ def scatter(indices, data, out):
         out[np.uint64(indices[t])] = 1.0 if data is None else data[t]
 
 
-@kernel
+@allocating
 def column(rows, indptr, indices, data, squares, dense, square, code, gamma, degree, coef0, out):
     """out[p] = k(x_i, s) for i = rows[p] (None: i = p), where `dense` (d,) holds s and `square` is ‖s‖²."""
     n = len(indptr) - 1 if rows is None else len(rows)
@@ -108,7 +108,7 @@ def fill_table(indptr, indices, data, slots, table, first, count):
     return used
 
 
-@kernel
+@allocating
 def add_block(rows, csr, squares, slots, table, others, coefficients, code, gamma, degree, coef0, out):
     """out[p] += Σ_k coefficients[k] k(x_i, s_k), k in order, for i = rows[p] (None: i = p).
 

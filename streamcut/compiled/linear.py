@@ -6,7 +6,7 @@ d, or d + 1 with the weight of the constant feature `bias` last when `bias` is n
 
 import numpy as np
 
-from streamcut.jit import kernel
+from streamcut.jit import helper, kernel
 
 # Positions are unsigned: for a signed one Numba also compiles the wrap-around of negative indices, which doubles the time.
 
@@ -49,7 +49,7 @@ def scatter(indptr, indices, data, coefficients, bias, grids, out):
                 high[np.uint64(indices[t])] += (c * data[t] + rounder) - rounder
 
 
-@kernel
+@helper
 def _scatter_finely(indptr, indices, data, i, c, bias, grids, out):
     """out[0] += c·x_i on the coarse grid, out[1] += what that leaves on the fine one."""
     coarse, fine, high, low = grids.vector, grids.fine_vector, out[0], out[1]

@@ -13,7 +13,7 @@ target before all others.
 import numpy as np
 
 from streamcut.compiled.bins import bin_of
-from streamcut.jit import inlined, kernel
+from streamcut.jit import helper, inlined, kernel
 
 
 @kernel
@@ -111,7 +111,7 @@ def _line(y, t, z_b, z):
     return c, (z[y] - z_b[y]) - (z[t] - z_b[t])
 
 
-@kernel
+@helper
 def _first_line(t, z_b, z):
     """(c, m) of the line that attains the maximum just after k = 0."""
     c, m = 0.0, 0.0
@@ -122,7 +122,7 @@ def _first_line(t, z_b, z):
     return c, m
 
 
-@kernel
+@helper
 def _next_line(t, z_b, z, c, m, before):
     """(k, c, m) of the line that takes over from (c, m), k ≥ `before`; k = ∞ when none does."""
     k, next_c, next_m = np.inf, c, m

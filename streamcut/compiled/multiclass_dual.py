@@ -19,7 +19,7 @@ import numpy as np
 from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import ONE, rounded, share_of, square_of
 from streamcut.compiled.thresholds import shrunk
-from streamcut.jit import inlined, kernel
+from streamcut.jit import helper, inlined, kernel
 
 _NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
 _NOT_FREE = 1e3  # added to the keys of rows whose share is all one class's: the others come first, whatever their scores
@@ -76,7 +76,7 @@ def _project(point):
         point[k] = max(0.0, point[k] - level)
 
 
-@kernel
+@helper
 def score(rows, W, l1, bias, i, out):
     """out = xᵢ W; where there is an `l1`, of what thresholds leave of W."""
     last = len(W) - 1
@@ -89,7 +89,7 @@ def score(rows, W, l1, bias, i, out):
             out[k] += value * shrunk(W[j, k], l1)
 
 
-@kernel
+@helper
 def lead(t, scores, share):
     """How far the class with all the share leads the others in value: below 0 the row leaves it.
 
@@ -108,7 +108,7 @@ def lead(t, scores, share):
     return best - second if whole and low == best else low - best
 
 
-@kernel
+@helper
 def _undivided(share):
     """Whether one class has all the share."""
     most = 0.0
@@ -117,7 +117,7 @@ def _undivided(share):
     return most == 1.0
 
 
-@kernel
+@helper
 def _move(rows, bias, i, buffers, count, W):
     """W += x_i · buffers.after, which is 0 but at the first `count` places buffers.moved."""
     steps, moved = buffers.after, buffers.moved
@@ -136,7 +136,7 @@ def _move(rows, bias, i, buffers, count, W):
             W[len(W) - 1, k] += steps[k] * bias
 
 
-@kernel
+@helper
 def coordinate_step(rows, i, t, scale, square, bias, W, share, buffers):
     """Row i, whose scores at W are buffers.new, goes to the maximum of the dual along it: `share` (K,) and W move, in place.
 
@@ -169,7 +169,7 @@ def coordinate_step(rows, i, t, scale, square, bias, W, share, buffers):
     return gain
 
 
-@kernel
+@helper
 def _mix(codes, slots, parts, t, share):
     """share = Σ_s parts[s] · (the codes in slot slots[s] of codes (T, K))², what is left being the target's."""
     share[:] = 0.0
@@ -198,7 +198,7 @@ def encode(t, share, codes):
     codes[t] = 0
 
 
-@kernel
+@helper
 def _coefficients(t, weight, codes, out):
     """out (K,) = what the row counts in each column: weight times the shares of `codes`, less all of them in the target's."""
     total = 0.0
@@ -209,7 +209,7 @@ def _coefficients(t, weight, codes, out):
     return total
 
 
-@kernel
+@helper
 def add_change(rows, i, t, weight, bias, past, now, which, grids, sums, buffers):
     """Adds row i with the codes `now` (K,) to cut `which` and its constant, and takes back what it added with codes `past`.
 
@@ -284,7 +284,7 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
     return bad
 
 
-@kernel
+@helper
 def _score_group(group, rows, margins, start, slots, shares):
     """Scores and shares at the start of a group; _AT_BOUND for rows that stay where they are, and places that are no row."""
     z_b, z, codes, kappa, bad = margins.z_b, margins.z, margins.codes, start.kappa, -1
@@ -315,7 +315,7 @@ def _score_group(group, rows, margins, start, slots, shares):
     return bad
 
 
-@kernel
+@helper
 def _coordinate_steps(group, waiting, rows, start, W, keys, shares, buffers):
     """A step of dual ascent for the rows at `waiting` in a group, in that order; those with divided shares then come first there.
 

@@ -18,7 +18,7 @@ know in `counts` (int64) and `sums` (float64), so that where pieces end cannot b
 import numpy as np
 
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import kernel
+from streamcut.jit import helper, kernel
 
 HITS, ALARMS, BEST_HITS, BEST_ALARMS = range(4)  # `counts`
 KEPT, GAINED, BEST, AT_NEGATIVE, AT_POSITIVE = 0, 2, 4, 5, 6  # `sums`; the first two are (total, rounding lost)
@@ -117,7 +117,7 @@ def flip(scores, codes, thresholds, ties, coefficient, out, sums):
             _add(sums, 0, out[i] * scores[i])
 
 
-@kernel
+@helper
 def _add(sums, at, term):
     """Neumaier's step: (sums[at], sums[at + 1]) stands for their sum."""
     sums[at], sums[at + 1] = compensated(sums[at], sums[at + 1], term)

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from streamcut.jit import kernel
+from streamcut.jit import allocating, kernel
 
 
-@kernel
+@allocating
 def pivoted_cholesky(K, tolerance, L, pivots):
     """L (n, n) lower triangular with L Lᵀ = K[pivots][:, pivots], as far as pivots stay above `tolerance`; returns their number.
 

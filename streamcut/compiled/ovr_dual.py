@@ -19,7 +19,7 @@ from streamcut.compiled.ovr import add_constant
 from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import rounded, square_of
 from streamcut.compiled.thresholds import shrunk
-from streamcut.jit import inlined, kernel
+from streamcut.jit import helper, inlined, kernel
 
 FAR = 1.0  # a pair at a bound whose margin says by so much that it stays there is not swept in a cache
 _AT_BOUND = -1.0
@@ -36,7 +36,7 @@ def merge_shares(loss, codes, classes, into, gone, weight):
                 codes[i, into[m], k] = loss.merged(codes[i, into[m], k], codes[i, gone[m], k], weight[m])
 
 
-@kernel
+@helper
 def scores(rows, W, l1, bias, i, columns, count, out):
     """out[c] = ⟨W[:, c], xᵢ⟩ for the first `count` of `columns`, and for any others; with an `l1`, of what thresholds leave."""
     start, stop, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), len(W) - 1
@@ -57,7 +57,7 @@ def scores(rows, W, l1, bias, i, columns, count, out):
             out[c] += value * shrunk(W[j, c], l1)
 
 
-@kernel
+@helper
 def add_steps(rows, W, bias, i, columns, count, steps):
     """W[:, columns[m]] += steps[m] xᵢ for the first `count` of `columns`."""
     for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
@@ -129,7 +129,7 @@ def ascend(loss, rows, active, margins, start, slots, grids, visits, sums, scrat
     return bad
 
 
-@kernel
+@helper
 def _score_group(loss, group, rows, active, margins, start, slots, grids, scratch):
     """Margins and shares at the start of a group, _AT_BOUND for pairs that stay at their bound; `pending` counts the others."""
     z_b, z, codes, kappa, bad, A = margins.z_b, margins.z, margins.codes, start.kappa, -1, len(active)
@@ -164,7 +164,7 @@ def _score_group(loss, group, rows, active, margins, start, slots, grids, scratc
     return bad
 
 
-@kernel
+@helper
 def _coordinate_steps(loss, group, waiting, rows, active, margins, start, dual, grids, W, shares, buffers):
     """A step of dual ascent for the pairs of the rows at `waiting` that are not at bound; rows with free ones come first then.
 
@@ -224,7 +224,7 @@ def note_change(loss, column, past, now, weight, sign, grids, sums, changes, buf
     return changes
 
 
-@kernel
+@helper
 def add_changes(rows, bias, i, grids, changes, buffers, sums):
     """Row i adds after[m] and takes back before[m] in column columns[m] of the cuts, for the first `changes` of them."""
     if changes == 0:

@@ -14,7 +14,7 @@ the sort.
 import numpy as np
 
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import kernel
+from streamcut.jit import allocating, helper, kernel
 
 _FEW = 64  # rows: below it insertion is quicker than counting digits
 GUIDED = 4  # values in a bin of the guide to sorted ones, on average
@@ -48,7 +48,7 @@ def sort_scores(scores, keys, order, spare_keys, spare_order):
         keys[i] = keys[i] & ~sign if keys[i] & sign else ~keys[i]
 
 
-@kernel
+@allocating
 def _sort_by_digits(keys, order, spare_keys, spare_order):
     n = len(keys)
     counts = np.zeros((8, 256), np.int64)
@@ -202,7 +202,7 @@ def count_partners(scores, codes, lower, upper, partner, up_to, total, values, g
     return active
 
 
-@kernel
+@helper
 def _above_margin(values, guide, origin, scale, s):
     """Number of values v with v − s < 1."""
     first, last = _bracket(guide, origin, scale, s, s + 1.0)
@@ -218,7 +218,7 @@ def _above_margin(values, guide, origin, scale, s):
     return count
 
 
-@kernel
+@helper
 def _below_margin(values, guide, origin, scale, s):
     """Number of values v with not s − v < 1."""
     first, last = _bracket(guide, origin, scale, s, s - 1.0)
@@ -234,7 +234,7 @@ def _below_margin(values, guide, origin, scale, s):
     return count
 
 
-@kernel
+@helper
 def _bracket(guide, origin, scale, s, at):
     """Places between which the values pass `at` = s ± 1, which is rounded, as are differences from s: hence the allowance."""
     bins = len(guide) - 1
@@ -244,7 +244,7 @@ def _bracket(guide, origin, scale, s, at):
     return np.uint64(first), np.uint64(last)
 
 
-@kernel
+@helper
 def _bin(value, origin, scale, bins):
     place = (value - origin) * scale
     if not place > 0.0:
@@ -252,7 +252,7 @@ def _bin(value, origin, scale, bins):
     return bins - 1 if place >= bins else np.int64(place)
 
 
-@kernel
+@helper
 def _insert(tree, level, size):
     """One more row of `level` in the Fenwick tree over `size` levels."""
     place = level + 1
@@ -261,7 +261,7 @@ def _insert(tree, level, size):
         place += place & -place
 
 
-@kernel
+@helper
 def _below(tree, level):
     """Number of rows of a level below `level`."""
     count = 0

@@ -6,7 +6,7 @@ are rows. Levels are ranks among the labels of a query, so none is above the num
 
 import numpy as np
 
-from streamcut.jit import kernel
+from streamcut.jit import helper, kernel
 
 
 @kernel
@@ -76,7 +76,7 @@ def gains_and_precision(gains, relevant, scores, starts, ideal, cutoffs, ndcg, p
         precision[g] = total / found if found else 0.0
 
 
-@kernel
+@helper
 def _end_of_ties(scores, start, last):
     stop = start + 1
     while stop < last and scores[stop] == scores[start]:
@@ -84,7 +84,7 @@ def _end_of_ties(scores, start, last):
     return stop
 
 
-@kernel
+@helper
 def _below(tree, level):
     """Number of rows of a level below `level` in the Fenwick tree."""
     count = 0

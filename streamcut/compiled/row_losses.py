@@ -15,7 +15,7 @@ from streamcut.compiled.bins import bin_of
 from streamcut.compiled.records import target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import inlined, kernel
+from streamcut.jit import helper, inlined, kernel
 
 
 @kernel
@@ -201,7 +201,7 @@ def slope_at_zero(loss, z_b, z, u, sums):
     sums[0], sums[1] = total, lost
 
 
-@kernel
+@helper
 def _breakpoint(kink, z_b, z):
     """k at which z_b + k(z − z_b) is at the kink, or −1 when it never is for k > 0."""
     delta = z - z_b

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamcut.jit import inlined, kernel
+from streamcut.jit import helper, inlined
 
 ONE = 65535  # the code of share 1
 MIXED = 1 << 31  # what parts of a mixture are multiples of: then Σ part·q² is exact in 64 bits
@@ -46,7 +46,7 @@ def left(value, kept, fine):
     return ((value - kept) + fine) - fine if fine != 0.0 else 0.0
 
 
-@kernel
+@helper
 def square_of(indptr, data, bias, i):
     """‖xᵢ‖²."""
     square = bias * bias

@@ -14,9 +14,11 @@ steps zigzag by the thousand when G is nearly singular. G may be singular: a dir
 step along it goes to where a β is 0.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from streamcut.jit import kernel
+from streamcut.jit import helper, kernel
 
 _FLAT = 2.0**-50  # of the entries of G that a pivot is the difference of: less is rounding, and others don't depend on it
 _CLOSES = 0.9  # of the gap: a turn that leaves more hardly closes it
@@ -24,16 +26,35 @@ _RISES = 0.01  # of the tolerance: a turn that brings less hardly raises the val
 _PATIENCE = 8  # turns in a row that hardly do either: rounding
 
 
+class Space(NamedTuple):
+    """Where `solve` works, for n numbers in K blocks: block, moving int64 (n), first int64 (K), face, flat bool (n), H (n, n)."""
+
+    block: np.ndarray
+    first: np.ndarray
+    moving: np.ndarray
+    face: np.ndarray
+    flat: np.ndarray
+    gradient: np.ndarray
+    direction: np.ndarray
+    newton: np.ndarray
+    H: np.ndarray
+
+
+def space(n: int, K: int) -> Space:
+    """Space for n numbers in K blocks."""
+    numbers = np.empty(n, np.int64), np.empty(K, np.int64), np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n, np.bool_)
+    return Space(*numbers, np.empty(n), np.empty(n), np.empty(n), np.empty((n, n)))
+
+
 @kernel
-def solve(G, b, total, starts, beta, tolerance, most):
+def solve(G, b, total, starts, beta, tolerance, most, space):
     """Improves the feasible `beta` (n) in place until the dual gap is at most `tolerance`, or rounding or `most` turns end it.
 
     G (n, n) symmetric positive semidefinite, b (n); block k begins at starts[k] (K) and ends where the next one begins, none of
     them empty. Returns the gap.
     """
     n, K = len(b), len(starts)
-    block, first = np.empty(n, np.int64), np.empty(K, np.int64)
-    gradient, face = np.empty(n), np.empty(n, np.bool_)
+    block, first, gradient, face = space.block, space.first, space.gradient, space.face
     for k in range(K):
         for t in range(starts[k], starts[k + 1] if k + 1 < K else n):
             block[t] = k
@@ -41,7 +62,8 @@ def solve(G, b, total, starts, beta, tolerance, most):
     for _ in range(most):
         _gradient(G, b, beta, gradient)
         gap, before, value = 0.0, value, 0.0
-        first[:] = -1
+        for k in range(K):  # `first[:] = -1` takes several times as long to compile
+            first[k] = -1
         for t in range(n):
             k = block[t]
             gap -= beta[t] * gradient[t]
@@ -56,11 +78,11 @@ def solve(G, b, total, starts, beta, tolerance, most):
         least = min(least, gap)
         for t in range(n):
             face[t] = beta[t] > 0.0 or first[block[t]] == t
-        _finish(G, beta, gradient, block, first, face)
+        _finish(G, beta, space)
     return gap
 
 
-@kernel
+@helper
 def _gradient(G, b, beta, gradient):
     """Fills `gradient` (n) with b − Gβ."""
     for t in range(len(b)):  # `gradient[:] = b` compiles for seconds: a message on lengths that differ
@@ -71,16 +93,14 @@ def _gradient(G, b, beta, gradient):
                 gradient[t] -= beta[s] * G[s, t]
 
 
-@kernel
-def _finish(G, beta, gradient, block, largest, face):
-    """Newton steps on `face` (n, bool) until one is whole; β, the gradient on the face and the face change in place.
-
-    `largest` (K): room for the index of the largest β of each block.
-    """
-    n, K = len(beta), len(largest)
-    free, direction = np.empty(n, np.int64), np.empty(n)
+@helper
+def _finish(G, beta, space):
+    """Newton steps on the face until one is whole; β, the gradient on the face and the face change in place."""
+    n, K, largest, block, face = len(beta), len(space.first), space.first, space.block, space.face
+    free, gradient, direction, step = space.moving, space.gradient, space.direction, space.newton
     while True:
-        largest[:] = -1
+        for k in range(K):
+            largest[k] = -1
         for t in range(n):
             if face[t] and (largest[block[t]] < 0 or beta[t] > beta[largest[block[t]]]):
                 largest[block[t]] = t
@@ -91,11 +111,12 @@ def _finish(G, beta, gradient, block, largest, face):
                 m += 1
         if m == 0:
             return
-        step = _newton(G, gradient, block, largest, free[:m])
+        _newton(G, free[:m], space)  # `m` alone is a literal 0 to Numba at first, and compiled for that as well
         wanted = True
         for j in range(m):
             if beta[free[j]] == 0.0 and step[j] <= 0.0:
-                face[free[j]] = wanted = False
+                face[free[j]] = False
+                wanted = False
         if not wanted:
             continue
         for k in range(K):
@@ -116,14 +137,15 @@ def _finish(G, beta, gradient, block, largest, face):
         if last < 0:
             return
         for t in range(n):
-            face[t] = face[t] and beta[t] > 0.0
+            if beta[t] <= 0.0:
+                face[t] = False
 
 
-@kernel
-def _newton(G, gradient, block, largest, free):
-    """The step (m) of the β at `free` (m) to where the gradient is that of the largest of their blocks, which balance it."""
-    m = len(free)
-    H, step, flat = np.empty((m, m)), np.empty(m), np.empty(m, np.bool_)
+@helper
+def _newton(G, free, space):
+    """The step of the β at `free` (m) to where the gradient is that of the largest of their blocks, which balance it."""
+    m, block, largest, gradient = len(free), space.block, space.first, space.gradient
+    H, step, flat = space.H, space.newton, space.flat
     for i in range(m):
         t, p = free[i], largest[block[free[i]]]
         step[i] = gradient[t] - gradient[p]
@@ -149,4 +171,3 @@ def _newton(G, gradient, block, largest, free):
         step[i] /= H[i, i]
         for t in range(i):
             step[t] -= H[i, t] * step[i]
-    return step

@@ -11,10 +11,10 @@ import numpy as np
 from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import rounded
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import inlined, kernel
+from streamcut.jit import allocating, helper, inlined, kernel
 
 
-@kernel
+@helper
 def normalised(z, out):
     """out (K,) = exp(z) / Σ exp(z)."""
     most = -np.inf
@@ -56,7 +56,7 @@ def losses(target, z, out):
     return bad
 
 
-@kernel
+@helper
 def entropy(p, t):
     """H(p) with p_t = 1 − Σ of the others, which need not be what p[t] says."""
     total, others = 0.0, 0.0
@@ -84,7 +84,7 @@ def duals(target, z, alpha, constants):
         alpha[i, t] = others
 
 
-@kernel
+@helper
 def add(rows, i, t, bias, p, weight, sign, grids, a):
     """Adds `sign`·weight (p − e_t) x_iᵀ to a (D, K), each term on a grid, whatever p[t] says. p is used up."""
     total = 0.0
@@ -103,7 +103,7 @@ def add(rows, i, t, bias, p, weight, sign, grids, a):
             a[len(a) - 1, k] += sign * rounded(p[k] * bias, grids.vector)
 
 
-@kernel
+@allocating
 def cut(rows, z_b, z, kappa, bias, grids, a, b):
     """The cut at z_b + κ(z − z_b) of all rows: added to a (D, K), and its constant to b[0]."""
     K = z.shape[1]
@@ -126,7 +126,7 @@ def step(target, z_b, z, k, out):
         out[i] = _loss(z_b[i], target[i])
 
 
-@kernel
+@allocating
 def slopes(target, z_b, z, k, u, slope, curvature):
     """slope += Σ u_i ⟨p − e_t, Δ⟩ and curvature += Σ u_i Var_p(Δ), p the softmax at z_b + kΔ, Δ = z − z_b."""
     K = z.shape[1]

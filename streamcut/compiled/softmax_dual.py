@@ -22,7 +22,7 @@ from streamcut.compiled.multiclass_dual import score
 from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import code_of, rounded, share_of, square_of
 from streamcut.compiled.softmax import add, entropy, normalised
-from streamcut.jit import inlined, kernel
+from streamcut.jit import allocating, helper, inlined, kernel
 
 _TINY = 1e-200  # the dual along a row has no curvature of W's below this one
 _CLOSE = 1e-12  # of Σ p′: normalising does the rest
@@ -122,7 +122,7 @@ def decode(t, codes, share):
     share[t] = max(0.0, 1.0 - others)
 
 
-@kernel
+@allocating
 def merge_shares(target, codes, into, gone, weight):
     """codes[:, into] (n, T, K) becomes (1 − weight)·itself + weight·codes[:, gone], in place: the shares of merged cuts."""
     share = np.empty(codes.shape[2])
@@ -132,7 +132,7 @@ def merge_shares(target, codes, into, gone, weight):
         encode(target[i], share, codes[i, into])
 
 
-@kernel
+@helper
 def _mix(codes, mixture, t, share):
     """share = Σ_s parts[s] · (the shares in slot slots[s] of codes (T, K)), what is left being the target's."""
     share[:] = 0.0
@@ -149,7 +149,7 @@ def _mix(codes, mixture, t, share):
     share[t] = max(0.0, 1.0 - others)
 
 
-@kernel
+@helper
 def _coordinate_step(rows, i, scale, square, bias, W, share, buffers):
     """Row i, whose scores at W are buffers.new, goes to the maximum of the dual along it: `share` and W move, in place."""
     solve_row(share, buffers.new, scale * square, buffers.before)
@@ -166,7 +166,7 @@ def _coordinate_step(rows, i, scale, square, bias, W, share, buffers):
             W[len(W) - 1, k] += buffers.after[k] * bias
 
 
-@kernel
+@helper
 def _add_coded(rows, i, t, weight, codes, sign, which, bias, grids, sums, buffers):
     """Adds `sign` times row i, of class t, with the shares of `codes` to cut `which` and its constant."""
     decode(t, codes, buffers.before)
@@ -219,7 +219,7 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
     return bad
 
 
-@kernel
+@helper
 def _score_group(group, rows, margins, start, slots, shares, buffers):
     """Scores, predicted shares, and the mixed shares at the start of a group."""
     z_b, z, codes, kappa, bad = margins.z_b, margins.z, margins.codes, start.kappa, -1

@@ -6,7 +6,7 @@
 import numpy as np
 
 from streamcut.compiled.vectors import compensated, dot
-from streamcut.jit import inlined, kernel
+from streamcut.jit import allocating, inlined, kernel
 
 _BLOCK = 256  # features whose products are added at a time
 
@@ -47,7 +47,7 @@ def slope_along(v, delta, l1, k):
     return slope, curvature
 
 
-@kernel
+@allocating
 def active_gram(rows, w, gram):
     """gram (T, T) = Σ_j rows[:, j] rows[:, j]ᵀ over the features with w_j ≠ 0, of a (T, D) matrix."""
     T = len(rows)

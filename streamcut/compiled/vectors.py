@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from streamcut.jit import kernel
+from streamcut.jit import helper, kernel
 
 
-@kernel
+@helper
 def compensated(total, lost, term):
     """Neumaier's step: (total, lost) stands for the sum total + lost."""
     added = total + term

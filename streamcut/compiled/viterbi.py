@@ -9,10 +9,10 @@ one is never below the targets' by rounding.
 import numpy as np
 
 from streamcut.compiled.records import entry
-from streamcut.jit import kernel
+from streamcut.jit import allocating, helper, kernel
 
 
-@kernel
+@allocating
 def best_paths(starts, target, z_b, z, kappa, transitions, augment, back, path, excess):
     """path[i] = the class of row i on the best path of its sequence; excess[s] = how much better it is than the targets.
 
@@ -57,7 +57,7 @@ def best_paths(starts, target, z_b, z, kappa, transitions, augment, back, path, 
         path[first] = last
 
 
-@kernel
+@allocating
 def along_line(starts, target, z_b, z, k, transitions, slopes, excess, slope):
     """excess[s] as `best_paths` has it, augmented by 1, at z_b + k(z − z_b), and slope[s] its derivative in k.
 
@@ -110,7 +110,7 @@ def count_transitions(starts, target, path, out):
             out[target[i - 1], target[i]] -= 1.0
 
 
-@kernel
+@allocating
 def ascend(rows, bias, starts, order, scale, weights, held, sums, buffers):
     """A Frank-Wolfe step for each sequence, in `order` (S), in place on what it holds and the weights; then its part of the cut.
 
@@ -152,7 +152,7 @@ def ascend(rows, bias, starts, order, scale, weights, held, sums, buffers):
         _add_held(rows, bias, first, stop, shares, sums.features)
 
 
-@kernel
+@helper
 def _scores(rows, bias, W, first, stop, z):
     """z[i, k] = ⟨W[:, k], x_i⟩ for rows first:stop."""
     last, classes = np.uint64(len(W) - 1), np.uint64(W.shape[1])
@@ -166,7 +166,7 @@ def _scores(rows, bias, W, first, stop, z):
                 z[i, k] += value * W[j, k]
 
 
-@kernel
+@helper
 def _direction(first, stop, target, path, shares, edges, z, move):
     """From what a sequence holds to all of the path: `z` row by row, `move` of the edges."""
     move[:] = -edges
@@ -179,7 +179,7 @@ def _direction(first, stop, target, path, shares, edges, z, move):
             move[target[i - 1], target[i]] -= 1.0
 
 
-@kernel
+@helper
 def _moves(rows, bias, first, stop, buffers):
     """moves[j] = Σ x_ij z[i] over rows first:stop, for the features j in `touched`; returns how many these are."""
     z, moves, seen, touched, indptr = buffers.z, buffers.moves, buffers.seen, buffers.touched, rows.indptr
@@ -204,7 +204,7 @@ def _moves(rows, bias, first, stop, buffers):
     return count
 
 
-@kernel
+@helper
 def _add_held(rows, bias, first, stop, shares, out):
     """out[j] += Σ x_ij shares[i] over rows first:stop; most rows hold nothing but their target."""
     last, classes = np.uint64(len(out) - 1), np.uint64(out.shape[1])

@@ -10,10 +10,10 @@ always goes with the k-th smallest of the other), from the rank of the last leve
 reordered in place. Ranks stay between 1 and the numbers in a basin, of which there is one at least.
 """
 
-from streamcut.jit import kernel
+from streamcut.jit import helper, kernel
 
 
-@kernel
+@helper
 def _select(work, low, high, k):
     """Reorders work[low:high] so that work[k] is what sorting would put there, nothing larger before, nothing smaller behind.
 
@@ -48,7 +48,7 @@ def keep_below(c, sign, wanted, limit, work):
     return n
 
 
-@kernel
+@helper
 def _next_rank(lower, upper, went_up, reach):
     """The rank to try next: halfway between the bounds, but no further than `reach` from the one that moved last."""
     middle = (lower + upper + 1) // 2

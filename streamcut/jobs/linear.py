@@ -111,7 +111,7 @@ def on_few_rows(manifest: Manifest, y: np.ndarray, workers: int, run: Callable[[
         X = np.array([[1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 1, 1]] * (len(y) // 4), dtype)
         weight = np.ones(len(y)) if statistics.weight_sum is not None else None
         qid = np.arange(len(y)) // 4 if statistics.groups else None
-        few = MemoryDataset(X > 0 if ones else X, y, qid=qid, weight=weight)
+        few = MemoryDataset(X > 0 if ones else X, y, qid=qid, weight=weight, few=True)
         rows = few.read(0)
         first_problem(rows.indptr, rows.indices, rows.data, {"y": rows.y}, 3)
         first_unknown(rows.y, statistics.labels)
