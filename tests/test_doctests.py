@@ -22,6 +22,7 @@ NAMES = {
     "streamcut.tuning": "tune",
     "streamcut.calibration": "calibrate",
     "streamcut.structured": "structured",
+    "streamcut.models.model": "save",
     "streamcut.estimators.linear": "LinearSVM",
     "streamcut.estimators.regression": "LinearSVR",
     "streamcut.estimators.one_class": "OneClassSVM",

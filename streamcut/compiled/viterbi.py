@@ -169,9 +169,13 @@ def _scores(rows, bias, W, first, stop, z):
 @helper
 def _direction(first, stop, target, path, shares, edges, z, move):
     """From what a sequence holds to all of the path: `z` row by row, `move` of the edges."""
-    move[:] = -edges
+    classes = len(edges)
+    for j in range(classes):
+        for k in range(classes):
+            move[j, k] = -edges[j, k]
     for i in range(first, stop):
-        z[i] = -shares[i]
+        for k in range(classes):
+            z[i, k] = -shares[i, k]
         z[i, path[i]] += 1.0
         z[i, target[i]] -= 1.0
         if i > first:

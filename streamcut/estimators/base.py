@@ -91,16 +91,13 @@ class StreamedEstimator(BaseEstimator):
         try:
             model = train(data, **{**self._options(), **given}, progress=bool(self.verbose))
         except UsageError as error:
-            text = str(error).replace("give bias 0", "give fit_intercept=False")
-            for ours, theirs in (*_THEIRS.items(), ("fit_intercept", "bias")):
-                text = re.sub(rf"^{theirs}:", f"{ours}:", text)
-            raise UsageError(text) from error
+            raise _in_our_names(error) from error
         if self.verbose:  # logs get a line now and then, and this one anyway
             print(model.in_words(), file=sys.stderr)
         return model
 
-    def _keep(self, model: Model) -> Self:
-        """Take the attributes that users know from `model`; warn when it did not converge."""
+    def _keep(self, model: Model, *, warn: bool = True) -> Self:
+        """Take the attributes that users know from `model`; `warn` when it did not converge."""
         self.model_ = model
         self.history_ = model.history
         self.n_iter_ = max(1, model.history[-1].get("iteration", len(model.history)) if model.history else 1)
@@ -109,7 +106,7 @@ class StreamedEstimator(BaseEstimator):
         for name, ours in RESULTS.items():
             if name in result:
                 setattr(self, ours, result[name])
-        if not model.converged:
+        if warn and not model.converged:
             warnings.warn(f"not converged ({model.stop_reason}): {model.in_words()}", ConvergenceWarning, stacklevel=3)
         return self
 
@@ -287,6 +284,13 @@ class ScoringClassifier(StreamedClassifier):
         """Logarithms of `predict_proba`; −∞ where a probability is too small for a number."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+
+def _in_our_names(error: UsageError) -> UsageError:
+    text = str(error).replace("give bias 0", "give fit_intercept=False")
+    for ours, theirs in (*_THEIRS.items(), ("fit_intercept", "bias")):
+        text = re.sub(rf"^{theirs}:", f"{ours}:", text)
+    return UsageError(text)
 
 
 def _numbers(classes: np.ndarray) -> np.ndarray:

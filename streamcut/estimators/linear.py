@@ -30,10 +30,28 @@ class LinearClassifier(ScoringClassifier, RowLosses):
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
         data, several = self._classification(X, y, sample_weight)
         start = self.model_ if self.warm_start and hasattr(self, "model_") else None
-        model: Any = self._train(data, **self._task(several), warm_start=start)
-        self.coef_ = np.atleast_2d(model.weights.T)
-        self.intercept_ = model.intercepts if several else np.array([model.intercept])
+        model = self._train(data, **self._task(several), warm_start=start)
+        self._take_weights(model)
         return self._keep(model)
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from more rows, from the weights that are there, be they of `partial_fit` or `fit`; the rows are not kept.
+
+        X, y, sample_weight   as for `fit`; some of the classes may be missing
+        classes               all classes that will ever come: required at the first call with arrays, may be repeated later
+
+        A call minimises ½‖w − w_before‖² + C Σ loss over its rows by dual ascent, in epochs over them until one gains no more
+        than `tol` in mean loss, at most `sweeps`. All rows in one call give what `fit` gives. A store is as many calls as it has
+        shards, and arrays of more than 4 million entries are cut like them. Nothing is proved about several calls:
+        primal_objective_ is the objective on the rows of the last one, lower_bound_ is 0. Beside the parameters of the problem
+        (no l1, no scale) tol, sweeps and random_state matter here.
+        """
+        data = self._further(X, y, classes, sample_weight)
+        return self._learn(data, tuple(self._labels.tolist()), **self._task(len(self.classes_) > 2))
+
+    def _take_weights(self, model: Any) -> None:
+        self.coef_ = np.atleast_2d(model.weights.T)
+        self.intercept_ = model.intercepts if model.scores_per_row > 1 else np.array([model.intercept])
 
 
 @declared

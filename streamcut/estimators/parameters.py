@@ -5,11 +5,14 @@ What all have stands in `base.py`, what one alone has stands with it.
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Self
 
-from streamcut.config import CHOICES
+from streamcut.config import CHOICES, TrainOptions
 from streamcut.estimators.base import StreamedEstimator
 from streamcut.estimators.declared import attribute, declared, parameter
+from streamcut.io.dataset import Dataset
+from streamcut.online import learn
 
 
 @declared
@@ -74,4 +77,19 @@ class RowLosses(BundleDca):
     row_cache: str = parameter(
         'bundle-dca: memory for the rows that matter most ("2GB", "30%"), "auto", or "0" for none.', default="auto"
     )
-    sweeps: int = parameter("bundle-dca: epochs over cached rows after each pass, at most.", default=50)
+    sweeps: int = parameter(
+        "bundle-dca: epochs over cached rows after each pass, at most; partial_fit: over the rows of a call.", default=50
+    )
+
+    def _learn(self, rows: Dataset, labels: tuple[float, ...] | None, **task: Any) -> Self:
+        """`partial_fit` with checked rows; `task` are the options that make the problem."""
+        options, start = TrainOptions(**{**self._options(), **task}), getattr(self, "model_", None)
+        model, epochs = learn(rows, options, labels, start)
+        self._take_weights(model)
+        self._keep(model, warn=False)
+        self.n_iter_ = epochs
+        return self
+
+    @abstractmethod
+    def _take_weights(self, model: Any) -> None:
+        """Set coef_ and intercept_."""

@@ -107,9 +107,26 @@ class LinearSVR(Regressor, RowLosses):
         """Train on `X` (n × d, NumPy or SciPy sparse) and targets `y` (n), or on a store: its path, or opened."""
         data = self._numbers(X, y, sample_weight)
         start = self.model_ if self.warm_start and hasattr(self, "model_") else None
-        model: Any = self._train(data, **self._loss(), task="regression", warm_start=start)
-        self.coef_, self.intercept_ = model.weights, model.intercept
+        model = self._train(data, **self._task(), warm_start=start)
+        self._take_weights(model)
         return self._keep(model)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from more rows, from the weights that are there, be they of `partial_fit` or `fit`; the rows are not kept.
+
+        X, y, sample_weight are as for `fit`. A call minimises ½‖w − w_before‖² + C Σ loss over its rows by dual ascent, in epochs
+        over them until one gains no more than `tol` in mean loss, at most `sweeps`. All rows in one call give what `fit` gives. A
+        store is as many calls as it has shards, and arrays of more than 4 million entries are cut like them. Nothing is proved
+        about several calls: primal_objective_ is the objective on the rows of the last one, lower_bound_ is 0. Beside the
+        parameters of the problem (no l1, no scale) tol, sweeps and random_state matter here.
+        """
+        return self._learn(self._numbers(X, y, sample_weight, reset=not hasattr(self, "model_")), None, **self._task())
+
+    def _task(self) -> dict[str, Any]:
+        return {**self._loss(), "task": "regression"}
+
+    def _take_weights(self, model: Any) -> None:
+        self.coef_, self.intercept_ = model.weights, model.intercept
 
 
 @declared

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.chunk import Chunk
 from streamcut.compiled import cached_rows
 from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
@@ -80,6 +81,22 @@ class RowCache(ABC):
         """Forget all rows; `last_limit` is the one that the last pass ended with."""
         self.n = 0
         self.limit = last_limit * _LOOSER
+
+    def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
+        """Take all of `rows`, for which there is room, with no part in the dual yet.
+
+        Of each: its weight, with the sign of its label; ‖x‖²; target, a number or a class. All (n,).
+        """
+        n, first, last = rows.n_rows, rows.indptr[0], rows.indptr[-1]
+        self.n, self._number[:n], self._indptr[: n + 1] = n, np.arange(n), rows.indptr - first
+        self._indices[: last - first] = rows.indices[first:last]
+        if self._data is not None and rows.data is not None:
+            self._data[: last - first] = rows.data[first:last]
+        self._weight[:n], self._square[:n], self._share[:n] = weight, square, 0.0
+
+    def visit_movable(self) -> None:
+        """Sweeps visit all rows again but those that nothing moves: of weight 0, or without features."""
+        self._order, self._slack = np.flatnonzero((self._weight[: self.n] != 0.0) & (self._square[: self.n] != 0.0)), np.inf
 
     def fill(self, offered: Callable[..., tuple[int, int]], rows: int) -> None:
         """Take what `offered(first, limit, n, *arrays)` copies, which says at which row it ran out of room."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
 from html import escape
@@ -138,6 +139,19 @@ class Model(Shown, ABC):
 
     def _repr_html_(self) -> str:
         return f"{super()._repr_html_()}<p>{escape(self.in_words())}</p>"
+
+    def save(self, path: str | os.PathLike, *, replace: bool = True) -> None:
+        """Write the model to `path`, a file or a URL, as `streamcut.save_model` does; `streamcut.load_model` reads it.
+
+        >>> import numpy as np
+        >>> model = streamcut.train((np.array([[0.0, 1.0], [1.0, 0.0]]), [1.0, -1.0]))
+        >>> model.save("small.npz")
+        >>> streamcut.load_model("small.npz").predict([[0.0, 2.0]]).tolist()
+        [1.0]
+        """
+        from streamcut.models.files import save_model  # which knows every kind of model
+
+        save_model(self, path, replace=replace)
 
     def describe(self) -> dict[str, Any]:
         """What `streamcut info` shows, in JSON types."""

@@ -38,6 +38,11 @@ class ClassesCache(RowCache):
     def fits(self, other: RowCache) -> bool:
         return super().fits(other) and isinstance(other, ClassesCache) and self._classes == other._classes
 
+    def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
+        super().hold(rows, weight, square, target)
+        self._goal[: self.n] = target
+        self._share[np.arange(self.n), target] = 1.0  # its own class has all of it: no part in the dual
+
     def collect(self, chunk: Chunk, target: np.ndarray, keys: np.ndarray, bias: float, *shares: Any) -> None:
         """Take the rows of `chunk` with the smallest `keys` (n), with the shares that `remember` finds in `shares`."""
         rows = Rows(chunk.indptr, chunk.indices, chunk.data, target, chunk.weight)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.chunk import Chunk
 from streamcut.compiled import dual
 from streamcut.compiled.records import CachedRows
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
@@ -28,6 +29,11 @@ class LossCache(RowCache):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.size, self._loss)
+
+    def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
+        super().hold(rows, weight, square, target)
+        if self._target is not None:
+            self._target[: self.n] = target
 
     def _arrays(self) -> tuple[Any, ...]:
         return (self._rows(),)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.chunk import Chunk
 from streamcut.compiled import ovr_cache
 from streamcut.compiled.records import CutSums, PairBuffers, Pairs
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize
@@ -48,6 +49,15 @@ class OvrCache(ClassesCache):
         used = rows * len(active)
         self._share, self._before = shares[:, :used].reshape(2, rows, -1)
         self._busy = busy[:used].reshape(rows, -1)
+
+    def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
+        super().hold(rows, weight, square, target)
+        self._share[: self.n] = 0.0
+        self.visit_movable()
+
+    def visit_movable(self) -> None:
+        super().visit_movable()
+        self._busy[: self.n] = True
 
     def step_back(self, theta: Any) -> None:
         """Of the last sweep's steps only the parts `theta` (A)."""
