@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from numba import _dynfunc
+from numba import _dynfunc  # type: ignore[attr-defined]
 from numba.core.cpu import CPUContext
 
 _executable = CPUContext.get_executable
@@ -19,7 +19,7 @@ _executable = CPUContext.get_executable
 
 def link_helpers() -> None:
     """From now on, in this process."""
-    CPUContext.get_executable = _linked_only
+    CPUContext.get_executable = _linked_only  # type: ignore[method-assign]
 
 
 def _linked_only(context: Any, library: Any, description: Any, environment: Any) -> Any:

@@ -94,7 +94,8 @@ def _filled(chunk: Chunk, options: TrainOptions, labels: tuple[float, ...] | Non
     """(the rows in a cache, with no part in the dual yet; their weights)."""
     size = CacheSize(chunk.n_rows, chunk.nnz, chunk.indices.dtype.name, None if chunk.data is None else chunk.data.dtype.name)
     u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
-    square, cache, target, sign = np.empty(chunk.n_rows), None, chunk.y, np.ones(chunk.n_rows)
+    square, target, sign = np.empty(chunk.n_rows), chunk.y, np.ones(chunk.n_rows)
+    cache: RowCache
     if several and labels is not None:
         target = class_numbers(chunk.y, labels, chunk.first_row)
         strategy = strategy_of(options)
@@ -144,7 +145,7 @@ def _model(
     if several and labels is not None:
         intercepts, strategy = W[d] * options.bias if options.bias else np.zeros(len(labels)), strategy_of(options)
         problems = len(labels) if strategy == ONE_VS_REST else 1
-        known = {"labels": labels, "strategy": strategy, "certificates": (nothing,) * problems}
+        known: dict[str, Any] = {"labels": labels, "strategy": strategy, "certificates": (nothing,) * problems}
         return MulticlassModel(**common, **known, intercepts=intercepts), problems
     pair = None if labels is None else (labels[0], labels[1])
     intercept = float(W[d]) * options.bias if options.bias else 0.0
@@ -167,7 +168,7 @@ def _stated(model: Linear, problems: int, rows: Dataset) -> Linear:
     W = model.augmented_weights
     squares = np.sum(W * W, axis=0) if problems > 1 else np.sum(W * W)[None]
     objectives = 0.5 * squares + model.C * losses
-    found = [Certificate(float(F), 0.0, model.C * weight, None, None, False, StopReason.EPOCHS) for F in objectives]
+    certificates = [Certificate(float(F), 0.0, model.C * weight, None, None, False, StopReason.EPOCHS) for F in objectives]
     if isinstance(model, MulticlassModel):
-        return replace(model, certificates=tuple(found))
-    return replace(model, certificate=found[0])
+        return replace(model, certificates=tuple(certificates))
+    return replace(model, certificate=certificates[0])

@@ -34,7 +34,7 @@ WIRING = {"by_data", "calibration", "datasets", "evaluation", "flags", "inputs",
 WIRING |= {"named_weights", "online", "structured", "training", "tuning", "verification", "warming"}
 WIRING |= {"costs", "cross_validation", "search", "together"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
-KERNELS_SEE = {"__future__", "math", "numba", "numba.extending", "numpy", "streamcut.jit", "typing"}
+KERNELS_SEE = {"__future__", "collections.abc", "math", "numba", "numba.extending", "numpy", "streamcut.jit", "typing"}
 KERNELS_SEE |= {"numba.core.typing.templates"}
 
 

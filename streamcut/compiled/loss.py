@@ -5,6 +5,9 @@ each one, and `loss.value(z, y)` in it is the very function that Python calls by
 a field with one of these names: Numba would take it for the method.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from numba import njit, types
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin
@@ -16,7 +19,7 @@ _METHODS = (
     *("unbounded", "sized", "size", "limited", "stays", "free", "encode", "decode", "merged", "mixed", "violation", "priority"),
     *("kinks", "kink", "raw", "snapped"),
 )
-_dispatchers = {}
+_dispatchers: dict[Callable, Any] = {}
 
 
 def _method(record, name):

@@ -39,12 +39,12 @@ class KernelMachine(StreamedEstimator):
             return {**options, "gamma": 1.0 / self.n_features_in_}
         return {**options, "gamma": "auto"} if options["gamma"] in ("scale", "auto") else options
 
-    def _keep(self, model: Model) -> Self:
+    def _keep(self, model: Model, *, warn: bool = True) -> Self:
         assert isinstance(model, KernelModel)
         self.support_vectors_, self.dual_coef_ = model.support, np.atleast_2d(model.coefficients.T)
         self.intercept_ = np.atleast_1d(np.asarray(model.intercept, dtype=np.float64))
         self.gamma_ = model.kernel.gamma
-        return super()._keep(model)
+        return super()._keep(model, warn=warn)
 
 
 @declared
