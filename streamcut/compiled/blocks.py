@@ -19,7 +19,7 @@ def make_room(beta, unused, age, cuts, keep, into, gone, share):
     merges = False
     T = beta.shape[1] - 1
     for k in range(len(beta)):
-        for turn in range(cuts):  # `into[:] = -1` takes several times as long to compile
+        for turn in range(cuts):  # `into[:] = -1` takes longer to compile
             into[k, turn], gone[k, turn], share[k, turn] = -1, -1, 0.0
         live = 0
         for t in range(1, T + 1):

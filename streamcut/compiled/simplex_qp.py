@@ -62,7 +62,7 @@ def solve(G, b, total, starts, beta, tolerance, most, space):
     for _ in range(most):
         _gradient(G, b, beta, gradient)
         gap, before, value = 0.0, value, 0.0
-        for k in range(K):  # `first[:] = -1` takes several times as long to compile
+        for k in range(K):  # `first[:] = -1` takes longer to compile
             first[k] = -1
         for t in range(n):
             k = block[t]
