@@ -217,6 +217,16 @@ class CachedRows(NamedTuple):
         return CachedRows(self.indptr[rows.start : rows.stop + 1], self.indices, self.data, *by_row)
 
 
+class CentralPath(NamedTuple):
+    """Of cached rows in an interior point method: what margins have `above` 1 and `below` it (s and l of
+    streamcut.compiled.interior), and the change of margins with the step that was `predicted`, and with that to be made."""
+
+    above: np.ndarray
+    below: np.ndarray
+    predicted: np.ndarray
+    change: np.ndarray
+
+
 @inlined
 def block_of(blocks, i):
     """The block of row i, 0 … each − 1."""

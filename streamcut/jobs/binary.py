@@ -38,6 +38,7 @@ from streamcut.models.model import Model
 from streamcut.oracles.decomposable import LinearOracle
 from streamcut.oracles.dual.ascent import ORDER, DualOracle
 from streamcut.oracles.dual.blocks import Blocks
+from streamcut.oracles.dual.interior import suits
 from streamcut.oracles.dual.loss_cache import row_bytes
 from streamcut.oracles.row_passes import row_arrays
 from streamcut.solver_table import SolverRecord
@@ -110,9 +111,17 @@ class BinaryJob:
             row_bytes=in_rows,
             more=penalty_needs(self.options, dimension),
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=row_bytes(loss)),
-            per_worker=(("rows put together", ORDER.joined_bytes(manifest)),) if solver.dual else (),
+            per_worker=self._per_worker(manifest, dimension),
             block_rows=ORDER.batch_rows(statistics) if solver.dual else 1,
         )
+
+    def _per_worker(self, manifest: Manifest, dimension: int) -> tuple[tuple[str, int], ...]:
+        if not self.solver.dual:
+            return ()
+        joined = "rows put together", ORDER.joined_bytes(manifest)
+        if self.options.sweeps == 0 or not suits(self.risk.loss, manifest.statistics, dimension):
+            return (joined,)
+        return joined, ("equations of cached rows", 2 * 8 * dimension**2)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         return identity(

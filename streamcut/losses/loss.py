@@ -45,6 +45,7 @@ class Loss(ABC):
     keeps_target ℓ(z; y) depends on y beside z
     least_target of numbers: there are none below it
     incremental  from pass to pass most shares stay as they are (at bounds), so that sums go on from the last pass
+    boxed        the hinge: f ∈ [0, 1] and −ℓ*(−f) = f for a margin of 1, which interior points ask for
     """
 
     __slots__ = ()
@@ -53,6 +54,7 @@ class Loss(ABC):
     keeps_target: ClassVar[bool] = False
     least_target: ClassVar[float] = -np.inf
     incremental: ClassVar[bool]
+    boxed: ClassVar[bool] = False
     code_type: ClassVar[type[np.generic]]
 
     @abstractmethod

@@ -15,7 +15,7 @@ a lower bound on it: its β says from which mixture the next sweep starts.
         one pass: margins of w; the cut at w_b + κ(w − w_b), κ the step that OCAS predicts;
                   from the mixed shares a sweep on a running w′ over the rows that w does not hold at a bound, those that stay
                   free several times while their group is at hand, more often while F hardly falls;
-                  then sweeps over the rows in the row cache: a cut
+                  then, where features are few, interior points for the rows in the row cache, and sweeps over them: a cut
         k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
         w_b ← the best p·w_b + q·w, nearly, as long as that brings something
         add both cuts, solve the master problem: its value is the bound, its solution w, its β the mixture

@@ -20,6 +20,7 @@ from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut, DecomposableOracle, LinearOracle
 from streamcut.oracles.dual.blocks import Blocks
+from streamcut.oracles.dual.interior import solve_cached, suits
 from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass, RowsWriteBackPass, add_parts
 from streamcut.oracles.dual.random_order import RandomOrder
@@ -30,6 +31,7 @@ ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)
 
 
 _TOO_FAR = 0.9  # parts of a step that lanes made together
+_CLOSE = 100.0  # times what a sweep brings at least: the gap that cached rows are left with where they are solved for at once
 MOST_TURNS = 8  # of a sweep: each is a round of all workers
 
 
@@ -134,6 +136,7 @@ class DualAscent(DecomposableOracle):
 
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
         given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps, "enough": ascent.enough}
+        given["theta"] = self._at_once(ascent, sums)
         where: Any = self._runner, self._caches, sums.w, self.C, self.penalty, self._bias
         theta: Any
         if self._in_turns:
@@ -141,6 +144,10 @@ class DualAscent(DecomposableOracle):
         else:
             theta = sweep_caches(*where, **given)
         self._write_back(sums, ascent.dual, theta)
+
+    def _at_once(self, ascent: Ascent, sums: Any) -> Any:
+        """A step for all cached rows together, before they are swept; returns the part of it that was taken."""
+        return 1.0
 
     def _write_back(self, sums: Any, slot: Any, theta: Any) -> None:
         write_back(self._runner, self._caches, sums, slot, self._bias, self._grids, theta)
@@ -166,6 +173,8 @@ class DualOracle(DualAscent, LinearOracle):
         caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
         self._blocks = Blocks.of(runner.lanes, cuts.blocks)
         self.prepare(self._pass, self._merging_of, caches, cuts=cuts.first, order=ORDER, sweeps=sweeps, seed=seed)
+        short = suits(loss, runner.feed.data.manifest.statistics, self.dimension)
+        self._interior = short and penalty.threshold is None and bool(caches)
         self._in_turns = self._blocks.count > 1 and len(caches) > 1
         self._goes_on = loss.incremental
         rows, scale = self._blocks.most_rows, self._scale
@@ -195,6 +204,17 @@ class DualOracle(DualAscent, LinearOracle):
 
     def _go_on(self, sums: Any, last: Any) -> None:
         add_parts(sums.by_block(), last.by_block())
+
+    def _at_once(self, ascent: Ascent, sums: Any) -> float:
+        if not self._interior:
+            return 1.0
+        w, enough = sums.w, _CLOSE * ascent.enough
+        step = solve_cached(self._runner, self._caches, w, ascent.w, self.C, self._bias, enough, sums.totals is not None)
+        if not np.isfinite(vectors.dot(step.delta, step.delta) + step.gain):
+            return 0.0
+        theta, _ = self.penalty.step(w, step.delta, step.gain)
+        vectors.move(w, w + step.delta, theta)
+        return theta
 
     def _write_back(self, sums: Any, slot: Any, theta: Any) -> None:
         each = self._blocks.each
@@ -234,14 +254,14 @@ def sweep_caches(
     seed: tuple[int, int],
     sweeps: int,
     enough: float,
+    theta: float = 1.0,
 ) -> float:
     """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step between before and after.
 
     w (v, where the penalty has a threshold) moves in place. Lanes that sweep without seeing each other go too far together; along
-    the sum of their steps the dual is a parabola, or pieces of some. Ends when a sweep brings no more than `enough`. Returns the
-    part of the last step that was taken.
+    the sum of their steps the dual is a parabola, or pieces of some. Ends when a sweep brings no more than `enough`. `theta` is
+    the part that was taken of the step before; returns that of the last one.
     """
-    theta = 1.0
     for number in range(sweeps):
         step, _ = runner.run(SweepPass(caches, w, C, penalty.threshold, bias, seed, number, theta))
         theta, rise = penalty.step(w, step.delta, step.gain)
@@ -262,14 +282,16 @@ def sweep_in_turns(
     sweeps: int,
     enough: float,
     turns: int,
+    theta: float = 1.0,
 ) -> tuple[dict[int, float], int]:
     """As sweep_caches, lanes in `turns` one after the other, each turn followed by an exact step.
 
-    Where only little of a turn's step is taken, the next sweep has twice as many turns, of half as many lanes each. Returns the
-    part of its last step that was taken of each lane, by its first row, and the turns of the last sweep.
+    Where only little of a turn's step is taken, the next sweep has twice as many turns, of half as many lanes each. `theta` is
+    the part that was taken of the step before. Returns the part of its last step that was taken of each lane, by its first row,
+    and the turns of the last sweep.
     """
     lanes = list(caches)
-    taken = dict.fromkeys(lanes, 1.0)
+    taken = dict.fromkeys(lanes, theta)
     for number in range(sweeps):
         least, brought = 1.0, 0.0
         for turn in range(turns):

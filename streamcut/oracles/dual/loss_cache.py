@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.compiled import dual
-from streamcut.compiled.records import CachedRows
+from streamcut.compiled import dual, interior
+from streamcut.compiled.records import CachedRows, CentralPath
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
 from streamcut.losses.loss import Loss
 from streamcut.rounding import Grids
@@ -26,6 +26,7 @@ class LossCache(RowCache):
         super().__init__(size)
         self._loss = loss
         self._target = np.empty(size.rows) if loss.targets == "numbers" else None
+        self._path: CentralPath | None = None  # while an interior point method runs; it takes less than sorting rows by key does
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.size, self._loss)
@@ -51,3 +52,29 @@ class LossCache(RowCache):
     def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
         blocks, slots = slot
         dual.write_back(self._loss, self._rows().part(part), blocks, slots, bias, grids, codes, cuts, sums)
+
+    # -- the steps of streamcut.oracles.dual.interior ----------------------------------------------------------------------------
+
+    def begin_path(self, C: float, bias: float, w: np.ndarray, mu: float, rest: np.ndarray, moved: np.ndarray) -> float:
+        """Dual variables near those of the margins of w, which can be taken back; see streamcut.compiled.interior.begin."""
+        self._before[: self.n] = self._share[: self.n]
+        self._path = CentralPath(*(np.empty(self.n) for _ in range(4)))
+        return interior.begin(self._all(), C, bias, w, mu, self._path, rest, moved)
+
+    def assemble(self, C: float, bias: float, part: float, mu: float, matrix: np.ndarray, vector: np.ndarray) -> None:
+        interior.assemble(self._all(), C, bias, part, mu, self._path, matrix, vector)
+
+    def predict(self, C: float, bias: float, delta: np.ndarray, sums: np.ndarray, vectors: np.ndarray) -> float:
+        return interior.predict(self._all(), C, bias, delta, self._path, sums, vectors)
+
+    def reach(self, C: float, bias: float, delta: np.ndarray, mu: float, sums: np.ndarray) -> float:
+        return interior.reach(self._all(), C, bias, delta, mu, self._path, sums)
+
+    def leave_path(self, C: float, bias: float, part: float, mu: float, delta: np.ndarray) -> float:
+        """The last step; adds to `delta` what w has moved by since `begin_path`, and returns C Σ u Δf."""
+        gain = interior.finish(self._all(), C, bias, part, mu, self._path, self._before, delta)
+        self._path = None
+        return gain
+
+    def _all(self) -> CachedRows:
+        return self._rows().part(slice(0, self.n))
