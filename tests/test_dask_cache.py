@@ -171,7 +171,7 @@ def test_lanes_whose_caches_have_no_room_are_filled_again(client, stores, on_thr
 
 
 def test_a_worker_dies_in_a_sweep_and_another_in_a_pass(stores, on_threads, tmp_path):
-    with started(tmp_path, "none:1:kill", "train.cached:7:kill", "train.shard:20:kill") as (address, processes):
+    with started(tmp_path, "none:1:kill", "train.cached:40:kill", "train.shard:20:kill") as (address, processes):
         asked = [*FEW_IN_WORDS, "--lanes", 3, "--scheduler", address, "--memory", "4GB", "--scratch", tmp_path]
         done = train(stores["binary"], tmp_path / "m.npz", *asked)
         assert done.returncode == 0, done.stderr
@@ -182,7 +182,7 @@ def test_a_worker_dies_in_a_sweep_and_another_in_a_pass(stores, on_threads, tmp_
 
 def test_when_all_workers_die_in_sweeps_the_checkpoint_is_good(stores, on_threads, tmp_path):
     asked = [*FEW_IN_WORDS, "--lanes", 4, "--checkpoint", tmp_path / "run", "--checkpoint-iterations", 1]
-    with started(tmp_path, "train.cached:23:kill", "train.cached:23:kill") as (address, _):
+    with started(tmp_path, "train.cached:90:kill", "train.cached:90:kill") as (address, _):
         done = train(stores["binary"], tmp_path / "m.npz", *asked, "--scheduler", address, "--deadline", "2s")
         assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr
     assert not (tmp_path / "m.npz").exists()
