@@ -209,7 +209,8 @@ class DualOracle(DualAscent, LinearOracle):
         if not self._interior:
             return 1.0
         w, enough = sums.w, _CLOSE * ascent.enough
-        step = solve_cached(self._runner, self._caches, w, ascent.w, self.C, self._bias, enough, sums.totals is not None)
+        caches: Any = self._caches
+        step = solve_cached(self._runner, caches, w, ascent.w, self.C, self._bias, enough, sums.totals is not None)
         if not np.isfinite(vectors.dot(step.delta, step.delta) + step.gain):
             return 0.0
         theta, _ = self.penalty.step(w, step.delta, step.gain)

@@ -80,7 +80,7 @@ class AssemblePass(_PathPass):
 
     def begin(self) -> Equations:
         D = len(self.w)
-        return Equations(np.zeros((D, D)), *(np.zeros(D) for _ in range(3)))
+        return Equations(np.zeros((D, D)), np.zeros(D), np.zeros(D), np.zeros(D))
 
     def finish(self, sums: Equations, rows: Rows, first_row: int) -> None:
         cache = self.caches[first_row]
@@ -115,6 +115,12 @@ class Reach:
         """Σ c (s f + l (1 − f)) after this part of it."""
         return float(self.sums @ (1.0, part, part * part))
 
+    def plus(self, other: Reach) -> Reach:
+        """Of both, but for `vectors`, in place."""
+        self.longest = min(self.longest, other.longest)
+        self.sums += other.sums
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class PredictPass(_PathPass):
@@ -126,12 +132,12 @@ class PredictPass(_PathPass):
         return Reach(vectors=np.zeros((2, len(self.delta))))
 
     def finish(self, sums: Reach, rows: Rows, first_row: int) -> None:
+        assert sums.vectors is not None
         sums.longest = self.caches[first_row].predict(self.C, self.bias, self.delta, sums.sums, sums.vectors)
 
     def merge(self, total: Reach, part: Reach) -> Reach:
-        ReachPass.merge(self, total, part)
         vectors.add(total.vectors.reshape(-1), part.vectors.reshape(-1))  # type: ignore[union-attr]
-        return total
+        return total.plus(part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +154,7 @@ class ReachPass(_PathPass):
         sums.longest = self.caches[first_row].reach(self.C, self.bias, self.delta, self.mu, sums.sums)
 
     def merge(self, total: Reach, part: Reach) -> Reach:
-        total.longest = min(total.longest, part.longest)
-        total.sums += part.sums
-        return total
+        return total.plus(part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +191,8 @@ def solve_cached(
 
     `near` (D) is where to begin: the w that the master problem found, for that of lanes together may be far off.
     """
-    where: Any = caches, C, bias
     mu, part, x = _FIRST, 0.0, near.copy()
-    found = runner.run(AssemblePass(*where, x, part, mu, True))[0]
+    found = runner.run(AssemblePass(caches, C, bias, x, part, mu, True))[0]
     rest, weight = w + found.rest, found.weight
     away = float(np.sqrt(vectors.line(x, w + found.moved)[0]))
     enough = max(enough, (_ROUGH if first else _LEAST) * weight)
@@ -199,17 +202,17 @@ def solve_cached(
         wanted = rest + found.vector - x
         delta = wanted.copy()
         interior.solve(found.matrix, delta)
-        ahead = runner.run(PredictPass(*where, delta))[0]
+        ahead = runner.run(PredictPass(caches, C, bias, delta))[0]
         now = ahead.at(0.0)
         mu = max(ahead.at(ahead.part) / now, _LEAST) ** 3 * now / (2.0 * weight)
         delta = wanted + mu * ahead.vectors[0] + ahead.vectors[1]
         interior.solve(found.matrix, delta)
-        reach = runner.run(ReachPass(*where, delta, mu))[0]
+        reach = runner.run(ReachPass(caches, C, bias, delta, mu))[0]
         part = reach.part
         x += part * delta
         away *= 1.0 - part
         if reach.at(part) + 0.5 * away * away <= enough:
             break
-        found = runner.run(AssemblePass(*where, x, part, mu, False))[0]
+        found = runner.run(AssemblePass(caches, C, bias, x, part, mu, False))[0]
         part = 0.0
-    return runner.run(LeavePass(*where, len(w), part, mu))[0]
+    return runner.run(LeavePass(caches, C, bias, len(w), part, mu))[0]
