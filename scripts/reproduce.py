@@ -30,6 +30,7 @@ from streamcut.reports import parts
 from streamcut.visible import html
 
 HERE = Path(__file__).resolve().parent
+_STYLE = "<style>td, th { overflow-wrap: break-word }</style>"  # wide tables scroll, and keep their words whole
 COLUMNS = ("paper", "item", "there", "here", "ratio", "holds", "note")
 
 
@@ -137,7 +138,7 @@ def page(out: Path, facts: list[dict[str, Any]]) -> str:
         texts = [f"<h3 class=next>{html(path.stem)}</h3>{tables_of(path.read_text())}" for path in sorted(folder.glob("*.md"))]
         if plots or texts:
             sections[title] = parts.quiet(script) + "".join(plots) + "".join(texts)
-    return parts.page("Five papers, and what comes out here", "all plots and tables", "", sections, {"facts": facts})
+    return parts.page("Five papers, and what comes out here", "all plots and tables", _STYLE, sections, {"facts": facts})
 
 
 def _inline(path: Path) -> str:
