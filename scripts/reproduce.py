@@ -68,8 +68,8 @@ PAPERS = {
     "sbp": Paper(
         "Cotter, Shalev-Shwartz & Srebro: Kernelized stochastic batch perceptron (2012)",
         "reproduce_sbp.py",
-        ("--plot", "curves", "bias", "smo"),
-        ("--quick", "--plot", "curves", "smo", "--data", "a9a,reuters_moneyfx"),
+        ("--plot", "curves", "fourier", "bias", "smo"),
+        ("--quick", "--plot", "curves", "fourier", "smo", "--data", "a9a,reuters_moneyfx"),
         reproduce_facts.sbp,
     ),
 }
