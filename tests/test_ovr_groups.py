@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from nights import by_night
 from test_ovr import METHODS, REST, problem
 
 import streamcut
@@ -56,7 +57,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", by_night(KINDS, ("cpa", "smooth", "elastic net")))
 def test_classes_get_what_they_get_beside_all_others(kind, in_groups):
     X, y, u = problem(weights=kind != "ocas")
     data, options = MemoryDataset(X, y, weight=u), {**REST, **KINDS[kind], "tol": 1e-4}
@@ -72,6 +73,7 @@ def test_classes_get_what_they_get_beside_all_others(kind, in_groups):
     assert verify(model, data, bound=True).consistent
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", [METHODS["bundle-dca"], METHODS["few cached"]], ids=["all cached", "few cached"])
 def test_with_cached_rows_every_class_is_certified(method, in_groups):
     X, y, _ = problem()
@@ -84,6 +86,7 @@ def test_with_cached_rows_every_class_is_certified(method, in_groups):
     assert verify(model, data, bound=True).consistent
 
 
+@pytest.mark.long
 def test_a_number_of_classes_that_groups_do_not_divide(monkeypatch):
     X, y, _ = problem(200)
     y = np.where(np.arange(200) % 9 == 0, 11.0, y)
