@@ -118,10 +118,13 @@ class BinaryJob:
     def _per_worker(self, manifest: Manifest, dimension: int) -> tuple[tuple[str, int], ...]:
         if not self.solver.dual:
             return ()
-        joined = "rows put together", ORDER.joined_bytes(manifest)
-        if self.options.sweeps == 0 or not suits(self.risk.loss, manifest.statistics, dimension):
-            return (joined,)
-        return joined, ("equations of cached rows", 2 * 8 * dimension**2)
+        statistics, loss = manifest.statistics, self.risk.loss
+        found = [("rows put together", ORDER.joined_bytes(manifest))]
+        if loss.smooth:
+            found.append(("order of rows", ORDER.mixing_bytes(statistics)))
+        if self.options.sweeps != 0 and suits(loss, statistics, dimension):
+            found.append(("equations of cached rows", 2 * 8 * dimension**2))
+        return tuple(found)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         return identity(

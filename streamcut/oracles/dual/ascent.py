@@ -42,6 +42,7 @@ class DualAscent(DecomposableOracle):
     """
 
     _in_turns = False  # lanes sweep their caches
+    _mixed = False  # whether all rows of a batch come in random order, not groups of them one after the other
 
     def prepare(
         self, work: Callable[..., Pass], merging: Callable[[Any], Pass], caches: Mapping[int, RowCache], *,
@@ -64,7 +65,8 @@ class DualAscent(DecomposableOracle):
 
         Each is summed from its shares alone, whose bounds the kernels keep: valid for any stored shares.
         """
-        order, places = self._order.drawn(self._runner.feed.data.manifest.statistics, self.passes, self._seed)
+        statistics = self._runner.feed.data.manifest.statistics
+        order, places = self._order.drawn(statistics, self.passes, self._seed, mixed=self._mixed)
         if self._last is not None and self._overwrites(ascent, self._last):
             self._last = None
         sums = self._read(self._work(ascent, order, places, self._last or (-1, -1), self._caches, self._limits, first))
@@ -176,7 +178,7 @@ class DualOracle(DualAscent, LinearOracle):
         short = suits(loss, runner.feed.data.manifest.statistics, self.dimension)
         self._interior = short and penalty.threshold is None and bool(caches)
         self._in_turns = self._blocks.count > 1 and len(caches) > 1
-        self._goes_on = loss.incremental
+        self._goes_on, self._mixed = loss.incremental, loss.smooth
         rows, scale = self._blocks.most_rows, self._scale
         self._cut_scale = replace(scale, rows=rows, entries=min(scale.entries, rows * scale.row_entries))
 

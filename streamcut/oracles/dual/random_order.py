@@ -1,4 +1,8 @@
-"""The random order in which dual ascent visits rows: groups that fit a cache level, and batches of these."""
+"""The random order in which dual ascent visits rows: groups that fit a cache level, and batches of these.
+
+Where the loss is smooth, all rows of a batch come in one random order ("mixed"): the dual is then strongly concave, ascent would
+converge linearly, and neighbours that always come together are what keeps it from that (solvers/bundle_dca.md).
+"""
 
 from __future__ import annotations
 
@@ -32,10 +36,19 @@ class RandomOrder:
         """Rows of a batch, which blocks of rows never part."""
         return self.batch * self.group_rows(statistics)
 
-    def drawn(self, statistics: Statistics, passes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """(order of the rows in a group, order of the groups in a batch) for the pass after `passes`."""
+    def drawn(self, statistics: Statistics, passes: int, seed: int, *, mixed: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """(order of the rows in a group, order of the groups in a batch) for the pass after `passes`; `mixed`: one group a batch."""
         random = np.random.default_rng((passes, seed))
+        if mixed:
+            return random.permutation(self._mixed_rows(statistics)), np.zeros(1, np.int64)
         return random.permutation(self.group_rows(statistics)), random.permutation(self.batch)
+
+    def mixing_bytes(self, statistics: Statistics) -> int:
+        """Memory that a worker needs to visit all rows of a batch in random order: that order, shares, waiting rows, blocks."""
+        return 32 * self._mixed_rows(statistics)
+
+    def _mixed_rows(self, statistics: Statistics) -> int:
+        return min(self.batch_rows(statistics), statistics.n_rows)
 
     def joined_bytes(self, manifest: Manifest) -> int:
         """Memory that a worker needs for the rows of a batch that lie in different shards."""
