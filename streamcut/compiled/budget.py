@@ -43,7 +43,7 @@ class Slots(NamedTuple):
     values: np.ndarray  # (d,) scratch
     cells: np.ndarray  # int32 (slots,) scratch: cells of the tables
     tables: Tables
-    merged: int  # vectors that merging makes one of, when there are as many of a sign
+    together: int  # vectors that merging makes one of, when there are as many of a sign
 
 
 class SparseRows(NamedTuple):
@@ -168,10 +168,10 @@ def _merge_more(least, other, parameters, m):
     as it was. Their slots, and that of `least`, are given up: the last ones move there.
     """
     used, partners = m.counts[USED], 1
-    given_up = np.empty(m.merged - 1, np.int64)
+    given_up = np.empty(m.together - 1, np.int64)
     given_up[0] = least
     merged, m.beta[other] = m.beta[other], 0.0  # no partner any more
-    while partners < m.merged - 1:
+    while partners < m.together - 1:
         next_one = best_partner(least, m.beta, m.k, used, m.tables, m.cells, m.p)[0]
         if next_one < 0:
             break
@@ -242,7 +242,7 @@ def _maintain(mode, fresh, parameters, m):
     if b != 0.0 and mode == MERGE:
         other = _merge(least, fresh, parameters, m)
         kept = other >= 0
-        if kept and m.merged > 2:
+        if kept and m.together > 2:
             m.counts[MAINTAINED] += 1
             _merge_more(least, other, parameters, m)
             return

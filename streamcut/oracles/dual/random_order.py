@@ -37,7 +37,7 @@ class RandomOrder:
         return self.batch * self.group_rows(statistics)
 
     def drawn(self, statistics: Statistics, passes: int, seed: int, *, mixed: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """(order of the rows in a group, order of the groups in a batch) for the pass after `passes`; `mixed`: one group a batch."""
+        """(order of the rows in a group, order of the groups in a batch) for the pass after `passes`; `mixed`: it is one."""
         random = np.random.default_rng((passes, seed))
         if mixed:
             return random.permutation(self._mixed_rows(statistics)), np.zeros(1, np.int64)
