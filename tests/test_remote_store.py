@@ -221,10 +221,6 @@ def test_an_s3_server(store, monkeypatch, run, tmp_path):
     s3fs = pytest.importorskip("s3fs")
     with s3_server(monkeypatch) as server:
         s3fs.S3FileSystem().put(str(store), "bucket/a.zarr", recursive=True)
-        line = ("--solver", "ocas", "--C", "1", "--max-passes", "4", "--lanes", "2", "--model", tmp_path / "m.npz", "--json")
-        code, out, err = run("train", "s3://bucket/a.zarr", *line)
-        assert code == 0, err
-        assert json.loads(out.splitlines()[-1])["event"] == "result"
         server.asked.clear()
         there = RemoteStore("s3://bucket/a.zarr")
         for shard in range(len(there.manifest.shards)):
@@ -233,6 +229,10 @@ def test_an_s3_server(store, monkeypatch, run, tmp_path):
         chunks = [(method, path) for method, path in server.asked if path.endswith("/c.0")]
         assert {method for method, _ in chunks} == {"GET"}  # one request for each, and none for how long it is
         assert len(chunks) == len(set(chunks)) == sum(1 for _ in store.rglob("c.0"))
+        line = ("--solver", "ocas", "--C", "1", "--max-passes", "4", "--lanes", "2", "--model", tmp_path / "m.npz", "--json")
+        code, out, err = run("train", "s3://bucket/a.zarr", *line)
+        assert code == 0, err
+        assert json.loads(out.splitlines()[-1])["event"] == "result"
         local = streamcut.train(store, solver="ocas", C=1.0, max_passes=4, lanes=2)
         assert bits(streamcut.load_model(tmp_path / "m.npz")) == bits(local)
         model = (tmp_path / "m.npz").read_bytes()

@@ -23,7 +23,7 @@ SOLVERS = {
     "exact": {"solver": "ocas", "cut": "exact"},
     "cpa": {"solver": "cpa"},
     "bundle-dca": {"solver": "bundle-dca", "row_cache": "0"},
-    "bundle-dca, rows cached": {"solver": "bundle-dca", "row_cache": "30%", "max_cuts": 4},
+    "bundle-dca, rows cached": {"solver": "bundle-dca", "row_cache": "10%", "max_cuts": 4},
 }
 
 

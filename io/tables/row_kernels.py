@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.io.tables.word_kernels import MISSING, NOTHING
-from streamcut.jit import kernel
+from streamcut.jit import allocating, kernel
 
 _ROWS = 256  # sorted at once: a column of so many features is 1 kB
 _NEGATIVE = np.uint32(1 << 31)  # and what is beyond: a negative feature, seen without its sign
@@ -97,7 +97,7 @@ def assemble(fixed, values, features, pairs, indptr, indices, data):
     return ones
 
 
-@kernel
+@allocating
 def count_words(ends, features, indptr, indices, data):
     """CSR rows of lists of features: row i has features[ends[i]:ends[i + 1]] (int32, sorted in place; negative: none), counted.
 

@@ -62,7 +62,7 @@ class MulticlassJob(ClassesJob):
     def _model(
         self, solution: Solution, C: float, *, oracle: MulticlassOracle, manifest: Manifest, row_cache: int
     ) -> MulticlassModel:
-        options, W = self.options, solution.w.reshape(-1, self.risk.classes)
+        options, W = self.options, solution.w.reshape(-1, self.risk.classes).copy()  # the next of a path takes solution.w over
         found = Proved(W, (certificate(solution, oracle.c_bar, options),), (solution.witness,), solution.history)
         fixed: dict[str, Any] = {"lanes": len(self.lanes), **({"row_cache": f"{row_cache}B"} if self.solver.dual else {})}
         return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=oracle.penalty.l1, **fixed)
