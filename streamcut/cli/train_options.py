@@ -134,7 +134,7 @@ GROUPS: dict[str, list[Callable]] = {
         _option("--budget", "bsca, bsgd: maximum number of support vectors (default 500).", type=int, metavar="VECTORS"),
         _option("--maintenance", "bsca, bsgd: how the budget is kept.", default="merge"),
         _option(
-            "--merged", "bsca, bsgd: how many vectors merging makes one of; more is faster, less exact.", type=int, default=2
+            "--merged", "bsca, bsgd: how many vectors merging makes one of; the more, the rarer it is.", type=int, default=2
         ),
         _option(
             "--damping",
