@@ -14,7 +14,8 @@ Covertype is the 20,000-row sample, shuffled, class 2 against the rest, columns 
 The paper has Ψ(x, y) = yφ(x), hence loss max(0, 1 − 2yf): its C is 4 of ours. The C told here are the paper's; LIBSVM gets 4C
 too. Times are processor time, of two threads where linear time pays for them, and so is --limit: what else the machine does
 changes no result. --quick takes a tenth of the rows and r = 100, in the table 400.
-Writes PART.json and PART.md and, with --plot (needs matplotlib), PART.svg to --out. Data from STREAMCUT_DATA (../shared/data).
+Writes PART.json, after each training, PART.md and, with --plot (needs matplotlib), PART.svg to --out; with --resume what it holds
+is not done again. Data from STREAMCUT_DATA (../shared/data).
 """
 
 import argparse
@@ -40,6 +41,7 @@ from streamcut.training import train
 
 DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
 OURS = 4.0  # times the paper's C
+ASKED = ("data", "N", "method", "r", "C", "seed")  # what a training was asked
 SIGMA2 = {"checkers": 0.05, "adult": 20.0, "covertype": 1.7}
 TABLE_C = {"checkers": 1.0, "adult": 100.0, "covertype": 1.0}
 NAMES = {"sampled-constant": "Const", "sampled-linear": "Linear"}
@@ -109,21 +111,43 @@ def run(name: str, data, method: str, r: int, C: float, seed: int, limit: float)
         line |= {"seconds": time.process_time() - started, "stop": str(model.stop_reason)}
         found, own = predict(model, MemoryDataset(Xt, yt)), predict(model, MemoryDataset(X[:20_000], y[:20_000]))
     line |= {"test_error": 100 * float(np.mean(found != yt)), "train_error": 100 * float(np.mean(own != y[:20_000]))}
-    print(json.dumps(line), flush=True)
     return line
 
 
-def by_rows(options) -> list[dict]:
+class Lines:
+    """The trainings of a part. Each is written as soon as it is done; those that an earlier run has left are not done again."""
+
+    def __init__(self, path: Path, resume: bool) -> None:
+        self.all: list[dict] = []
+        self._path = path
+        known = json.loads(path.read_text()) if resume and path.is_file() else []
+        self._known = {tuple(line.get(key) for key in ASKED): line for line in known}
+
+    def run(self, name: str, data, method: str, r: int, C: float, seed: int, limit: float) -> None:
+        asked = name, len(data[1]), method, r, C, seed
+        line = self._known.pop(asked, None)
+        self.add(run(name, data, method, r, C, seed, limit) if line is None else line)
+
+    def add(self, line: dict) -> None:
+        print(json.dumps(line), flush=True)
+        self.all.append(line)
+        self._path.write_text(json.dumps([*self.all, *self._known.values()], indent=1) + "\n")
+
+
+def by_rows(lines: Lines, options) -> None:
     sizes = {"checkers": options.rows, "covertype": [2_000, 5_000, 15_120]}
-    lines = []
     for name, counts in sizes.items():
         for n in counts:
+            if name not in options.data:
+                continue
             data = problem(name, n)
             for method in (*NAMES, "LIBSVM"):
                 if n <= options.rows_of[method]:
-                    lines += [run(name, data, method, options.r[0], 1.0, seed, options.limit) for seed in options.seeds]
-        lines += extrapolated(name, [line for line in lines if (line["data"], line["method"]) == (name, "LIBSVM")], counts)
-    return lines
+                    for seed in options.seeds[:1] if method == "LIBSVM" else options.seeds:
+                        lines.run(name, data, method, options.r[0], 1.0, seed, options.limit)
+        done = [line for line in lines.all if (line["data"], line["method"]) == (name, "LIBSVM")]
+        for line in extrapolated(name, done, counts):
+            lines.add(line)
 
 
 def extrapolated(name: str, lines: list[dict], counts: list[int]) -> list[dict]:
@@ -133,45 +157,44 @@ def extrapolated(name: str, lines: list[dict], counts: list[int]) -> list[dict]:
         return []
     (small, quick), (large, slow) = known
     power = math.log(slow / quick) / math.log(large / small)
-    more = [
+    return [
         {"data": name, "N": n, "method": "LIBSVM, extrapolated", "seconds": slow * (n / large) ** power, "power": power}
         for n in counts
         if n > large
     ]
-    for line in more:
-        print(json.dumps(line), flush=True)
-    return more
 
 
-def by_samples(options) -> list[dict]:
+def by_samples(lines: Lines, options) -> None:
     data = problem("adult", options.adult)
     costs = (1.0,) if options.quick else (0.01, 0.1, 1.0, 10.0, 100.0)
     sizes = (50, 100, 200, 400) if options.quick else (100, 400, 1000, 4000)
-    return [run("adult", data, method, r, C, 0, options.limit) for method in NAMES for C in costs for r in sizes]
+    for method in NAMES:
+        for C in costs:
+            for r in sizes:
+                lines.run("adult", data, method, r, C, 0, options.limit)
 
 
-def table(options) -> list[dict]:
-    lines = []
-    for name, n in {"checkers": max(options.rows), "adult": options.adult, "covertype": 15_120}.items():
+def table(lines: Lines, options) -> None:
+    sizes_of = {"adult": options.adult, "covertype": 15_120, "checkers": max(options.rows)}
+    for name in options.data:
+        n = sizes_of[name]
         data, C = problem(name, n), 1.0 if options.quick else TABLE_C[name]
         for method in (*NAMES, "Nyström", "LIBSVM"):
             if n <= options.rows_of[method]:
                 sizes = options.r_of_table[:1] if method == "LIBSVM" else options.r_of_table
-                lines += [run(name, data, method, r, C, seed, options.limit) for r in sizes for seed in options.seeds]
-    return lines
+                for r in sizes:
+                    for seed in options.seeds[:1] if method == "LIBSVM" else options.seeds:
+                        lines.run(name, data, method, r, C, seed, options.limit)
 
 
-def cost(options) -> list[dict]:
-    return [
-        run("checkers", problem("checkers", n), method, r, 1.0, 0, options.limit)
-        for method in NAMES
-        for n in (1_000, 4_000, 16_000)
-        for r in (50, 100, 200)
-    ]
+def cost(lines: Lines, options) -> None:
+    for method in NAMES:
+        for n in (1_000, 4_000, 16_000):
+            for r in (50, 100, 200):
+                lines.run("checkers", problem("checkers", n), method, r, 1.0, 0, options.limit)
 
 
-def chains(options) -> list[dict]:
-    lines = []
+def chains(lines: Lines, options) -> None:
     kernel = {"kernel": "rbf", "gamma": 0.02, "solver": "sampled-linear", "samples": 150, "tol": 0.01, "max_cuts": 100}
     for name, C, how in (
         ("conll2000", 0.03, {"solver": "bundle-dca", "max_cuts": 40}),
@@ -193,9 +216,7 @@ def chains(options) -> list[dict]:
         line = {"data": name, "kernel": how.get("kernel", "linear"), "C": C, "seconds": seconds, "stop": str(model.stop_reason)}
         line |= measures.measures()
         line.pop("chunk_types", None)
-        lines.append(line)
-        print(json.dumps(lines[-1]), flush=True)
-    return lines
+        lines.add(line)
 
 
 PARTS = {"rows": by_rows, "samples": by_samples, "table": table, "cost": cost, "chains": chains}
@@ -250,6 +271,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--plot", action="store_true", help="figures as SVG (needs matplotlib)")
     parser.add_argument("--out", type=Path, default=Path("sampled_cuts"))
+    parser.add_argument("--resume", action="store_true", help="keep the trainings that --out already holds")
+    parser.add_argument("--data", type=lambda text: text.split(","), metavar="NAME,…", default=list(TABLE_C))
+    parser.add_argument("--sizes", type=lambda text: [int(r) for r in text.split(",")], metavar="R,…", help="in the table")
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds of processor time for one training")
     parser.add_argument("--seeds", type=int, default=1, help="runs with different seeds (the paper: 3)")
     parser.add_argument("--max-rows", type=float, default=1e6, help="of Checkers")
@@ -258,21 +282,23 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    if unknown := set(options.data) - set(TABLE_C):
+        parser.error(f"no experiment on {', '.join(sorted(unknown))}; there are some on {', '.join(TABLE_C)}")
     most = min(options.max_rows, 1e4) if options.quick else options.max_rows
     options.rows = [n for n in (1_000, 10_000, 100_000, 1_000_000) if n <= most]
     options.r = [100] if options.quick else [400, 1000]
-    options.r_of_table = [400] if options.quick else options.r
+    options.r_of_table = options.sizes or ([400] if options.quick else options.r)
     options.adult = 2_000 if options.quick else 22_697
     options.seeds = range(options.seeds)
     options.rows_of = dict.fromkeys(("sampled-constant", "Nyström"), np.inf)
     options.rows_of |= {"sampled-linear": options.max_rows_linear, "LIBSVM": options.max_rows_libsvm}
     options.out.mkdir(parents=True, exist_ok=True)
     for part in options.parts:
-        lines = PARTS[part](options)
-        (options.out / f"{part}.json").write_text(json.dumps(lines, indent=1) + "\n")
-        (options.out / f"{part}.md").write_text(markdown(lines))
+        lines = Lines(options.out / f"{part}.json", options.resume)
+        PARTS[part](lines, options)
+        (options.out / f"{part}.md").write_text(markdown(lines.all))
         if options.plot and part in AXES:
-            plot(part, lines, options.out / f"{part}.svg")
+            plot(part, lines.all, options.out / f"{part}.svg")
 
 
 if __name__ == "__main__":
