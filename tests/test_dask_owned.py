@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import tracemalloc
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -12,13 +13,16 @@ import distributed
 import psutil
 import pytest
 from clusters import growing, same, train
-from contracts.runner import RunnerContract, make_store
+from contracts.runner import ROWS, RunnerContract, make_store
 from test_dask import runner_on
 
 import streamcut
 from streamcut.config import CheckpointOptions
 from streamcut.errors import ClusterLostError
 from streamcut.execution.dask import cluster as dask_cluster
+from streamcut.execution.dask import row_exchange
+from streamcut.execution.dask.row_exchange import PIECE
+from streamcut.execution.lanes import plan_lanes
 
 HERE = str(Path(__file__).parent)  # where workers find the passes of tests
 
@@ -62,6 +66,49 @@ class TestOwnedRows(RunnerContract):
             assert set(client.run(left_over).values()) == {0}
 
         return make
+
+
+def test_what_the_client_holds_of_a_checkpoint_does_not_grow_with_the_rows(cluster, dataset):
+    """48 MB of row state go through it in pieces, and nothing to its disk."""
+    client, scratch = cluster
+    size, bound = ROWS * 2000 * 8, 6 * PIECE
+    assert bound < size / 1.9
+    with runner_on(client, dataset, plan_lanes(dataset.manifest.statistics, 2), scratch) as runner:
+        runner.row_state.add("z", shape=(2000,))
+        tracemalloc.start()
+        try:
+            runner.row_state.refill("z", lambda out, part: out.fill(part[0]))
+            [array] = runner.row_state.kept().values()
+            seen = 0
+            for piece in array.pieces():
+                seen += len(piece)
+                assert [path.name for path in runner._folder.iterdir()] == ["lock"]
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert seen == size
+        assert peak < bound
+        assert {len(names) for names in client.run(row_exchange.files_of, runner._run).values()} == {2}
+
+
+def test_pieces_come_from_whoever_has_them(cluster, dataset):
+    """One of two workers has lost its files while a checkpoint is written."""
+    client, scratch = cluster
+    with runner_on(client, dataset, plan_lanes(dataset.manifest.statistics, 2), scratch) as runner:
+        runner.row_state.add("z", shape=(1500,))
+        runner.row_state.refill("z", lambda out, part: out.fill(part[0]))
+        [array] = runner.row_state.kept().values()
+        expected = b"".join(array.pieces())
+        pieces = array.pieces()
+        seen = [next(pieces)]
+        first = runner.row_state.files.holders["z", 0][0]
+        client.run(remove_files, runner._run, workers=[first])
+        assert b"".join([*seen, *pieces]) == expected
+
+
+def remove_files(run):
+    for name in row_exchange.files_of(run):
+        (row_exchange._folders[run] / name).unlink()
 
 
 FEW = {"solver": "bundle-dca", "lanes": 5, "row_cache": "30%", "sweeps": 4, "max_passes": 4, "tol": 1e-9, "tol_relative": None}

@@ -10,6 +10,8 @@ import math
 import mmap
 import os
 import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +22,23 @@ from streamcut.files import disk_full
 from streamcut.systems import release, reserve
 
 Rows = dict[str, np.ndarray]
+Refill = Callable[[np.ndarray, tuple[int, int] | None], None]  # fills (first row, rows of all) of a saved array; None: all of it
 _WINDOW = 2 << 20  # a page fault maps up to this many bytes around it: the largest folio of the page cache
 _PIECE = 1 << 16  # rows that move at once
 SPILLED_BYTES = 2 * _WINDOW  # what one array in a scratch file takes at most for each worker, its block aside
+
+
+@dataclass(frozen=True, slots=True)
+class RowPieces:
+    """An array of the row state that is nowhere whole: `take` gives its bytes from the first row to the last, piece by piece."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    take: Callable[[], Iterator[bytes | memoryview]]
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """See `take`."""
+        return self.take()
 
 
 class RowState:
@@ -67,6 +83,14 @@ class RowState:
             wide[start:stop, :before] = moved
             wide[start:stop, before:] = 0
             self.release(start, stop)
+
+    def kept(self) -> Rows:
+        """See RowKeeper."""
+        return self.arrays
+
+    def refill(self, name: str, refill: Refill) -> None:
+        """See RowKeeper."""
+        refill(self.arrays[name], None)
 
     def release(self, start: int, stop: int) -> None:
         """Unmap the pages of rows start:stop; they are mapped again when they are used."""

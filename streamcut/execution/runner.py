@@ -20,7 +20,7 @@ from streamcut.chunk import Chunk
 from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
-from streamcut.execution.row_state import Rows, RowState
+from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
 
 ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is
 
@@ -68,6 +68,12 @@ class RowKeeper(Protocol):
 
     def widen(self, name: str, length: int) -> None:
         """The first length of a row of array `name` grows to `length`; what is new is 0."""
+
+    def kept(self) -> Rows | dict[str, RowPieces]:
+        """All arrays, as a checkpoint keeps them; views will do."""
+
+    def refill(self, name: str, refill: Refill) -> None:
+        """Array `name` becomes what a checkpoint kept of it."""
 
     def release(self, start: int, stop: int) -> None:
         """Rows start:stop are not used for a while."""

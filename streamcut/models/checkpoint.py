@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -41,40 +42,70 @@ _PIECE = 1 << 20
 Within = tuple[float, float]  # the least and the largest number that an array may hold
 
 
+class InPieces(Protocol):
+    """A C-contiguous array that is nowhere whole: `pieces` gives its bytes from the first to the last."""
+
+    @property
+    def dtype(self) -> np.dtype: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def pieces(self) -> Iterator[bytes | memoryview]: ...
+
+
 class Fill(Protocol):
     """Reads array `name` of a checkpoint into `out`, which has its dtype and shape, piece by piece, `after` each.
+
+    part  (first, all): `out` is what begins at index `first` of the first dimension, which is `all` long
 
     Raises CorruptError for floats that are not finite, and for numbers that are not `within`.
     """
 
     def __call__(
-        self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None, within: Within | None = None
+        self,
+        name: str,
+        out: np.ndarray,
+        after: Callable[[], None] = lambda: None,
+        within: Within | None = None,
+        part: tuple[int, int] | None = None,
     ) -> None: ...
 
 
 def checkpoint_parts(
-    record: Mapping[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]
+    record: Mapping[str, Any], arrays: Mapping[str, np.ndarray | InPieces], after: Callable[[], None]
 ) -> tuple[Iterator[bytes | memoryview], int]:
     """The content of a checkpoint of `record` (JSON types) and C-contiguous `arrays`, without a copy, and its bytes.
 
-    `after` is called after each piece that was taken.
+    `after` is called after each piece that was taken. Raises OSError for an array whose pieces are not its size.
     """
+    sizes = {name: array.dtype.itemsize * math.prod(array.shape) for name, array in arrays.items()}
     listed = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
     header = json.dumps({"record": record, "arrays": listed}).encode()
 
     def parts() -> Iterator[bytes | memoryview]:
         digest = hashlib.sha256()
         head = _MAGIC + len(header).to_bytes(8, "little") + header
-        for view in (memoryview(head), *(_bytes_of(array) for array in arrays.values())):
-            for start in range(0, len(view), _PIECE):
-                piece = view[start : start + _PIECE]
-                digest.update(piece)
-                yield piece
-                after()
+        for piece in chain([head], *(_pieces_of(name, array, sizes[name]) for name, array in arrays.items())):
+            digest.update(piece)
+            yield piece
+            after()
         yield digest.digest()
 
-    size = len(_MAGIC) + 8 + len(header) + sum(array.nbytes for array in arrays.values()) + _DIGEST
+    size = len(_MAGIC) + 8 + len(header) + sum(sizes.values()) + _DIGEST
     return parts(), size
+
+
+def _pieces_of(name: str, array: np.ndarray | InPieces, size: int) -> Iterator[bytes | memoryview]:
+    if isinstance(array, np.ndarray):
+        view = _bytes_of(array)
+        yield from (view[start : start + _PIECE] for start in range(0, len(view), _PIECE))
+        return
+    for piece in array.pieces():
+        size -= len(piece)
+        yield piece
+    if size != 0:
+        raise OSError(f"array {name} has {abs(size):,} bytes {'less' if size > 0 else 'more'} than it should")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +135,20 @@ class StoredCheckpoint:
         return {name: self.read(name, shape, dtype) for name, (dtype, shape, _) in self.arrays.items()}
 
     def read_into(
-        self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None, within: Within | None = None
+        self,
+        name: str,
+        out: np.ndarray,
+        after: Callable[[], None] = lambda: None,
+        within: Within | None = None,
+        part: tuple[int, int] | None = None,
     ) -> None:
         """See `Fill`."""
         shape, (dtype, _, offset) = self.shape(name), self.arrays[name]
-        if (out.dtype.str, out.shape) != (dtype, shape):
-            raise self.wrong(f"array {name} is {dtype} {shape}, expected {out.dtype.str} {out.shape}")
+        expected = out.shape if part is None else (part[1], *out.shape[1:])
+        if (out.dtype.str, expected) != (dtype, shape):
+            raise self.wrong(f"array {name} is {dtype} {shape}, expected {out.dtype.str} {expected}")
+        if part is not None:
+            offset += part[0] * out.dtype.itemsize * math.prod(shape[1:])
         flat, step = out.reshape(-1), _PIECE // out.dtype.itemsize
         with open(self.path, "rb", buffering=0) as file:
             file.seek(offset)
@@ -225,7 +264,7 @@ class Checkpoints:
         every = self._options.iterations
         return time.monotonic() - self._last >= self._options.every or (every is not None and iteration % every == 0)
 
-    def save(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]) -> None:
+    def save(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray | InPieces], after: Callable[[], None]) -> None:
         """Replace the older generation. What cannot be written is a warning, unless checkpoints are required."""
         record = {"identity": self._identity, "generation": self._generation + 1, "state": state}
         try:

@@ -20,6 +20,7 @@ from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
+from streamcut.oracles.kept_rows import kept_rows, refill_rows
 from streamcut.oracles.row_lengths import longest, row_scale
 from streamcut.oracles.row_passes import CutSums, Totals, first_of, row_arrays
 from streamcut.rounding import CutError, Drift, Grids, above, gamma, loss_above, spacing
@@ -92,16 +93,14 @@ class DecomposableOracle:
             "drift": asdict(self._drift),
             "grids": self._grids,
         }
-        rows = {f"rows.{name}": array for name, array in self._runner.rows.items()}
-        return numbers, {"magnitudes": self._magnitudes, **rows}
+        return numbers, {"magnitudes": self._magnitudes, **kept_rows(self._runner.row_state)}
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
         self.total_weight, self.passes, self.traffic = numbers["total_weight"], numbers["passes"], Traffic(**numbers["traffic"])
         self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
         fill("magnitudes", self._magnitudes, self.release, NOT_NEGATIVE)
-        for name, array in self._runner.rows.items():
-            fill(f"rows.{name}", array, self.release, self._runner.row_state.within.get(name))
+        refill_rows(self._runner.row_state, fill)
 
     def release(self) -> None:
         """Let go of the row state's pages, if it lives in scratch files."""

@@ -33,12 +33,14 @@ from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
 from streamcut.oracles.groups import GroupRisk, Groups
+from streamcut.oracles.kept_rows import kept_rows, refill_rows
 from streamcut.oracles.one_group import OneGroup
 from streamcut.oracles.row_blocks import RowBlocks
 from streamcut.oracles.row_lengths import row_scale
 from streamcut.rounding import EPSILON, CutError, Drift, Grids, above, gamma
 
 _LONGER = 1.0 + 1e-6  # sums over features, in float64
+_MADE_ANEW = ("c",)  # for each cut: no checkpoint keeps the coefficients
 
 
 class GlobalOracle:
@@ -107,11 +109,8 @@ class GlobalOracle:
         passes, traffic = self._before_line or (self.passes, self.traffic)
         numbers = {"guess": self.guess, "passes": passes, "traffic": asdict(traffic)}
         numbers |= {"drift": asdict(self._drift), "grids": self._grids}
-        return numbers, {
-            "largest": self._largest,
-            **self._groups.saved(),
-            **{f"rows.{name}": array for name, array in self._kept().items()},
-        }
+        rows = kept_rows(self._runner.row_state, _MADE_ANEW)
+        return numbers, {"largest": self._largest, **self._groups.saved(), **rows}
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
@@ -119,13 +118,8 @@ class GlobalOracle:
         self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
         fill("largest", self._largest, within=NOT_NEGATIVE)
         self._groups.restore(fill)
-        for name, array in self._kept().items():
-            fill(f"rows.{name}", array, self.release, self._runner.row_state.within.get(name))
+        refill_rows(self._runner.row_state, fill, _MADE_ANEW)
         self._groups.weigh()
-
-    def _kept(self) -> Rows:
-        """The row state but for coefficients, which are made anew for each cut."""
-        return {name: array for name, array in self._runner.rows.items() if name != "c"}
 
     def release(self) -> None:
         """Let go of the row state's pages, if it lives in scratch files."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -112,6 +113,14 @@ def history(runner, dataset):
     return digests
 
 
+def kept(runner):
+    """The bytes of each array that a checkpoint keeps."""
+    return {
+        name: array.tobytes() if isinstance(array, np.ndarray) else b"".join(array.pieces())
+        for name, array in runner.row_state.kept().items()
+    }
+
+
 class RunnerContract:
     @pytest.mark.parametrize("lanes", [1, 5])
     def test_sums_and_row_state_are_those_of_one_thread(self, make, dataset, lanes):
@@ -171,8 +180,37 @@ class RunnerContract:
             asked[0] = False
             np.testing.assert_array_equal(runner.run(score(w, dataset, kappa=0.5))[0].a, before)
 
+    def test_row_state_goes_to_a_checkpoint_and_back(self, make, dataset):
+        """With an array that grew after it was written, one that is still zeros, and lanes of another runner."""
+        rng = np.random.default_rng(3)
+        z, codes = rng.standard_normal(ROWS), rng.integers(1, 99, (ROWS, 2)).astype(np.uint16)
+        expected = {"z": z, "codes": np.pad(codes, ((0, 0), (0, 3))), "zero": np.zeros(ROWS, np.int8)}
+        arrays = {"z": (np.float64, ()), "codes": (np.uint16, (5,)), "zero": (np.int8, ())}
+        with make(dataset, plan_lanes(dataset.manifest.statistics, 5)) as runner:
+            runner.row_state.add("z")
+            runner.row_state.add("codes", np.uint16, (2,), most=5)
+            runner.row_state.add("zero", np.int8)
+            runner.rows["z"][:], runner.rows["codes"][:] = z, codes
+            assert kept(runner)["z"] == z.tobytes()
+            runner.run(Order())
+            runner.row_state.widen("codes", 5)
+            assert kept(runner) == {name: array.tobytes() for name, array in expected.items()}
+
+        def refill(name, out, part):
+            first, rows = part or (0, ROWS)
+            assert rows == ROWS
+            out[:] = expected[name][first : first + len(out)]
+
+        with make(dataset, Lanes((0, 1, 700, 1900, ROWS))) as runner:
+            for name, (dtype, shape) in arrays.items():
+                runner.row_state.add(name, dtype, shape)
+                runner.row_state.refill(name, partial(refill, name))
+            assert kept(runner) == {name: array.tobytes() for name, array in expected.items()}
+            runner.run(Order())
+            for name, array in expected.items():
+                np.testing.assert_array_equal(runner.rows[name], array)
+
     def test_row_state_that_is_set_from_outside_is_used(self, make, dataset):
-        """As a checkpoint does."""
         with make(dataset, plan_lanes(dataset.manifest.statistics, 5)) as runner:
             for name in ("z", "z_b"):
                 runner.row_state.add(name)

@@ -1,9 +1,11 @@
-"""The row state on the workers' own disks, as the client sees it: who holds which file, and how it gets to see them all."""
+"""The row state on the workers' own disks, as the client sees it: who holds which file, and how it reads and writes them."""
 
 from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from streamcut.execution.dask import row_exchange
@@ -11,6 +13,7 @@ from streamcut.execution.dask.cluster import POLL, Cluster, lost
 from streamcut.execution.dask.plan import Placement
 from streamcut.execution.dask.shared_rows import SharedRows
 from streamcut.execution.lanes import Lanes
+from streamcut.execution.row_state import Refill
 
 _LEGACY = 20.0  # seconds that workers which end in good order have to leave what they hold to others
 
@@ -18,20 +21,27 @@ _LEGACY = 20.0  # seconds that workers which end in good order have to leave wha
 class OwnedRows(SharedRows):
     """SharedRows whose files the workers hold; the client's folder has those that somebody wants to see, until the next pass."""
 
-    def __init__(self, folder: Path, lanes: Lanes, scratch: Path, cluster: Cluster, run: str) -> None:
-        super().__init__(folder, lanes, scratch)
+    def __init__(
+        self, folder: Path, lanes: Lanes, scratch: Path, number: Callable[[], int], cluster: Cluster, run: str,
+        placed: Callable[[], Placement],
+    ) -> None:  # fmt: skip
+        super().__init__(folder, lanes, scratch, number)
         self._cluster = cluster
         self._run = run
+        self._placed = placed
         self._placement: Placement
+
+    def refill(self, name: str, refill: Refill) -> None:
+        self.place(self._placed())
+        super().refill(name, refill)
 
     def place(self, placement: Placement) -> None:
         """Where lanes go from now on. What workers held that are gone is looked for: they may be leaving it to others."""
         self._placement = placement
-        there = sorted(placement.threads_of)
         if all(address in placement.threads_of for holders in self.files.holders.values() for address in holders):
             return
         until = time.monotonic() + _LEGACY
-        while not self._found(there) and time.monotonic() < until:
+        while not self._found(sorted(placement.threads_of)) and time.monotonic() < until:
             time.sleep(POLL)
 
     def _found(self, there: list[str]) -> bool:
@@ -51,47 +61,57 @@ class OwnedRows(SharedRows):
         version = self.files.versions.get((name, lane))
         if version is None or (path := self.files.path(name, lane, version)).exists():
             return
-        for address in self.files.holders[name, lane]:
-            if self._fetched(address, path):
-                return
-        self._cluster.running()  # raises when it is the scheduler that is gone
-        raise lost(self._cluster.address, f"the workers that had the row state of lane {lane} are gone")
+        temporary = path.with_name(f".{path.name}")
+        with open(temporary, "wb") as file:
+            for piece in self._content(name, lane, version):
+                file.write(piece)
+        temporary.rename(path)
 
-    def _written(self, name: str, lane: int, version: int) -> None:
-        """Give a file that was written here to the worker of its lane and that one's neighbour."""
+    def _content(self, name: str, lane: int, version: int) -> Iterator[bytes]:
+        file, offset, last = self.files.path(name, lane, version).name, 0, False
+        while not last:
+            piece = self._piece(name, lane, file, offset)
+            yield piece
+            offset += len(piece)
+            last = len(piece) < row_exchange.PIECE
+
+    def _piece(self, name: str, lane: int, file: str, offset: int) -> bytes:
+        """What somebody who holds the file has from `offset` on. Who ended in good order may have left it to others."""
+        until = time.monotonic() + _LEGACY
+        while True:
+            holders = self.files.holders[name, lane]
+            for address in holders:
+                answer = self._cluster.ask([address], row_exchange.read_piece, self._run, file, offset).get(address)
+                if answer is not None:
+                    self.files.holders[name, lane] = (address, *(other for other in holders if other != address))
+                    return answer
+            there = sorted(self._cluster.running())  # raises when it is the scheduler that is gone
+            if not self._found(there) and time.monotonic() > until:
+                raise lost(self._cluster.address, f"the workers that had the row state of lane {lane} are gone")
+            time.sleep(POLL)
+
+    @contextmanager
+    def _writing(self, name: str, lane: int, version: int, size: int) -> Iterator[Callable[[memoryview], None]]:
+        """See RowFiles.writing: the file goes to the worker of its lane and that one's neighbour."""
         first = self._placement.worker_of[lane]
         second = self._placement.neighbours().get(first)
-        asked = [address for address in (first, second) if address is not None]
-        holders = tuple(address for address in asked if self._given(address, self.files.path(name, lane, version)))
-        if not holders:
-            raise lost(self._cluster.address, f"no worker takes the row state of lane {lane}")
-        self.files.holders[name, lane] = holders
+        taking = [address for address in (first, second) if address is not None]
+        file, token = self.files.path(name, lane, version).name, uuid.uuid4().hex
+
+        def give(piece: memoryview, last: bool = False) -> None:
+            answers = self._cluster.ask(taking, row_exchange.write_piece, self._run, file, token, bytes(piece), last)
+            taking[:] = [address for address in taking if answers.get(address)]
+            if not taking:
+                raise lost(self._cluster.address, f"no worker takes the row state of lane {lane}")
+
+        def write(view: memoryview) -> None:
+            for start in range(0, len(view), row_exchange.PIECE):
+                give(view[start : start + row_exchange.PIECE])
+
+        yield write
+        give(memoryview(b""), last=True)
+        self.files.holders[name, lane] = tuple(taking)
 
     def _forget_copies(self) -> None:
         for path in Path(self.files.folder).glob("[!.]*.*.*"):
             path.unlink()
-
-    def _fetched(self, address: str, path: Path) -> bool:
-        temporary = path.with_name(f".{path.name}")
-        with open(temporary, "wb") as file:
-            while True:
-                piece = self._cluster.ask([address], row_exchange.read_piece, self._run, path.name, file.tell()).get(address)
-                if piece is None:
-                    return False
-                file.write(piece)
-                if len(piece) < row_exchange.PIECE:
-                    break
-        temporary.rename(path)
-        return True
-
-    def _given(self, address: str, path: Path) -> bool:
-        token = uuid.uuid4().hex
-        with open(path, "rb") as file:
-            while True:
-                piece = file.read(row_exchange.PIECE)
-                last = len(piece) < row_exchange.PIECE
-                call = row_exchange.write_piece, self._run, path.name, token, piece, last
-                if not self._cluster.ask([address], *call).get(address):
-                    return False
-                if last:
-                    return True

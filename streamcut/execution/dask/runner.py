@@ -72,8 +72,9 @@ class DaskRunner(Watchable):
         self._open = ExitStack()
         self._open.enter_context(locked(self._folder / "lock", str(self._folder)))
         self._run = f"{cluster.client.id} {uuid.uuid4().hex}"
-        owned = None if cluster.shared else OwnedRows(self._folder, lanes, scratch, cluster, self._run)
-        self.row_state = owned or SharedRows(self._folder, lanes, scratch)
+        where = self._folder, lanes, scratch, self._new_number
+        owned = None if cluster.shared else OwnedRows(*where, cluster, self._run, self._placed)
+        self.row_state = owned or SharedRows(*where)
         self._owned = owned
         self.stop = stop
         self._number = 0
@@ -126,11 +127,10 @@ class DaskRunner(Watchable):
         """(sum, what changed of the row state, traffic) of a pass over all lanes, after which nothing is settled yet."""
         if work.needs_data or self._moved or self._placement is None:
             self._placement = self._cluster.placement(self._placement)
-        self._number += 1
         if self._owned is not None:
             self._owned.place(self._placement)
-        self.row_state.commit(self._number)
-        self._number += 1
+        self.row_state.commit()
+        self._new_number()
         placement, owned, past = self._placement, self._owned is not None, self._past
         aside = RANGES_FROM if len(placement.threads_of) >= RANGES_WORKERS and not self._cluster.local else 0
         kept = placement.pins, placement.capacity, past, aside, owned, placement.neighbours() if owned else {}
@@ -148,6 +148,17 @@ class DaskRunner(Watchable):
         except BaseException:
             self._forget()
             raise
+
+    def _placed(self) -> Placement:
+        """Where lanes are, before the first pass, too."""
+        if self._placement is None:
+            self._placement = self._cluster.placement(None)
+        return self._placement
+
+    def _new_number(self) -> int:
+        """Of a pass, or of files of row state between two passes."""
+        self._number += 1
+        return self._number
 
     def _file(self, number: int) -> Path:
         return self._folder / f"pass.{number}"

@@ -6,9 +6,13 @@ computed twice, even at the same time, do no harm.
 
 from __future__ import annotations
 
+import math
 import os
 import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from io import FileIO
 from pathlib import Path
 
@@ -16,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.row_state import Rows, RowState
+from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
 from streamcut.files import disk_full
 
 _PIECE = 1 << 20
@@ -82,13 +86,22 @@ class RowFiles:
 
     def write(self, name: str, lane: int, version: int, array: np.ndarray) -> None:
         """Write a new version. It has its name only when it is whole."""
+        with self.writing(name, lane, version, array.nbytes) as write:
+            write(_bytes(array))
+
+    @contextmanager
+    def writing(self, name: str, lane: int, version: int, size: int) -> Iterator[Callable[[memoryview], None]]:
+        """Takes the bytes of a new version, `size` in all, from the first to the last; it has its name only when it is whole."""
         path = self.path(name, lane, version)
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        with disk_full(path, array.nbytes):
+        with disk_full(path, size):
             with open(temporary, "wb", buffering=0) as file:
-                view = _bytes(array)
-                while view:
-                    view = view[file.write(view[:_PIECE]) :]
+
+                def write(view: memoryview) -> None:
+                    while view:
+                        view = view[file.write(view[:_PIECE]) :]
+
+                yield write
             os.replace(temporary, path)
 
     def prune(self, number: int) -> None:
@@ -109,6 +122,21 @@ def _fill(file: FileIO, view: memoryview) -> None:
         if not count:
             raise OSError(f"{file.name}: too short; somebody else wrote to the scratch folder")
         view = view[count:]
+
+
+def _widened(content: Iterator[bytes], stored: int, row: int) -> Iterator[bytes | memoryview]:
+    """The bytes of rows of `stored` bytes with zeros after each, so that it has `row` bytes."""
+    if stored == row:
+        yield from content
+        return
+    rest = b""
+    for piece in content:
+        rest += piece
+        count = len(rest) // stored
+        wide = np.zeros((count, row), np.uint8)
+        wide[:, :stored] = np.frombuffer(rest, np.uint8, count * stored).reshape(count, stored)
+        rest = rest[count * stored :]
+        yield _bytes(wide)
 
 
 class _Lane:
@@ -145,14 +173,18 @@ class LaneRows:
 class SharedRows:
     """The row state of all lanes as solvers and checkpoints see it; between passes its files are the truth.
 
+    Checkpoints get and give it in pieces: nothing of it that grows with the rows comes to the client.
+
     scratch  a folder for the whole arrays, when somebody wants to see them
+    number   gives a new number for files
     """
 
-    def __init__(self, folder: Path, lanes: Lanes, scratch: Path) -> None:
+    def __init__(self, folder: Path, lanes: Lanes, scratch: Path, number: Callable[[], int]) -> None:
         self.n_rows = lanes.bounds[-1]
         self.files = RowFiles(str(folder))
         self._lanes = lanes
         self._scratch = scratch
+        self._new_number = number
         self._whole: RowState | None = None
         self._most: dict[str, int | None] = {}
         self.within: dict[str, tuple[float, float]] = {}
@@ -191,20 +223,64 @@ class SharedRows:
                     self._whole.release(start, stop)
         return self._whole.arrays
 
+    def kept(self) -> Rows | dict[str, RowPieces]:
+        """See RowKeeper."""
+        if self._whole is not None:  # somebody may have changed it
+            return self._whole.arrays
+        return {
+            name: RowPieces(np.dtype(dtype), (self.n_rows, *shape), partial(self._pieces, name))
+            for name, (dtype, shape) in self.files.kinds.items()
+        }
+
+    def refill(self, name: str, refill: Refill) -> None:
+        """See RowKeeper."""
+        if self._whole is not None:
+            self._whole.refill(name, refill)
+            return
+        dtype, shape = self.files.kinds[name]
+        version = self._new_number()
+        most = max(1, _PIECE // max(1, self._row_bytes(name)))
+        for lane in range(len(self._lanes)):
+            start, stop = self._lanes.rows(lane)
+            with self._writing(name, lane, version, (stop - start) * self._row_bytes(name)) as write:
+                for first in range(start, stop, most):
+                    piece = np.empty((min(most, stop - first), *shape), dtype)
+                    refill(piece, (first, self.n_rows))
+                    write(_bytes(piece))
+            self.replaced(name, lane, version)
+
+    def _pieces(self, name: str) -> Iterator[bytes | memoryview]:
+        """The bytes of an array, lane by lane as they come from its files."""
+        shape, row = self.files.kinds[name][1], self._row_bytes(name)
+        for lane in range(len(self._lanes)):
+            start, stop = self._lanes.rows(lane)
+            version = self.files.versions.get((name, lane))
+            if version is None:
+                size = (stop - start) * row
+                yield from (bytes(min(_PIECE, size - first)) for first in range(0, size, _PIECE))
+                continue
+            stored = row if not shape else row // shape[0] * self.files.lengths[name, lane]
+            yield from _widened(self._content(name, lane, version), stored, row)
+
+    def _row_bytes(self, name: str) -> int:
+        dtype, shape = self.files.kinds[name]
+        return np.dtype(dtype).itemsize * math.prod(shape)
+
     def release(self, start: int, stop: int) -> None:
         if self._whole is not None:
             self._whole.release(start, stop)
 
-    def commit(self, version: int) -> None:
-        """Write what somebody changed in `arrays` to files of number `version`, and let go of the arrays."""
+    def commit(self) -> None:
+        """Write what somebody changed in `arrays` to files, and let go of the arrays."""
         if self._whole is None:
             return
+        version = self._new_number()
         for name, array in self._whole.arrays.items():
             for lane in range(len(self._lanes)):
                 start, stop = self._lanes.rows(lane)
                 if self.files.differs(name, lane, array[start:stop]):
-                    self.files.write(name, lane, version, array[start:stop])
-                    self._written(name, lane, version)
+                    with self._writing(name, lane, version, array[start:stop].nbytes) as write:
+                        write(_bytes(array[start:stop]))
                     self.replaced(name, lane, version)
                 self._whole.release(start, stop)
         self._whole = None
@@ -219,11 +295,18 @@ class SharedRows:
         if old is not None:
             self.files.path(name, lane, old).unlink(missing_ok=True)
 
+    def _content(self, name: str, lane: int, version: int) -> Iterator[bytes]:
+        """The bytes of a file."""
+        with open(self.files.path(name, lane, version), "rb", buffering=0) as file:
+            while piece := file.read(_PIECE):
+                yield piece
+
+    def _writing(self, name: str, lane: int, version: int, size: int) -> AbstractContextManager[Callable[[memoryview], None]]:
+        """See RowFiles.writing."""
+        return self.files.writing(name, lane, version, size)
+
     def _see(self, name: str, lane: int) -> None:
         """The file of an array is wanted here, where all are."""
-
-    def _written(self, name: str, lane: int, version: int) -> None:
-        """A file was written here, where all workers see it."""
 
     def _forget_copies(self) -> None:
         """There are none."""
