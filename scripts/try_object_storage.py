@@ -33,7 +33,7 @@ from streamcut.units import format_bytes, parse_size
 STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
 DASK = [sys.executable, "-m", "dask"]
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-TRAIN = ["--C", "1", "--tol-relative", "0.01", "--lanes", "4", "--quiet", "--json"]
+TRAIN = ["--C", "1", "--tol-relative", "0.01", "--lanes", "4", "--quiet"]
 
 
 def main() -> int:
@@ -114,10 +114,16 @@ def run(folder: Path, bucket: str, size: int, files: int, features: int, kill_at
 def command(line: list[str], folder: Path) -> None:
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)
-    ended = subprocess.run(line, capture_output=True, text=True, env={**os.environ, "TMPDIR": str(scratch)})
-    if ended.returncode:
-        raise SystemExit(f"{' '.join(line[3:])}\n{ended.stdout}{ended.stderr}")
-    print("".join(f"    {each}\n" for each in ended.stderr.splitlines() if "lost" in each), end="")
+    environment = {**os.environ, "TMPDIR": str(scratch), "PYTHONUNBUFFERED": "1"}
+    told = []
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as running:
+        assert running.stdout is not None
+        for each in running.stdout:
+            told.append(each)
+            if "lost" in each or "has memory for" in each:
+                print(f"    {each}", end="", flush=True)
+    if running.returncode:
+        raise SystemExit(f"{' '.join(line[3:])}\n{''.join(told)}")
 
 
 class cluster:  # noqa: N801  used as a context

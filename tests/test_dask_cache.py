@@ -21,6 +21,7 @@ from streamcut.chunk import Chunk
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.dask import runner as dask_runner
+from streamcut.execution.dask import worker as dask_worker
 from streamcut.execution.dask.cache_slots import Slots
 from streamcut.execution.dask.plan import ClusterNeeds, WorkerProcess, remote, shares
 from streamcut.execution.dask.ranges import put_back
@@ -163,11 +164,20 @@ def test_by_default_rows_are_cached_as_on_threads(client, stores, tmp_path):
 
 
 @pytest.mark.parametrize("task", ["binary", "rest"])
-def test_lanes_whose_caches_have_no_room_are_filled_again(client, stores, on_threads, tmp_path, monkeypatch, caplog, task):
+def test_caches_that_have_no_place_in_memory_go_to_the_disk(client, stores, on_threads, tmp_path, monkeypatch, caplog, task):
     monkeypatch.setattr(ClusterNeeds, "capacity", lambda *_: 1)
-    on_cluster(client, stores[task], tmp_path, lanes=4, **TASKS[task])
+    client.run(recall_by, None)
+    try:
+        on_cluster(client, stores[task], tmp_path, lanes=4, **TASKS[task])
+    finally:
+        client.run(recall_by, RecallPass)
     assert same(tmp_path / "m.npz", on_threads(task, 4))
     assert "has memory for 1 of the row caches of its 2 lanes" in caplog.text
+
+
+def recall_by(kind):
+    """What a worker fills caches by that it has lost."""
+    dask_worker.RecallPass = kind
 
 
 def test_a_worker_dies_in_a_sweep_and_another_in_a_pass(stores, on_threads, tmp_path):
@@ -253,28 +263,55 @@ def test_a_worker_that_is_left_alone_keeps_as_many_caches_as_it_can():
     assert found == [1, 3, 4]
 
 
-def test_slots_remember_what_they_have_seen():
+@pytest.fixture
+def look(tmp_path):
+    """Takes the slot of a lane for pass number `now`, after `past`; returns what it has seen, and marks its cache."""
     slots, like = Slots(), LossCache(CacheSize(3, 9, "int32", None), Hinge(1.0))
 
-    def look(lane, past, room=2, folder="run"):
-        with slots.take(folder, lane, past, room, like) as slot:
-            found = slot.seen
-            slot.seen = (*past, "now")
-        return found
+    def look(lane, past, now, *, capacity=2, run="run", folder=tmp_path):
+        with slots.take(run, lane, past, now, capacity, like, folder) as slot:
+            if slot.seen:
+                assert (slot.cache.limit, slot.cache._number.tolist()) == (lane + slot.seen[-1], [lane, slot.seen[-1], 7])
+            elif now < 0:
+                raise ZeroDivisionError
+            seen, slot.seen = slot.seen, (*past, now)
+            slot.cache.limit = lane + now
+            slot.cache._number[:] = lane, now, 7
+        return seen
 
-    assert look(0, ()) == ()
-    assert look(0, ("now",)) == ("now",)
-    assert look(0, ("now",)) == ()  # done again: it has seen too much
-    assert look(1, ("a", "now")) == ()
-    assert look(1, ("a", "now", "now", "b")) == ("a", "now", "now")[:3]
-    assert look(0, ("now", "now", "c")) == ("now", "now")
-    assert look(2, ("a",)) == ()  # in the place of lane 1, which was not used for longest
-    assert look(0, ("now", "now", "c", "now")) == ("now", "now", "c", "now")
-    assert look(1, ("a", "now", "now", "b", "now")) == ()
-    with pytest.raises(ZeroDivisionError), slots.take("run", 1, (), 2, like):
-        raise ZeroDivisionError
-    assert look(1, ("a", "now", "now", "b", "now", "now")) == ()
-    assert look(1, ("a",), folder="another") == ()
+    return look
+
+
+def test_slots_remember_what_they_have_seen(look):
+    assert look(0, (), 1) == ()
+    assert look(0, (1,), 2) == (1,)
+    assert look(0, (1,), 2) == ()  # done again: it has seen too much
+    assert look(1, (1, 2), 3) == ()
+    assert look(1, (1, 2, 3, 4), 5) == (1, 2, 3)
+    assert look(0, (1, 2, 3), 4) == (1, 2)
+    with pytest.raises(ZeroDivisionError):
+        look(1, (), -1)
+    assert look(1, (1, 2, 3, 4, 5), 6) == ()
+    assert look(1, (1,), 2, run="another") == ()
+
+
+def test_caches_without_a_place_in_memory_lie_in_files(look, tmp_path):
+    """Of three lanes two fit, then one; a new filling makes all of the old one worthless."""
+    for first in (10, 20):
+        assert [look(lane, (), first) for lane in range(3)] == [()] * 3
+        assert [look(lane, (first,), first + 1) for lane in range(3)] == [(first,)] * 3
+        assert len(list(tmp_path.iterdir())) == 1
+        seen = first, first + 1
+        assert [look(lane, seen, first + 2, capacity=1) for lane in (2, 0, 1)] == [seen] * 3
+        assert len(list(tmp_path.iterdir())) == 2
+    assert [look(lane, (), 30, run="another") for lane in range(3)] == [()] * 3
+
+
+def test_a_cache_that_cannot_be_written_is_told(look, tmp_path, caplog):
+    nowhere = tmp_path / "nowhere"
+    assert [look(lane, (), 1, capacity=1, folder=nowhere) for lane in range(2)] == [()] * 2
+    assert "a row cache is filled again for every sweep" in caplog.text
+    assert [look(lane, (1,), 2, capacity=1, folder=nowhere) for lane in (1, 0)] == [(1,), ()]
 
 
 @settings(max_examples=15, deadline=None)

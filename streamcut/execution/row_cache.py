@@ -72,6 +72,14 @@ class RowCache(ABC):
         """Whether it can be used as `other` would be, of the same training."""
         return self.size == other.size
 
+    def content(self) -> dict[str, Any]:
+        """All that it has, for `adopt` of one of the same kind and size."""
+        return vars(self)
+
+    def adopt(self, content: dict[str, Any]) -> None:
+        """Become what another one was."""
+        vars(self).update(content)
+
     @property
     def numbers(self) -> np.ndarray:
         """The rows in the cache, increasing."""

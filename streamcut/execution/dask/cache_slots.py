@@ -1,18 +1,29 @@
-"""The row caches that a worker process of a cluster has in memory.
+"""The row caches that a worker process of a cluster has in memory, and on its disk where memory is too little for all its lanes.
 
 A cache belongs to a lane and follows from the passes that it has seen since it was filled (streamcut.execution.cache_passes). So
-none is ever written to disk: who finds none that has seen the right passes repeats them.
+none has to be safe: who finds none that has seen the right passes, because its worker is gone, repeats them.
 """
 
 from __future__ import annotations
 
 import copy
+import logging
+import pickle
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from streamcut.errors import DiskFullError
 from streamcut.execution.row_cache import RowCache
+from streamcut.files import disk_full
+
+log = logging.getLogger(__name__)
+
+Seen = tuple[int, ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -21,53 +32,110 @@ class Slot:
 
     cache: RowCache
     lane: int = -1
-    seen: tuple[int, ...] = ()
+    seen: Seen = ()
 
 
 class Slots:
-    """Those of one run, which its name tells from others; the one used last stays longest."""
+    """Those of one run, which its name tells from others.
+
+    What has to leave memory is of an older filling, or else what was used last: lanes come in turns, and that comes last again.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._run = ""
         self._idle: list[Slot] = []
         self._taken = 0
+        self._on_disk: dict[int, tuple[Path, Seen]] = {}  # by lane: the file of a cache, and what that has seen
 
     def clear(self) -> None:
         """Forget all caches."""
         with self._lock:
             self._idle.clear()
+            self._on_disk.clear()
 
     @contextmanager
-    def take(self, run: str, lane: int, passes: tuple[int, ...], capacity: int, like: RowCache) -> Iterator[Slot]:
+    def take(self, run: str, lane: int, passes: Seen, now: int, capacity: int, like: RowCache, folder: Path) -> Iterator[Slot]:
         """A slot for `lane` that nobody else has meanwhile: it has seen the first of `passes`, or all, or none.
 
-        No more than `capacity` are kept. New ones get an empty cache of the size of `like`. The caller says what the slot has
-        seen; when that fails, nothing is known of it.
+        No more than `capacity` stay in memory; others go to files in `folder`. New ones get an empty cache of the size of `like`.
+        The caller, which is at pass number `now`, says what the slot has seen; when that fails, nothing is known of it.
         """
+        filled_by = (*passes, now)[0]
         with self._lock:
             if run != self._run:
                 self._idle.clear()
+                self._on_disk.clear()
                 self._run = run
             self._idle = [slot for slot in self._idle if slot.cache.fits(like)]
             slot = next((slot for slot in self._idle if slot.lane == lane), None)
-            if slot is None and self._idle and len(self._idle) + self._taken >= capacity:
-                slot = self._idle[0]
-            if slot is None:
-                slot = Slot(copy.copy(like))
-            else:
+            leaving = None
+            if slot is not None:
                 self._idle.remove(slot)
+            elif self._idle and len(self._idle) + self._taken >= capacity:
+                leaving = self._leave(filled_by)
+            path, seen = self._on_disk.pop(lane, (None, ()))
             self._taken += 1
-        if slot.lane != lane or slot.seen != passes[: len(slot.seen)]:
-            slot.seen = ()
-        slot.lane = -1
         try:
+            if leaving is not None:
+                self._write(leaving, filled_by, folder)
+            if slot is None:
+                slot = Slot(copy.copy(like) if leaving is None else leaving.cache)
+                leaving = None
+                if path is not None and seen == passes[: len(seen)]:
+                    slot.cache = copy.copy(like)  # which takes no memory yet, and the other one none any more
+                    slot.cache.adopt(_read(path))
+                    slot.seen = seen
+            elif slot.seen != passes[: len(slot.seen)]:
+                slot.seen = ()
+            if path is not None:
+                path.unlink(missing_ok=True)
+            slot.lane = -1
             yield slot
             slot.lane = lane
         finally:
+            crowded = []
             with self._lock:
                 self._taken -= 1
-                if run == self._run:
+                if run == self._run and slot is not None:
                     self._idle.append(slot)
                 while self._idle and len(self._idle) + self._taken > capacity:
-                    del self._idle[0]
+                    crowded.append(self._leave(filled_by))
+            for each in crowded:
+                self._write(each, filled_by, folder)
+
+    def _leave(self, filled_by: int) -> Slot:
+        """The slot that leaves memory."""
+        older = [slot for slot in self._idle if slot.seen[:1] != (filled_by,) or slot.lane < 0]
+        slot = older[0] if older else self._idle[-1]
+        self._idle.remove(slot)
+        return slot
+
+    def _write(self, slot: Slot, filled_by: int, folder: Path) -> None:
+        """Keep a cache in a file if it is of this filling, and there is a place for it."""
+        lane, seen = slot.lane, slot.seen
+        if lane < 0 or seen[:1] != (filled_by,):
+            return
+        path = folder / f"cache.{lane}-{uuid.uuid4().hex}"
+        try:
+            with disk_full(path), open(path, "wb") as file:
+                arrays: list[pickle.PickleBuffer] = []
+                rest = pickle.dumps(slot.cache.content(), protocol=5, buffer_callback=arrays.append)
+                pickle.dump((rest, [array.raw().nbytes for array in arrays]), file)
+                for array in arrays:
+                    file.write(array.raw())
+        except (DiskFullError, OSError) as error:
+            log.warning("a row cache is filled again for every sweep: %s", error)
+            path.unlink(missing_ok=True)
+            return
+        with self._lock:
+            self._on_disk[lane] = path, seen
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with open(path, "rb") as file:
+        rest, sizes = pickle.load(file)
+        arrays = [bytearray(size) for size in sizes]
+        for array in arrays:
+            file.readinto(array)
+    return pickle.loads(rest, buffers=arrays)

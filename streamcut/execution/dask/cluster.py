@@ -124,8 +124,8 @@ class Cluster:
         crowded = {(at, caches, lanes) for at, (caches, lanes) in placement.crowded().items()} if self._needs.row_cache else set()
         for found in crowded - self._told:
             log.warning(
-                "the worker at %s has memory for %d of the row caches of its %d lanes; the others are filled again for every "
-                "sweep, which takes long: add workers",
+                "the worker at %s has memory for %d of the row caches of its %d lanes; the others go to its disk and back in "
+                "every sweep, which takes time: add workers",
                 *found,
             )
         self._told |= crowded

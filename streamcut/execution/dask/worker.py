@@ -260,7 +260,7 @@ def _run(runner: Runner, job: Job, lane: int, work: Any) -> tuple[LaneRows, Any,
 def _cached_lane(runner: Runner, job: Job, folder: Path, lane: int, capacity: int) -> LaneResult:
     work: Any = job.work
     start, stop = job.lanes.rows(lane)
-    with _slots.take(job.run, lane, job.past, capacity, work.caches[start]) as slot:
+    with _slots.take(job.run, lane, job.past, job.number, capacity, work.caches[start], folder) as slot:
         _catch_up(runner, job, folder, lane, slot)
         failpoint("train.filling" if work.needs_data else "train.cached")
         result = _lane(runner, job, lane, replace(work, caches={start: slot.cache}))

@@ -42,6 +42,9 @@ class OvrCache(ClassesCache):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.size, self._risk)
 
+    def content(self) -> dict[str, Any]:
+        return {name: value for name, value in super().content().items() if name != "_most"}  # of which the others are parts
+
     def serve(self, active: np.ndarray) -> None:
         """From now on the classes are `active`; the cache must be empty."""
         self.active, self.at_work = active, np.arange(len(active))
