@@ -178,8 +178,9 @@ def compare(data: Dataset, solver: str, assumed: Assumed, workers: list[int], la
         cost = pass_cost(work, replace(assumed, workers=count, rows=assumed.rows * min(1.0, cores / count)))
         turns = sum(found[name][0] for name in ("SweepPass", "TurnPass") if name in found) / passes
         sweeps = turns / work.turns * cost.sweep
-        predicted = cost.seconds - cost.copying + sweeps  # the processes share a folder
-        parts = {name: getattr(cost, name) for name in ("computing", "merging", "tasks", "rows", "master")} | {"sweeps": sweeps}
+        rounds = found.get("ReachPass", [0])[0] / passes * cost.round
+        predicted = cost.seconds - cost.copying + sweeps + rounds  # the processes share a folder
+        parts = {**cost.parts, "sweeps": sweeps, "rounds": rounds, "copying": 0.0}
         largest = ", ".join(f"{name} {parts[name]:.3f}" for name in sorted(parts, key=lambda name: -parts[name])[:4])
         what = f"{solver}, {work.blocks} blocks"
         print(f"{what:24} {count:7} {predicted:11.3f} {seconds:10.3f} {predicted / seconds:6.2f}   {largest}", flush=True)

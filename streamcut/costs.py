@@ -6,7 +6,9 @@ from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.cost import Assumed, Work, describe
 from streamcut.io.dataset import Dataset
+from streamcut.jobs.binary import BinaryJob
 from streamcut.oracles.dual.ascent import MOST_TURNS
+from streamcut.oracles.dual.interior import USUAL
 from streamcut.training import Session
 
 
@@ -26,4 +28,5 @@ def cluster_work(run: Session) -> Work:
         raise UsageError(f"--assume: {run.options.chosen_solver} runs on threads only, not on Dask")
     sweeps = run.options.sweeps if record.dual else 0
     needs, lanes = run.job.needs(manifest), len(run.job.lanes)
-    return Work.of(manifest, needs, lanes, sums=record.sums, sweeps=sweeps, turns=MOST_TURNS)
+    points = isinstance(run.job, BinaryJob) and not run.options.l1 and run.job.has_interior_points(manifest)
+    return Work.of(manifest, needs, lanes, sums=record.sums, sweeps=sweeps, turns=MOST_TURNS, rounds=USUAL * points)

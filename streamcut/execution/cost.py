@@ -18,7 +18,12 @@ and two cuts. With K blocks w is one, and the two cuts of a lane belong to its o
 
 Reading and computing go on at the same time. Dual ascent adds sweeps over cached rows: each computes its part of the rows, and
 sends and merges one vector a lane, in several turns when there are several blocks (at most, as cuts are at most those of a bundle
-that has grown). `scripts/bench_cluster.py` compares it with measurements, and measures the rates.
+that has grown). Where interior points come before the sweeps (streamcut.oracles.dual.interior), a round of them goes three times
+through the cached rows, adds up products of all pairs of entries of a row, and sends and merges D² + 5 D + 9 numbers a lane:
+
+    a round    (3 · cached / adding + pairs · paired) / min(W t, L) + 3 sendings + merging + 3 L · task + D³ / 3 · product
+
+`scripts/bench_cluster.py` compares it with measurements, and measures the rates.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from typing import Self
 
 from streamcut.errors import UsageError
 from streamcut.execution.plan import Blocked, Needs
+from streamcut.execution.row_cache import CacheSize
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.units import parse_size
@@ -39,6 +45,8 @@ _STEPS = 6  # dense vectors that the client goes through between two passes
 PRODUCT, PAIR = 3e-10, 6e-9  # seconds: a product of two numbers of cuts, a pair of cuts in the master problem
 _GAIN = 1.25  # twice the workers must be so much faster, or it does not scale any more
 _MOST = 1 << 16  # workers that are tried
+PAIRED = 7e-10  # seconds: a product of two entries of a row, added to its place in a matrix
+ROUND_PASSES = 3  # over cached rows, in a round of interior points
 LOOKS = 8  # passes over the row state alone after each pass: line search, steps, shares
 
 
@@ -105,6 +113,7 @@ class Work:
             belong to the lane's blocks
     looks   passes over the row state alone, after each pass through the data
     cached  bytes of rows that a sweep goes through; sweeps: at most after each pass, each in so many `turns` of the lanes
+    rounds  of interior points before the sweeps, as many as are usual; pairs: of entries of the same cached row
     """
 
     stored: int
@@ -120,18 +129,24 @@ class Work:
     blocks: int = 1
     turns: int = 1
     looks: int = LOOKS
+    rounds: int = 0
+    pairs: float = 0.0
 
     @classmethod
-    def of(cls, manifest: Manifest, needs: Needs, lanes: int, *, sums: int = 1, sweeps: int = 0, turns: int = 1) -> Self:
+    def of(
+        cls, manifest: Manifest, needs: Needs, lanes: int, *, sums: int = 1, sweeps: int = 0, turns: int = 1, rounds: int = 0
+    ) -> Self:
         """That of a run which `needs` this, and has the memory for what it prefers; the `turns` of sweeps are those of blocks."""
+        statistics = manifest.statistics
         stored = sum(array.stored_bytes for shard in manifest.shards for array in shard.arrays.values())
         decoded = sum(shard_bytes(manifest, shard) for shard in manifest.shards)
         cached = needs.row_cache[1] if sweeps else 0
+        entries = statistics.nnz * min(1.0, cached / CacheSize.bytes_of_all(manifest))
         chosen = needs.preferred[0] if needs.preferred else Blocked(1, needs.max_cuts, needs.most_cuts, needs.row_bytes, 0)
         return cls(
             stored,
             decoded,
-            rows=manifest.statistics.n_rows,
+            rows=statistics.n_rows,
             lanes=lanes,
             dimension=needs.dimension,
             sums=sums,
@@ -141,6 +156,8 @@ class Work:
             sweeps=sweeps if cached else 0,
             blocks=chosen.blocks,
             turns=min(turns, lanes) if chosen.blocks > 1 else 1,
+            rounds=rounds if cached else 0,
+            pairs=entries * (statistics.nnz / statistics.n_rows + 1.0) / 2.0 if statistics.n_rows else 0.0,
         )
 
     @property
@@ -154,7 +171,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class PassCost:
-    """Seconds of the parts of a pass through the data, and of one sweep after it."""
+    """Seconds of the parts of a pass through the data, and of one round and one sweep after it."""
 
     reading: float
     computing: float
@@ -166,6 +183,8 @@ class PassCost:
     master: float
     sweep: float
     sweeps: int
+    round: float = 0.0
+    rounds: int = 0
 
     @property
     def seconds(self) -> float:
@@ -175,8 +194,23 @@ class PassCost:
 
     @property
     def iteration(self) -> float:
-        """Of a pass and all its sweeps."""
-        return self.seconds + self.sweeps * self.sweep
+        """Of a pass with all its rounds and sweeps."""
+        return self.seconds + sum(self.after.values())
+
+    @property
+    def after(self) -> dict[str, float]:
+        """Of all rounds and of all sweeps after a pass."""
+        return {"rounds": self.rounds * self.round, "sweeps": self.sweeps * self.sweep}
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """By name, of the pass itself."""
+        return {name: getattr(self, name) for name in self.__slots__ if name not in ("sweep", "sweeps", "round", "rounds")}
+
+
+def round_numbers(dimension: int) -> int:
+    """How many numbers come from a lane in a round: matrix, vectors and sums of streamcut.oracles.dual.interior."""
+    return dimension * dimension + 5 * dimension + 9
 
 
 def by_ranges(size: int, workers: int) -> bool:
@@ -191,18 +225,25 @@ def pass_cost(work: Work, assumed: Assumed) -> PassCost:
     vector, in_cuts = 8.0 * work.dimension, work.blocks * work.cuts
     sending = vector * (1 + math.ceil(math.log2(workers))) / assumed.line
     products = 2.0 * work.blocks * in_cuts * work.dimension * PRODUCT + in_cuts * in_cuts * PAIR if work.blocks > 1 else 0.0
+    share = _uneven(work.lanes, threads) / threads
+    numbers = 8.0 * work.lanes * round_numbers(work.dimension) if work.rounds else 0.0
     turn = sending + _merging(vector, work.lanes / work.turns, 1, workers, assumed) + work.lanes * assumed.task
     return PassCost(
         reading=work.stored / (workers * assumed.store),
-        computing=work.decoded * _uneven(work.lanes, threads) / (threads * assumed.rows),
+        computing=work.decoded * share / assumed.rows,
         sending=sending,
         merging=_merging(vector, *work.parts, workers, assumed),
         tasks=(work.lanes + work.looks * workers) * assumed.task,
         rows=work.looks * work.rows * work.row_bytes / (threads * assumed.rows),
         copying=work.row_bytes * work.rows / (workers * assumed.line) if workers > 1 else 0.0,
         master=vector * (in_cuts + _STEPS) / assumed.adding + products,
-        sweep=work.cached * _uneven(work.lanes, threads) / (threads * assumed.rows) + work.turns * turn,
+        sweep=work.cached * share / assumed.rows + work.turns * turn,
         sweeps=work.sweeps,
+        round=(ROUND_PASSES * work.cached / assumed.adding + work.pairs * PAIRED) * share
+        + ROUND_PASSES * (sending + work.lanes * assumed.task)
+        + numbers * (1 / assumed.line + 1 / assumed.adding)
+        + work.dimension**3 / 3.0 * PRODUCT * (work.rounds > 0),
+        rounds=work.rounds,
     )
 
 
@@ -228,8 +269,7 @@ def scales_to(work: Work, assumed: Assumed) -> tuple[int, str]:
         workers *= 2
     if 2 * workers > work.lanes:
         return workers, f"there are {work.lanes} lanes; --lanes gives more"
-    parts = {name: getattr(doubled, name) for name in PassCost.__slots__ if name not in ("sweep", "sweeps")}
-    parts["sweeps"] = doubled.sweeps * doubled.sweep
+    parts = {**doubled.parts, **doubled.after}
     return workers, max(parts, key=lambda name: parts[name])
 
 
@@ -238,8 +278,10 @@ def describe(work: Work, assumed: Assumed) -> list[tuple[str, str]]:
     cost = pass_cost(work, assumed)
     alone = pass_cost(work, replace(assumed, workers=1)).iteration
     most, why = scales_to(work, assumed)
-    rows = [(name, f"{getattr(cost, name):.3g} s") for name in PassCost.__slots__ if name not in ("sweep", "sweeps")]
+    rows = [(name, f"{seconds:.3g} s") for name, seconds in cost.parts.items()]
     rows.append((f"a pass, {assumed.workers:,} workers", f"{cost.seconds:.3g} s"))
+    if cost.rounds:
+        rows.append((f"a round of interior points (about {cost.rounds} a pass)", f"{cost.round:.3g} s"))
     if cost.sweeps:
         rows.append((f"a sweep (at most {cost.sweeps} a pass)", f"{cost.sweep:.3g} s"))
     if work.blocks > 1:

@@ -115,6 +115,12 @@ class BinaryJob:
             block_rows=ORDER.batch_rows(statistics) if solver.dual else 1,
         )
 
+    def has_interior_points(self, manifest: Manifest) -> bool:
+        """Whether rounds of interior points come before the sweeps over cached rows."""
+        statistics, options = manifest.statistics, self.options
+        dimension = statistics.n_features + (options.bias != 0.0)
+        return self.solver.dual and options.sweeps != 0 and suits(self.risk.loss, statistics, dimension)
+
     def _per_worker(self, manifest: Manifest, dimension: int) -> tuple[tuple[str, int], ...]:
         if not self.solver.dual:
             return ()
@@ -122,7 +128,7 @@ class BinaryJob:
         found = [("rows put together", ORDER.joined_bytes(manifest))]
         if loss.smooth:
             found.append(("order of rows", ORDER.mixing_bytes(statistics)))
-        if self.options.sweeps != 0 and suits(loss, statistics, dimension):
+        if self.has_interior_points(manifest):
             found.append(("equations of cached rows", 2 * 8 * dimension**2))
         return tuple(found)
 

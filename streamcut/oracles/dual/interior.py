@@ -35,6 +35,7 @@ _ENTRIES = 64  # a row, in the mean: products of all pairs of them cost no more 
 _FIRST = 1.0  # μ: beside margins of that size a row's loss bends slowly
 _INSIDE = 0.99  # of the way to where the first row reaches a bound
 _MOST = 60  # steps
+USUAL = 15  # steps in a pass, for what training would cost: 2 to 15 on a9a
 _LEAST = 1e-9  # of Σ c: no smaller a gap is asked for
 _ROUGH = 1e-4  # of Σ c: nor in the first pass, after which nothing else is that exact
 
