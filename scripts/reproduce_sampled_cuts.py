@@ -279,6 +279,7 @@ def main() -> None:
     parser.add_argument("--max-rows", type=float, default=1e6, help="of Checkers")
     parser.add_argument("--max-rows-linear", type=float, default=1e6, help="for the linear-time algorithm")
     parser.add_argument("--max-rows-libsvm", type=float, default=3e4)
+    parser.add_argument("--max-rows-nystroem", type=float, default=np.inf)
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
@@ -290,8 +291,8 @@ def main() -> None:
     options.r_of_table = options.sizes or ([400] if options.quick else options.r)
     options.adult = 2_000 if options.quick else 22_697
     options.seeds = range(options.seeds)
-    options.rows_of = dict.fromkeys(("sampled-constant", "Nyström"), np.inf)
-    options.rows_of |= {"sampled-linear": options.max_rows_linear, "LIBSVM": options.max_rows_libsvm}
+    options.rows_of = {"sampled-constant": np.inf, "sampled-linear": options.max_rows_linear}
+    options.rows_of |= {"LIBSVM": options.max_rows_libsvm, "Nyström": options.max_rows_nystroem}
     options.out.mkdir(parents=True, exist_ok=True)
     for part in options.parts:
         lines = Lines(options.out / f"{part}.json", options.resume)
