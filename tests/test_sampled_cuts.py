@@ -1,6 +1,7 @@
 """Sampled cuts: exact when the sample is everything, close when it is not, and the same bits whoever computes."""
 
 import contextlib
+import itertools
 from functools import cache
 
 import numpy as np
@@ -192,7 +193,7 @@ def test_shards_and_workers_change_no_bit(solver):
             )
             algorithm = sampled_linear if solver == "sampled-linear" else sampled_constant
             solution = algorithm.solve(oracle, SampledRun(Progress(StoppingRule())), epsilon=1e-2)
-        support, coefficients = oracle.answer(solution.bundle)
+        support, coefficients = oracle.answer(solution.bundle, solution.mixture)
         return support.numbers.tobytes(), coefficients.tobytes(), solution.primal_estimate
 
     want = bits(1 << 20, 1)
@@ -264,6 +265,44 @@ def test_a_full_bundle_drops_the_least_cut():
     bundle.add(slot, 0.5, np.zeros(1), 1.0)
     solution = bundle.solve(1e-12)
     assert solution.dual == pytest.approx(0.5 * solution.square + solution.xi, abs=1e-9)
+
+
+def test_a_bundle_follows_a_best_point_and_keeps_its_cuts():
+    rng = np.random.default_rng(0)
+    bundle, w_b, steps = GramBundle(2.0, 60), np.zeros(6), np.array([0.0, 0.3, 1.0])
+    slopes = np.zeros((60, 6))  # by slot
+    for t in range(40):
+        slot = bundle.make_room()
+        slopes[slot] = rng.standard_normal(6)
+        bundle.add(slot, 1.0 + 0.1 * t, slopes[bundle.slots] @ slopes[slot], slopes[slot] @ slopes[slot])
+        bundle.solve(1e-9)
+        live, w = slopes[bundle.slots], -bundle.mixture @ slopes[bundle.slots]
+        assert np.allclose(-bundle.best @ live, w_b, atol=1e-3)
+        assert np.allclose(bundle.squares(steps), [np.sum((w_b + k * (w - w_b)) ** 2) for k in steps], rtol=1e-3)
+        if t < 4:
+            bundle.move_best(0.3)
+            w_b = w_b + 0.3 * (w - w_b)
+    assert len(bundle) > np.count_nonzero(bundle.mixture)  # cuts that the master problem has done without for long
+    bundle.move_best(1.0)
+    bundle.solve(1e-9)
+    assert len(bundle) < 40
+    assert np.allclose(bundle.best, bundle.mixture)
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "sequence"])
+def test_the_best_point_is_no_estimate(task):
+    if task == "sequence":
+        X, y, qid = words()
+        data = MemoryDataset(X, y, qid=qid)
+    else:
+        X, y = rings(300)
+        data = MemoryDataset(X, y)
+    model = train(data, task=task, solver="sampled-linear", samples=15, C=3.0, tol=2e-2, **RBF)
+    inner = model.emissions if task == "sequence" else model
+    values = [line["primal_estimate"] for line in inner.history]
+    assert values[0] > 1.01 * values[-1]
+    assert all(b <= a * (1 + 1e-4) for a, b in itertools.pairwise(values))
+    assert inner.certificate.primal == pytest.approx(values[-1], rel=1e-5)  # of all rows, where cuts are of 15
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -13,8 +13,9 @@ import numpy as np
 from streamcut.bundle.master import solve_master
 
 UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped (Yu & Joachims 2008, section 6.1)
+FADED = 1e-5  # of C̄: what such a cut may still count for in the best point
 _WHOLE = 1.0 + 1e-6  # what weights add up to may be rounded
-_KEPT = ("slots", "b", "beta", "gram", "unused")
+_KEPT = ("slots", "b", "beta", "best", "gram", "unused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,9 @@ class GramSolution:
 class GramBundle:
     """At most `max_cuts` cuts; beyond it the one that was unused for longest goes, or the one with the smallest β.
 
-    `slots` are the numbers of the live cuts, `mixture` their β: w = −Σ β_t a_t.
+    `slots` are the numbers of the live cuts, `mixture` their β: w = −Σ β_t a_t, the solution of the master problem. A solver may
+    keep a best point w_b = −Σ γ_t a_t on the way there: `best` are its γ, all 0 at first. Cuts that it needs stay; what
+    is left of γ of those that go is the zero cut's.
     """
 
     def __init__(self, c_bar: float, max_cuts: int) -> None:
@@ -38,6 +41,7 @@ class GramBundle:
         self._slots = np.array([-1])
         self._b = np.zeros(1)
         self._beta = np.array([c_bar])
+        self._best = np.array([c_bar])
         self._gram = np.zeros((1, 1))
         self._unused = np.zeros(1, np.int64)
 
@@ -54,11 +58,27 @@ class GramBundle:
         """β, float64 (T,)."""
         return self._beta[1:]
 
+    @property
+    def best(self) -> np.ndarray:
+        """γ, float64 (T,)."""
+        return self._best[1:]
+
+    def move_best(self, step: float) -> None:
+        """w_b ← w_b + step (w − w_b)."""
+        self._best = (1.0 - step) * self._best + step * self._beta
+
+    def squares(self, steps: np.ndarray) -> np.ndarray:
+        """‖w_b + k (w − w_b)‖² for each k of `steps`, float64 like it."""
+        ends = np.stack((self._best, self._beta))
+        (here, across), (_, there) = ends @ self._gram @ ends.T
+        return (1.0 - steps) ** 2 * here + 2.0 * steps * (1.0 - steps) * across + steps**2 * there
+
     def make_room(self) -> int:
         """The slot of the next cut; another one may have to go."""
         if len(self) == self.max_cuts:
-            idle = int(np.argmax(self._unused[1:]))
-            self._keep_all_but([1 + (idle if self._unused[1 + idle] else int(np.argmin(self._beta[1:])))])
+            unused, best = self._unused[1:], self._best[1:]
+            idle = int(np.lexsort((-unused, best, unused == 0))[0])  # of the unused the one that w_b needs least
+            self._keep_all_but([1 + (idle if unused[idle] else int(np.argmin(self._beta[1:])))])
         return int(np.setdiff1d(np.arange(self.max_cuts), self.slots)[0])
 
     def add(self, slot: int, b: float, products: np.ndarray, square: float) -> None:
@@ -68,7 +88,7 @@ class GramBundle:
         gram[-1] = gram[:, -1] = row
         self._gram = gram
         self._slots, self._b = np.append(self._slots, slot), np.append(self._b, b)
-        self._beta, self._unused = np.append(self._beta, 0.0), np.append(self._unused, 0)
+        self._beta, self._best, self._unused = np.append(self._beta, 0.0), np.append(self._best, 0.0), np.append(self._unused, 0)
 
     def solve(self, tolerance: float) -> GramSolution:
         """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`; drops dead cuts."""
@@ -77,7 +97,8 @@ class GramBundle:
         square = float(self._beta @ products)
         xi = float(np.max(self._b - products))
         self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
-        self._keep_all_but(1 + np.flatnonzero(self._unused[1:] >= UNUSED_ITERATIONS))
+        dead = (self._unused[1:] >= UNUSED_ITERATIONS) & (self._best[1:] <= FADED * self.c_bar)
+        self._keep_all_but(1 + np.flatnonzero(dead))
         return GramSolution(square, xi, float(self._beta @ self._b) - 0.5 * square)
 
     def saved(self) -> dict[str, np.ndarray]:
@@ -87,21 +108,26 @@ class GramBundle:
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Become what was saved, to the last bit. Raises ValueError for what is no bundle of `max_cuts`."""
         size = len(arrays["b"])
-        slots, beta, unused = arrays["slots"], arrays["beta"], arrays["unused"]
+        slots, beta, best, unused = (arrays[name] for name in ("slots", "beta", "best", "unused"))
         shapes = {(size,)} ^ {arrays[name].shape for name in _KEPT if name != "gram"} or arrays["gram"].shape != (size, size)
         if shapes or not 1 <= size <= self.max_cuts + 1 or {slots.dtype.kind, unused.dtype.kind} != {"i"}:
             raise ValueError(f"{size} cuts, or arrays of other lengths, in a bundle of {self.max_cuts}")
         if slots[0] != -1 or slots[1:].min(initial=0) < 0 or slots.max() >= self.max_cuts or len(np.unique(slots)) != size:
             raise ValueError("array slots has numbers that are no slots, or one twice")
-        if any(arrays[name].dtype != np.float64 for name in ("b", "beta", "gram")):
-            raise ValueError("array b, beta or gram is not of float64")
-        if beta.min() < 0.0 or not beta.sum() <= self.c_bar * _WHOLE or unused.min() < 0:
-            raise ValueError("array beta holds no mixture, or array unused a number below 0")
+        if any(arrays[name].dtype != np.float64 for name in ("b", "beta", "best", "gram")):
+            raise ValueError("array b, beta, best or gram is not of float64")
+        if (
+            any(not mixture.min() >= 0.0 or not mixture.sum() <= self.c_bar * _WHOLE for mixture in (beta, best))
+            or unused.min() < 0
+        ):
+            raise ValueError("array beta or best holds no mixture, or array unused a number below 0")
         for name in _KEPT:
             setattr(self, f"_{name}", arrays[name])
 
     def _keep_all_but(self, gone) -> None:
         keep = np.setdiff1d(np.arange(len(self._b)), gone)
         self._beta[0] += self._beta[gone].sum()
-        self._slots, self._b, self._beta, self._unused = (x[keep] for x in (self._slots, self._b, self._beta, self._unused))
+        self._best[0] += self._best[gone].sum()
+        self._slots, self._b, self._unused = (x[keep] for x in (self._slots, self._b, self._unused))
+        self._beta, self._best = self._beta[keep], self._best[keep]
         self._gram = np.ascontiguousarray(self._gram[np.ix_(keep, keep)])

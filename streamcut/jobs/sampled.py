@@ -142,7 +142,7 @@ class SampledJob:
         )  # fmt: skip
         algorithm = options.record.algorithm(options.problem)
         solution = algorithm.solve(oracle, SampledRun(progress), epsilon=options.tol)
-        support, coefficients = oracle.answer(solution.bundle)
+        support, coefficients = oracle.answer(solution.bundle, solution.mixture)
         proof = None
         if solution.reason is not StopReason.INTERRUPTED:
             try:

@@ -20,7 +20,7 @@ from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledTask
 from streamcut.oracles.crammer_singer_passes import targets
 from streamcut.oracles.kernel_columns import fetch, take
-from streamcut.oracles.sampled_passes import Examples, Expansion, LossPass, LossSums, ScorePass, StartsPass, WeightPass
+from streamcut.oracles.sampled_passes import Examples, Expansion, Line, LossPass, LossSums, ScorePass, StartsPass, WeightPass
 from streamcut.oracles.sampled_proof import Proof, Share, proof, proof_pass, scales_of
 
 CANDIDATES = 4  # times the sample are kept of the wrong examples of a pass, for samples to be drawn from
@@ -173,16 +173,22 @@ class SampledOracle:
         scores = expansion.scores(self._kernel, Vectors(rows, self._dimension), rows)
         return float(_along(scores, expansion).sum() + expansion.dense @ expansion.dense)
 
-    def measure(self, bundle: GramBundle, round_number: int, new: int | None) -> LossSums:
-        """One pass: what is wrong at w, in all rows. `new`: the slot of a cut that no pass has seen yet."""
-        slots, mixture, dense = self._mixed(bundle)
+    def measure(self, bundle: GramBundle, steps: np.ndarray, place: int, round_number: int, new: int | None) -> LossSums:
+        """One pass: the loss of all rows at the points w_b + k (w − w_b), k in `steps`, and what is wrong at steps[place].
+
+        `new`: the slot of a cut that no pass has seen yet.
+        """
+        ends = np.stack((bundle.best, bundle.mixture))
+        used = (ends > 0.0).any(axis=0)
+        dense = np.stack([self._dense(bundle, mixture) for mixture in ends])
+        line = Line(bundle.slots[used], np.ascontiguousarray(ends[:, used]), dense, steps)
         added = None
         if new is not None:
             expansion = self._expansions[new]
             added = new, expansion, Vectors(expansion.rows, self._dimension)
             self.evaluations += self.rows * expansion.rows.n_rows
         seed = self._seed * 1_000_003 + round_number
-        return self._read(LossPass(self._task, self._kernel, slots, mixture, dense, added, CANDIDATES * self.samples, seed))
+        return self._read(LossPass(self._task, self._kernel, line, place, added, CANDIDATES * self.samples, seed))
 
     def cut_from(self, sums: LossSums, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
         """A cut made of examples drawn from those that were found wrong; Σ Δ is that of all rows (Algorithm 3, line 19).
@@ -208,15 +214,20 @@ class SampledOracle:
         cached = np.stack(scores, axis=1) if live else np.empty((sample.rows.n_rows, 0, self._task.columns))
         z = np.empty((sample.rows.n_rows, self._task.columns))
         sampled.mix(cached, np.arange(len(live)), bundle.mixture, z)
-        path, loss, delta = self._task.judge(sample.starts, sample.target, z, self._mixed(bundle)[2])
+        path, loss, delta = self._task.judge(sample.starts, sample.target, z, self._dense(bundle, bundle.mixture))
         each = self.examples / len(sample)
         share, sample = each / self.total_weight, replace(sample, path=path)
         cut = self._cut(sample, cached, bundle, float((sample.weight * delta).sum()) * share, each)
         return cut, float((sample.weight * loss).sum()) * share
 
-    def answer(self, bundle: GramBundle) -> tuple[Expansion, np.ndarray]:
-        """w: its rows, each once and in the order of the data, and their coefficients float64 (n, columns)."""
-        live = [(self._expansions[t], beta) for t, beta in zip(bundle.slots.tolist(), bundle.mixture, strict=True) if beta > 0.0]
+    def answer(self, bundle: GramBundle, mixture: np.ndarray) -> tuple[Expansion, np.ndarray]:
+        """w of a mixture (T,) of the cuts: its rows, each once and in the order of the data, and their coefficients float64
+        (n, columns). Rows of the master problem's solution are among them, with coefficient 0 where w does without."""
+        live = [
+            (self._expansions[t], part)
+            for t, part, beta in zip(bundle.slots.tolist(), mixture.tolist(), bundle.mixture.tolist(), strict=True)
+            if part > 0.0 or beta > 0.0
+        ]
         if not live:
             raise ValueError("w is 0 and has no rows")
         numbers = np.concatenate([expansion.numbers for expansion, _ in live])
@@ -228,11 +239,11 @@ class SampledOracle:
         np.add.at(coefficients, (place[:, None], columns), factors)
         constant = self._bias**2 * coefficients.sum(axis=0)
         own = {name: np.concatenate([getattr(expansion, name) for expansion, _ in live])[first] for name in ("first", "weight")}
-        return Expansion(distinct, rows, columns, factors, constant, self._mixed(bundle)[2], **own), coefficients
+        return Expansion(distinct, rows, columns, factors, constant, self._dense(bundle, mixture), **own), coefficients
 
     def prove(self, bundle: GramBundle, support: Expansion, coefficients: np.ndarray) -> Proof:
-        """F(w) over all rows and a true lower bound, for the `answer` of the bundle. One pass, or Interrupted."""
-        live = [(self._expansions[t], beta) for t, beta in zip(bundle.slots.tolist(), bundle.mixture, strict=True) if beta > 0.0]
+        """F over all rows of an `answer`, and a true lower bound by the master problem's solution. One pass, or Interrupted."""
+        live = self._live(bundle, bundle.mixture)
         shares = [Share.of(expansion, beta, self.C) for expansion, beta in live]
         scales = scales_of(shares)
         shares = [share.scaled(scales) for share in shares]
@@ -264,14 +275,18 @@ class SampledOracle:
         along_w = -sum(beta * product for beta, product in zip(bundle.mixture.tolist(), products.values(), strict=True))
         return SampledCut(expansion, b, b + along_w, products)
 
-    def _mixed(self, bundle: GramBundle) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(slots, β) of the cuts that w is made of, and its dense numbers."""
-        used = bundle.mixture > 0.0
-        slots, mixture = bundle.slots[used], bundle.mixture[used]
+    def _live(self, bundle: GramBundle, mixture: np.ndarray) -> list[tuple[Expansion, float]]:
+        """The cuts that a mixture is made of."""
+        return [
+            (self._expansions[t], part) for t, part in zip(bundle.slots.tolist(), mixture.tolist(), strict=True) if part > 0.0
+        ]
+
+    def _dense(self, bundle: GramBundle, mixture: np.ndarray) -> np.ndarray:
+        """The dense numbers of w."""
         dense = np.zeros(self._task.dense)
-        for slot, beta in zip(slots.tolist(), mixture, strict=True):
-            dense -= beta * self._expansions[slot].dense
-        return slots, mixture, dense
+        for expansion, part in self._live(bundle, mixture):
+            dense -= part * expansion.dense
+        return dense
 
     def _drawn(self) -> Examples:
         """The next uniform sample."""

@@ -6,7 +6,7 @@ Row state: `cached` (cuts, columns) float32, the scores ⟨a_t, φ(x)⟩ of a ro
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -104,15 +104,25 @@ class Examples:
         )
 
 
+class Line(NamedTuple):
+    """Points w_b + k (w − w_b), k in `steps`, of w_b and w: two mixtures (2, T) of the cuts in `slots`, with `dense` numbers."""
+
+    slots: np.ndarray
+    mixtures: np.ndarray
+    dense: np.ndarray
+    steps: np.ndarray
+
+
 @dataclass(slots=True)
 class LossSums:
-    """What a pass has seen: Σ u loss and Σ uΔ as (total, rounding lost), the number of examples with uΔ > 0, and some of these.
+    """What a pass has seen: Σ u loss at each point of a line as (total, rounding lost), and of one of them Σ uΔ, the number of
+    examples with uΔ > 0, and some of these.
 
     They are those with the smallest keys, pseudo-random numbers of their own: a uniform sample, whoever looked at which rows.
     Their order, and that of `keys`, depends on who did.
     """
 
-    loss: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    loss: np.ndarray
     delta: np.ndarray = field(default_factory=lambda: np.zeros(2))
     wrong: int = 0
     keys: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
@@ -138,7 +148,7 @@ def _smallest(keys: np.ndarray, most: int) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class LossPass(Pass):
-    """Scores of all rows by a mixture of cuts (`slots`, β), and what is wrong there.
+    """The loss of all rows at the points of a line, and what is wrong at the one of them with the number `place`.
 
     new   a cut whose scores are not in the row state yet, the slot it gets, and its rows
     most  examples that are kept; `seed` decides which
@@ -146,9 +156,8 @@ class LossPass(Pass):
 
     task: SampledTask
     kernel: Kernel
-    slots: np.ndarray
-    mixture: np.ndarray
-    dense: np.ndarray
+    line: Line
+    place: int
     new: tuple[int, Expansion, Vectors] | None
     most: int
     seed: int
@@ -159,24 +168,28 @@ class LossPass(Pass):
         return self.task.groups
 
     def begin(self) -> LossSums:
-        return LossSums()
+        return LossSums(np.zeros((len(self.line.steps), 2)))
 
     def visit_chunk(self, sums: LossSums, rows: Rows, chunk: Chunk) -> None:
-        cached = rows["cached"]
+        cached, line = rows["cached"], self.line
         if self.new is not None:
             slot, expansion, vectors = self.new
             cached[:, slot] = expansion.scores(self.kernel, vectors, chunk)
-        z = np.empty((chunk.n_rows, self.task.columns))
-        sampled.mix(cached, self.slots, self.mixture, z)
-        if not np.isfinite(z).all():
-            row = chunk.first_row + int(np.argmin(np.isfinite(z).all(axis=1))) + 1
+        ends = np.empty((2, chunk.n_rows, self.task.columns))
+        for mixture, end in zip(line.mixtures, ends, strict=True):
+            sampled.mix(cached, line.slots, mixture, end)
+        if not np.isfinite(ends).all():
+            row = chunk.first_row + int(np.argmin(np.isfinite(ends).all(axis=(0, 2)))) + 1
             raise CorruptError(f"row {row}: its score is not finite; scale the features")
         starts = group_starts(chunk) if self.task.groups else np.arange(chunk.n_rows + 1)
         target = targets(self.task, chunk)
-        path, loss, delta = self.task.judge(starts, target, z, self.dense)
         weight = self.task.weights(starts, chunk.y, chunk.weight)
-        delta = weight * delta
-        accumulate(weight * loss, sums.loss)
+        for number, step in enumerate(line.steps.tolist()):
+            z, dense = ((1.0 - step) * here + step * there for here, there in (ends, line.dense))
+            worst, loss, wrong_by = self.task.judge(starts, target, z, dense)
+            accumulate(weight * loss, sums.loss[number])
+            if number == self.place:
+                path, delta = worst, weight * wrong_by
         accumulate(delta, sums.delta)
         wrong = np.flatnonzero(delta)
         sums.wrong += len(wrong)
@@ -189,7 +202,8 @@ class LossPass(Pass):
         sums.offer(keys, Examples(numbers, starts, chunk, target, path, weight, delta), wrong, self.most)
 
     def merge(self, total: LossSums, part: LossSums) -> LossSums:
-        accumulate(part.loss, total.loss)
+        for own, other in zip(total.loss, part.loss, strict=True):
+            accumulate(other, own)
         accumulate(part.delta, total.delta)
         total.wrong += part.wrong
         if part.sample is not None:

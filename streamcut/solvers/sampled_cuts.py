@@ -51,9 +51,10 @@ class SampledIteration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledSolution:
-    """w = −Σ β_t a_t as the bundle has it; estimates of F there and of the least F, and why the solver stopped."""
+    """w = −Σ mixture_t a_t over the cuts of the bundle; estimates of F there and of the least F, and why the solver stopped."""
 
     bundle: GramBundle
+    mixture: np.ndarray
     primal_estimate: float
     bound_estimate: float
     reason: StopReason
@@ -76,12 +77,14 @@ class SampledState:
 
     new   the slot of a cut that no pass has seen yet
     calm  iterations in a row whose cut was not violated
+    step  of the line from the best point to the solution of the master problem, where the least of F was found last
     """
 
     bundle: GramBundle
     master: GramSolution = field(default_factory=GramSolution)
     new: int | None = None
     calm: int = 0
+    step: float = 1.0
 
 
 @dataclass(slots=True)
@@ -108,11 +111,13 @@ class SampledRun:
 
     def _restore(self, found: StoredCheckpoint, state: SampledState, oracle: SampledOracle) -> None:
         numbers, arrays = found.record["state"], found.read_all()
-        model: dict[str, Any] = {"master": astuple(state.master), "new": None, "calm": 0, "oracle": oracle.counted()}
+        model: dict[str, Any] = {"master": astuple(state.master), "new": None, "calm": 0, "step": 1.0, "oracle": oracle.counted()}
         expect_like({**numbers, "history": []}, {**model, "history": [], "seconds": 0.0}, "state")
         state.bundle.restore(arrays)
         state.master = GramSolution(*numbers["master"])
-        state.new, state.calm = numbers["new"], numbers["calm"]
+        state.new, state.calm, state.step = numbers["new"], numbers["calm"], numbers["step"]
+        if not 0.0 < state.step <= 1.0:
+            raise ValueError(f"step {state.step} is not above 0 and at most 1")
         if state.new is not None and state.new not in state.bundle.slots.tolist():
             raise ValueError(f"the new cut is in slot {state.new}, which is none")
         oracle.restore(numbers["oracle"], arrays, state.bundle, state.new)
@@ -134,6 +139,7 @@ class SampledRun:
             "master": astuple(state.master),
             "new": state.new,
             "calm": state.calm,
+            "step": state.step,
             "oracle": self._counted,
             "history": [astuple(line) for line in self.history[: self._lines]],
             "seconds": time.monotonic() - self._started,
@@ -164,8 +170,11 @@ class SampledRun:
             return None
         return StopReason.INTERRUPTED if reason is None and stopped else reason
 
-    def ended(self, state: SampledState, oracle: SampledOracle, reason: StopReason) -> SampledSolution:
-        """What the run returns; one that may go on leaves a checkpoint."""
+    def ended(self, state: SampledState, oracle: SampledOracle, reason: StopReason, moved: float = 0.0) -> SampledSolution:
+        """What the run returns, once the best point has `moved` in its last pass; one that may go on leaves a checkpoint."""
         if reason is not StopReason.CONVERGED:
             self.save(state, oracle)
-        return SampledSolution(state.bundle, self.history[-1].primal_estimate, state.master.dual, reason, self.history)
+        bundle = state.bundle
+        bundle.move_best(moved)
+        mixture = bundle.best if bundle.best.any() else bundle.mixture
+        return SampledSolution(bundle, mixture, self.history[-1].primal_estimate, state.master.dual, reason, self.history)
