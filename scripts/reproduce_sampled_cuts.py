@@ -121,7 +121,7 @@ class Lines:
         self.all: list[dict] = []
         self._path = path
         known = json.loads(path.read_text()) if resume and path.is_file() else []
-        self._known = {tuple(line.get(key) for key in ASKED): line for line in known}
+        self._known = {tuple(line[key] for key in ASKED): line for line in known if "seed" in line}
 
     def run(self, name: str, data, method: str, r: int, C: float, seed: int, limit: float) -> None:
         asked = name, len(data[1]), method, r, C, seed
