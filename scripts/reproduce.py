@@ -5,6 +5,8 @@
     python scripts/reproduce.py --all --out papers       # everything in full: hours, an hour at most for each part
     python scripts/reproduce.py --out papers             # the page alone, of what is there
 
+Runs of a script on one data set may go to a folder of their own in that of the paper: papers/ocas/mnist, for example.
+
 Writes OUT/<paper>/…, OUT/papers.md (the table: paper | item | there | here | ratio | holds) and OUT/papers.html with all plots.
 What is not run is not in the table. Where a data set of a paper is not to be had, the nearest stands for it, as the note says.
 Data from STREAMCUT_DATA, default ../shared/data.
@@ -94,7 +96,7 @@ def facts_of(paper: str, out: Path) -> list[dict[str, Any]]:
     collect = PAPERS[paper].facts
     if collect is not None:
         return collect(out / paper)
-    files = sorted((out / paper).glob("*.json"))
+    files = sorted((out / paper).rglob("*.json"))
     return [fact for path in files for fact in json.loads(path.read_text())["facts"]]
 
 
@@ -103,10 +105,13 @@ def table(facts: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def verdict(each: dict[str, Any]) -> str:
-    """Whether what the paper says holds: limits and ranges exactly, "≈ x" to within a half, or a tenth of x."""
+    """Whether what the paper says holds: limits and ranges exactly, "≈ x" to within a half or a tenth of x, other figures to within
+    a tenth, exponents to within 0.15."""
     there, here = each["there"], each["here"]
-    if not isinstance(there, str) or not isinstance(here, int | float):
+    if not isinstance(here, int | float):
         return ""
+    if not isinstance(there, str):
+        return "yes" if abs(here - there) <= (0.15 if "^" in each["item"] else 0.1 * abs(there)) else "no"
     sign, _, limit = there.replace("−", "-").partition(" ")
     if " to " in there:
         low, high = (float(each) for each in there.replace("−", "-").split(" to "))
@@ -134,27 +139,35 @@ def page(out: Path, facts: list[dict[str, Any]]) -> str:
     sections = {"Figures of the papers and ours": "".join(tables)}
     for paper, (title, script, *_) in PAPERS.items():
         folder = out / paper
-        plots = [_figure(path) for path in sorted((*folder.glob("*.svg"), *folder.glob("*.png")))]
-        texts = [f"<h3 class=next>{html(path.stem)}</h3>{tables_of(path.read_text())}" for path in sorted(folder.glob("*.md"))]
+        plots = [_figure(path, folder) for path in sorted((*folder.rglob("*.svg"), *folder.rglob("*.png")))]
+        texts = [
+            f"<h3 class=next>{html(_name(path, folder))}</h3>{tables_of(path.read_text())}"
+            for path in sorted(folder.rglob("*.md"))
+        ]
         if plots or texts:
             sections[title] = parts.quiet(script) + "".join(plots) + "".join(texts)
     return parts.page("Five papers, and what comes out here", "all plots and tables", _STYLE, sections, {"facts": facts})
 
 
-def _inline(path: Path) -> str:
+def _name(path: Path, folder: Path) -> str:
+    """Of a file in the folder of a paper, or in one of its own for a run on some data: "table2", "mnist table2"."""
+    return " ".join(path.relative_to(folder).with_suffix("").parts).replace("_", " ")
+
+
+def _inline(path: Path, name: str) -> str:
     if path.suffix == ".png":
         content = base64.b64encode(path.read_bytes()).decode()
-        return f'<img alt="{html(path.stem)}" style="max-width:100%" src="data:image/png;base64,{content}">'
+        return f'<img alt="{html(name)}" style="max-width:100%" src="data:image/png;base64,{content}">'
     svg = path.read_text()
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     points = float(re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)[1])
     svg = svg.replace("<svg ", f'<svg style="max-width:{1.4 * points:.0f}px" ', 1)
-    return re.sub(r'(id="|url\(#|href="#)', rf"\1{path.parent.name}-{path.stem}-", svg)  # ids of one page
+    return re.sub(r'(id="|url\(#|href="#)', rf"\1{name.replace(' ', '-')}-", svg)  # ids of one page
 
 
-def _figure(path: Path) -> str:
-    caption = html(path.stem.replace("_", " "))
-    return f'<figure class="next"><figcaption>{caption}</figcaption>{_inline(path)}</figure>'
+def _figure(path: Path, folder: Path) -> str:
+    name = _name(path, folder)
+    return f'<figure class="next"><figcaption>{html(name)}</figcaption>{_inline(path, f"{folder.name} {name}")}</figure>'
 
 
 def tables_of(text: str) -> str:
