@@ -105,8 +105,8 @@ def table(facts: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def verdict(each: dict[str, Any]) -> str:
-    """Whether what the paper says holds: limits and ranges exactly, "≈ x" to within a half or a tenth of x, other figures to within
-    a tenth, exponents to within 0.15."""
+    """Whether what the paper says holds: limits and ranges exactly, "≈ x" to within a half or a tenth of x, other figures to
+    within a tenth, exponents to within 0.15."""
     there, here = each["there"], each["here"]
     if not isinstance(here, int | float):
         return ""
