@@ -34,8 +34,8 @@ class Dataset(Protocol):
         Raises CorruptError naming the shard and the array.
         """
 
-    def expect(self, shard: int) -> None:
-        """Shard number `shard` will be read soon: whatever can be fetched of it meanwhile may be. Never fails."""
+    def expect(self, *shards: int) -> None:
+        """This thread will read these shards next, in this order: what can be fetched of them meanwhile may be. Never fails."""
 
 
 class ShownDataset(Shown):

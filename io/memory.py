@@ -70,7 +70,7 @@ class MemoryDataset(ShownDataset):
     def read(self, shard: int, buffers: object | None = None) -> Chunk:
         return self._chunks[shard]
 
-    def expect(self, shard: int) -> None:
+    def expect(self, *shards: int) -> None:
         """It is there already."""
 
 

@@ -118,8 +118,8 @@ class RowView(ShownDataset):
         kept = (folds.of(chunk, first) == fold) != others
         return kept_rows(chunk, kept, self._space() if self._space is not None else space, ours)
 
-    def expect(self, shard: int) -> None:
-        self.inner.expect(shard)
+    def expect(self, *shards: int) -> None:
+        self.inner.expect(*shards)
 
 
 def fold_views(data: Dataset, folds: Folds, workers: int = 1) -> list[tuple[RowView, RowView]]:

@@ -6,6 +6,8 @@ import json
 import os
 import pickle
 import threading
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -16,9 +18,15 @@ from object_stores import SECRET, s3_server, write_rows
 import streamcut
 from streamcut import remote
 from streamcut.errors import CorruptError, NotFoundError, UsageError
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.passes import Pass
+from streamcut.execution.runner import Runner
+from streamcut.io.dataset import first_rows
 from streamcut.io.stores import remote_store
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.remote_store import RemoteStore
+from streamcut.io.stores.shards_ahead import ShardsAhead
 
 
 @pytest.fixture(scope="module")
@@ -139,20 +147,98 @@ def test_several_requests_are_on_their_way(server, monkeypatch):
 
     monkeypatch.setattr(RemoteStore, "_fetch", together)
     data = streamcut.open(url(server))
-    data.expect(0)
+    data.expect(*range(4))
     assert data.read(0).n_rows > 0
     assert not begun.broken
 
 
 def test_what_is_on_its_way_stays_within_its_memory(server, monkeypatch):
     data = streamcut.open(url(server))
-    sizes = [data._bytes(k) for k in range(len(data.manifest.shards))]
+    sizes = data._sizes
     monkeypatch.setattr(remote_store, "AHEAD_BYTES", 2 * max(sizes))
-    for shard in (0, 3, 6, 1, 8):
-        data.expect(shard)
-        assert sum(sizes[k] for k in data._coming) <= max(2 * max(sizes), sizes[shard])
-        assert shard in data._coming
+    for shard in (0, 3, 6, 1):
+        data.expect(*range(shard, len(sizes)))
+        assert sum(sizes[k] for k in data._ahead.coming) <= 2 * max(sizes)
+        assert {shard, shard + 1} <= data._ahead.coming
     assert [data.read(k).n_rows for k in range(len(sizes))] == [shard.rows for shard in data.manifest.shards]
+
+
+@pytest.mark.parametrize(("lanes", "workers"), [(1, 1), (5, 1), (5, 3)])
+def test_a_pass_asks_for_each_chunk_of_its_lanes_once(server, lanes, workers):
+    """And for no chunk of a shard that stays in memory."""
+    data = streamcut.open(url(server))
+    planned = plan_lanes(data.manifest.statistics, lanes)
+    borders = first_rows(data.manifest)
+    shards = range(len(borders) - 1)
+    with Runner(Feed(data, frozenset([1, 4])), planned, workers) as runner:
+        runner.run(Nothing())  # 1 and 4 are read for good
+        server.asked.clear()
+        runner.run(Nothing())
+    ranges = [planned.rows(lane) for lane in range(lanes)]
+    reading = {k: sum(a < borders[k + 1] and b > borders[k] for a, b in ranges) for k in shards if k not in (1, 4)}
+    asked = Counter(int(path.split("/shards/")[1].split("/")[0]) for path in server.asked)
+    chunks = {k: sum(1 for _ in data.files(k)) for k in shards}
+    assert asked.keys() == reading.keys()
+    for shard, times in reading.items():  # lanes that meet in one may both ask for it
+        assert chunks[shard] <= asked[shard] <= times * chunks[shard]
+
+
+class Nothing(Pass):
+    """A pass that does nothing with the rows."""
+
+    def visit_chunk(self, partial, rows, chunk):
+        """Nothing."""
+
+    def merge(self, total, part):
+        return total
+
+
+class TestShardsAhead:
+    """Of eight shards of 10 bytes, three at a time."""
+
+    @pytest.fixture
+    def begun(self):
+        return []
+
+    @pytest.fixture
+    def ahead(self, begun):
+        def begin(shard):
+            begun.append(shard)
+            return {"a": Future(), "b": Future()}
+
+        return ShardsAhead([10] * 8, begin, 30)
+
+    def test_the_next_one_begins_when_one_was_taken(self, ahead, begun):
+        ahead.expect(range(1, 7))
+        assert begun == [1, 2, 3]
+        first = ahead.take(1, "a")
+        assert (ahead.take(1, "a"), ahead.take(0, "a"), begun) == (None, None, [1, 2, 3])
+        assert ahead.take(1, "b") is not first is not None
+        assert begun == [1, 2, 3, 4]
+        ahead.expect([2, 3, 4, 5])
+        assert begun == [1, 2, 3, 4]
+
+    def test_what_nobody_wants_any_more_makes_room(self, ahead, begun):
+        ahead.expect([0, 1, 2])
+        ahead.expect([2, 7, 6])
+        assert begun == [0, 1, 2, 7, 6]
+        assert ahead.coming == {2, 7, 6}
+        ahead.expect([])
+        assert ahead.coming == set()
+
+    def test_threads_share_the_memory(self, ahead, begun):
+        ahead.expect([0, 1, 2, 3])
+        with ThreadPoolExecutor(1) as other:
+            other.submit(ahead.expect, [4, 5, 0]).result(20)
+            assert begun == [0, 1, 2, 4]  # one at least
+            for name in "ab":
+                ahead.take(0, name)
+            assert begun == [0, 1, 2, 4]  # its half is 15 bytes
+            for name in "ab":
+                other.submit(ahead.take, 4, name).result(20)
+            assert begun == [0, 1, 2, 4, 5]
+        ahead.expect([6])  # the other thread has ended
+        assert ahead.coming == {6}
 
 
 def test_with_a_cache_the_second_run_asks_for_no_chunk(store, server, tmp_path, monkeypatch):

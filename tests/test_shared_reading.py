@@ -52,7 +52,7 @@ class Counting:
         time.sleep(self.seconds)
         return self.inner.read(shard, buffers)
 
-    def expect(self, shard):
+    def expect(self, *shards):
         pass
 
 

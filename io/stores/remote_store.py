@@ -1,7 +1,7 @@
 """Reading the native store behind a URL: every chunk is one request, several are on their way, and each is checked as on a disk.
 
 A request takes as long as the line is far, whatever it asks for, so a reader that waits for each would leave the line idle. While
-shards are decoded and computed, the next ones are fetched by other threads, as many as AHEAD_BYTES allow.
+shards are decoded and computed, those that the reader will need are fetched by other threads, as many as AHEAD_BYTES allow.
 
 What fails is asked for again, later and later: object stores answer with errors when they are busy, and lines break. Keys and
 endpoints are the business of fsspec and of the libraries below it, with their own variables and files; none is kept here.
@@ -9,10 +9,9 @@ endpoints are the business of fsspec and of the libraries below it, with their o
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.codec import TRAILER, crc32c
 from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.manifest_file import MAX_MANIFEST, parse_manifest
+from streamcut.io.stores.shards_ahead import ShardsAhead
 from streamcut.io.stores.spec import MANIFEST, PARTIAL
 from streamcut.io.stores.zarr_layout import METADATA, chunk_length, chunk_name, is_foreign
 from streamcut.io.stores.zarr_store import ZarrStore
@@ -45,9 +45,7 @@ class RemoteStore(ZarrStore):
         self._cache = cache
         if cache is not None:
             cache.begin(self.manifest.fingerprint)
-        self._pool: ThreadPoolExecutor | None = None
-        self._coming: OrderedDict[int, dict[str, Future]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(_REQUESTS, "fetch")
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "cache": self._cache}
@@ -58,46 +56,29 @@ class RemoteStore(ZarrStore):
     @property
     def held_bytes(self) -> int:
         """Memory beside the buffers of readers: chunks on their way."""
-        largest = max((sum(length for _, length in self.files(k)) for k in range(len(self.manifest.shards))), default=0)
-        return AHEAD_BYTES + largest
+        return AHEAD_BYTES + max(self._sizes, default=0)
 
-    def expect(self, shard: int) -> None:
-        """Begin to fetch shard number `shard`, and those after it that there is memory for."""
-        with self._lock:
-            held = sum(self._bytes(each) for each in self._coming)
-            for number in range(shard, len(self.manifest.shards)):
-                if number in self._coming:
-                    continue
-                size = self._bytes(number)
-                while held + size > AHEAD_BYTES and number == shard and self._coming:  # abandoned ones make room for it
-                    gone, futures = self._coming.popitem(last=False)
-                    for future in futures.values():
-                        future.cancel()
-                    held -= self._bytes(gone)
-                if held + size > AHEAD_BYTES and self._coming:
-                    return
-                self._coming[number] = self._begun(number)
-                held += size
+    def expect(self, *shards: int) -> None:
+        """Begin to fetch these shards, as many as there is memory for, and the others as soon as this thread has taken some."""
+        self._ahead.expect(shards)
 
     def content(self, shard: int, name: str, raw: np.ndarray) -> np.ndarray:
-        with self._lock:
-            coming = self._coming.get(shard, {})
-            future = coming.pop(name, None)
-            if not coming:
-                self._coming.pop(shard, None)
-        if future is None or future.cancelled():
-            return np.frombuffer(self._fetch(shard, name), np.uint8)
-        return np.frombuffer(future.result(), np.uint8)
+        chunk = self._ahead.take(shard, name)
+        return np.frombuffer(self._fetch(shard, name) if chunk is None else chunk.result(), np.uint8)
 
     def extra(self, name: str) -> bytes:
         return self._request(name, *self.manifest.extras[name])
 
-    def _bytes(self, shard: int) -> int:
-        return sum(length for _, length in self.files(shard))
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """Bytes of each shard."""
+        return [sum(length for _, length in self.files(shard)) for shard in range(len(self.manifest.shards))]
+
+    @cached_property
+    def _ahead(self) -> ShardsAhead:
+        return ShardsAhead(self._sizes, self._begun, AHEAD_BYTES)
 
     def _begun(self, shard: int) -> dict[str, Future]:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(_REQUESTS, "fetch")
         wanted = {file for file, _ in self.files(shard)}
         names = [name for name in self.manifest.shards[shard].arrays if chunk_name(shard, name) in wanted]
         return {name: self._pool.submit(self._fetch, shard, name) for name in names}

@@ -42,10 +42,10 @@ class StoredDataset(ShownDataset, ABC):
         May use `buffers.raw`. Raises CorruptError naming the file.
         """
 
-    def expect(self, shard: int) -> None:
-        """Let the system fetch a shard's files into its cache while this thread computes, and those of the next one: the disk
-        goes on while the first is decoded. See Dataset.expect."""
-        for number in range(shard, min(shard + 2, len(self.manifest.shards))):
+    def expect(self, *shards: int) -> None:
+        """Let the system fetch the files of the first two into its cache while this thread computes: the disk goes on while the
+        first is decoded. See Dataset.expect."""
+        for number in shards[:2]:
             for name, length in self.files(number):
                 fetch_ahead(str(self.path), name, length)
 

@@ -22,6 +22,7 @@ from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 
 BLOCK_NNZ = 1 << 19  # entries visited at once: still in the last cache level when the second kernel comes
 BLOCK_ROWS = 1 << 16  # rows visited at once, however few entries they have
+EXPECTED = 32  # shards that a data set is told of before they are read
 GROUP_ROWS = 1 << 16  # rows of several groups visited at once
 
 
@@ -74,11 +75,11 @@ class Feed:
         joined = self._joined(alignment) if alignment > 1 else None
         waiting = False  # in `joined`: the rows after the last such place, when their shard ended before the next one
         shard = int(np.searchsorted(self._first, start, side="right")) - 1
+        self._expect(shard, stop)
         while start < stop:
             before = traffic.bytes_read
             chunk = self._shard(shard, buffers, traffic)
-            if self._first[shard + 1] < stop and shard + 1 not in self._kept:
-                self.data.expect(shard + 1)
+            self._expect(shard + 1, stop)
             first, last = self._first[shard], min(stop, self._first[shard + 1])
             rows = replace(chunk, first_row=first).rows(start - first, last - first)
             traffic.rows += rows.n_rows
@@ -133,12 +134,12 @@ class Feed:
     ) -> Iterator[tuple[Chunk, np.ndarray, int]]:
         """(a shard's groups that begin in rows start:stop, where each begins in them and the end, the next shard's row)."""
         shard = int(np.searchsorted(self._first, start, side="right")) - 1
+        self._expect(shard, stop)
         while start < stop:
             before = traffic.bytes_read
             chunk = replace(self._shard(shard, buffers, traffic), first_row=self._first[shard])
             following = self._first[shard + 1]
-            if following < stop and shard + 1 not in self._kept:
-                self.data.expect(shard + 1)
+            self._expect(shard + 1, stop)
             starts = group_starts(chunk) + chunk.first_row
             first, last = np.searchsorted(starts, [start, min(stop, following)])
             bounds = starts[first : last + 1] - chunk.first_row
@@ -150,6 +151,11 @@ class Feed:
                 traffic.rows_pinned += rows.n_rows if traffic.bytes_read == before else 0
                 yield rows, bounds - bounds[0], following
             start, shard = following, shard + 1
+
+    def _expect(self, shard: int, stop: int) -> None:
+        """Of the shards from `shard` to row `stop` those that are not in memory will be read."""
+        last = int(np.searchsorted(self._first, stop))
+        self.data.expect(*(each for each in range(shard, min(last, shard + EXPECTED)) if each not in self._kept))
 
     def _joined(self, alignment: int) -> RowBuffer:
         known = self._own.__dict__.setdefault("joined", {})

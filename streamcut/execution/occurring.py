@@ -45,8 +45,8 @@ class OccurringDataset(ShownDataset):
         indptr = rows.indptr - first if first else rows.indptr
         return replace(rows, indptr=indptr, indices=self._place[rows.indices[first:last]], data=data)
 
-    def expect(self, shard: int) -> None:
-        self.inner.expect(shard)
+    def expect(self, *shards: int) -> None:
+        self.inner.expect(*shards)
 
     def memory(self, workers: int, columns: int) -> tuple[tuple[str, int], ...]:
         """What it will take beside the rows' buffers and what it has by now, the model at the end among it: (what, bytes)."""

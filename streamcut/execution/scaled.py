@@ -57,8 +57,8 @@ class ScaledDataset(ShownDataset):
         np.divide(1.0 if rows.data is None else rows.data[first:last], by, out=by)
         return replace(rows, indptr=rows.indptr - first if first else rows.indptr, indices=indices, data=by)
 
-    def expect(self, shard: int) -> None:
-        self.inner.expect(shard)
+    def expect(self, *shards: int) -> None:
+        self.inner.expect(*shards)
 
     def memory(self, workers: int) -> tuple[tuple[str, int], ...]:
         """What scaling takes beside the buffers of rows: (what, bytes)."""

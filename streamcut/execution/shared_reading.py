@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from streamcut.chunk import Chunk
+from streamcut.execution.feed import EXPECTED
 from streamcut.execution.runner import Interrupted
 from streamcut.io.dataset import Dataset, ShownDataset, shard_bytes
 from streamcut.io.row_view import Space
@@ -121,7 +122,7 @@ class SharedReading:
                 place, buffers = self._due(), self._buffers.pop()
                 assert place is not None
                 self._decoding, self._next = True, place + 1
-            self.data.expect(self._streamed[(place + 1) % count])
+            self.data.expect(*(self._streamed[each % count] for each in range(place, place + min(EXPECTED, count))))
             chunk = self._read(self._streamed[place % count], buffers)
             with self._changed:
                 self._decoding = False
@@ -179,7 +180,7 @@ class Reader(ShownDataset):
     def read(self, shard: int, buffers: Any = None) -> Chunk:
         return self._shared.read(self, shard)
 
-    def expect(self, shard: int) -> None:
+    def expect(self, *shards: int) -> None:
         """The shared reading knows what comes next."""
 
     def own_space(self) -> Space:

@@ -71,8 +71,9 @@ class MappedDataset(ShownDataset):
             buffers.shard = number
         return self.map.mapped(buffers.rows.rows(start, stop))
 
-    def expect(self, shard: int) -> None:
-        self.inner.expect(self._parts[shard][0])
+    def expect(self, *shards: int) -> None:
+        here = self._parts[shards[0] - 1][0] if shards and shards[0] > 0 else -1  # of which the last part was read before
+        self.inner.expect(*dict.fromkeys(number for shard in shards if (number := self._parts[shard][0]) != here))
 
 
 def _shard(rows: int, r: int, manifest: Manifest) -> ShardInfo:
