@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, TypeVar
 
-from streamcut.errors import NotFoundError, UsageError
+from streamcut.errors import DiskFullError, NotFoundError, UsageError
 from streamcut.files import disk_full, failpoint
 from streamcut.redaction import redacted
 
@@ -75,6 +75,8 @@ def retried(where: str, call: Callable[[], T], *, doing: str) -> T:
     for attempt in range(ATTEMPTS):
         try:
             return call()
+        except DiskFullError:  # of this machine
+            raise
         except FileNotFoundError as error:
             raise MissingError(str(error)) from None
         except PermissionError as error:
@@ -120,6 +122,23 @@ def read_object(url: str, first: int | None = None) -> bytes:
 
     try:
         return retried(url, get, doing="read")
+    except MissingError:
+        raise NotFoundError(f"{url}: no such file") from None
+
+
+def fetch_object(url: str, place: str | os.PathLike) -> None:
+    """Copy the object into the local file `place`, in pieces. Raises NotFoundError, DiskFullError."""
+    files, path = file_system(url)
+
+    def get() -> None:
+        size = _info(files, path).get("size")
+        with disk_full(place, size):
+            files.get_file(path, os.fspath(place))
+        if size is not None and (found := os.path.getsize(place)) != size:
+            raise OSError(f"only {found:,} of {size:,} bytes came")
+
+    try:
+        retried(url, get, doing="read")
     except MissingError:
         raise NotFoundError(f"{url}: no such file") from None
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+import tracemalloc
+from contextlib import ExitStack
 from pathlib import Path
 
 import fsspec
@@ -18,10 +21,11 @@ from object_stores import SECRET, s3_server, write_rows
 import streamcut
 from streamcut import remote
 from streamcut.config import CheckpointOptions
-from streamcut.errors import IncompleteError, LockedError, NotFoundError, UsageError
+from streamcut.errors import DiskFullError, IncompleteError, LockedError, NotFoundError, UsageError
 from streamcut.io.stores import remote_build
 from streamcut.io.stores.remote_writer import UPLOAD_BYTES, UPLOAD_HELD, RemoteWriter
 from streamcut.io.stores.writer import writer_bytes
+from streamcut.models.checkpoint_places import checkpoint_place
 from streamcut.redaction import redacted
 
 SHARDS = {"shard_nnz": 700, "threads": 1}
@@ -267,6 +271,35 @@ def test_checkpoints_behind_a_url_go_on_to_the_same_bits(text, bucket, monkeypat
     assert content(place) == before  # a failed upload takes nothing away
     monkeypatch.delenv("STREAMCUT_FAILPOINT")
     assert bits(streamcut.train(store, **OPTIONS, checkpoint=goes_on)) == expected
+
+
+def test_a_checkpoint_behind_a_url_is_fetched_in_pieces(bucket, monkeypatch):
+    """From the first whole one on; a disk that is full is not tried again."""
+    written = os.urandom(24 << 20)
+    remote.write_object(f"{bucket}/run/even.checkpoint", written)
+    with ExitStack() as stack:
+        place = checkpoint_place(f"{bucket}/run")
+        place.enter(stack)
+        tracemalloc.start()
+        try:
+            [(name, path)] = place.found()
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert name == f"{bucket}/run/even.checkpoint"
+        assert path.read_bytes() == written
+        assert peak < len(written) / 2  # fsspec takes a few megabytes at a time
+        full = OSError(errno.ENOSPC, "No space left on device")
+        calls = []
+
+        def get_file(*given):
+            calls.append(given)
+            raise full
+
+        monkeypatch.setattr(type(fsspec.filesystem("memory")), "get_file", get_file)
+        with pytest.raises(DiskFullError, match="No space left on device"):
+            list(place.found())
+        assert len(calls) == 1
 
 
 def test_checkpoints_of_a_run_that_is_done_are_removed(text, bucket, run):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from streamcut.files import locked, sync_directory, write_stream_durably
-from streamcut.remote import expect_writable, is_url, objects_below, read_object, remove_object, size_of, write_parts
+from streamcut.remote import expect_writable, fetch_object, is_url, objects_below, remove_object, size_of, write_parts
 
 NAMES = ("even.checkpoint", "odd.checkpoint")
 ALONG = ("C=", "l1=")  # how folders of the steps of a path begin
@@ -114,7 +114,7 @@ class ObjectPlace:
         assert self._local is not None, "enter comes first"
         for name in NAMES:
             if size_of(url := f"{self.name}/{name}") is not None:
-                (self._local / name).write_bytes(read_object(url))
+                fetch_object(url, self._local / name)
                 yield url, self._local / name
 
     def write(self, generation: int, parts: Iterable[bytes | memoryview], size: int) -> None:
