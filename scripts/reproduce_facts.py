@@ -32,11 +32,9 @@ def sampled_cuts(folder: Path) -> list[dict[str, Any]]:
     errors: dict[tuple[str, str, int], list[float]] = {}
     tables, by_rows = _read(folder / "table.json") or [], _read(folder / "rows.json") or []
     known = {(line["data"], line["method"], line["r"]) for line in tables}
-    most = max((line["N"] for line in by_rows if line["data"] == "checkers"), default=0)
-    tables += [  # the same trainings as those of the table
-        line for line in by_rows
-        if line["N"] == most and line["data"] == "checkers" and line.get("r") and ("checkers", line["method"], line["r"]) not in known
-    ]  # fmt: skip
+    checkers = [line for line in by_rows if line["data"] == "checkers" and "seed" in line]
+    most = max((line["N"] for line in checkers), default=0)  # the same trainings as those of the table
+    tables += [line for line in checkers if line["N"] == most and ("checkers", line["method"], line["r"]) not in known]
     for line in tables:
         name = line["method"] if line["method"] == "LIBSVM" else f"{line['method']} {line['r']}"
         errors.setdefault((line["data"], name, line["N"]), []).append(line["test_error"])
