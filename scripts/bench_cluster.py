@@ -11,6 +11,7 @@ Then the bytes between client and workers of a training with row caches, by kind
 and the answers of all lanes. With --wide the merging of sums of 10⁷ features is timed, at the client and by workers.
 
 Usage: python scripts/bench_cluster.py [STORE] [--workers 2,4,8] [--lanes 16] [--passes 6] [--rates FILE] [--wide]
+                                       [--only times|bytes|merging]
 """
 
 from __future__ import annotations
@@ -186,9 +187,8 @@ def compare(data: Dataset, solver: str, assumed: Assumed, workers: list[int], la
         print(f"{what:24} {count:7} {predicted:11.3f} {seconds:10.3f} {predicted / seconds:6.2f}   {largest}", flush=True)
 
 
-def traffic(data: Dataset, lanes: int) -> None:
+def traffic(data: Dataset, lanes: int, passes: int) -> None:
     """Bytes between client and workers."""
-    passes = 6
     with counted() as found:
         _, model = trained(data, passes, scheduler="local-cluster", workers=2, lanes=lanes, solver="bundle-dca")
     features, blocks = data.manifest.statistics.n_features, model.parameters["blocks"]
@@ -235,21 +235,24 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rates", metavar="FILE")
     parser.add_argument("--wide", action="store_true")
+    parser.add_argument("--only", choices=("times", "bytes", "merging"))
     options = parser.parse_args()
     ClusterNeeds.pins = lambda *_: (frozenset(), 0)  # type: ignore[method-assign]  # nothing is kept in memory
     with tempfile.TemporaryDirectory() as folder:
         found = stores(options.store, Path(folder), options.rows)
-        assumed = rates(found[0], options.repeats)
+        assumed = Assumed() if options.only == "bytes" else rates(found[0], options.repeats)
         if options.rates:
             Path(options.rates).write_text(json.dumps(asdict(assumed), indent=1))
-        print(", ".join(f"{name} {value:.3g}" for name, value in asdict(assumed).items()))
-        print(f"{'an iteration':24} {'workers':>7} {'predicted s':>11} {'measured s':>10} {'ratio':>6}   largest parts")
-        for data in found:
-            for solver in ("ocas", "bundle-dca"):
-                compare(data, solver, assumed, [*map(int, options.workers.split(","))], options.lanes, options.passes)
-        for data in found:
-            traffic(data, options.lanes)
-        if options.wide:
+        if options.only != "bytes":
+            print(", ".join(f"{name} {value:.3g}" for name, value in asdict(assumed).items()))
+        if options.only in (None, "times"):
+            print(f"{'an iteration':24} {'workers':>7} {'predicted s':>11} {'measured s':>10} {'ratio':>6}   largest parts")
+            for data in found:
+                for solver in ("ocas", "bundle-dca"):
+                    compare(data, solver, assumed, [*map(int, options.workers.split(","))], options.lanes, options.passes)
+        for data in found if options.only in (None, "bytes") else ():
+            traffic(data, options.lanes, options.passes)
+        if options.wide or options.only == "merging":
             merging(found[0], assumed, options.repeats)
 
 
