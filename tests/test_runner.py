@@ -26,10 +26,10 @@ class TestRunner(RunnerContract):
         return make
 
 
-def test_a_lane_expects_its_next_shard_while_it_has_one_in_hand(dataset, monkeypatch):
+def test_a_lane_says_which_shards_it_will_read(dataset, monkeypatch):
     seen = []
     real = dataset.read
-    monkeypatch.setattr(dataset, "expect", lambda shard: seen.append(("expects", shard)))
+    monkeypatch.setattr(dataset, "expect", lambda *shards: seen.append(("expects", *shards)))
     monkeypatch.setattr(dataset, "read", lambda shard, buffers=None: seen.append(("reads", shard)) or real(shard, buffers))
     rows = [shard.rows for shard in dataset.manifest.shards]
     feed = Feed(dataset, frozenset([2]))
@@ -38,4 +38,5 @@ def test_a_lane_expects_its_next_shard_while_it_has_one_in_hand(dataset, monkeyp
         for _ in feed.blocks(0, sum(rows[:3]) + 1, feed.buffers(), Traffic()):
             pass
     # what is in memory is not expected, nor what lies behind the lane
-    assert seen == [("reads", 0), ("expects", 1), ("reads", 1), ("expects", 3), ("reads", 3)]
+    began, then = [("expects", 0, 1, 3), ("reads", 0), ("expects", 1, 3), ("reads", 1)], [("expects", 3)]
+    assert seen == [*began, *then, *then, ("reads", 3), ("expects",)]
