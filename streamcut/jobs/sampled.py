@@ -100,7 +100,7 @@ class SampledJob:
         rows, cut = self._cut_rows(manifest), self._cut_bytes(manifest)
         dense = int(8 * rows * statistics.n_features)
         scores = 4 * self.max_cuts * columns
-        block = 24 * columns * max(shard.rows for shard in manifest.shards)
+        block = 48 * columns * max(shard.rows for shard in manifest.shards)  # both ends of a line and a point of it
         if self.options.record.margins:
             kept = ("examples that passes collect", int(3 * self.workers * CANDIDATES * cut + 8 * rows * scores))
         else:
