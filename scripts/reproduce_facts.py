@@ -81,7 +81,7 @@ def _bounds(line: dict[str, Any]) -> list[dict[str, Any]]:
 
 def bsca(folder: Path) -> list[dict[str, Any]]:
     found = []
-    for name, result in (_read(folder / "results.json") or {}).items():
+    for name, result in _merged(folder, "results.json").items():
         note = f"{result['rows']:,} rows"
         for method, column in (("bsca", 0), ("bsca, paper", 0), ("bsgd", 1)):
             if name in QAADAN_TABLE:
@@ -119,7 +119,7 @@ def bsca(folder: Path) -> list[dict[str, Any]]:
 
 def sbp(folder: Path) -> list[dict[str, Any]]:
     found = []
-    for name, entry in (_read(folder / "curves.json") or {}).items():
+    for name, entry in _merged(folder, "curves.json").items():
         methods, note = entry["methods"], f"{entry['rows']:,} rows"
         item = f"Figure 2: test error of SBP less SMO's (points), {name}"
         found.append(fact(COTTER, item, "≈ 0", 100 * (methods["sbp"]["last"] - entry["smo"]["error"]), note))
@@ -130,11 +130,11 @@ def sbp(folder: Path) -> list[dict[str, Any]]:
             found.append(
                 fact(COTTER, f"Figure 2: SBP at least as good as {rival}, part of the axis (%), {name}", "≈ 100", share, note)
             )
-    for name, entry in (_read(folder / "fourier.json") or {}).items():
+    for name, entry in _merged(folder, "fourier.json").items():
         there, note = "≈ 100" if name != "a9a" else "–", f"{entry['rows']:,} rows"
         item = f"Figure 3: SBP at least as good as Fourier features at equal inner products (% of the axis), {name}"
         found.append(fact(COTTER, item, there, ahead(entry), note))
-    for name, entry in (_read(folder / "bias.json") or {}).items():
+    for name, entry in _merged(folder, "bias.json").items():
         whole = entry["libsvm"].get("seconds")
         if name == "a9a" and whole:
             quarter = min(entry["sbp"], key=lambda point: abs(point[0] - 0.25 * whole))
@@ -143,7 +143,7 @@ def sbp(folder: Path) -> list[dict[str, Any]]:
             )
             item = "section 5: SBP's test error in a quarter of LIBSVM's time (%), Adult"
             found.append(fact(COTTER, item, COTTER_A9A["quarter"], 100 * quarter[2]))
-    for name, entry in (_read(folder / "smo.json") or {}).items():
+    for name, entry in _merged(folder, "smo.json").items():
         found.append(
             fact(COTTER, f"SMO's time / LIBSVM's, {name}", "–", entry["seconds"] / entry["libsvm_seconds"], "ours alone")
         )
@@ -152,3 +152,8 @@ def sbp(folder: Path) -> list[dict[str, Any]]:
 
 def _read(path: Path) -> Any:
     return json.loads(path.read_text()) if path.is_file() else None
+
+
+def _merged(folder: Path, name: str) -> dict[str, Any]:
+    """What is known by data set, from runs in the folder itself and in folders in it."""
+    return {data: entry for path in sorted(folder.rglob(name)) for data, entry in json.loads(path.read_text()).items()}
