@@ -16,7 +16,7 @@ REASONS = (  # the first whose pattern is found in the item
     (r"~ C\^d", "perhaps: another set than theirs"),
     (r"time of decomposition / cutting planes", "fewer rows than theirs, and decomposition is what grows with them"),
     (r"time of ordinal regression", "their range ends at what a sort costs; here ranks take a radix sort and a Fenwick tree"),
-    (r"iterations of CPA / of OCAS", "perhaps: another set than theirs"),
+    (r"iterations of CPA / of OCAS", "perhaps: another set than theirs (more is better for OCAS)"),
     (r"time of CPA / of OCAS", "perhaps: few rows, of which an iteration takes no time"),
     (r"SGD of 10 epochs above", "the more rows, the more steps in ten epochs"),
     (r"speed-up by", "perhaps: by the clock, of a machine that may have other work"),
