@@ -135,7 +135,7 @@ def test_both_cuts_are_what_rows_remember(loss, seed):
             w, mixture = list(rng.standard_normal((4, oracle.features))), np.zeros(6)
             mixture[: 2 * number] = rng.dirichlet(np.ones(2 * number)) if number else 0.0
             slots = np.repeat([[2 * number], [2 * number + 1]], 4, axis=1)
-            found = oracle.ascend_all(w, [mixture] * 4, slots, np.ones(4), np.zeros(4), first=number == 0)
+            found = oracle.ascend_all(w, [mixture] * 4, slots, np.ones(4), np.zeros(4), np.zeros(4), first=number == 0)
             for k, cuts in enumerate(found):
                 for cut, slot in zip(cuts, slots[:, k], strict=True):
                     f = decode(runner.rows["codes"][:, slot, k])

@@ -81,10 +81,14 @@ class RecallPass(Pass):
 
 @dataclass(slots=True)
 class Step:
-    """What one sweep over the cached rows of some lanes did: Δw and C Σ u Δf, for several problems at once (A)."""
+    """What one sweep over the cached rows of some lanes did: Δw and C Σ u Δf, for several problems at once (A).
+
+    work  entries of the rows that it visited
+    """
 
     delta: np.ndarray
     gain: Any = 0.0
+    work: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +124,12 @@ class SweepPass(CachingPass):
         rng = np.random.default_rng((self.seed[0], self.number, first_row, self.seed[1]))
         step.gain = cache.sweep(rng, self.C, self.l1, self.bias, step.delta, first=self.number == 0)
         step.delta -= self.w
+        step.work = cache.work
 
     def merge(self, total: Step, part: Step) -> Step:
         vectors.add(total.delta.reshape(-1), part.delta.reshape(-1))
         total.gain = total.gain + part.gain
+        total.work += part.work
         return total
 
 
@@ -158,6 +164,7 @@ class TurnPass(SweepPass):
             step = own.step = Step(self.w.copy())
             step.gain = cache.sweep(rng, self.C, self.l1, self.bias, step.delta, first=self.number == 0)
             step.delta -= self.w
+            step.work = cache.work
 
     def merge(self, total: LanesStep, part: LanesStep) -> LanesStep:  # type: ignore[override]
         if total.step is None or part.step is None:

@@ -49,14 +49,15 @@ class CacheSize:
 
 
 class RowCache(ABC):
-    """Rows of one lane. `limit` is the key below which rows are taken: it falls as the room fills up.
+    """Rows of one lane. `limit` is the key below which rows are taken: it falls as the room fills up. `work` are the entries that
+    the last sweep visited, nearly: those of its rows in the mean.
 
     What travels to other processes is its size alone: they begin with nothing.
     """
 
     def __init__(self, size: CacheSize) -> None:
         self.size = size
-        self.n = 0
+        self.n = self.work = 0
         self.limit = np.inf
         self._indptr = np.zeros(size.rows + 1, np.int64)
         self._indices = np.empty(size.entries, size.index)
@@ -121,6 +122,7 @@ class RowCache(ABC):
             self._order, self._slack = np.arange(n), np.inf
         self._shuffle(rng)
         self._before[:n] = self._share[:n]
+        self.work = len(self._order) * int(self._indptr[n]) // max(n, 1)
         gain, left, largest = self._sweep_rows(C, l1, bias, w)
         self._order, self._slack = self._order[:left], largest
         return gain

@@ -63,7 +63,7 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
             kappa = s.k + mu * (1.0 - s.k)
             enough, visits = ENOUGH * (s.F_b - s.bound), VISITS[way.late]
             predicted, ascended = oracle.ascend(
-                Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, start=s.v, visits=visits)
+                Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, s.value, start=s.v, visits=visits)
             )
             before = s.F_b
             s.move(s.search(oracle), oracle)

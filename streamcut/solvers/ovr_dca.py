@@ -36,7 +36,7 @@ def begin(oracle: OvrDualOracle, cuts: BundleSize, rule: StoppingRule, origins: 
     enough, kappa = np.full(A, ENOUGH * oracle.C), np.full(A, float(origins is not None))
     w = zeros if origins is None else [origin.w for origin in origins]
     start = None if origins is None else zeros  # rows hold no shares
-    pairs = oracle.ascend_all(w, [none] * A, slots, kappa, enough, start=start, first=True)
+    pairs = oracle.ascend_all(w, [none] * A, slots, kappa, enough, np.zeros(A), start=start, first=True)
     state = OvrState.at_zero(oracle, cuts) if origins is None else OvrState.at(origins, oracle, cuts)
     for own, (cut, dual) in zip(state.classes, pairs, strict=True):
         own.bundle.add(cut.a, cut.b, cut.error)
@@ -51,10 +51,10 @@ def iterate(classes: list[BundleState], oracle: OvrDualOracle, mu: float, rule: 
     made = [c.bundle.make_room(2, keep=2) for c in classes]
     oracle.follow_all([merges for merges, _ in made])
     k, slots = np.array([c.k for c in classes]), np.array([slots for _, slots in made]).T
-    enough = np.array([ENOUGH * (c.F_b - c.bound) for c in classes])
+    enough, value = np.array([(ENOUGH * (c.F_b - c.bound), c.value) for c in classes]).T
     mixtures = [c.bundle.mixture(oracle.cuts) for c in classes]
     start = None if oracle.penalty.threshold is None else [c.v for c in classes]
-    pairs = oracle.ascend_all([c.w for c in classes], mixtures, slots, k + mu * (1.0 - k), enough, start=start)
+    pairs = oracle.ascend_all([c.w for c in classes], mixtures, slots, k + mu * (1.0 - k), enough, value, start=start)
     step_along_lines(classes, oracle)
     for own, (cut, dual) in zip(classes, pairs, strict=True):
         own.bundle.add(cut.a, cut.b, cut.error)

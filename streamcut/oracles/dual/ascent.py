@@ -24,6 +24,7 @@ from streamcut.oracles.dual.interior import solve_cached, suits
 from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass, RowsWriteBackPass, add_parts
 from streamcut.oracles.dual.random_order import RandomOrder
+from streamcut.oracles.dual.worth import Worth
 from streamcut.rounding import CutError, Grids
 
 # Rows of a group stay in the second cache level.
@@ -42,6 +43,7 @@ class DualAscent(DecomposableOracle):
     """
 
     _in_turns = False  # lanes sweep their caches
+    _interior = False  # cached rows are solved for at once before they are swept: few sweeps are left then, and all worth it
     _mixed = False  # whether all rows of a batch come in random order, not groups of them one after the other
 
     def prepare(
@@ -137,7 +139,9 @@ class DualAscent(DecomposableOracle):
         self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))
 
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
-        given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps, "enough": ascent.enough}
+        given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps}
+        entries, rise = self._runner.feed.data.manifest.statistics.nnz, self._value(sums) - ascent.value
+        given["worth"] = Worth.after(entries, rise, ascent.enough, always=self._interior)
         given["theta"] = self._at_once(ascent, sums)
         where: Any = self._runner, self._caches, sums.w, self.C, self.penalty, self._bias
         theta: Any
@@ -146,6 +150,15 @@ class DualAscent(DecomposableOracle):
         else:
             theta = sweep_caches(*where, **given)
         self._write_back(sums, ascent.dual, theta)
+
+    def _value(self, sums: Any) -> float:
+        """The dual at the shares that a pass ended with."""
+        w = self.penalty.weights(sums.w.reshape(-1))
+        return self.C * self._constant(sums) - 0.5 * vectors.dot(w, w)
+
+    def _constant(self, sums: Any) -> float:
+        """Σ of what the rows' shares bring by themselves, as `sums` have it."""
+        return float(sums.b[1, :2].sum())
 
     def _at_once(self, ascent: Ascent, sums: Any) -> Any:
         """A step for all cached rows together, before they are swept; returns the part of it that was taken."""
@@ -207,6 +220,9 @@ class DualOracle(DualAscent, LinearOracle):
     def _go_on(self, sums: Any, last: Any) -> None:
         add_parts(sums.by_block(), last.by_block())
 
+    def _constant(self, sums: Any) -> float:
+        return float(sum(b[:, 1, :2].sum() for _, b in sums.by_block().values()))
+
     def _at_once(self, ascent: Ascent, sums: Any) -> float:
         if not self._interior:
             return 1.0
@@ -256,20 +272,20 @@ def sweep_caches(
     bias: float,
     seed: tuple[int, int],
     sweeps: int,
-    enough: float,
+    worth: Worth,
     theta: float = 1.0,
 ) -> float:
     """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step between before and after.
 
     w (v, where the penalty has a threshold) moves in place. Lanes that sweep without seeing each other go too far together; along
-    the sum of their steps the dual is a parabola, or pieces of some. Ends when a sweep brings no more than `enough`. `theta` is
-    the part that was taken of the step before; returns that of the last one.
+    the sum of their steps the dual is a parabola, or pieces of some. Ends when another sweep is not worth it. `theta` is the part
+    that was taken of the step before; returns that of the last one.
     """
     for number in range(sweeps):
         step, _ = runner.run(SweepPass(caches, w, C, penalty.threshold, bias, seed, number, theta))
         theta, rise = penalty.step(w, step.delta, step.gain)
         vectors.move(w, w + step.delta, theta)
-        if rise <= enough:
+        if not worth.goes_on(rise, step.work):
             break
     return theta
 
@@ -283,7 +299,7 @@ def sweep_in_turns(
     bias: float,
     seed: tuple[int, int],
     sweeps: int,
-    enough: float,
+    worth: Worth,
     turns: int,
     theta: float = 1.0,
 ) -> tuple[dict[int, float], int]:
@@ -296,7 +312,7 @@ def sweep_in_turns(
     lanes = list(caches)
     taken = dict.fromkeys(lanes, theta)
     for number in range(sweeps):
-        least, brought = 1.0, 0.0
+        least, brought, visited = 1.0, 0.0, 0
         for turn in range(turns):
             now = frozenset(lanes[turn::turns])
             work = TurnPass(caches, w, C, penalty.threshold, bias, seed, number, dict(taken), now)
@@ -304,8 +320,8 @@ def sweep_in_turns(
             theta, rise = penalty.step(w, step.delta, step.gain)
             vectors.move(w, w + step.delta, theta)
             taken.update(dict.fromkeys(now, theta))
-            least, brought = min(least, theta), brought + rise
-        if brought <= enough:
+            least, brought, visited = min(least, theta), brought + rise, visited + step.work
+        if not worth.goes_on(brought, visited):
             break
         if least < _TOO_FAR:
             turns = min(2 * turns, len(lanes), MOST_TURNS)

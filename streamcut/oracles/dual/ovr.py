@@ -29,6 +29,7 @@ from streamcut.oracles.dual.crammer_singer import ClassesDualPass
 from streamcut.oracles.dual.dual_pass import DualSums
 from streamcut.oracles.dual.ovr_cache import OvrCache, pair_buffers
 from streamcut.oracles.dual.random_order import RandomOrder
+from streamcut.oracles.dual.worth import Worth
 from streamcut.oracles.ovr import OvrOracle, side_by_side
 from streamcut.oracles.ovr_passes import constants
 from streamcut.oracles.row_passes import RowPass, Totals
@@ -44,6 +45,7 @@ class OvrAscent:
     cut, dual  (A) slots of both cuts of the pass
     kappa      (A) the predicted cut is at w_b + κ(w − w_b)
     enough     (A) sweeps over cached rows end when one brings no more than this (units of F)
+    value      (A) of the dual at the mixtures, nearly
     start      (D, A) where the running w′ (v′, where the penalty has a threshold) starts if not at w
     """
 
@@ -54,6 +56,7 @@ class OvrAscent:
     dual: np.ndarray
     kappa: np.ndarray
     enough: np.ndarray
+    value: np.ndarray
     start: np.ndarray | None = None
 
     @property
@@ -95,7 +98,7 @@ class OvrDualOracle(OvrOracle):
 
     def ascend_all(
         self, w: list[np.ndarray], mixtures: list[np.ndarray], slots: np.ndarray, kappa: np.ndarray, enough: np.ndarray,
-        *, start: Sequence[np.ndarray] | None = None, first: bool = False,
+        value: np.ndarray, *, start: Sequence[np.ndarray] | None = None, first: bool = False,
     ) -> list[tuple[Cut, Cut]]:  # fmt: skip
         """One pass for the active classes: the margins of their w, and two cuts of each: the predicted one, the ascent's.
 
@@ -109,7 +112,7 @@ class OvrDualOracle(OvrOracle):
         self._last[:, self.active[overwritten]] = -1
         last = self._last[:, self.active]
         begin = None if start is None else side_by_side(start)
-        ascent = OvrAscent(self.active, side_by_side(w), mixture, slots[0], slots[1], kappa, enough, begin)
+        ascent = OvrAscent(self.active, side_by_side(w), mixture, slots[0], slots[1], kappa, enough, value, begin)
         order, places = ORDER.drawn(self._runner.feed.data.manifest.statistics, self.passes, self._seed)
         common = self._risk, self._grids, self.C, self._bias
         known: Any = last, self._caches, self._limits, first, self.penalty.threshold
@@ -167,10 +170,14 @@ class OvrDualOracle(OvrOracle):
     def _sweep(self, ascent: OvrAscent, sums: DualSums) -> None:
         """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step of every class.
 
-        A class ends when a sweep brings it no more than `enough` (streamcut.oracles.dual.ascent.sweep_caches).
+        A class ends when another sweep is not worth it (streamcut.oracles.dual.worth).
         """
         assert sums.w is not None
-        A = len(ascent.active)
+        A, entries = len(ascent.active), self._runner.feed.data.manifest.statistics.nnz
+        W, squares = self.penalty.weights(sums.w.reshape(-1)).reshape(sums.w.shape), np.empty((2, A))
+        ovr_dual.line_products(W, W, squares)
+        rise = self.C * sums.b[0, A:] - 0.5 * squares[1] - ascent.value
+        worth = Worth.after(entries, rise, ascent.enough)
         at_work, theta = np.arange(A), np.ones(A)
         for number in range(self._sweeps):
             seed = self.passes, self._seed
@@ -179,7 +186,7 @@ class OvrDualOracle(OvrOracle):
             step, _ = self._runner.run(work)
             theta, rise = self.penalty.steps(sums.w, step.delta, step.gain)
             ovr_dual.move(sums.w, step.delta, theta)
-            at_work = at_work[(rise > ascent.enough)[at_work]]
+            at_work = at_work[worth.goes_on(rise, step.work)[at_work]]
             if len(at_work) == 0:
                 break
         write_back(self._runner, self._caches, sums, ascent.dual, self._bias, self._grids, theta)

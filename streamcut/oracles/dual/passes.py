@@ -32,6 +32,7 @@ class Ascent:
     Of single rows the mixture is (blocks, cuts), and slots are (blocks,); what is less stands for all blocks.
 
     enough  sweeps over cached rows end when one brings no more than this (units of F)
+    value   of the dual at the mixture, nearly
     start   where the running w′ (v′, where the penalty has a threshold) starts if not at w: what the mixture of shares amounts to
     visits  steps for each row of a group while it is in cache, after the first as long as it is at no bound
     """
@@ -42,6 +43,7 @@ class Ascent:
     dual: Any
     kappa: float
     enough: float
+    value: float = 0.0
     start: np.ndarray | None = None
     visits: int = 2
 
