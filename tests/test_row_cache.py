@@ -15,6 +15,7 @@ from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_cache import CacheSize
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
+from streamcut.losses.loss import FREE_FIRST
 from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.rounding import CutError
 
@@ -49,6 +50,29 @@ def test_a_full_cache_keeps_rows_of_small_keys(seed, room, parts):
         mine = slice(cache._indptr[at], cache._indptr[at + 1])
         np.testing.assert_array_equal(cache._indices[mine], X.indices[X.indptr[row] : X.indptr[row + 1]])
         np.testing.assert_array_equal(cache._data[mine], X.data[X.indptr[row] : X.indptr[row + 1]])
+
+
+def test_a_full_cache_keeps_some_of_the_rows_with_equal_keys():
+    n, room = 60, 20
+    rows = records.Rows(np.arange(n + 1), np.zeros(n, np.int32), np.ones(n), np.ones(n), None)
+    cache = LossCache(CacheSize(room, room, "int32", "float64"), Hinge())
+
+    def offered(first, *cached):
+        slots, blocks = np.zeros(1, np.int64), records.Blocks(0, 1, 1)
+        return dual.offer(Hinge(), first, rows, np.full(n, 0.5), np.zeros((n, 1), np.uint16), slots, 1.0, blocks, *cached)
+
+    cache.fill(offered, n)
+    assert cache.numbers.tolist() == list(range(16))
+    assert cache.limit == 0.5
+
+
+def test_a_pass_begins_with_a_looser_limit_for_rows_at_a_bound_alone():
+    cache = LossCache(CacheSize(4, 4, "int32", None), Hinge())
+    limits = []
+    for last in (0.5, FREE_FIRST + 0.5, np.inf):
+        cache.begin(last)
+        limits.append(cache.limit)
+    assert limits == [0.75, FREE_FIRST + 0.75, np.inf]
 
 
 @settings(max_examples=40, deadline=None)

@@ -13,11 +13,14 @@ from streamcut.chunk import Chunk
 from streamcut.compiled import cached_rows
 from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
+from streamcut.losses.loss import FREE_FIRST
 from streamcut.rounding import Grids
 
-_KEPT = 0.8  # of the room, when it is full: the rows with the smallest keys
+_KEPT = 0.8  # of the rows, when the room is full: those with the smallest keys
+_FULL = 0.9  # of the entries: they may be no more then
 _GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it goes on to others
 _GROUPS = 8  # with fewer of them all rows come in random order: they are in a cache level anyway
+_NEAR = 0.1  # of the largest violation of a sweep: rows at a bound that are further from leaving it wait for the next pass
 _LOOSER = 1.5  # a pass begins with the last limit times this: keys change, and room that is left would be wasted
 ROW_BYTES = 96  # of a cached row beside its entries, with what sorting rows by key takes
 
@@ -58,7 +61,7 @@ class RowCache(ABC):
     def __init__(self, size: CacheSize) -> None:
         self.size = size
         self.n = self.work = 0
-        self.limit = np.inf
+        self.limit, self.near = np.inf, _NEAR
         self._indptr = np.zeros(size.rows + 1, np.int64)
         self._indices = np.empty(size.entries, size.index)
         self._data = None if size.value is None else np.empty(size.entries, size.value)
@@ -89,7 +92,8 @@ class RowCache(ABC):
     def begin(self, last_limit: float) -> None:
         """Forget all rows; `last_limit` is the one that the last pass ended with."""
         self.n = 0
-        self.limit = last_limit * _LOOSER
+        bounded = FREE_FIRST if FREE_FIRST <= last_limit < 2.0 * FREE_FIRST else 0.0
+        self.limit = bounded + _LOOSER * (last_limit - bounded)
 
     def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
         """Take all of `rows`, for which there is room, with no part in the dual yet.
@@ -124,7 +128,7 @@ class RowCache(ABC):
         self._before[:n] = self._share[:n]
         self.work = len(self._order) * int(self._indptr[n]) // max(n, 1)
         gain, left, largest = self._sweep_rows(C, l1, bias, w)
-        self._order, self._slack = self._order[:left], largest
+        self._order, self._slack = self._order[:left], largest * self.near
         return gain
 
     def step_back(self, theta: float) -> None:
@@ -146,12 +150,14 @@ class RowCache(ABC):
         return ()
 
     def _shrink(self) -> None:
-        order = np.argsort(self._key[: self.n], kind="stable")
-        entries = np.cumsum(np.diff(self._indptr[: self.n + 1])[order])
-        fits = int(np.searchsorted(entries, _KEPT * len(self._indices), side="right"))
-        count = min(fits, int(_KEPT * len(self._number)), self.n - 1)
-        self.limit = float(self._key[order[count]])
-        self._keep(np.sort(order[:count]))
+        keys, lengths, count = self._key[: self.n], np.diff(self._indptr[: self.n + 1]), self.n
+        kept = np.arange(count)
+        while count == self.n or (count > 0 and lengths[kept].sum() > _FULL * len(self._indices)):
+            count = min(int(_KEPT * count), count - 1)
+            self.limit = float(np.partition(keys, count)[count])
+            below, equal = np.flatnonzero(keys < self.limit), np.flatnonzero(keys == self.limit)
+            kept = np.sort(np.concatenate([below, equal[: count - len(below)]]))
+        self._keep(kept)
         self.n = count
 
     def _shuffle(self, rng: np.random.Generator) -> None:

@@ -57,7 +57,7 @@ class LossCache(RowCache):
 
     def begin_path(self, C: float, bias: float, w: np.ndarray, mu: float, rest: np.ndarray, moved: np.ndarray) -> float:
         """Dual variables near those of the margins of w, which can be taken back; see streamcut.compiled.interior.begin."""
-        self._before[: self.n] = self._share[: self.n]
+        self._before[: self.n], self.near = self._share[: self.n], 1.0  # few sweeps follow
         self._path = CentralPath(*(np.empty(self.n) for _ in range(4)))
         return interior.begin(self._all(), C, bias, w, mu, self._path, rest, moved)
 

@@ -13,7 +13,7 @@ _LESS = 0.5  # of what a pass brought, the next one brings
 
 @dataclass(slots=True)
 class Worth:
-    """What the dual has risen by since a pass began, and for how much work. Both are counted, so they are the same on any machine.
+    """What the dual has risen by since a pass began, and for how much work: counted, so it is the same on any machine.
 
     Each sweep after a pass brings less than the one before. A new pass is the better choice once a sweep brings less for its work
     than a pass and the sweeps after it do in the mean: the marginal value theorem (Charnov 1976). What the next ones will bring
