@@ -21,7 +21,8 @@ QP_SHARE = 1e-2  # the master problem is solved to this part of the tolerance
 
 @dataclass(frozen=True, slots=True)
 class SampledIteration:
-    """One iteration: estimates of F(w) and of the least F by the model of cuts, and by how much w violates the next cut.
+    """One iteration: estimates of F at the answer so far and of the least F by the model of cuts, and by how much w violates the
+    next cut.
 
     evaluations  kernel values computed so far; redraws: samples that were not violated enough
     """
