@@ -30,6 +30,7 @@ COTTER_A9A = {"LIBSVM": 14.9, "quarter": 15.0}
 def sampled_cuts(folder: Path) -> list[dict[str, Any]]:
     found = []
     errors: dict[tuple[str, str, int], list[float]] = {}
+    stopped: set[tuple[str, str, int]] = set()
     tables, by_rows = _read(folder / "table.json") or [], _read(folder / "rows.json") or []
     known = {(line["data"], line["method"], line["r"]) for line in tables}
     checkers = [line for line in by_rows if line["data"] == "checkers" and "seed" in line]
@@ -37,11 +38,15 @@ def sampled_cuts(folder: Path) -> list[dict[str, Any]]:
     tables += [line for line in checkers if line["N"] == most and ("checkers", line["method"], line["r"]) not in known]
     for line in tables:
         name = line["method"] if line["method"] == "LIBSVM" else f"{line['method']} {line['r']}"
-        errors.setdefault((line["data"], name, line["N"]), []).append(line["test_error"])
+        asked = line["data"], name, line["N"]
+        errors.setdefault(asked, []).append(line["test_error"])
+        if line.get("stop") == "interrupted":
+            stopped.add(asked)
     for (data, name, n), values in errors.items():
         there = YU_TABLE[data].get(name)
         if there is not None:
             note = {"covertype": "15,120 rows here, 522,910 there"}.get(data, f"{n:,} rows here")
+            note += "; ended by --limit" if (data, name, n) in stopped else ""
             note += f"; ± {np.std(values):.2f} of {len(values)} seeds" if len(values) > 1 else ""
             found.append(fact(YU, f"Table 1: test error (%), {data}, {name}", there, float(np.mean(values)), note))
         peer = errors.get((data, "LIBSVM", n))
