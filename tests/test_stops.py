@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from dataclasses import replace
 from functools import cache
@@ -215,18 +216,18 @@ def test_rows_are_widened_in_place(place, more, tmp_path):
 def test_shared_rows_are_widened_when_they_are_read(tmp_path):
     (tmp_path / "rows").mkdir()
     lanes = Lanes((0, 9_000, 20_000))
-    rows = SharedRows(tmp_path / "rows", lanes, tmp_path)
+    rows = SharedRows(tmp_path / "rows", lanes, tmp_path, itertools.count(1).__next__)
     rows.add("codes", np.uint16, (3,), most=8)
     before = np.arange(60_000, dtype=np.uint16).reshape(20_000, 3) + np.uint16(1)
     rows.arrays["codes"][:] = before
-    rows.commit(1)
+    rows.commit()
     rows.widen("codes", 8)
     expected = np.zeros((20_000, 8), np.uint16)
     expected[:, :3] = before
     np.testing.assert_array_equal(rows.files.read("codes", 1, 11_000), expected[9_000:])
     assert rows.files.differs("codes", 0, expected[:9_000])
     np.testing.assert_array_equal(rows.arrays["codes"], expected)
-    rows.commit(2)  # nothing was changed by anybody, but files that are too narrow are written anew
+    rows.commit()  # nothing was changed by anybody, but files that are too narrow are written anew
     assert not rows.files.differs("codes", 0, expected[:9_000])
     assert rows.files.lengths == {("codes", 0): 8, ("codes", 1): 8}
 
