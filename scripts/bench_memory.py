@@ -26,6 +26,7 @@ import sys
 import time
 from pathlib import Path
 
+from streamcut import load_model
 from streamcut.units import parse_size
 
 BYTES_A_ROW = 396  # decoded, with 10,000 features
@@ -131,7 +132,7 @@ def ladder(budgets: list[str], size: int, folder: Path, options: list[str]) -> b
         before = processor_seconds()
         last, result = trained(path, budget, folder / "m.npz", *options)
         spent = processor_seconds() - before
-        cache = dict(result["plan"]).get("row cache", 0) if "plan" in result else 0
+        cache = parse_size(load_model(folder / "m.npz").parameters.get("row_cache", "0"))
         kept &= result["peak"] <= parse_size(budget) and spent <= 1.05 * least
         least = min(least, spent)
         print(
