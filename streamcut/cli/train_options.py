@@ -171,7 +171,7 @@ GROUPS: dict[str, list[Callable]] = {
         _option("--memory", "Peak memory of the process: 4GB, 512MiB, 50%, auto.", default="auto"),
         _option(
             "--row-cache",
-            "bundle-dca: memory for the rows that matter most (2GB, 0), or as a part of the data (30%); auto: 30% if it fits.",
+            "bundle-dca: memory for the rows that matter most (2GB, 0, or 30% of the data); auto: 30% up to 128MiB, then 10%.",
             default="auto",
         ),
         _option(
