@@ -12,7 +12,7 @@ from streamcut.errors import BadInputError
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """`n` consecutive rows. Arrays may be views into reused buffers: copy what must outlive the next read.
+    """`n` rows, consecutive unless there are `pieces`. Arrays may be views into reused buffers: copy what must outlive them.
 
     indptr   int64 (n + 1): row i holds entries indptr[i]:indptr[i+1]; it need not start at 0, so a slice of rows is a view.
     indices  int32 or int64: 0-based features, strictly increasing within a row.
@@ -21,6 +21,7 @@ class Chunk:
     qid      int64 (n) or None: query or sequence of each row.
     weight   float64 (n) or None: row weights, None = all 1.
     first_row  number of row 0 in the whole data set.
+    pieces   (start, stop) of the ranges of rows that are here one after the other; None: one, from first_row on.
     """
 
     indptr: np.ndarray
@@ -30,6 +31,14 @@ class Chunk:
     qid: np.ndarray | None = None
     weight: np.ndarray | None = None
     first_row: int = 0
+    pieces: tuple[tuple[int, int], ...] | None = None
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """int64 (n): the numbers of the rows in the whole data set."""
+        if self.pieces is None:
+            return np.arange(self.first_row, self.first_row + self.n_rows)
+        return np.concatenate([np.arange(start, stop) for start, stop in self.pieces])
 
     @property
     def n_rows(self) -> int:
@@ -40,7 +49,7 @@ class Chunk:
         return int(self.indptr[-1] - self.indptr[0])
 
     def rows(self, start: int, stop: int) -> Chunk:
-        """Rows start:stop as views; nothing is copied."""
+        """Rows start:stop of consecutive ones as views; nothing is copied."""
         cut = slice(start, stop)
         return replace(
             self,

@@ -371,6 +371,7 @@ class Session:
             machine = Machine(budget, resident_bytes(), job.workers, in_memory, lower)
             if self._share is not None:
                 machine = Machine(budget, 0, job.workers, True, lower, SHARE_SLACK)
+                needs = replace(needs, mixing=())  # what others read, too, comes in the order of the file
 
             def plan(needs: Needs) -> MemoryPlan:
                 return plan_memory(needs, manifest, machine)

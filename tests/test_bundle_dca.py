@@ -279,11 +279,11 @@ def test_one_visit_is_that_of_the_slow_version(seed, bias, dtype, fine):
         records.Margins(z_b, z, codes, keys),
         records.Start(w, 0.3, np.stack([loss.parts(mixture) for mixture in mixtures]), C, bias),
         records.Slots(np.array([1, 2]), np.array([3, 4]), np.full(2, last), np.full(2, last)),
-        records.Blocks(7, 3, 2),
+        block,
         grids,
         records.Visits(order, places, 3, 2),
         records.DualSums(w_run, cuts, sums),
-        records.Scratch(np.empty(8), np.empty(8, np.int64), np.empty(8, np.int64)),
+        records.Scratch(np.empty(8), np.empty(8, np.int64)),
     )
     f, running = slow.sweep(A, sign, C, u, w, base, groups)
     assert bad == -1

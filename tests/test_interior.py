@@ -36,11 +36,10 @@ def cached(X, y, weight, shares, lanes):
         cache = caches[first_row] = LossCache(CacheSize(len(rows) + 1, part.nnz + 1, "int32", "float64"), Hinge())
         given = records.Rows(part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data, y[rows], weight[rows])
         coded = np.array([[codes(share)] for share in shares[rows]], np.uint16)
-        blocks = records.Blocks(first_row, 1, 1)
-        keys = np.zeros(len(rows))
+        keys, block = np.zeros(len(rows)), np.zeros(len(rows), np.int64)
 
-        def offered(first, *buffers, given=given, keys=keys, coded=coded, blocks=blocks):
-            return dual.offer(Hinge(), first, given, keys, coded, np.zeros(1, np.int64), 1.0, blocks, *buffers)
+        def offered(first, *buffers, given=given, keys=keys, coded=coded, rows=rows, block=block):
+            return dual.offer(Hinge(), first, given, keys, coded, np.zeros(1, np.int64), 1.0, rows, block, *buffers)
 
         cache.fill(offered, len(rows))
     return caches

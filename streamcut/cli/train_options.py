@@ -179,7 +179,11 @@ GROUPS: dict[str, list[Callable]] = {
             "Folder for the state of the rows when it does not fit in memory, or on Dask, if all workers see it.",
             metavar="DIR",
         ),
-        _option("--workers", "Threads, or processes of a local cluster. Default: one per processor.", type=int),
+        _option(
+            "--workers",
+            "Threads, or processes of a local cluster. Default: one per processor, and one for smooth losses of many features.",
+            type=int,
+        ),
         _option(
             "--lanes", "Fixed ranges of rows, each summed in order: the same number gives the same bits on any machine.", type=int
         ),

@@ -46,10 +46,10 @@ def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scrat
 
     Rows come in groups, groups in batches (records.Visits). In a group scores come first, in the order of memory: that fetches
     it, without which a random order takes twice the time. Then steps of the rows that are not at their bound, in `order`; then
-    the cuts. Returns the index of a row whose score is not finite, or −1.
+    the cuts. `blocks` (n) are those of the rows. Returns the index of a row whose score is not finite, or −1.
     """
     size, n, bad = len(visits.order), len(rows.y), -1
-    shares, waiting, block = scratch.shares, scratch.waiting, scratch.block
+    shares, waiting = scratch.shares, scratch.waiting
     batch = size * len(visits.places)
     changed = (slots.predicted, slots.last_predicted), (slots.ascent, slots.last_ascent)
     for first in range(-visits.begins, n, batch):
@@ -57,7 +57,7 @@ def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scrat
             group = first + size * place
             if group + size <= 0 or group >= n:
                 continue
-            found = _score(loss, group, rows, margins, start, slots, blocks, grids, shares, block)
+            found = _score(loss, group, rows, margins, start, slots, blocks, grids, shares)
             bad = found if bad < 0 else bad
             count = 0
             for i in visits.order:
@@ -65,26 +65,25 @@ def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scrat
                 count += shares[i] != _AT_BOUND
             for _ in range(visits.steps):
                 count = _coordinate_steps(
-                    loss, group, waiting[:count], rows, margins, start, slots.ascent, grids, sums.w, scratch
+                    loss, group, waiting[:count], rows, margins, start, slots.ascent, blocks, grids, sums.w, shares
                 )
             for which, (now, last) in enumerate(changed):  # numbers in the call would each have the helper compiled for them
-                _add_changes(loss, group, rows, margins.codes, start.bias, which, now, last, grids, sums, block)
+                _add_changes(loss, group, size, rows, margins.codes, start.bias, which, now, last, grids, sums, blocks)
     return bad
 
 
 @helper
-def _score(loss, group, rows, margins, start, slots, blocks, grids, shares, block):
-    """z, shares and blocks at the start of a group; _AT_BOUND for rows that stay at their bound, and places that are no row."""
+def _score(loss, group, rows, margins, start, slots, blocks, grids, shares):
+    """z and shares at the start of a group; _AT_BOUND for rows that stay at their bound, and places that are no row."""
     w, y, z_b, z, codes, keys = start.w, rows.y, margins.z_b, margins.z, margins.codes, margins.keys
     constant = start.bias * w[-1] if start.bias != 0.0 else 0.0
     bad, k = -1, -1
     shares[:] = _AT_BOUND
     for place in range(max(-group, 0), min(len(shares), len(y) - group)):
         i = group + place
-        own = block_of(blocks, i)
+        own = blocks[i]
         if own != k:
             k, parts = own, start.parts[own]
-        block[place] = k
         share = loss.mixed(codes, i, parts, y[i])  # before codes are written: a wide load right after a narrow store waits
         score = constant
         for t in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
@@ -104,12 +103,12 @@ def _score(loss, group, rows, margins, start, slots, blocks, grids, shares, bloc
 
 
 @helper
-def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w, scratch):
+def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, blocks, grids, w, shares):
     """A step of dual ascent for the rows at `waiting` in a group, in that order; those that are free then come first there.
 
     Returns how many they are.
     """
-    last, free, bias, shares, block = len(w) - 1, 0, start.bias, scratch.shares, scratch.block
+    last, free, bias = len(w) - 1, 0, start.bias
     for place in waiting:
         i = group + place
         first, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
@@ -127,7 +126,7 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w
         code = loss.encode(loss.limited(share, grids.limit, u))
         after = loss.decode(code, y)
         step = (after - shares[place]) * scale * sign
-        margins.codes[i, dual[block[place]]] = code
+        margins.codes[i, dual[blocks[i]]] = code
         margins.keys[i] = loss.priority(after, z, u * square, y)
         waiting[free] = place
         free += loss.free(after, y)
@@ -142,11 +141,11 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w
 
 
 @helper
-def _add_changes(loss, group, rows, codes, bias, which, now, last, grids, sums, block):
+def _add_changes(loss, group, size, rows, codes, bias, which, now, last, grids, sums, blocks):
     """Adds a group's shares in column `now`, less those in column `last` (−1: none), to cut and constant `which` of blocks."""
     k = -1
-    for i in range(max(group, 0), min(group + len(block), len(rows.y))):
-        own = block[i - group]
+    for i in range(max(group, 0), min(group + size, len(rows.y))):
+        own = blocks[i]
         if own != k:
             k, cut, constant, column, last_column = own, sums.cuts[own, which], sums.b[own, which], now[own], last[own]
         code, past = codes[i, column], loss.encode(0.0)
@@ -194,10 +193,11 @@ def _change_row(rows, i, bias, after, before, grids, cut):
 
 
 @kernel
-def offer(loss, first, rows, keys, codes, dual, bias, blocks, limit, n, cached):
+def offer(loss, first, rows, keys, codes, dual, bias, numbers, blocks, limit, n, cached):
     """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while there is room.
 
-    Rows that dual ascent cannot move (weight 0, no features) are left out. Returns (the row to go on with, rows in the cache).
+    `numbers` and `blocks` are those of the rows. Rows that dual ascent cannot move (weight 0, no features) are left out.
+    Returns (the row to go on with, rows in the cache).
     """
     for i in range(first, len(rows.y)):
         if keys[i] >= limit:
@@ -216,8 +216,8 @@ def offer(loss, first, rows, keys, codes, dual, bias, blocks, limit, n, cached):
         own = weight_of(rows.u, i)
         if norm == 0.0 or own == 0.0:
             continue
-        cached.number[n], cached.key[n], cached.square[n] = blocks.first_row + i, keys[i], norm
-        cached.share[n] = loss.decode(codes[i, dual[block_of(blocks, i)]], rows.y[i])
+        cached.number[n], cached.key[n], cached.square[n] = numbers[i], keys[i], norm
+        cached.share[n] = loss.decode(codes[i, dual[blocks[i]]], rows.y[i])
         cached.weight[n] = own if loss.sign(rows.y[i]) > 0.0 else -own
         put(cached.target, np.uint64(n), rows.y[i])
         n += 1
@@ -260,9 +260,9 @@ def sweep(loss, order, cached, C, bias, l1, slack, w):
 
 
 @kernel
-def write_back(loss, cached, blocks, dual, bias, grids, codes, cuts, sums):
-    """Cached rows write their shares to column `dual` of their `codes`; the dual cuts of their blocks change by as much."""
-    for i in range(len(cached.number)):
+def write_back(loss, cached, places, blocks, dual, bias, grids, codes, cuts, sums):
+    """Cached rows at `places` write their shares to column `dual` of their codes; the cuts of their blocks change by as much."""
+    for i in places:
         row, y, weight = cached.number[i] - blocks.first_row, target_of(cached.target, i), cached.weight[i]
         k = block_of(blocks, row)
         old = codes[row, dual[k]]

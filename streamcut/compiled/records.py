@@ -101,11 +101,10 @@ class DualSums(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Buffers for a group of rows: their dual variables, which of them wait for a step, and their blocks (both int64)."""
+    """Buffers for a group of rows: their dual variables, and which of them wait for a step (int64)."""
 
     shares: np.ndarray
     waiting: np.ndarray
-    block: np.ndarray
 
 
 class Blocks(NamedTuple):

@@ -15,6 +15,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.compiled import vectors
+from streamcut.execution.feed import Streams
 from streamcut.execution.passes import CachingPass, Pass
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.row_state import Rows
@@ -63,6 +64,10 @@ class RecallPass(Pass):
     cached: np.ndarray
     first_row: int
 
+    @property
+    def streams(self) -> Streams | None:
+        return self.filling.streams
+
     def begin(self) -> Recalled:
         return Recalled()
 
@@ -71,8 +76,7 @@ class RecallPass(Pass):
 
     def visit_chunk(self, recalled: Recalled, rows: Rows, chunk: Chunk) -> None:
         assert recalled.cache is not None
-        first = chunk.first_row - self.first_row
-        keys = np.where(self.cached[first : first + chunk.n_rows], 0.0, np.inf)
+        keys = np.where(self.cached[chunk.numbers - self.first_row], 0.0, np.inf)
         self.filling.offer(recalled.cache, rows, chunk, keys)
 
     def merge(self, total: Recalled, part: Recalled) -> Recalled:

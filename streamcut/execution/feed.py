@@ -9,9 +9,11 @@ Shards are not dropped from the page cache behind us: what stays there is read f
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Self
+from itertools import islice, pairwise
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -42,6 +44,30 @@ class Traffic:
         return self
 
 
+class Streams(NamedTuple):
+    """Rows of a lane come from several `places` at once, in pieces of `rows` rows, of which each place gives one in turn.
+
+    A place goes through a part of the lane that is its own, from where `seed` says to its end, then from its beginning. Pieces
+    that come together have at most `entries`, unless one alone has more.
+    """
+
+    places: int
+    rows: int
+    entries: int
+    seed: tuple[int, ...]
+
+    def ranges(self, start: int, stop: int) -> list[list[tuple[int, int]]]:
+        """Of each place the ranges of rows that it goes through, of a lane with rows start:stop."""
+        bounds = np.unique([start, *range(start - start % self.rows + self.rows, stop, self.rows), stop])
+        pieces, found = len(bounds) - 1, []
+        random = np.random.default_rng((*self.seed, start))
+        for first, last in pairwise(pieces * place // self.places for place in range(self.places + 1)):
+            at = int(random.integers(first, max(last, first + 1)))
+            turns = int(bounds[first]), int(bounds[at]), int(bounds[last])
+            found.append([(begin, end) for begin, end in (turns[1:], turns[:2]) if begin < end])
+        return found
+
+
 @dataclass
 class Feed:
     """Blocks of rows of `data`. `pinned` shards are read once, kept decoded and shared by all workers.
@@ -53,7 +79,7 @@ class Feed:
     pinned: frozenset[int] = frozenset()
     _kept: dict[int, Chunk] = field(default_factory=dict)
     _locks: dict[int, threading.Lock] = field(default_factory=dict)
-    _own: threading.local = field(default_factory=threading.local)  # `joined`: {alignment: RowBuffer} of each thread
+    _own: threading.local = field(default_factory=threading.local)  # of each thread: `joined`, its RowBuffers
 
     def __post_init__(self) -> None:
         manifest = self.data.manifest
@@ -65,21 +91,75 @@ class Feed:
         """Buffers for one worker, or None when no shard will ever need them."""
         return self.data.buffers() if len(self.pinned) < len(self.data.manifest.shards) else None
 
-    def blocks(self, start: int, stop: int, buffers: object | None, traffic: Traffic, *, alignment: int = 1) -> Iterator[Chunk]:
+    def mixed(
+        self, start: int, stop: int, streams: Streams, buffers: list[object | None], traffic: Traffic
+    ) -> Iterator[Chunk]:
+        """Rows start:stop in pieces from several places at once, each of which reads by `buffers` of its own.
+
+        Where shards end cannot be seen. A block is valid until the next.
+        """
+        together = self._buffer("together", lambda: RowBuffer(self.data.manifest, streams.places * streams.rows, streams.entries))
+        found = streams.ranges(start, stop)
+        coming = deque(self._in_turn(found, streams.rows))
+        places = [
+            self._pieces(ranges, streams.rows, own, traffic, place, coming)
+            for place, (ranges, own) in enumerate(zip(found, buffers, strict=True))
+        ]
+        self._expect_all(coming)
+        while turn := [piece for place in places if (piece := next(place, None)) is not None]:
+            first = 0
+            for last in range(1, len(turn) + 1):
+                if last == len(turn) or sum(piece.nnz for piece in turn[first : last + 1]) > streams.entries:
+                    yield _together(together, turn[first:last])
+                    first = last
+
+    def _in_turn(self, found: list[list[tuple[int, int]]], rows: int) -> list[int]:
+        """The shards in the order in which places that go through these ranges, piece by piece, come to them."""
+        turns = []
+        for place, ranges in enumerate(found):
+            before = 0
+            for start, stop in ranges:
+                first = int(np.searchsorted(self._first, start, side="right")) - 1
+                for shard in range(first, int(np.searchsorted(self._first, stop))):
+                    turns.append((before + max(self._first[shard], start) // rows - start // rows, place, shard))
+                before += -(-stop // rows) - start // rows
+        return [shard for _, _, shard in sorted(turns)]
+
+    def _pieces(
+        self, ranges: list[tuple[int, int]], rows: int, buffers: object | None, traffic: Traffic, place: int, coming: deque[int]
+    ) -> Iterator[Chunk]:
+        """Rows of these ranges, between one multiple of `rows` and the next at once; `coming` are the shards of all places."""
+        for start, stop in ranges:
+            for block in self.blocks(start, stop, buffers, traffic, alignment=rows, place=place, coming=coming):
+                first, last = block.first_row, block.first_row + block.n_rows
+                bounds = [first, *range(first - first % rows + rows, last, rows), last]
+                for begin, end in pairwise(bounds):
+                    yield block.rows(begin - first, end - first)
+
+    def blocks(
+        self, start: int, stop: int, buffers: object | None, traffic: Traffic, *,
+        alignment: int = 1, place: int = 0, coming: deque[int] | None = None,
+    ) -> Iterator[Chunk]:  # fmt: skip
         """Rows start:stop in order, at most BLOCK_NNZ entries and BLOCK_ROWS rows at once; a block is valid until the next.
 
         `alignment`: blocks begin and end only at rows that are multiples of it, or at `start` and `stop`. Rows between two such
         places that lie in different shards are put together, so where shards end cannot be seen. What lies between two of them is
-        never parted, nor is a long row. A thread asks for one such sequence of blocks at a time.
+        never parted, nor is a long row. A thread asks for one such sequence of blocks of a `place` at a time; `coming` are the
+        shards that it reads next for all its places.
         """
-        joined = self._joined(alignment) if alignment > 1 else None
+        joined = self._joined(alignment, place) if alignment > 1 else None
         waiting = False  # in `joined`: the rows after the last such place, when their shard ended before the next one
         shard = int(np.searchsorted(self._first, start, side="right")) - 1
-        self._expect(shard, stop)
+        if coming is None:
+            self._expect(shard, stop)
         while start < stop:
             before = traffic.bytes_read
             chunk = self._shard(shard, buffers, traffic)
-            self._expect(shard + 1, stop)
+            if coming is None:
+                self._expect(shard + 1, stop)
+            else:
+                coming.remove(shard)
+                self._expect_all(coming)
             first, last = self._first[shard], min(stop, self._first[shard + 1])
             rows = replace(chunk, first_row=first).rows(start - first, last - first)
             traffic.rows += rows.n_rows
@@ -111,7 +191,7 @@ class Feed:
             for rows, bounds, _ in self._grouped(start, stop, buffers, traffic):
                 yield from whole_groups(rows, bounds)
             return
-        joined, waiting = self._joined(alignment), -1  # the batch in `joined`, of which more may come
+        joined, waiting = self._joined(alignment, 0), -1  # the batch in `joined`, of which more may come
         for rows, bounds, following in self._grouped(start, stop, buffers, traffic):
             batches = batch_numbers(rows.first_row + bounds, alignment)
             bounds = bounds[np.concatenate(([0], np.flatnonzero(np.diff(batches)) + 1, [len(batches)]))]
@@ -154,14 +234,21 @@ class Feed:
 
     def _expect(self, shard: int, stop: int) -> None:
         """Of the shards from `shard` to row `stop` those that are not in memory will be read."""
-        last = int(np.searchsorted(self._first, stop))
-        self.data.expect(*(each for each in range(shard, min(last, shard + EXPECTED)) if each not in self._kept))
+        self._expect_all(range(shard, int(np.searchsorted(self._first, stop))))
 
-    def _joined(self, alignment: int) -> RowBuffer:
+    def _expect_all(self, shards: Iterable[int]) -> None:
+        """These will be read in this order, those that are not in memory."""
+        self.data.expect(*(each for each in islice(shards, EXPECTED) if each not in self._kept))
+
+    def _joined(self, alignment: int, place: int) -> RowBuffer:
+        return self._buffer((alignment, place), lambda: joining_buffer(self.data.manifest, alignment))
+
+    def _buffer(self, name: object, make: Callable[[], RowBuffer]) -> RowBuffer:
+        """That of this thread, which it takes once."""
         known = self._own.__dict__.setdefault("joined", {})
-        if alignment not in known:
-            known[alignment] = joining_buffer(self.data.manifest, alignment)
-        return known[alignment]
+        if name not in known:
+            known[name] = make()
+        return known[name]
 
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> Chunk:
         failpoint("train.shard")
@@ -175,6 +262,16 @@ class Feed:
                 self._kept[shard] = self.data.read(shard)
                 traffic.bytes_read += self._sizes[shard]
             return self._kept[shard]
+
+
+def _together(buffer: RowBuffer, pieces: list[Chunk]) -> Chunk:
+    if len(pieces) == 1:
+        return pieces[0]
+    buffer.begin()
+    for piece in pieces:
+        buffer.add(piece)
+    ranges = tuple((piece.first_row, piece.first_row + piece.n_rows) for piece in pieces)
+    return replace(buffer.chunk(), pieces=ranges)
 
 
 def _blocks(chunk: Chunk, alignment: int) -> Iterator[Chunk]:

@@ -8,13 +8,16 @@ sum, `enter` says which lane comes, `visit_chunk` or `visit_rows` adds blocks of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.compiled import vectors
 from streamcut.execution.row_state import Rows
+
+if TYPE_CHECKING:
+    from streamcut.execution.feed import Streams
 
 
 class Pass:
@@ -48,6 +51,11 @@ class Pass:
         """Blocks begin and end only at rows that are multiples of it, or where the lane does."""
         return 1
 
+    @property
+    def streams(self) -> Streams | None:
+        """Blocks hold rows from several places of the lane (their `pieces`), in an order of its own; None: consecutive ones."""
+        return None
+
     def begin(self) -> Any:
         """A zero partial sum for a lane; None: nothing is summed."""
         return None
@@ -56,7 +64,7 @@ class Pass:
         """A lane begins, at row `first_row`."""
 
     def visit_chunk(self, partial: Any, rows: Rows, chunk: Chunk) -> None:
-        """Add a block of consecutive rows with their entries; `rows` are views of the row state's arrays for just these rows."""
+        """Add a block of rows with their entries; `rows` are the row state's arrays for just these rows, to be written to."""
         raise NotImplementedError(f"{type(self).__name__} reads data and has no visit_chunk")
 
     def visit_rows(self, partial: Any, rows: Rows) -> None:

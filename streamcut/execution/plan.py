@@ -25,6 +25,17 @@ _ROW_ARRAYS = 5  # kinds of row state at most
 _TEMPORARIES = 24  # bytes a row of the current block: scores and coefficients
 
 
+class Streamed(NamedTuple):
+    """What it takes to read from several places of a lane at once (streamcut.execution.feed.Streams): bytes of each worker.
+
+    `always`: it pays even where all rows stay in memory, so that passes cost their arithmetic alone.
+    """
+
+    streams: int
+    per_worker: int
+    always: bool
+
+
 class Blocked(NamedTuple):
     """What it takes to have several `blocks` of rows, each with a bundle: cuts of each, row state, and `more` bytes in all."""
 
@@ -48,6 +59,7 @@ class Needs:
     per_worker  (what, bytes) of anything else that each thread takes, wherever it runs
     block_rows  rows that are visited at once, if that is more than usual; None: those of a whole shard
     between     (what, bytes) of what is done between passes, when what they read into and work in is free
+    streams     places of a lane that each worker reads from; mixing: how many there should be, the best first, if memory allows
     whole       numbers of the weights of the whole model, where that is not `dimension`
     """
 
@@ -65,6 +77,8 @@ class Needs:
     between: tuple[tuple[str, int], ...] = ()
     blocks: int = 1
     preferred: tuple[Blocked, ...] = ()
+    streams: int = 1
+    mixing: tuple[Streamed, ...] = ()
     whole: int = 0
 
     @property
@@ -79,6 +93,14 @@ class Needs:
         it has without them. Raises MemoryBudgetError when not even `max_cuts` of one block fit.
         """
         least = plan(self)
+        for streams, size, always in self.mixing:
+            if not (least.reads_again or always):
+                continue
+            with suppress(MemoryBudgetError):
+                more = (*self.per_worker, (f"rows of {streams} streams", size))
+                needs = replace(self, streams=streams, per_worker=more, mixing=())
+                if plan(needs).spilled == least.spilled:
+                    return needs.planned(n_rows, budget, plan)
         for choice in self.preferred:
             needs = replace(
                 self,
@@ -152,6 +174,8 @@ class MemoryPlan(Shown):
     row_cache  bytes for copies of the rows that matter most, all lanes together; one of the lines
     max_cuts   what the bundle may grow to; 0: it does not grow
     blocks     of rows, each with a bundle
+    streams    places of a lane that each worker reads from
+    reads_again  whether passes after the first read anything
     """
 
     budget: int
@@ -162,6 +186,8 @@ class MemoryPlan(Shown):
     row_cache: int = 0
     max_cuts: int = 0
     blocks: int = 1
+    streams: int = 1
+    reads_again: bool = True
 
     @property
     def needed(self) -> int:
@@ -227,8 +253,9 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
         reading = ("reading", workers * longest)
         complete = [*lines, *in_rows, reading, *_beyond(needs.between, in_progress), *_more_cache(cached, least, most)]
         if _sum(complete) + sum(sizes) <= budget:  # nothing is ever read again, no worker needs buffers
-            return MemoryPlan(budget, tuple(complete), everything, sum(sizes), row_cache=most)
-        buffers = workers * buffer_bytes(manifest)
+            kept = MemoryPlan(budget, tuple(complete), everything, sum(sizes), row_cache=most, streams=needs.streams)
+            return replace(kept, reads_again=False)
+        buffers = workers * needs.streams * buffer_bytes(manifest)
         lines += [(f"buffers of {workers} workers", buffers), *_beyond(needs.between, in_progress + buffers)]
     else:
         lines += _beyond(needs.between, in_progress)
@@ -240,13 +267,13 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     most = min(most, least + budget - _sum(lines))
     lines.extend(_more_cache(cached, least, most))
     if in_memory:
-        return MemoryPlan(budget, tuple(lines), everything, 0, spilled, most)
+        return MemoryPlan(budget, tuple(lines), everything, 0, spilled, most, streams=needs.streams, reads_again=False)
     pinned, used, free = set(), 0, budget - _sum(lines)
     for shard, size in enumerate(sizes):
         if used + size <= free:
             pinned.add(shard)
             used += size
-    return MemoryPlan(budget, tuple(lines), frozenset(pinned), used, spilled, most)
+    return MemoryPlan(budget, tuple(lines), frozenset(pinned), used, spilled, most, streams=needs.streams)
 
 
 def _beyond(between: tuple[tuple[str, int], ...], free: int) -> list[tuple[str, int]]:

@@ -13,7 +13,7 @@ from streamcut.chunk import Chunk
 from streamcut.io.dataset import entry_bytes, entry_dtypes, first_rows, most_entries
 from streamcut.io.manifest import Manifest
 
-_ROW_BYTES = 32  # of a row beside its entries, at most: indptr, y, qid, weight
+ROW_BYTES = 32  # of a row beside its entries, at most: indptr, y, qid, weight
 
 
 class RowBuffer:
@@ -68,7 +68,7 @@ def joining_buffer(manifest: Manifest, alignment: int) -> RowBuffer:
 def joined_bytes(manifest: Manifest, alignment: int) -> int:
     """Memory of one such buffer."""
     entries = _entries_joined(manifest, alignment)
-    return _ROW_BYTES * alignment + entry_bytes(manifest) * entries if entries else 0
+    return ROW_BYTES * alignment + entry_bytes(manifest) * entries if entries else 0
 
 
 def _entries_joined(manifest: Manifest, alignment: int) -> int:

@@ -86,7 +86,7 @@ class RowCache(ABC):
 
     @property
     def numbers(self) -> np.ndarray:
-        """The rows in the cache, increasing."""
+        """The rows in the cache, in the order in which they came."""
         return self._number[: self.n]
 
     def begin(self, last_limit: float) -> None:
@@ -142,8 +142,11 @@ class RowCache(ABC):
 
     def write_back(self, slot: Any, bias: float, grids: Grids, codes, cuts, sums, *, first_row: int) -> None:
         """Write the shares of cached rows to `codes`, of the rows from `first_row` on; cuts and sums change by as much."""
-        first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)))
-        self._write_rows_back(slice(first, last), first_row, slot, bias, grids, codes, cuts, sums)
+        self._write_rows_back(self._among(first_row, len(codes)), first_row, slot, bias, grids, codes, cuts, sums)
+
+    def _among(self, first_row: int, count: int) -> slice:
+        """Where `count` rows from `first_row` on are; they came in the order of their numbers."""
+        return slice(*np.searchsorted(self.numbers, (first_row, first_row + count)))
 
     def _arrays(self) -> tuple[Any, ...]:
         """What `offered` of `fill` copies to."""

@@ -141,7 +141,7 @@ class Runner(Watchable):
         self.rows: Rows = self.row_state.arrays
         self.stop = stop
         self._pool = _running_threads(self.workers) if self.workers > 1 else None
-        self._buffers: list[object | None] = [None] * self.workers
+        self._buffers: list[list[object | None]] = [[] for _ in range(self.workers)]
 
     def __enter__(self) -> Runner:
         return self
@@ -152,7 +152,7 @@ class Runner(Watchable):
 
     def rest(self) -> None:
         """Give back what shards are read into; the next pass takes it anew."""
-        self._buffers = [None] * self.workers
+        self._buffers = [[] for _ in range(self.workers)]
 
     def run(self, work: Pass) -> tuple[Any, PassReport]:
         """The merged partial of all lanes. The first error of any lane is raised."""
@@ -185,18 +185,20 @@ class Runner(Watchable):
 
     def _work(self, turn: _Turn, work: Pass, worker: int, traffic: Traffic) -> None:
         try:
-            if work.needs_data and self._buffers[worker] is None:
-                self._buffers[worker] = self.feed.buffers()
+            if work.needs_data and not self._buffers[worker]:
+                self._buffers[worker] = [self.feed.buffers()]
             while (lane := turn.take()) is not None:
                 partial = work.begin()
                 work.enter(partial, self.lanes.rows(lane)[0])
                 for start, stop, chunk in self._blocks(lane, work, worker, traffic):
-                    rows = {name: array[start:stop] for name, array in self.rows.items()}
                     if chunk is None:
-                        work.visit_rows(partial, rows)
+                        work.visit_rows(partial, self._rows_of(start, stop))
+                    elif chunk.pieces is None:
+                        work.visit_chunk(partial, self._rows_of(start, stop), chunk)
                     else:
-                        work.visit_chunk(partial, rows, chunk)
-                    self.row_state.release(start, stop)
+                        self._visit_pieces(work, partial, chunk, chunk.pieces)
+                    for piece in [(start, stop)] if chunk is None or chunk.pieces is None else chunk.pieces:
+                        self.row_state.release(*piece)
                     if turn.error is not None:
                         return
                     if work.interruptible and self.stop():
@@ -208,6 +210,20 @@ class Runner(Watchable):
             turn.fail(error)
             raise
 
+    def _rows_of(self, start: int, stop: int) -> Rows:
+        return {name: array[start:stop] for name, array in self.rows.items()}
+
+    def _visit_pieces(self, work: Pass, partial: Any, chunk: Chunk, pieces: tuple[tuple[int, int], ...]) -> None:
+        """What is known of the rows is copied next to each other, and back."""
+        parts = [self._rows_of(*piece) for piece in pieces]
+        rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        work.visit_chunk(partial, rows, chunk)
+        at = 0
+        for part, (start, stop) in zip(parts, pieces, strict=True):
+            for name, array in part.items():
+                array[:] = rows[name][at : at + stop - start]
+            at += stop - start
+
     def _blocks(self, lane: int, work: Pass, worker: int, traffic: Traffic) -> Iterator[tuple[int, int, Chunk | None]]:
         start, stop = self.lanes.rows(lane)
         if not work.needs_data:
@@ -217,11 +233,15 @@ class Runner(Watchable):
             for first, last in pairwise(bounds):
                 yield first, last, None
             return
-        buffers = self._buffers[worker]
-        if work.whole_groups:
-            chunks = self.feed.groups(start, stop, buffers, traffic, alignment=work.alignment)
+        buffers, streams = self._buffers[worker], work.streams
+        if streams is not None:
+            while len(buffers) < streams.places:
+                buffers.append(self.feed.buffers())
+            chunks = self.feed.mixed(start, stop, streams, buffers[: streams.places], traffic)
+        elif work.whole_groups:
+            chunks = self.feed.groups(start, stop, buffers[0], traffic, alignment=work.alignment)
         else:
-            chunks = self.feed.blocks(start, stop, buffers, traffic, alignment=work.alignment)
+            chunks = self.feed.blocks(start, stop, buffers[0], traffic, alignment=work.alignment)
         for chunk in chunks:
             yield chunk.first_row, chunk.first_row + chunk.n_rows, chunk
 

@@ -12,7 +12,7 @@ import numpy as np
 from streamcut.bundle.bundle import BundleSize
 from streamcut.config import TrainOptions
 from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.plan import MemoryPlan, Needs
+from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
@@ -40,6 +40,7 @@ from streamcut.oracles.dual.ascent import ORDER, DualOracle
 from streamcut.oracles.dual.blocks import Blocks
 from streamcut.oracles.dual.interior import suits
 from streamcut.oracles.dual.loss_cache import row_bytes
+from streamcut.oracles.dual.random_order import STREAMS
 from streamcut.oracles.row_passes import row_arrays
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers import warm_start
@@ -92,6 +93,9 @@ class BinaryJob:
         chosen = plan_lanes(statistics, lanes)
         if solver.dual:
             blocks = blocks_wanted(options, statistics, chosen, dimension, max_cuts)
+            free = options.lanes is None and options.workers is None and not options.distributed
+            if free and blocks == 1 and risk.loss.smooth:  # two would take more than twice the passes (solvers/bundle_dca.md)
+                chosen = plan_lanes(statistics, 1)
         origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels)
         return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, blocks)
 
@@ -114,6 +118,7 @@ class BinaryJob:
             more=penalty_needs(self.options, dimension),
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=cached, row_bytes=row_bytes(loss)),
             per_worker=self._per_worker(manifest, dimension),
+            mixing=self._mixing(manifest, in_rows),
             block_rows=ORDER.batch_rows(statistics) if solver.dual else 1,
         )
 
@@ -128,11 +133,17 @@ class BinaryJob:
             return ()
         statistics, loss = manifest.statistics, self.risk.loss
         found = [("rows put together", ORDER.joined_bytes(manifest))]
-        if loss.smooth:
+        if loss.smooth or ORDER.has_streams(statistics, self.lanes):
             found.append(("order of rows", ORDER.mixing_bytes(statistics)))
         if self.has_interior_points(manifest):
             found.append(("equations of cached rows", 2 * 8 * dimension**2))
         return tuple(found)
+
+    def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
+        if not (self.solver.dual and ORDER.has_streams(manifest.statistics, self.lanes)):
+            return ()
+        always = self.risk.loss.smooth  # other losses take fewer passes, too, but each takes about twice the arithmetic
+        return tuple(Streamed(count, ORDER.stream_bytes(manifest, count, row_bytes), always) for count in STREAMS)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         return identity(
@@ -141,6 +152,7 @@ class BinaryJob:
             max_cuts=self._cuts(plan).first,
             most_cuts=plan.max_cuts,
             blocks=plan.blocks,
+            streams=plan.streams,
             lanes=len(self.lanes),
             row_cache=plan.row_cache,
             positive_label=None if self.labels is None else self.labels[1],
@@ -159,6 +171,7 @@ class BinaryJob:
             size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), row_bytes(self.risk.loss))
             cuts = self._cuts(plan)
             many: dict[str, Any] = {"cuts": cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
+            many["streams"] = plan.streams
             oracle = DualOracle(runner, self.risk, **common, **many)
             solve = solver_of(chosen, oracle, cuts=cuts)
         else:

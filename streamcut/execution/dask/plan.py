@@ -107,7 +107,7 @@ class ClusterNeeds:
             *[(f"{what}, {t} threads", t * size) for what, size in self.needs.per_worker],
             (f"row state of a lane, {row_bytes} bytes × {longest:,} rows × {t} threads", t * row_bytes * longest),
             (f"rows in progress, {t} threads", t * block * _TEMPORARIES),
-            (f"buffers of {t} threads", t * buffer_bytes(self.manifest)),
+            (f"buffers of {t} threads", t * self.needs.streams * buffer_bytes(self.manifest)),
             *[(f"row cache of a lane × {max(t, lanes)}", max(t, lanes) * self.lane_cache + t * longest)] * (self.row_cache > 0),
             ("slack", _SLACK),
         ]
@@ -224,7 +224,8 @@ def shares(
     lines = [(f"client: {what}", size) for what, size in client]
     for number, worker in enumerate(changed):
         lines += [(f"worker {number}: {what}", size) for what, size in needs.worker_lines(worker, len(lanes_of[worker.address]))]
-    return changed, MemoryPlan(budget, tuple(lines), *_pinned(needs, changed), row_cache=needs.row_cache)
+    found = MemoryPlan(budget, tuple(lines), *_pinned(needs, changed), row_cache=needs.row_cache, streams=needs.needs.streams)
+    return changed, found
 
 
 def _between(row_cache: tuple[int, int], fits: int) -> int:
@@ -257,7 +258,7 @@ def remote(needs: ClusterNeeds, workers: list[WorkerProcess], *, budget: int, ba
             "Raise --memory, or lower --max-cuts"
         )
     pinned, _ = _pinned(needs, workers)
-    return MemoryPlan(budget, tuple(lines), pinned, 0, row_cache=needs.row_cache)
+    return MemoryPlan(budget, tuple(lines), pinned, 0, row_cache=needs.row_cache, streams=needs.needs.streams)
 
 
 def _sum(lines: list[tuple[str, int]]) -> int:

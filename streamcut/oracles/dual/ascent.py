@@ -173,7 +173,7 @@ class DualOracle(DualAscent, LinearOracle):
 
     Rows remember their shares in `cuts` cuts of their block, which may grow. With several blocks every cut is one of each: `a`
     (blocks, D), `b` (blocks,), errors (blocks, 2). Every lane has a cache of `size` (None: none), which is swept at most
-    `sweeps` times after each pass.
+    `sweeps` times after each pass. Lanes of more than a batch are read from `streams` places at once.
     """
 
     planes: ClassVar[bool] = True
@@ -181,6 +181,7 @@ class DualOracle(DualAscent, LinearOracle):
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
         C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0, penalty: L2 = SQUARES,
+        streams: int = 1,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty, planes=True)
         loss = risk.loss
@@ -191,7 +192,8 @@ class DualOracle(DualAscent, LinearOracle):
         short = suits(loss, runner.feed.data.manifest.statistics, self.dimension)
         self._interior = short and penalty.threshold is None and bool(caches)
         self._in_turns = self._blocks.count > 1 and len(caches) > 1
-        self._goes_on, self._mixed = loss.incremental, loss.smooth
+        self._streams = streams if ORDER.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
+        self._goes_on, self._mixed = loss.incremental, loss.smooth or self._streams > 1
         rows, scale = self._blocks.most_rows, self._scale
         self._cut_scale = replace(scale, rows=rows, entries=min(scale.entries, rows * scale.row_entries))
 
@@ -204,8 +206,11 @@ class DualOracle(DualAscent, LinearOracle):
         ascent = replace(ascent, mixture=mixture, cut=np.full(K, ascent.cut), dual=np.full(K, ascent.dual))
         slots = np.stack([np.full(K, slot) for slot in last])
         common = self._risk, self._grids, self.C, self._bias, ascent, order, places, slots
-        work = RowsDualPass(*common, *now, self._first, self._blocks)  # type: ignore[call-arg]
-        return replace(work, l1=self.penalty.threshold)
+        work = RowsDualPass(*common, *now, self._first, self._blocks)  # type: ignore[call-arg, arg-type]
+        statistics, streams = self._runner.feed.data.manifest.statistics, None
+        if self._streams > 1:
+            streams = self._order.streams(statistics, self._streams, self.passes, self._seed)
+        return replace(work, l1=self.penalty.threshold, streams=streams)
 
     def _merging_of(self, merges: Merges) -> MergePass:
         return MergePass(self._risk.loss, self._blocks, merges)

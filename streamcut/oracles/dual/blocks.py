@@ -9,6 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
+import numpy as np
+
 from streamcut.compiled import records
 from streamcut.execution.lanes import Lanes
 
@@ -34,8 +36,12 @@ class Blocks:
         """The first block of the lane that this row belongs to."""
         return (bisect_right(self.starts, row) - 1) * self.count // len(self.starts)
 
+    def of_rows(self, numbers: np.ndarray) -> np.ndarray:
+        """int64 (n): the blocks of these rows of one lane, 0 … each − 1."""
+        return numbers // PIECE % self.each
+
     def rows(self, first_row: int) -> records.Blocks:
-        """For kernels, of rows of one lane from `first_row` on."""
+        """The same for kernels, of rows from `first_row` on."""
         return records.Blocks(first_row, PIECE, self.each)
 
     @property

@@ -17,6 +17,7 @@ from streamcut.compiled import vectors
 from streamcut.compiled.records import Visits
 from streamcut.errors import CorruptError
 from streamcut.execution.cache_passes import FillingPass
+from streamcut.execution.feed import Streams
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.row_state import Rows
 from streamcut.oracles.row_passes import Totals
@@ -45,7 +46,8 @@ class DualPass(FillingPass):
     """Base: scores, predicted cut and a visit of dual ascent; rows are offered to the lane's cache. `first` learns of the rows.
 
     Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
-    order; both count from row 0 of the data set. `last`: slots of the last pass's cuts, from which sums go on; −1: from nothing.
+    order; both count from row 0 of the data set. With `streams` each block is a group. `last`: slots of the last pass's cuts,
+    from which sums go on; −1: from nothing.
     """
 
     risk: Any
@@ -59,6 +61,7 @@ class DualPass(FillingPass):
     caches: Mapping[int, Any]  # by the first row of the lane
     limits: Mapping[int, float]
     first: bool
+    streams: Streams | None = field(default=None, kw_only=True)  # type: ignore[assignment]
     interruptible: ClassVar[bool] = True
     summed: ClassVar[tuple[str, ...]] = ("w", "cuts")
 
@@ -82,7 +85,8 @@ class DualPass(FillingPass):
 
     def visits(self, chunk: Chunk, steps: int) -> Visits:
         """In which order the rows of a block are visited, free ones up to `steps` times."""
-        return Visits(self.order, self.places, chunk.first_row % self.alignment, steps)
+        begins = chunk.first_row % self.alignment if self.streams is None else 0
+        return Visits(self.order, self.places, begins, steps)
 
     def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
         if sums.totals is not None:
@@ -90,7 +94,7 @@ class DualPass(FillingPass):
         keys = np.empty(chunk.n_rows)
         bad = self.ascend(sums, rows, chunk, keys)
         if bad >= 0:
-            raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
+            raise CorruptError(f"row {chunk.numbers[bad] + 1}: its score is not finite; run `streamcut check --read-data`")
         if sums.cache is not None:
             self.offer(sums.cache, rows, chunk, keys)
 

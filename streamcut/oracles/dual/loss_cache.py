@@ -26,6 +26,7 @@ class LossCache(RowCache):
         super().__init__(size)
         self._loss = loss
         self._target = np.empty(size.rows) if loss.targets == "numbers" else None
+        self._places: np.ndarray | None = None  # of the rows, in the order of their numbers
         self._path: CentralPath | None = None  # while an interior point method runs; it takes less than sorting rows by key does
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -49,9 +50,18 @@ class LossCache(RowCache):
     def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
         return dual.sweep(self._loss, self._order, self._rows(), C, bias, l1, self._slack, w)
 
-    def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
-        blocks, slots = slot
-        dual.write_back(self._loss, self._rows().part(part), blocks, slots, bias, grids, codes, cuts, sums)
+    def begin(self, last_limit: float) -> None:
+        super().begin(last_limit)
+        self._places = None
+
+    def _among(self, first_row: int, count: int) -> np.ndarray:  # type: ignore[override]
+        if self._places is None:  # rows may come from several places of the lane
+            self._places = np.argsort(self.numbers)
+        first, last = np.searchsorted(self.numbers, (first_row, first_row + count), sorter=self._places)
+        return self._places[first:last]
+
+    def _write_rows_back(self, part: Any, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
+        dual.write_back(self._loss, self._rows(), part, *slot, bias, grids, codes, cuts, sums)
 
     # -- the steps of streamcut.oracles.dual.interior ----------------------------------------------------------------------------
 

@@ -158,20 +158,21 @@ class RowsDualPass(BlockPass, DualPass):
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
             records.Start(now.w, now.kappa, parts, self.C, self.bias, self.l1),
             records.Slots(now.cut[own], now.dual[own], self.last[0, own], self.last[1, own]),
-            self.blocks.rows(chunk.first_row),
+            self.blocks.of_rows(chunk.numbers),
             self.grids,
             self.visits(chunk, now.visits),
             records.DualSums(sums.w, sums.cuts, sums.b),
-            records.Scratch(np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)),
+            records.Scratch(np.empty(size), np.empty(size, np.int64)),
         )
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
-        taken, codes, blocks = _records(rows, chunk), rows["codes"], self.blocks.rows(chunk.first_row)
+        taken, codes, numbers = _records(rows, chunk), rows["codes"], chunk.numbers
+        blocks = self.blocks.of_rows(numbers)
         first_block = self.blocks.first_of(chunk.first_row)
         slots = self.ascent.dual[first_block : first_block + self.blocks.each]
 
         def offered(first: int, *buffers) -> tuple[int, int]:
-            return dual.offer(self.risk.loss, first, taken, keys, codes, slots, self.bias, blocks, *buffers)
+            return dual.offer(self.risk.loss, first, taken, keys, codes, slots, self.bias, numbers, blocks, *buffers)
 
         cache.fill(offered, chunk.n_rows)
 

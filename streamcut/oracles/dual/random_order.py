@@ -1,19 +1,26 @@
 """The random order in which dual ascent visits rows: groups that fit a cache level, and batches of these.
 
 Where the loss is smooth, all rows of a batch come in one random order ("mixed"): the dual is then strongly concave, ascent would
-converge linearly, and neighbours that always come together are what keeps it from that (solvers/bundle_dca.md).
+converge linearly, and neighbours that always come together are what keeps it from that (solvers/bundle_dca.md). For the same
+reason a batch is then made of pieces from several places, others in each pass, where there is more than one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from streamcut.execution.row_buffer import joined_bytes
+from streamcut.execution.feed import Streams
+from streamcut.execution.lanes import Lanes
+from streamcut.execution.row_buffer import ROW_BYTES, joined_bytes
+from streamcut.io.dataset import entry_bytes
 from streamcut.io.manifest import Manifest, Statistics
 
+STREAMS = (4, 2)  # places of a lane from which rows come at once, the best number first
 _MOST_ROWS = 8192
+_FULL = 1.5  # times the entries that a batch has on average: no more are put together
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,24 @@ class RandomOrder:
         if mixed:
             return random.permutation(self._mixed_rows(statistics)), np.zeros(1, np.int64)
         return random.permutation(self.group_rows(statistics)), random.permutation(self.batch)
+
+    def streams(self, statistics: Statistics, count: int, passes: int, seed: int) -> Streams:
+        """Where the rows of batches come from in the pass after `passes`."""
+        rows = self.batch_rows(statistics) // count
+        return Streams(count, rows, self._entries_together(), (passes, seed))
+
+    def has_streams(self, statistics: Statistics, lanes: Lanes) -> bool:
+        """Whether a lane has more rows than a batch."""
+        return max(stop - start for start, stop in pairwise(lanes.bounds)) > self.batch_rows(statistics)
+
+    def stream_bytes(self, manifest: Manifest, count: int, row_bytes: int) -> int:
+        """Memory that a worker needs for `count` streams beside what they read into; each row has `row_bytes` of row state."""
+        rows = self.batch_rows(manifest.statistics)
+        together = (ROW_BYTES + row_bytes) * rows + entry_bytes(manifest) * self._entries_together()
+        return together + count * joined_bytes(manifest, rows // count)
+
+    def _entries_together(self) -> int:
+        return int(_FULL * self.nnz * self.batch)
 
     def mixing_bytes(self, statistics: Statistics) -> int:
         """Memory that a worker needs to visit all rows of a batch in random order: that order, shares, waiting rows, blocks."""

@@ -1,0 +1,154 @@
+"""Batches of rows from several places of a lane: smooth losses by bundle-dca, where there is more than one batch."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from clusters import two_workers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import streamcut
+from streamcut.chunk import Chunk
+from streamcut.execution.cache_passes import RecallPass
+from streamcut.execution.feed import Feed, Streams, Traffic
+from streamcut.execution.lanes import Lanes
+from streamcut.execution.runner import Runner
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.opening import open_dataset
+from streamcut.io.stores.writer import StoreWriter
+from streamcut.jobs import binary
+from streamcut.oracles.dual import ascent
+from streamcut.oracles.dual.ascent import DualAscent
+from streamcut.oracles.dual.dual_pass import DualPass
+from streamcut.oracles.dual.random_order import RandomOrder
+
+SMALL = RandomOrder(nnz=30, batch=8, within=False)  # batches of about 60 rows of the data below
+RUN = {"solver": "bundle-dca", "loss": "logistic", "C": 0.5, "tol": 1e-4, "tol_relative": None, "lanes": 2}
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    monkeypatch.setattr(ascent, "ORDER", SMALL)
+    monkeypatch.setattr(binary, "ORDER", SMALL)
+
+
+def rows(n=1500, d=12, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.35, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    return X, np.where(X @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n) > 0.0, 1.0, -1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 90), st.integers(1, 60), st.integers(1, 9), st.integers(1, 5), st.integers(1, 60), st.data())
+def test_blocks_have_every_row_once_whatever_the_shards(n, shard_nnz, piece, places, entries, data):
+    X, _ = rows(n, 9, n)
+    start = data.draw(st.integers(0, n - 1))
+    stop = data.draw(st.integers(start + 1, n))
+    streams = Streams(places, piece, entries, (data.draw(st.integers(0, 9)),))
+
+    def blocks(shard_nnz):
+        memory, traffic, read = MemoryDataset(X, np.arange(n), shard_nnz=shard_nnz), Traffic(), []
+        feed, found = Feed(memory), []
+        first, memory.read = memory.read, lambda shard, buffers=None: (read.append(shard), first(shard, buffers))[1]
+        memory.expect = lambda *shards: announced.append((len(read), shards))
+        announced = []
+        for chunk in feed.mixed(start, stop, streams, [feed.buffers() for _ in range(places)], traffic):
+            assert chunk.pieces is None or (len(chunk.pieces) > 1 and chunk.nnz <= entries)
+            inside = slice(chunk.indptr[0], chunk.indptr[-1])
+            values = np.ones(chunk.nnz) if chunk.data is None else chunk.data[inside]
+            shape = (chunk.n_rows, 9)
+            dense = sp.csr_array((values, chunk.indices[inside], chunk.indptr - chunk.indptr[0]), shape).toarray()
+            np.testing.assert_array_equal(dense, X.toarray()[chunk.numbers])
+            np.testing.assert_array_equal(chunk.y, chunk.numbers)
+            found.append(chunk.numbers.tolist())
+        assert traffic.rows == stop - start
+        for count, shards in announced:  # in the order in which they are read
+            assert read[count : count + len(shards)] == list(shards)
+        return found
+
+    found = blocks(shard_nnz)
+    assert sorted(row for block in found for row in block) == list(range(start, stop))
+    assert found == blocks(10**6)
+
+
+def test_pieces_that_come_together_are_others_in_each_pass():
+    partners = {}
+    for number in range(12):
+        found = Streams(4, 10, 1000, (number, 0)).ranges(0, 400)
+        assert sorted(row for ranges in found for start, stop in ranges for row in range(start, stop)) == list(range(400))
+        starts = [ranges[0][0] for ranges in found]
+        partners.setdefault(starts[0] - starts[1], number)
+    assert len(partners) > 4
+
+
+def optimum(X, y, C):
+    A = y[:, None] * np.hstack([X.toarray(), np.ones((X.shape[0], 1))])
+
+    def objective(w):
+        z = A @ w
+        return 0.5 * w @ w + C * np.logaddexp(0.0, -z).sum(), w - C * A.T @ (1.0 / (1.0 + np.exp(z)))
+
+    return minimize(objective, np.zeros(A.shape[1]), jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "maxiter": 1000}).fun
+
+
+@pytest.mark.parametrize("row_cache", ["0", "30%"])
+@pytest.mark.parametrize("loss", ["logistic", "squared-hinge"])
+def test_certificates_hold_and_shards_cannot_be_seen(small_batches, row_cache, loss):
+    X, y = rows()
+    asked = {**RUN, "row_cache": row_cache, "loss": loss}
+    cut = [(MemoryDataset(X, y, shard_nnz=700), 2), (MemoryDataset(X, y), 1)]
+    models = [streamcut.train(data, workers=workers, **asked) for data, workers in cut]
+    np.testing.assert_array_equal(models[0].weights, models[1].weights)
+    certificate = models[0].certificate
+    assert certificate.converged
+    assert models[0].history[-1]["passes"] < 60
+    if loss == "logistic":
+        best = optimum(X, y, RUN["C"])
+        assert certificate.lower_bound <= best * (1 + 1e-9)
+        assert best * (1 - 1e-9) <= certificate.primal
+    assert streamcut.verify(models[0], MemoryDataset(X, y)).consistent
+
+
+def test_dask_has_the_bits_of_threads(small_batches, tmp_path):
+    X, y = rows()
+    path = tmp_path / "rows.zarr"
+    with StoreWriter(path, shard_nnz=700, n_features=X.shape[1], options={}) as writer:
+        writer.append(Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, y), {})
+        writer.finish({})
+    asked = {**RUN, "row_cache": "30%", "sweeps": 3, "max_passes": 4}
+    with two_workers() as client:
+        there = streamcut.train(open_dataset(path), scheduler=client, scratch=str(tmp_path), **asked)
+    here = streamcut.train(open_dataset(path), workers=2, **asked)
+    np.testing.assert_array_equal(there.weights, here.weights)
+    assert there.history[-1]["passes"] == 4
+
+
+def test_a_cache_that_was_lost_has_the_same_rows_in_the_same_order(small_batches, monkeypatch):
+    X, y = rows()
+    data, seen = MemoryDataset(X, y, shard_nnz=700), []
+    run = Runner.run
+    monkeypatch.setattr(Runner, "run", lambda runner, work: (seen.append(work), run(runner, work))[1])
+    monkeypatch.setattr(DualAscent, "_sweep", lambda *_: None)
+    streamcut.train(data, **{**RUN, "lanes": 1, "row_cache": "30%", "max_passes": 1})
+    filling = next(work for work in reversed(seen) if isinstance(work, DualPass))
+    cache = filling.caches[0]
+    mask = np.zeros(len(y), np.bool_)
+    mask[cache.numbers] = True
+    again = type(cache)(cache.size, filling.risk.loss)
+    work = RecallPass(replace(filling, caches={0: again}, limits={0: np.inf}), mask, 0)
+    with Runner(Feed(data), Lanes((0, len(y)))) as runner:
+        runner.row_state.add("codes", np.uint16, (20,))
+        run(runner, work)
+    assert (np.diff(cache.numbers) < 0).any()
+    np.testing.assert_array_equal(again.numbers, cache.numbers)
+
+
+def test_fewer_passes_than_batches_one_after_the_other(small_batches, monkeypatch):
+    X, y = rows(6000)
+    asked = {**RUN, "lanes": 1, "row_cache": "0", "tol": 1e-6, "C": 0.05}
+    mixed = streamcut.train(MemoryDataset(X, y), **asked)
+    monkeypatch.setattr(RandomOrder, "has_streams", lambda *_: False)
+    assert mixed.history[-1]["passes"] < streamcut.train(MemoryDataset(X, y), **asked).history[-1]["passes"]
