@@ -91,9 +91,7 @@ class Feed:
         """Buffers for one worker, or None when no shard will ever need them."""
         return self.data.buffers() if len(self.pinned) < len(self.data.manifest.shards) else None
 
-    def mixed(
-        self, start: int, stop: int, streams: Streams, buffers: list[object | None], traffic: Traffic
-    ) -> Iterator[Chunk]:
+    def mixed(self, start: int, stop: int, streams: Streams, buffers: list[object | None], traffic: Traffic) -> Iterator[Chunk]:
         """Rows start:stop in pieces from several places at once, each of which reads by `buffers` of its own.
 
         Where shards end cannot be seen. A block is valid until the next.
