@@ -97,7 +97,7 @@ def streamcut(problem: Problem, data: MemoryDataset, solver: str, seconds: float
         **options,
     )
     found, claimed = problem.objective(model.augmented_weights), model.certificate.primal
-    if abs(found - claimed) > 1e-9 * found:
+    if abs(found - claimed) > 1e-9 * found + 1e-11 * model.certificate.c_bar:  # the certificate is rounded up, by parts of C̄
         raise SystemExit(f"{problem.name} {solver}: F is {found!r}, the certificate says {claimed!r}")
     return [
         Point(line["passes"], then - started[0], line["primal"], line["lower_bound"], line["bytes_computed"])

@@ -12,9 +12,11 @@ from scipy.optimize import minimize
 
 import streamcut
 from streamcut.chunk import Chunk
+from streamcut.errors import MemoryBudgetError
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.feed import Feed, Streams, Traffic
 from streamcut.execution.lanes import Lanes
+from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
@@ -82,6 +84,30 @@ def test_pieces_that_come_together_are_others_in_each_pass():
         starts = [ranges[0][0] for ranges in found]
         partners.setdefault(starts[0] - starts[1], number)
     assert len(partners) > 4
+
+
+@pytest.mark.parametrize(
+    ("budget", "cache", "reads", "always", "found"),
+    [
+        (10_000, 0, True, False, 4),
+        (6_000, 0, True, False, 2),
+        (3_000, 0, True, False, 1),
+        (10_000, 0, False, False, 1),
+        (10_000, 0, False, True, 4),
+        (10_000, 5_000, True, False, 1),  # a row cache brings more
+        (10_000, 5_000, True, True, 4),
+    ],
+)
+def test_memory_decides_how_many_there_are(budget, cache, reads, always, found):
+    def plan(needs):
+        lines = (("all", 2000), *needs.per_worker)
+        if sum(size for _, size in lines) > budget:
+            raise MemoryBudgetError("too little")
+        left = cache // needs.streams
+        return MemoryPlan(budget, lines, frozenset(), 0, row_cache=left, streams=needs.streams, reads_again=reads)
+
+    choices = tuple(Streamed(streams, 2000 * streams, always) for streams in (4, 2))
+    assert Needs(dimension=10, mixing=choices).planned(1000, budget, plan).streams == found
 
 
 def optimum(X, y, C):

@@ -18,7 +18,7 @@ from streamcut.shown import Shown, html_table
 from streamcut.units import format_bytes
 
 _GROWTH = 0.1  # of the budget: what bundles may take beyond the cuts that they begin with
-_CACHED = 0.9  # of the row cache stays beside several blocks: cached rows save more passes than blocks
+_CACHED = 0.9  # of the row cache stays beside several blocks or streams: cached rows save more passes
 SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
 _SPREAD = 4 << 20  # the same process differs by so much from run to run: a refusal's minimum must do in the next run
 _ROW_ARRAYS = 5  # kinds of row state at most
@@ -28,7 +28,7 @@ _TEMPORARIES = 24  # bytes a row of the current block: scores and coefficients
 class Streamed(NamedTuple):
     """What it takes to read from several places of a lane at once (streamcut.execution.feed.Streams): bytes of each worker.
 
-    `always`: it pays even where all rows stay in memory, so that passes cost their arithmetic alone.
+    `always`: it pays even where all rows stay in memory, so that passes cost their arithmetic alone, and more than a row cache.
     """
 
     streams: int
@@ -99,7 +99,8 @@ class Needs:
             with suppress(MemoryBudgetError):
                 more = (*self.per_worker, (f"rows of {streams} streams", size))
                 needs = replace(self, streams=streams, per_worker=more, mixing=())
-                if plan(needs).spilled == least.spilled:
+                mixed = plan(needs)
+                if mixed.spilled == least.spilled and (always or mixed.row_cache >= _CACHED * least.row_cache):
                     return needs.planned(n_rows, budget, plan)
         for choice in self.preferred:
             needs = replace(

@@ -69,8 +69,8 @@ class RandomOrder:
         return int(_FULL * self.nnz * self.batch)
 
     def mixing_bytes(self, statistics: Statistics) -> int:
-        """Memory that a worker needs to visit all rows of a batch in random order: that order, shares, waiting rows, blocks."""
-        return 32 * self._mixed_rows(statistics)
+        """Memory that a worker needs to visit all rows of a batch in random order: that order, four numbers of each row."""
+        return 40 * self._mixed_rows(statistics)
 
     def _mixed_rows(self, statistics: Statistics) -> int:
         return min(self.batch_rows(statistics), statistics.n_rows)
