@@ -92,7 +92,8 @@ def test_pieces_that_come_together_are_others_in_each_pass():
         (10_000, 0, True, False, 4),
         (6_000, 0, True, False, 2),
         (3_000, 0, True, False, 1),
-        (10_000, 0, False, False, 1),
+        (10_000, 0, False, False, 4),
+        (40_000, 20_000, False, False, 1),
         (10_000, 0, False, True, 4),
         (10_000, 5_000, True, False, 1),  # a row cache brings more
         (10_000, 5_000, True, True, 4),

@@ -28,7 +28,8 @@ _TEMPORARIES = 24  # bytes a row of the current block: scores and coefficients
 class Streamed(NamedTuple):
     """What it takes to read from several places of a lane at once (streamcut.execution.feed.Streams): bytes of each worker.
 
-    `always`: it pays even where all rows stay in memory, so that passes cost their arithmetic alone, and more than a row cache.
+    `always`: it pays even beside a row cache where all rows stay in memory, so that passes cost their arithmetic alone, and more
+    than the cache does.
     """
 
     streams: int
@@ -94,7 +95,7 @@ class Needs:
         """
         least = plan(self)
         for streams, size, always in self.mixing:
-            if not (least.reads_again or always):
+            if not (always or least.reads_again or least.row_cache == 0):
                 continue
             with suppress(MemoryBudgetError):
                 more = (*self.per_worker, (f"rows of {streams} streams", size))
