@@ -2,7 +2,8 @@
 
 Where the loss is smooth, all rows of a batch come in one random order ("mixed"): the dual is then strongly concave, ascent would
 converge linearly, and neighbours that always come together are what keeps it from that (solvers/bundle_dca.md). For the same
-reason a batch is then made of pieces from several places, others in each pass, where there is more than one.
+reason a lane of several batches is read from several places at once, others in each pass, where memory allows: batches are
+pieces of each of them, mixed for any loss.
 """
 
 from __future__ import annotations
