@@ -386,14 +386,22 @@ class LinearOracle(DecomposableOracle):
         return loss
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
-        cut = super()._divided(a, b[:2])
-        if not self._loss.sized():
-            return cut
-        M = self.total_weight
-        scale = self._cut_scale
-        more = 2.0 * self._grids._replace(fine_weight=0.0).weight_error(scale.rows)  # they are on coarse grids
-        shares, sizes = ((float(total) + more) / M for total in b[2:])
-        return replace(cut, error=scale.cut_error(self._grids, scale.length * shares, sizes, M, self._loss.rounding))
+        a, (offset,), (error,) = self._divided_all(a[None], b[None])
+        return Cut(a[0], float(offset), CutError(*error.tolist()))
+
+    def _divided_all(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`_divided` of several cuts at once: a (K, folds, D), b (K, 4) → their a (K, D), b (K,) and errors (K, 2)."""
+        M, scale, rounding = self.total_weight, self._cut_scale, self._loss.rounding
+        if a.shape[1] > 1:
+            a[:, 0] += a[:, 1]
+        a[:, 0] /= M
+        offset = b[:, :2].sum(axis=1) / M
+        shares = sizes = offset
+        if self._loss.sized():
+            more = 2.0 * self._grids._replace(fine_weight=0.0).weight_error(scale.rows)  # they are on coarse grids
+            shares, sizes = ((total + more) / M for total in b[:, 2:].T)
+        errors = scale.cut_error(self._grids, scale.length * shares, sizes, M, rounding)
+        return a[:, 0], offset, np.stack(errors, axis=1)
 
     def _look(self, kind: str, *given: Any) -> Any:
         return super()._look(kind, *given, self._loss)

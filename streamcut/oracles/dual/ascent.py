@@ -252,9 +252,8 @@ class DualOracle(DualAscent, LinearOracle):
         for which in range(2):
             a, b, errors = np.empty((K, D)), np.empty(K), np.empty((K, 2))
             for first, (cuts, constants) in sums.by_block().items():
-                for k in range(len(cuts)):
-                    own = self._divided(cuts[k, which].copy(), constants[k, which])
-                    a[first + k], b[first + k], errors[first + k] = own.a, own.b, own.error
+                own = slice(first, first + len(cuts))
+                a[own], b[own], errors[own] = self._divided_all(cuts[:, which].copy(), constants[:, which])
             yield Cut(a, b, errors) if K > 1 else Cut(a[0], float(b[0]), CutError(*errors[0].tolist()))  # type: ignore[arg-type]
 
 

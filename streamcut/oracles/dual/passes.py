@@ -151,12 +151,11 @@ class RowsDualPass(BlockPass, DualPass):
         assert sums.w is not None
         now, loss, size = self.ascent, self.risk.loss, len(self.order)
         own = slice(sums.first_block, sums.first_block + self.blocks.each)
-        parts = np.stack([loss.parts(mixture) for mixture in now.mixture[own]])
         return dual.ascend(
             loss,
             _records(rows, chunk),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
-            records.Start(now.w, now.kappa, parts, self.C, self.bias, self.l1),
+            records.Start(now.w, now.kappa, loss.parts(now.mixture[own]), self.C, self.bias, self.l1),
             records.Slots(now.cut[own], now.dual[own], self.last[0, own], self.last[1, own]),
             self.blocks.of_rows(chunk.numbers),
             self.grids,
