@@ -20,6 +20,7 @@ from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
+from streamcut.oracles.cuts_of_sums import cuts_of_sums
 from streamcut.oracles.kept_rows import kept_rows, refill_rows
 from streamcut.oracles.row_lengths import longest, row_scale
 from streamcut.oracles.row_passes import CutSums, Totals, first_of, row_arrays
@@ -386,22 +387,9 @@ class LinearOracle(DecomposableOracle):
         return loss
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
-        a, (offset,), (error,) = self._divided_all(a[None], b[None])
-        return Cut(a[0], float(offset), CutError(*error.tolist()))
-
-    def _divided_all(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`_divided` of several cuts at once: a (K, folds, D), b (K, 4) → their a (K, D), b (K,) and errors (K, 2)."""
-        M, scale, rounding = self.total_weight, self._cut_scale, self._loss.rounding
-        if a.shape[1] > 1:
-            a[:, 0] += a[:, 1]
-        a[:, 0] /= M
-        offset = b[:, :2].sum(axis=1) / M
-        shares = sizes = offset
-        if self._loss.sized():
-            more = 2.0 * self._grids._replace(fine_weight=0.0).weight_error(scale.rows)  # they are on coarse grids
-            shares, sizes = ((total + more) / M for total in b[:, 2:].T)
-        errors = scale.cut_error(self._grids, scale.length * shares, sizes, M, rounding)
-        return a[:, 0], offset, np.stack(errors, axis=1)
+        given = self.total_weight, self._cut_scale, self._grids, self._loss
+        found, offsets, errors = cuts_of_sums(a[None], b[None], *given)
+        return Cut(found[0], float(offsets[0]), CutError(*errors[0].tolist()))
 
     def _look(self, kind: str, *given: Any) -> Any:
         return super()._look(kind, *given, self._loss)

@@ -18,6 +18,7 @@ from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
+from streamcut.oracles.cuts_of_sums import cuts_of_sums
 from streamcut.oracles.decomposable import Cut, DecomposableOracle, LinearOracle
 from streamcut.oracles.dual.blocks import Blocks
 from streamcut.oracles.dual.interior import solve_cached, suits
@@ -249,11 +250,12 @@ class DualOracle(DualAscent, LinearOracle):
 
     def _cuts(self, sums: Any) -> Iterator[Cut]:
         K, D = self._blocks.count, self.dimension
+        given = self.total_weight, self._cut_scale, self._grids, self._loss
         for which in range(2):
             a, b, errors = np.empty((K, D)), np.empty(K), np.empty((K, 2))
             for first, (cuts, constants) in sums.by_block().items():
                 own = slice(first, first + len(cuts))
-                a[own], b[own], errors[own] = self._divided_all(cuts[:, which].copy(), constants[:, which])
+                a[own], b[own], errors[own] = cuts_of_sums(cuts[:, which].copy(), constants[:, which], *given)
             yield Cut(a, b, errors) if K > 1 else Cut(a[0], float(b[0]), CutError(*errors[0].tolist()))  # type: ignore[arg-type]
 
 
