@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamcut.bundle.shelf import MEMORY
 from streamcut.by_data import for_data
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.datasets import opened, stored
@@ -23,6 +24,7 @@ from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
+from streamcut.execution.scratch import ScratchShelf
 from streamcut.interrupts import first_interrupt_asks
 from streamcut.io.dataset import Dataset, held_bytes
 from streamcut.io.memory import MemoryDataset
@@ -30,7 +32,7 @@ from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs import features
 from streamcut.jobs.all_features import with_all_features
 from streamcut.jobs.job import Job
-from streamcut.jobs.smaller import smallest_change
+from streamcut.jobs.smaller import in_files, lowerable, smallest_change
 from streamcut.jobs.warmed import warm_up
 from streamcut.jobs.weights import check_weights
 from streamcut.machine import memory_limit
@@ -70,8 +72,6 @@ _JOBS = {  # of linear solvers by the problem, of others by the family
     "sampled": ("streamcut.jobs.sampled", "SampledJob"),
 }
 SHARE_SLACK = 2 << 20  # of one of several trainings at once
-_SIZES = ("max_cuts", "budget", "samples")  # options that memory grows with
-_SIZES_GIVEN = ("batch", "nystroem", "fourier", "row_cache", "kernel_cache")  # and those whose default is the least
 
 
 def train(
@@ -162,7 +162,8 @@ def train(
         place, temporary = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
         asked = stop or held.enter_context(first_interrupt_asks())
         shown = held.enter_context(shown_by(progress))
-        run = held.enter_context(Session(place, chosen, scheduler=scheduler, on_plan=on_plan, stop=asked, display=shown))
+        given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": asked, "display": shown}
+        run = held.enter_context(Session(place, chosen, **given, one=True))
         record = run.progress(on_iteration)
         if checkpoint is not None:
             record.checkpoints = run.checkpoints(CheckpointOptions(checkpoint) if isinstance(checkpoint, str) else checkpoint)
@@ -186,7 +187,8 @@ def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:
 class Session:
     """Everything that training takes, in its place: data, job, memory plan, a runner. Use as a context.
 
-    `more` are (what, bytes) that the caller keeps beside the job, `between` what it takes between passes.
+    `more` are (what, bytes) that the caller keeps beside the job, `between` what it takes between passes. `one`: a single model
+    is trained, so vectors may live in scratch files where memory is short.
     """
 
     def __init__(
@@ -200,6 +202,7 @@ class Session:
         display: Display | None = None,
         more: tuple[tuple[str, int], ...] = (),
         between: tuple[tuple[str, int], ...] = (),
+        one: bool = False,
     ) -> None:
         self.dataset = opened(data)
         self.options = options = for_data(options, self.dataset)
@@ -216,7 +219,7 @@ class Session:
         check_weights(self.dataset.manifest.statistics, options)
         self._scheduler = scheduler
         self._on_plan = on_plan
-        self._more, self._between = more, between
+        self._more, self._between, self._one = more, between, one
         self._share: int | None = None
         self._stack = ExitStack()
         self._cluster: Any = None
@@ -318,10 +321,12 @@ class Session:
             self.job, self.plan = smallest_change(self.job, self._planned, threads=False, others=self._others)
             self.runner = dask_runner.DaskRunner(cluster, self.dataset, self.job.lanes, scratch=scratch, stop=self.stop)
         else:
-            self.job, self.plan = smallest_change(self.job, self._planned, threads=chosen.workers is None, others=self._others)
+            threads, files = chosen.workers is None, manifest if self._one else None
+            self.job, self.plan = smallest_change(self.job, self._planned, threads=threads, others=self._others, manifest=files)
             row_state = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
+            shelf = ScratchShelf(scratch) if getattr(self.job, "far", False) else MEMORY
             feed = Feed(self.dataset, self.plan.pinned if self._share is None else frozenset())
-            self.runner = Runner(feed, self.job.lanes, self.job.workers, row_state=row_state, stop=self.stop)
+            self.runner = Runner(feed, self.job.lanes, self.job.workers, row_state=row_state, stop=self.stop, shelf=shelf)
         self._stack.enter_context(self.runner)
         sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
         if isinstance(self.dataset, OccurringDataset):
@@ -337,6 +342,8 @@ class Session:
         """(options, job) that do nearly the same in less memory."""
         chosen = self.options
         if chosen.problem in ("crammer-singer", "softmax") and chosen.record.family == "linear":
+            if self._one and not chosen.distributed:
+                yield from in_files(self.job, self.dataset.manifest)
             loss = "logistic" if chosen.problem == "softmax" else "hinge"
             apart = replace(chosen, strategy="one-vs-rest", loss=loss, target=None)
             said = " --loss logistic" * (loss == "logistic")
@@ -384,13 +391,6 @@ def warn_of_peak(budget: int, peak: int, before: int) -> None:
     if peak > max(budget, before):
         used, allowed = format_bytes(peak), format_bytes(budget)
         log.warning("peak memory was %s, more than --memory %s; where that is a hard limit, ask for less", used, allowed)
-
-
-def lowerable(options: TrainOptions, workers: int) -> tuple[str, ...]:
-    """The options that can be lowered when memory is short."""
-    names = [name for name in _SIZES if options.has(name)]
-    names += [name for name in _SIZES_GIVEN if getattr(options, name) != TrainOptions.__dataclass_fields__[name].default]
-    return tuple(f"--{name.replace('_', '-')}" for name in [*names, *["workers"] * (workers > 1)])
 
 
 def job_class(options: TrainOptions) -> type[Job]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from streamcut.bundle.bundle import UNUSED_ITERATIONS, Bundle, BundleSize, MasterSolution, Merge
 from streamcut.bundle.penalty import L2, SQUARES
+from streamcut.bundle.shelf import MEMORY, Shelf
 from streamcut.compiled import blocks as kernels
 from streamcut.rounding import UNSEEN, CutError, dot_gamma, gamma, mixed
 
@@ -165,8 +166,8 @@ class BlockBundle(Bundle):
         return CutError(slope + own * (lengths + slope), offset + own * (sizes + offset))
 
 
-def bundle_of(dimension: int, c_bar: float, size: BundleSize, penalty: L2) -> Bundle:
-    """An empty bundle of this size."""
+def bundle_of(dimension: int, c_bar: float, size: BundleSize, penalty: L2, shelf: Shelf = MEMORY) -> Bundle:
+    """An empty bundle of this size; one of several blocks stays in memory."""
     if size.blocks == 1:
-        return Bundle(dimension, c_bar, size.first, size.most, penalty)
+        return Bundle(dimension, c_bar, size.first, size.most, penalty, shelf)
     return BlockBundle(dimension, c_bar, *size, penalty)

@@ -17,10 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from streamcut.bundle.penalty import L2, SQUARES
+from streamcut.bundle.shelf import MEMORY, Shelf
 from streamcut.compiled import vectors
 from streamcut.rounding import UNSEEN, CutError, dot_gamma, gamma, mixed
 
 UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped
+_PIECE = 1 << 16  # numbers of vectors in files that are added at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +67,26 @@ class Bundle:
     `most` at the highest. `merging`: before the last
     solution cuts had to merge to make room.
 
+    The cuts are on the `shelf`; where that is far, one or two of them are looked at at a time.
+
     Whoever keeps something for every cut finds it by slot: `slots[t]` is the number in 0 … max_cuts − 1 of cut t, its own for
     as long as it lives (cut 0, the zero cut, has −1).
     """
 
     blocks = 1
+    shelf: Shelf = MEMORY
 
-    def __init__(self, dimension: int, c_bar: float, max_cuts: int, most: int | None = None, penalty: L2 = SQUARES) -> None:
+    def __init__(
+        self, dimension: int, c_bar: float, max_cuts: int, most: int | None = None, penalty: L2 = SQUARES, shelf: Shelf = MEMORY
+    ) -> None:
         if max_cuts < 2:
             raise ValueError("a bundle needs room for two cuts")
         self.c_bar = c_bar
         self.penalty = penalty
         self.max_cuts = max_cuts
         self.most = max_cuts if most is None else most
-        self._vectors = np.zeros((self.most + 1, dimension))  # row 0 is the zero cut; untouched rows cost no memory
+        self.shelf = shelf
+        self._vectors = shelf.zeros(self.most + 1, dimension)  # row 0 is the zero cut; untouched rows cost no memory
         self._b = np.zeros(1)
         self._errors = np.zeros((1, 2))  # CutError of every cut
         self._beta = np.array([c_bar])
@@ -125,12 +133,13 @@ class Bundle:
         t = len(self._b)
         self.slots = np.append(self.slots, self._free()[0])
         self._vectors[t] = a
+        self.shelf.release()
         self._b = np.append(self._b, b)
         self._errors = np.append(self._errors, [error], axis=0)
         self._beta = np.append(self._beta, 0.0)
         self._unused = np.append(self._unused, 0)
         self._gram = np.pad(self._gram, ((0, 1), (0, 1)))
-        self._refresh_gram(t)
+        self._refresh_gram(t, a)
 
     def solved_for(self, c_bar: float, penalty: L2, tolerance: float) -> MasterSolution:
         """The solution for another C̄ and penalty, whose bound is one for these; the bundle stays as it is."""
@@ -187,12 +196,26 @@ class Bundle:
         used = float(beta[1:].sum())
         if used > c_bar:  # rounding only; the bound must come from a feasible point
             beta[1:] *= c_bar / used
-        v = np.empty(self._vectors.shape[1])
-        vectors.combine(self._vectors[: len(self._b)], -beta, v)
-        a, b = v / -c_bar, float(beta @ self._b) / c_bar
+        v = self._mixed(-beta)
+        a, b = self.shelf.zeros(len(v)), float(beta @ self._b) / c_bar
+        np.divide(v, -c_bar, out=a)
         error = self._error_of_mixture(beta / c_bar)
         bound, computed = penalty.bound(c_bar, a, b, error)
+        self.shelf.release()
         return MasterSolution(v, penalty.weights(v), a, b, error, bound, gap, computed - bound)
+
+    def _mixed(self, coefficients: np.ndarray) -> np.ndarray:
+        """Σ_t coefficients[t] · cut t, in memory."""
+        v = np.empty(self._vectors.shape[1])
+        if not self.shelf.far:
+            vectors.combine(self._vectors[: len(self._b)], coefficients, v)
+            return v
+        v[:] = 0.0
+        for t in np.flatnonzero(coefficients):
+            for first in range(0, len(v), _PIECE):
+                v[first : first + _PIECE] += coefficients[t] * self._vectors[t, first : first + _PIECE]
+            self.shelf.release()
+        return v
 
     def _lengths(self) -> np.ndarray:
         return np.sqrt(np.diagonal(self._gram)) * (1.0 + dot_gamma(self._vectors.shape[1])) + UNSEEN
@@ -220,17 +243,21 @@ class Bundle:
             abs(self._b[s]) + abs(self._b[t]),
         )  # fmt: skip
         vectors.move(self._vectors[s], self._vectors[t], share)
+        self.shelf.release()
         self._b[s] += share * (self._b[t] - self._b[s])
         self._beta[s], self._beta[t] = total, 0.0
-        self._refresh_gram(s)
+        self._refresh_gram(s, self._vectors[s])
         self._merged = True
         merge = Merge(int(self.slots[s]), int(self.slots[t]), float(share))
         self._drop(np.array([t]))
         return merge
 
-    def _refresh_gram(self, t: int) -> None:
-        products = np.empty(len(self._b))
-        vectors.dots(self._vectors[: len(self._b)], self._vectors[t], products)
+    def _refresh_gram(self, t: int, vector: np.ndarray) -> None:
+        """Cut t is `vector` now."""
+        products, size = np.empty(len(self._b)), 1 if self.shelf.far else len(self._b)
+        for first in range(0, len(products), size):
+            vectors.dots(self._vectors[first : min(first + size, len(products))], vector, products[first : first + size])
+            self.shelf.release()
         self._gram[t] = self._gram[:, t] = products
 
     def _drop(self, cuts: np.ndarray) -> None:
@@ -243,6 +270,7 @@ class Bundle:
         for target, source in enumerate(keep):
             if target != source:
                 self._vectors[target] = self._vectors[source]
+                self.shelf.release()
         self._b, self._errors, self._beta, self._unused, self.slots = (
             x[keep] for x in (self._b, self._errors, self._beta, self._unused, self.slots)
         )

@@ -62,6 +62,7 @@ class Needs:
     between     (what, bytes) of what is done between passes, when what they read into and work in is free
     streams     places of a lane that each worker reads from; mixing: how many there should be, the best first, if memory allows
     whole       numbers of the weights of the whole model, where that is not `dimension`
+    held        dense vectors that are in memory at a time, all of them counted, where the others are in scratch files; 0: all are
     """
 
     dimension: int
@@ -81,6 +82,7 @@ class Needs:
     streams: int = 1
     mixing: tuple[Streamed, ...] = ()
     whole: int = 0
+    held: int = 0
 
     @property
     def weights(self) -> int:
@@ -225,21 +227,16 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     Raises MemoryBudgetError with the minimum, and the options that make it less.
     """
     budget, workers, in_memory = machine.budget, machine.workers, machine.in_memory
-    dimension, row_bytes, max_cuts, cached = needs.dimension, needs.row_bytes, needs.max_cuts, needs.cached
+    row_bytes, cached = needs.row_bytes, needs.cached
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
     n_rows = manifest.statistics.n_rows
     most_rows = max(shard.rows for shard in manifest.shards) if needs.block_rows is None else needs.block_rows
     block = min(n_rows, max(ROW_BLOCK, most_rows))
     in_progress = workers * block * (_TEMPORARIES + row_bytes)
-    vector = 8 * dimension
     lines = [
         *[("interpreter, libraries, kernels", machine.base)] * (machine.base > 0),
-        (
-            f"weights and sums (8 + {needs.vectors} × {workers} workers) × {dimension:,} features",
-            (8 + needs.vectors * workers) * vector,
-        ),
-        *[(f"bundle of {max_cuts} cuts × {dimension:,} features", (max_cuts + 1) * vector)] * (max_cuts >= 0),
+        *_vectors(needs, workers),
         *needs.more,
         *[(f"{what}, {workers} workers", workers * size) for what, size in needs.per_worker],
         (f"rows in progress, {workers} workers", in_progress),
@@ -276,6 +273,15 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
             pinned.add(shard)
             used += size
     return MemoryPlan(budget, tuple(lines), frozenset(pinned), used, spilled, most, streams=needs.streams)
+
+
+def _vectors(needs: Needs, workers: int) -> list[tuple[str, int]]:
+    """What dense vectors take."""
+    size, vector = f"× {needs.dimension:,} features", 8 * needs.dimension
+    if needs.held:
+        return [(f"weights and sums {needs.held} {size}, others in scratch files", needs.held * vector)]
+    found = [(f"weights and sums (8 + {needs.vectors} × {workers} workers) {size}", (8 + needs.vectors * workers) * vector)]
+    return [*found, *[(f"bundle of {needs.max_cuts} cuts {size}", (needs.max_cuts + 1) * vector)] * (needs.max_cuts >= 0)]
 
 
 def _beyond(between: tuple[tuple[str, int], ...], free: int) -> list[tuple[str, int]]:

@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import DTypeLike
 
-from streamcut.errors import NotFoundError
-from streamcut.files import disk_full
-from streamcut.systems import release, reserve
+from streamcut.execution.scratch import scratch_map
+from streamcut.systems import release
 
 Rows = dict[str, np.ndarray]
 Refill = Callable[[np.ndarray, tuple[int, int] | None], None]  # fills (first row, rows of all) of a saved array; None: all of it
@@ -102,16 +101,7 @@ class RowState:
                 release(mapped, first, length)
 
     def _mapped(self, name: str, dtype: np.dtype, count: int, folder: Path) -> np.ndarray:
-        size = dtype.itemsize * count
-        try:
-            with tempfile.TemporaryFile(dir=folder, prefix="streamcut-") as file:
-                with disk_full(folder, size):
-                    reserve(file.fileno(), size)
-                self._maps[name] = mmap.mmap(file.fileno(), size)
-        except FileNotFoundError:
-            raise NotFoundError(f"--scratch: {folder} is not a folder; create it first") from None
-        except PermissionError:
-            raise NotFoundError(f"--scratch: {folder} cannot be written to; choose another folder") from None
+        self._maps[name] = scratch_map(folder, dtype.itemsize * count)
         return np.frombuffer(self._maps[name], dtype)
 
 

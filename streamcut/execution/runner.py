@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
+from streamcut.bundle.shelf import MEMORY, Shelf
 from streamcut.chunk import Chunk
 from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
@@ -80,11 +81,15 @@ class RowKeeper(Protocol):
 
 
 class PassRunner(Protocol):
-    """What solvers' oracles need: runs passes over `lanes` of the rows of `feed.data`, wherever that is, until `stop` says so."""
+    """What solvers' oracles need: runs passes over `lanes` of the rows of `feed.data`, wherever that is, until `stop` says so.
+
+    Vectors that only what happens between passes looks at are on the `shelf`.
+    """
 
     feed: Feed
     lanes: Lanes
     stop: Callable[[], bool]
+    shelf: Shelf
 
     @property
     def row_state(self) -> RowKeeper: ...
@@ -109,6 +114,7 @@ class Watchable:
     """A runner that can be asked how far it is: while a pass reads data, `_going` is (its workers' traffic, when it began)."""
 
     lanes: Lanes
+    shelf: Shelf = MEMORY
     _going: tuple[list[Traffic], float] | None = None
 
     @property
@@ -122,6 +128,7 @@ class Runner(Watchable):
     """`rows` holds the row state: named arrays with one number for each row of the data set.
 
     row_state  where those arrays live; default: in memory
+    shelf      where vectors live between passes
     stop       asked after every block; when it returns True, an interruptible pass raises Interrupted
     """
 
@@ -133,6 +140,7 @@ class Runner(Watchable):
         *,
         row_state: RowState | None = None,
         stop: Callable[[], bool] = lambda: False,
+        shelf: Shelf = MEMORY,
     ) -> None:
         self.feed = feed
         self.lanes = lanes
@@ -140,6 +148,7 @@ class Runner(Watchable):
         self.row_state = RowState(lanes.bounds[-1]) if row_state is None else row_state
         self.rows: Rows = self.row_state.arrays
         self.stop = stop
+        self.shelf = shelf
         self._pool = _running_threads(self.workers) if self.workers > 1 else None
         self._buffers: list[list[object | None]] = [[] for _ in range(self.workers)]
 

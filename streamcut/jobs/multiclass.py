@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from streamcut.config import TrainOptions
-from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.plan import MemoryPlan, Needs
+from streamcut.execution.row_state import SPILLED_BYTES
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.linear import Trainer, certificate, solver_of
@@ -25,11 +28,19 @@ from streamcut.oracles.softmax import SoftmaxOracle
 from streamcut.solvers import warm_start
 from streamcut.solvers.progress import Solution
 
+_HELD = 4  # vectors: w, w′ and both cuts in a pass; between passes two, and two in files that are looked at
+_BESIDE = 3  # numbers of a feature, whatever the classes: its size, in the first pass another one, and the sum of both
+_FILES = 2  # that are looked at at a time; a window beside what is read may be in memory
+
 
 @dataclass(frozen=True)
 class MulticlassJob(ClassesJob):
-    """A ClassesJob of the Crammer-Singer loss. `oracles` are those without dual ascent, and with it."""
+    """A ClassesJob of the Crammer-Singer loss. `oracles` are those without dual ascent, and with it.
 
+    far  vectors that no pass needs are in scratch files (streamcut.bundle.shelf)
+    """
+
+    far: bool = False
     order: ClassVar[RandomOrder] = ORDER
     oracles: ClassVar[tuple[Any, Any]] = MulticlassOracle, MulticlassDualOracle
 
@@ -42,6 +53,22 @@ class MulticlassJob(ClassesJob):
 
     def row_bytes(self, classes: int) -> int:
         return row_bytes(classes)
+
+    def with_files(self, manifest: Manifest) -> Iterator[Self]:
+        """The same with vectors in scratch files, one lane of dual ascent, no row cache; nothing where options are against it."""
+        options, dual = self.options, self.solver.dual
+        cached = dual and options.sweeps > 0 and options.row_cache not in ("auto", "0")
+        lanes = plan_lanes(manifest.statistics, options.lanes or 1) if dual else self.lanes
+        if self.margins and not options.l1 and self.origins is None and not cached and not (dual and len(lanes) > 1):
+            yield replace(self, far=True, lanes=lanes, workers=1)
+
+    def needs(self, manifest: Manifest) -> Needs:
+        known = super().needs(manifest)
+        if not self.far:
+            return known
+        features = known.dimension // self.risk.classes
+        own = (f"{_BESIDE} numbers of each feature, windows of {_FILES} files", 8 * _BESIDE * features + _FILES * SPILLED_BYTES)
+        return replace(known, held=_HELD, most_cuts=0, row_cache=(0, 0), more=(*known.more, own))
 
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         options, origin = self.options, None if self.origins is None else self.origins[0]
@@ -63,7 +90,8 @@ class MulticlassJob(ClassesJob):
         self, solution: Solution, C: float, *, oracle: MulticlassOracle, manifest: Manifest, row_cache: int
     ) -> MulticlassModel:
         options, W = self.options, solution.w.reshape(-1, self.risk.classes).copy()  # the next of a path takes solution.w over
-        found = Proved(W, (certificate(solution, oracle.c_bar, options),), (solution.witness,), solution.history)
+        witness = replace(solution.witness, a=oracle.shelf.take(solution.witness.a))
+        found = Proved(W, (certificate(solution, oracle.c_bar, options),), (witness,), solution.history)
         fixed: dict[str, Any] = {"lanes": len(self.lanes), **({"row_cache": f"{row_cache}B"} if self.solver.dual else {})}
         return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=oracle.penalty.l1, **fixed)
 

@@ -1,4 +1,5 @@
-"""The same job in less memory: classes in groups, then fewer threads; and what else would fit where neither is enough."""
+"""The same job in less memory: classes in groups, then fewer threads, then vectors in scratch files; and what else would fit
+where none of these is enough."""
 
 from __future__ import annotations
 
@@ -7,23 +8,31 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from streamcut.config import TrainOptions
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.plan import MemoryPlan
+from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Job
 from streamcut.units import format_bytes
 
 run_log = logging.getLogger("streamcut.run")
+_SIZES = ("max_cuts", "budget", "samples")  # options that memory grows with
+_SIZES_GIVEN = ("batch", "nystroem", "fourier", "row_cache", "kernel_cache")  # and those whose default is the least
 Planned = Callable[[Job], MemoryPlan]
 Others = Callable[[], Iterable[tuple[str, Job]]]
 
 
-def smallest_change(job: Job, planned: Planned, *, threads: bool, others: Others) -> tuple[Job, MemoryPlan]:
-    """The first of `job` and what takes less memory than it that can be planned, and its plan. `threads`: it may take fewer.
+def smallest_change(
+    job: Job, planned: Planned, *, threads: bool, others: Others, manifest: Manifest | None = None
+) -> tuple[Job, MemoryPlan]:
+    """The first of `job` and what takes less memory than it that can be planned, and its plan.
+
+    `threads`: it may take fewer. `manifest`, that of the data: vectors may be in scratch files.
 
     Raises MemoryBudgetError with the least that is needed, and with options, fewer cuts or one of `others` (options, job), that
     would make it less.
     """
-    for smaller in _choices(job, threads=threads):
+    for smaller in _choices(job, threads=threads, manifest=manifest):
         try:
             plan = planned(smaller)
         except MemoryBudgetError as error:
@@ -33,15 +42,19 @@ def smallest_change(job: Job, planned: Planned, *, threads: bool, others: Others
             run_log.info("memory: %d threads instead of %d", smaller.workers, job.workers)
         if (group := getattr(smaller, "group", None)) is not None:
             run_log.info("memory: %d classes at a time, which read the data one group after the other", group)
+        if getattr(smaller, "far", False):
+            run_log.info("memory: cuts and the best weights in scratch files, no row cache")
         return smaller, plan
     raise MemoryBudgetError(f"{refused}{_advice(planned, [*_with_fewer_cuts(last), *others()])}") from None
 
 
-def _choices(job: Any, *, threads: bool) -> Iterator[Any]:
-    """The job, then in groups of classes (which cost reading, not work), then all of it with fewer threads."""
+def _choices(job: Any, *, threads: bool, manifest: Manifest | None) -> Iterator[Any]:
+    """The job, then in groups of classes (which cost reading, not work), then all of it with fewer threads, then with files."""
     for workers in range(job.workers, 0, -1) if threads else [job.workers]:
         fewer = job if workers == job.workers else replace(job, workers=workers)
         yield from fewer.in_groups() if hasattr(job, "in_groups") else [fewer]
+    if manifest is not None and hasattr(job, "with_files") and (threads or job.workers == 1):
+        yield from job.with_files(manifest)
 
 
 def _with_fewer_cuts(job: Any) -> Iterator[tuple[str, Job]]:
@@ -64,3 +77,20 @@ def _advice(planned: Planned, choices: list[tuple[str, Job]]) -> str:
             continue
         return f". It would fit with {options}"
     return f". The least is {format_bytes(min(least))}, with {least[min(least)]}" if least else ""
+
+
+def in_files(job: Any, manifest: Manifest) -> Iterator[tuple[str, Job]]:
+    """(options, job) with vectors in scratch files, where options that were given are against that."""
+    needed = {"workers": 1, **({"lanes": 1, "row_cache": "0"} if job.solver.dual else {})}
+    changed = {name: value for name, value in needed.items() if getattr(job.options, name) not in (None, "auto", value)}
+    if changed:
+        said = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in changed.items())
+        other = type(job).planned(replace(job.options, **changed), manifest)
+        yield from ((said, each) for each in other.with_files(manifest))
+
+
+def lowerable(options: TrainOptions, workers: int) -> tuple[str, ...]:
+    """The options that can be lowered when memory is short."""
+    names = [name for name in _SIZES if options.has(name)]
+    names += [name for name in _SIZES_GIVEN if getattr(options, name) != TrainOptions.__dataclass_fields__[name].default]
+    return tuple(f"--{name.replace('_', '-')}" for name in [*names, *["workers"] * (workers > 1)])

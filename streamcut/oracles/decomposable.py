@@ -44,6 +44,7 @@ class DecomposableOracle:
 
     It is also the `LossAlongLine` of streamcut.bundle.line_search, from w_b to the w that was scored last.
     `total_weight` is M = Σ u_i, known after `start`. `passes`, `traffic` count the looks at the data; row-state work is none.
+    Vectors that no pass needs are kept on its `shelf`.
 
     kinds     the module with the risk's passes, by the names of streamcut.oracles.row_passes
     grids     on which sums over rows are exact; unless given, for coefficients up to the weights of rows
@@ -67,6 +68,7 @@ class DecomposableOracle:
         self.passes = 0
         self.raised = 0.0  # by so much the last Σ u_i ℓ_i was raised for its rounding
         self.traffic = Traffic()
+        self.shelf = runner.shelf
         self._runner = runner
         self._risk = risk
         self._kinds = kinds
@@ -104,8 +106,9 @@ class DecomposableOracle:
         refill_rows(self._runner.row_state, fill)
 
     def release(self) -> None:
-        """Let go of the row state's pages, if it lives in scratch files."""
+        """Let go of the pages of the row state and the shelf, if they live in scratch files."""
         self._runner.row_state.release(0, self._runner.row_state.n_rows)
+        self.shelf.release()
 
     def refine(self) -> bool:
         """From the next pass on take cuts whose sums are as good as exact, at twice the work; False if they are already."""

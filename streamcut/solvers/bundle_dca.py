@@ -69,8 +69,10 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
             s.move(s.search(oracle), oracle)
             if oracle.planes:
                 s.spread(oracle)
-            s.bundle.add(predicted.a, predicted.b, predicted.error)
-            s.improve(ascended, rule)
+            s.add(predicted)
+            s.add(ascended)
+            del predicted, ascended  # dense vectors
+            s.solve_master(rule)
             way.advance(before - s.F_b, oracle, rule)
     except Interrupted:
         reason = StopReason.INTERRUPTED
@@ -86,7 +88,9 @@ def _at_zero(oracle: DualOracle, cuts: BundleSize, rule: StoppingRule) -> Bundle
     zero = np.zeros(oracle.dimension)
     # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
     predicted, ascended = oracle.ascend(Ascent(zero, np.zeros(cuts.first), 0, 1, 0.0, ENOUGH * oracle.C), first=True)
-    state = BundleState.at(zero.copy(), oracle.loss_at_zero, oracle, cuts)
-    state.bundle.add(predicted.a, predicted.b, predicted.error)
-    state.improve(ascended, rule)
+    state = BundleState.at(zero, oracle.loss_at_zero, oracle, cuts)
+    state.add(predicted)
+    state.add(ascended)
+    del predicted, ascended  # dense vectors
+    state.solve_master(rule)
     return state

@@ -24,7 +24,7 @@ from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.rounding import CutError
 from streamcut.solvers.progress import StoppingRule
-from streamcut.solvers.state import BundleState, qp_tolerance
+from streamcut.solvers.state import BundleState, qp_tolerance, read_to
 
 _PASSES = 4  # before it is known what is late
 _LATE = 0.05  # of C̄, as all of these in the unit of mean losses: a smaller gap closes soon enough by itself
@@ -81,7 +81,7 @@ class Continuation:
                 self.bound, self.witness = s.bound, s.witness
             if not self.tried and self.stayed >= _PASSES and gap > _LATE * oracle.c_bar * oracle.unit and still and slow:
                 self.tried = True
-                self.w = s.w_b.copy()
+                self.w = self._copy()
                 self._move(self._smaller(oracle, rule), oracle, rule)
             return
         self._note(oracle, rule)
@@ -116,12 +116,20 @@ class Continuation:
             s.bound, s.witness = self.bound, self.witness
         self._note(oracle, rule)
 
+    def _copy(self) -> np.ndarray:
+        """Of w_b, which moves on."""
+        w = self.state.shelf.zeros(len(self.state.w_b))
+        w[:] = self.state.w_b
+        self.state.shelf.release()
+        return w
+
     def _note(self, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         """What the present point and bundle say of C."""
         s, c_bar = self.state, self.C * oracle.total_weight
         F = self.penalty.objective(s.w_b, self.C, s.loss)
+        s.shelf.release()
         if self.F > F:
-            self.w, self.F, self.raised = s.w_b.copy(), F, s.raised * c_bar / s.bundle.c_bar
+            self.w, self.F, self.raised = self._copy(), F, s.raised * c_bar / s.bundle.c_bar
         master = s.bundle.solved_for(c_bar, self.penalty, qp_tolerance(rule, self.F, c_bar))
         if master.lower_bound > self.bound:
             self.bound, self.witness = master.lower_bound, Witness(master.a, master.b, master.error)
@@ -169,7 +177,7 @@ class Continuation:
         """What was saved, to the last bit; a state of this run goes on as it is."""
         if isinstance(found, Continuation):
             return found
-        state = BundleState.restored(found, oracle.dimension)
+        state = BundleState.restored(found, oracle.dimension, oracle.shelf)
         if isinstance(found, BundleState):
             return cls.at(state, oracle.C)
         with found.restoring():
@@ -184,12 +192,14 @@ class Continuation:
         if own["C"] != oracle.C or not 0.0 < own["stage"] <= own["C"]:
             raise ValueError(f"C is {own['C']}, on the way {own['stage']}")
         shape = (oracle.dimension,)
-        witness = Witness(found.read("continuation.witness_a", shape), own["witness_b"], CutError(*own["witness_error"]))
+        witness = Witness(
+            read_to(state.shelf, found, "continuation.witness_a", shape), own["witness_b"], CutError(*own["witness_error"])
+        )
         if not 0.0 <= own["bound"] <= witness.bound(oracle.c_bar, oracle.penalty.l1) or min(witness.error) < 0.0:
             raise ValueError("its bound is not that of its witness")
         oracle.C, penalty = own["stage"], oracle.penalty
         oracle.penalty = state.penalty
         same = own["stage"] == own["C"] and own["F"] == state.F_b
-        w = state.w_b if same else found.read("continuation.w", shape)
+        w = state.w_b if same else read_to(state.shelf, found, "continuation.w", shape)
         counts = {name: own[name] for name in ("raised", "stayed", "fell", "gap", "late", "tried")}
         return cls(state, own["C"], penalty, own["stage"], w, own["F"], own["bound"], witness, **counts)

@@ -43,7 +43,10 @@ def solve(
     Raises Interrupted before there is a solution.
     """
     found = progress.resume(oracle)
-    s = BundleState.at_zero(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle.dimension)
+    if found is None:
+        s = BundleState.at_zero(oracle, max_cuts, progress.rule)
+    else:
+        s = BundleState.restored(found, oracle.dimension, oracle.shelf)
     rule = progress.measure_in(oracle.unit)
     try:
         while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:

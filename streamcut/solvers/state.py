@@ -12,6 +12,7 @@ from streamcut.bundle.blocks import bundle_of
 from streamcut.bundle.bundle import Bundle, BundleSize, MasterSolution
 from streamcut.bundle.penalty import L2, penalty_of
 from streamcut.bundle.plane_search import minimise_over_plane
+from streamcut.bundle.shelf import MEMORY, Shelf
 from streamcut.compiled import vectors
 from streamcut.fields import expect_like
 from streamcut.models.certificate import StopReason, Witness
@@ -67,13 +68,18 @@ class BundleState:
         """What weights cost by themselves."""
         return self.bundle.penalty
 
+    @property
+    def shelf(self) -> Shelf:
+        """Where cuts, w_b and witnesses are."""
+        return self.bundle.shelf
+
     @classmethod
     def at(cls, w_b: np.ndarray, loss: float, oracle: Any, cuts: BundleSize) -> BundleState:
         """Nothing is known but the loss at w_b."""
         D = len(w_b)
-        bundle = bundle_of(D, oracle.c_bar, cuts, oracle.penalty)
+        bundle = bundle_of(D, oracle.c_bar, cuts, oracle.penalty, oracle.shelf)
         F, zero = oracle.penalty.objective(w_b, oracle.C, loss), np.zeros(D)
-        return cls(bundle, w_b, loss, F, zero, zero, 0.0, Witness.none(D), raised=oracle.C * oracle.raised)
+        return cls(bundle, oracle.shelf.put(w_b), loss, F, zero, zero, 0.0, Witness.none(D), raised=oracle.C * oracle.raised)
 
     @classmethod
     def at_zero(cls, oracle: DecomposableOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
@@ -86,6 +92,7 @@ class BundleState:
     def search(self, oracle: Any) -> float:
         """The k ≥ 0 that minimises F at w_b + k(w − w_b), w being what the oracle scored last. The data is not read."""
         A0, B0 = vectors.line(self.w_b, self.w)
+        self.shelf.release()
         kinks = self.penalty.kinks(self.w_b, self.w)
         return oracle.line_search(A0, B0) if kinks is None else oracle.line_search(A0, B0, kinks)
 
@@ -98,6 +105,7 @@ class BundleState:
         self.loss = oracle.step(k, self.w_b)
         self.raised = oracle.C * oracle.raised
         self.F_b = self.penalty.objective(self.w_b, oracle.C, self.loss, square)
+        self.shelf.release()
         self.sharpen(oracle)
 
     def spread(self, oracle: Any) -> None:
@@ -139,8 +147,12 @@ class BundleState:
 
     def improve(self, cut: Cut, rule: StoppingRule) -> None:
         """Add a cut and solve the master problem."""
-        self.bundle.add(cut.a, cut.b, cut.error)
+        self.add(cut)
         self.solve_master(rule)
+
+    def add(self, cut: Cut) -> None:
+        """Add a cut, a copy of which the bundle keeps."""
+        self.bundle.add(cut.a, cut.b, cut.error)
 
     def solve_master(self, rule: StoppingRule) -> None:
         """The value of the master problem is a bound, its solution the next w."""
@@ -171,6 +183,7 @@ class BundleState:
         self.raised *= oracle.c_bar / self.bundle.c_bar
         self.scored = self.scored if penalty.threshold is not None else None
         self.F_b = penalty.objective(self.w_b, C, self.loss)
+        self.shelf.release()
         self.bundle.scale(oracle.c_bar, penalty)
         self.bound = 0.0
         self.witness = Witness.none(len(self.w_b))
@@ -222,7 +235,7 @@ class BundleState:
         return numbers, {**own, **{f"bundle.{name}": array for name, array in self.bundle.saved().items()}}
 
     @classmethod
-    def restored(cls, checkpoint: StoredCheckpoint | BundleState, dimension: int) -> BundleState:
+    def restored(cls, checkpoint: StoredCheckpoint | BundleState, dimension: int, shelf: Shelf = MEMORY) -> BundleState:
         """The state that was saved, to the last bit; a state is itself. `dimension`: of w.
 
         Raises CorruptError for what is no such state.
@@ -230,21 +243,22 @@ class BundleState:
         if isinstance(checkpoint, BundleState):
             return checkpoint
         with checkpoint.restoring():
-            return cls._read(checkpoint, (dimension,))
+            return cls._read(checkpoint, (dimension,), shelf)
 
     @classmethod
-    def _read(cls, found: StoredCheckpoint, shape: tuple[int]) -> BundleState:
+    def _read(cls, found: StoredCheckpoint, shape: tuple[int], shelf: Shelf) -> BundleState:
         numbers = {name: value for name, value in found.record["state"]["solver"].items() if name != "continuation"}
         expect_like(numbers, _NUMBERS, "solver")
-        bundle = _bundle(found, numbers, *shape)
+        bundle = _bundle(found, numbers, *shape, shelf)
         w = found.read("w", shape)
-        witness = Witness(found.read("witness_a", shape), numbers["witness_b"], CutError(*numbers["witness_error"]))
+        witness = Witness(read_to(shelf, found, "witness_a", shape), numbers["witness_b"], CutError(*numbers["witness_error"]))
         if not 0.0 <= numbers["bound"] <= witness.bound(bundle.c_bar, numbers["l1"]) or min(witness.error) < 0.0:
             raise ValueError("its bound is not that of its witness")
-        w_b = found.read("w_b", shape)
+        w_b = read_to(shelf, found, "w_b", shape)
         if not bundle.penalty.value(w_b) <= numbers["F_b"] * _NEARLY < math.inf or not 0.0 <= numbers["loss"] < math.inf:
             raise ValueError("its objective is not that of its weights")
         _expect_planes(bundle, w_b, numbers["F_b"])
+        shelf.release()
         if numbers["bound"] > numbers["F_b"] * _NEARLY:
             raise ValueError("its bound is above its objective")
         return cls(
@@ -267,6 +281,15 @@ class BundleState:
         )
 
 
+def read_to(shelf: Shelf, found: StoredCheckpoint, name: str, shape: tuple[int]) -> np.ndarray:
+    """Array `name` of a checkpoint, on the shelf."""
+    if found.shape(name) != shape:  # before there is a place for it
+        raise found.wrong(f"array {name} is of shape {found.shape(name)}, not {shape}")
+    vector = shelf.zeros(*shape)
+    found.read_into(name, vector, shelf.release)
+    return vector
+
+
 _NEARLY = 1.0 + 1e-9  # what is summed in another way is as much
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("loss", "F_b", "bound", "witness_b", "k", "value", "qp_gap", "taken", "raised", "c_bar", "l1"), 0.0),
@@ -285,9 +308,10 @@ def _expect_planes(bundle: Bundle, w_b: np.ndarray, F_b: float) -> None:
         doubt = plane_doubt(vectors.dot(a, a), square, b, CutError(*error), len(a))
         if not bundle.c_bar * (vectors.dot(a, w_b) + b - doubt) <= loss:
             raise ValueError("a cut is above the loss at its weights")
+        bundle.shelf.release()
 
 
-def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], dimension: int) -> Bundle:
+def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], dimension: int, shelf: Shelf) -> Bundle:
     """The bundle that was saved. Raises CorruptError, ValueError for what is none."""
     first, most, blocks = (numbers[name] for name in ("max_cuts", "most", "blocks"))
     shape = found.shape("bundle.b")
@@ -300,7 +324,7 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], dimension: int) ->
         raise ValueError(f"array bundle.b is {shape}")
     if not (0.0 < numbers["c_bar"] < math.inf and 0.0 <= numbers["l1"] < math.inf):
         raise ValueError(f"C̄ is {numbers['c_bar']}, λ {numbers['l1']}")
-    bundle = bundle_of(dimension, numbers["c_bar"], BundleSize(first, most, blocks), penalty_of(numbers["l1"]))
+    bundle = bundle_of(dimension, numbers["c_bar"], BundleSize(first, most, blocks), penalty_of(numbers["l1"]), shelf)
     bundle.merging = numbers["merging"]
     within = {
         "beta": (0.0, math.inf),
@@ -310,7 +334,7 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], dimension: int) ->
         "age": (-1, 2**62),
     }
     for name, place in bundle.make_places(size - 1).items():
-        found.read_into(f"bundle.{name}", place, within=within.get(name))
+        found.read_into(f"bundle.{name}", place, shelf.release, within=within.get(name))
     if not (np.atleast_2d(bundle.saved()["beta"]).sum(axis=1) <= bundle.c_bar * (1.0 + 1e-6)).all():
         raise ValueError("array bundle.beta holds no mixture")
     if blocks == 1 and (bundle.slots[0] != -1 or len(np.unique(bundle.slots)) != size):

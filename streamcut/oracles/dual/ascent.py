@@ -100,7 +100,9 @@ class DualAscent(DecomposableOracle):
 
     def _cuts(self, sums: Any) -> Iterator[Cut]:
         """The predicted cut and that of the ascent."""
-        return (self._divided(a.reshape(self._grids.folds, -1).copy(), b) for a, b in zip(sums.cuts, sums.b, strict=True))
+        for a, b in zip(sums.cuts, sums.b, strict=True):
+            a = a.reshape(self._grids.folds, -1)
+            yield self._divided(a.copy() if self._goes_on else a, b)  # the next pass may go on from the sums
 
     def _follows(self, merges: Any, last: Any) -> bool:
         """Whether a cut of the last pass changes."""

@@ -134,7 +134,7 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
         if size is not None and sweeps > 0:
             caches = {start: self.cache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
         self.prepare(self._pass, self.merging, caches, cuts=cuts.first, order=ORDER, sweeps=sweeps, seed=seed)
-        self._goes_on = self.incremental
+        self._goes_on = self.incremental and not self.shelf.far  # else no vectors stay from pass to pass
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
