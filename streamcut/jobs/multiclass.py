@@ -90,6 +90,7 @@ class MulticlassJob(ClassesJob):
         self, solution: Solution, C: float, *, oracle: MulticlassOracle, manifest: Manifest, row_cache: int
     ) -> MulticlassModel:
         options, W = self.options, solution.w.reshape(-1, self.risk.classes).copy()  # the next of a path takes solution.w over
+        oracle.shelf.release()
         witness = replace(solution.witness, a=oracle.shelf.take(solution.witness.a))
         found = Proved(W, (certificate(solution, oracle.c_bar, options),), (witness,), solution.history)
         fixed: dict[str, Any] = {"lanes": len(self.lanes), **({"row_cache": f"{row_cache}B"} if self.solver.dual else {})}

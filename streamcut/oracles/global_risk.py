@@ -70,6 +70,7 @@ class GlobalOracle:
         self.dimension = statistics.n_features + (bias != 0.0)
         self.C = C
         self.penalty = SQUARES
+        self.shelf = runner.shelf
         self.passes = 0
         self.unit = 1.0
         self.raised = 0.0  # by so much the last m·R was raised for its rounding
