@@ -38,6 +38,8 @@ SOLVERS = {
     "bundle-dca 0 %": {"solver": "bundle-dca", "row_cache": "0"},
     "bundle-dca 10 %": {"solver": "bundle-dca", "row_cache": "10%"},
     "bundle-dca 30 %": {"solver": "bundle-dca", "row_cache": "30%"},
+    "bundle-dca": {"solver": "bundle-dca"},
+    "bundle-dca on two threads": {"solver": "bundle-dca", **TWO},
     "bundle-dca 0 % on two threads": {"solver": "bundle-dca", "row_cache": "0", **TWO},
     "bundle-dca 30 % on two threads": {"solver": "bundle-dca", "row_cache": "30%", **TWO},
 }

@@ -14,7 +14,7 @@ from streamcut.errors import MemoryBudgetError
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import Blocked, MemoryPlan, Needs
 from streamcut.io.memory import MemoryDataset
-from streamcut.jobs.blocks import blocks_wanted
+from streamcut.jobs.blocks import MANY, blocks_wanted
 from streamcut.oracles.dual.blocks import PIECE, Blocks
 from streamcut.rounding import CutError
 from streamcut.training import train
@@ -117,6 +117,7 @@ def test_how_many_blocks_there_are(rows, features, row_entries, wanted):
 
     lanes, options = Lanes((0, rows)), TrainOptions()
     assert blocks_wanted(options, Statistics(), lanes, features, 16) == wanted
+    assert blocks_wanted(options, Statistics(), lanes, features, 16, hasty=True) == min(wanted, MANY)
     assert blocks_wanted(TrainOptions(l1=1.0), Statistics(), lanes, features, 16) == 1
 
 

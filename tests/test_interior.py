@@ -10,6 +10,7 @@ from streamcut.compiled import dual, interior, records
 from streamcut.execution.row_cache import CacheSize
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
+from streamcut.oracles.dual import ascent
 from streamcut.oracles.dual.interior import solve_cached, suits
 from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.training import train
@@ -103,6 +104,14 @@ def test_a_large_cost_takes_few_passes_in_any_number_of_lanes(lanes):
     assert model.certificate.converged
     assert model.history[-1]["passes"] <= 6
     assert verify(model, data).consistent
+
+
+@pytest.mark.parametrize(("C", "row_cache", "solved"), [(1.0, "auto", False), (1e3, "auto", True), (1.0, "30%", True)])
+def test_small_data_is_solved_for_at_once_where_steps_are_long(C, row_cache, solved, monkeypatch):
+    found = []
+    monkeypatch.setattr(ascent, "solve_cached", lambda *given: found.append(1) or solve_cached(*given))
+    train(separable(), C=C, solver="bundle-dca", row_cache=row_cache, scheduler="sync", max_passes=2)
+    assert bool(found) == solved
 
 
 def test_rows_too_long_for_squares_leave_numbers():

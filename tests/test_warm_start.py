@@ -146,8 +146,8 @@ def test_resumed_from_another_model(saved, tmp_path):
 
 def test_a_path_over_c_begins_there(saved):
     before = saved(data(OLD_ROWS), C=0.1)
-    _, cold = train_path(data(), [0.1, 1.0])
-    _, warm = train_path(data(), [0.1, 1.0], warm_start=before)
+    _, cold = train_path(data(), [0.1, 1.0], row_cache="0")
+    _, warm = train_path(data(), [0.1, 1.0], row_cache="0", warm_start=before)
     assert warm[0].passes < cold[0].passes
 
 

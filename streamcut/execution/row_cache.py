@@ -91,7 +91,7 @@ class RowCache(ABC):
 
     def begin(self, last_limit: float) -> None:
         """Forget all rows; `last_limit` is the one that the last pass ended with."""
-        self.n = 0
+        self.n, self.near = 0, _NEAR
         bounded = FREE_FIRST if FREE_FIRST <= last_limit < 2.0 * FREE_FIRST else 0.0
         self.limit = bounded + _LOOSER * (last_limit - bounded)
 

@@ -32,6 +32,7 @@ from streamcut.jobs.linear import (
 )
 from streamcut.jobs.origins import linear_origin
 from streamcut.losses import row_loss
+from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
@@ -51,6 +52,8 @@ from streamcut.solvers.warm_start import Origin
 _DCA_LANE_NNZ = 1 << 24
 _CACHED = 0.3  # of the rows, when memory is plenty, as long as they are few
 _FEW, _OF_MANY = 128 << 20, 0.1  # of 3 million rows of text a tenth does as many passes as 30 %, in three quarters of the time
+_SMALL = 64 << 20  # of all rows with what a cache keeps of them: they are in memory anyway, so it is time that counts, not passes
+_LONG_STEPS = 100.0  # C‖x‖², by so much a step moves the margin of its own row: few sweeps are enough below
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,8 @@ class BinaryJob:
             lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
         chosen = plan_lanes(statistics, lanes)
         if solver.dual:
-            blocks = blocks_wanted(options, statistics, chosen, dimension, max_cuts)
+            hasty = _interior_from(options, manifest, risk.loss) > options.C
+            blocks = blocks_wanted(options, statistics, chosen, dimension, max_cuts, hasty=hasty)
             free = options.lanes is None and options.workers is None and not options.distributed
             if free and blocks == 1 and risk.loss.smooth:  # two would take more than twice the passes (solvers/bundle_dca.md)
                 chosen = plan_lanes(statistics, 1)
@@ -171,7 +175,7 @@ class BinaryJob:
             size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), row_bytes(self.risk.loss))
             cuts = self._cuts(plan)
             many: dict[str, Any] = {"cuts": cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
-            many["streams"] = plan.streams
+            many |= {"streams": plan.streams, "interior_from": _interior_from(chosen, manifest, self.risk.loss)}
             oracle = DualOracle(runner, self.risk, **common, **many)
             solve = solver_of(chosen, oracle, cuts=cuts)
         else:
@@ -222,3 +226,14 @@ class BinaryJob:
             job.solve(runner, progress, replace(plan, blocks=2 if self.solver.dual and self.options.l1 == 0.0 else 1))
 
         on_few_rows(manifest, y, self.workers, run)
+
+
+def _interior_from(options: TrainOptions, manifest: Manifest, loss: Loss) -> float:
+    """The least C for which cached rows are solved for at once; 0 unless the data is small and nobody has said what to cache.
+
+    Below it a pass more is no matter, and few sweeps are enough.
+    """
+    swept = options.record.dual and options.row_cache == "auto" and options.sweeps != 0
+    small = swept and CacheSize.bytes_of_all(manifest, row_bytes(loss)) <= _SMALL
+    square = manifest.statistics.max_squared_norm + options.bias * options.bias
+    return _LONG_STEPS / square if small and square > 0.0 else 0.0

@@ -2,7 +2,9 @@
 
 More blocks take fewer passes, most of all with few features: a9a, C = 10: 28 with one block, 17 with 64. They cost products of
 all pairs of cuts and a larger master problem, which together may take a fifth of what a pass takes in memory, and a dense vector
-a cut. A few blocks bring nothing where features are many (text of 50,000: 17 passes instead of 16), so there is one then.
+a cut. Where data is small and easy, a pass more is cheaper than what they add to each: there are MANY at most (a9a, C = 1: two
+thirds of the time). A few blocks bring nothing where features are many (text of 50,000: 17 passes instead of 16), so there is one
+then.
 """
 
 from __future__ import annotations
@@ -48,12 +50,14 @@ def preferred(
     return tuple(found)
 
 
-def blocks_wanted(options: TrainOptions, statistics: Statistics, lanes: Lanes, dimension: int, cuts: int) -> int:
-    """A power of two, or a multiple of the lanes near one.
+def blocks_wanted(
+    options: TrainOptions, statistics: Statistics, lanes: Lanes, dimension: int, cuts: int, *, hasty: bool = False
+) -> int:
+    """A power of two, or a multiple of the lanes near one; `hasty`: no more than MANY, however cheap more are.
 
     One where not even MANY are worth what they cost, and for an elastic net, whose master problem is another one.
     """
-    blocks = _MOST
+    blocks = MANY if hasty else _MOST
     while blocks >= MANY and not _fits(blocks, statistics, dimension, cuts_of(options, blocks, cuts)):
         blocks //= 2
     if blocks < MANY or options.l1 != 0.0:

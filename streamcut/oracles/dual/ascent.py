@@ -44,7 +44,6 @@ class DualAscent(DecomposableOracle):
     """
 
     _in_turns = False  # lanes sweep their caches
-    _interior = False  # cached rows are solved for at once before they are swept: few sweeps are left then, and all worth it
     _mixed = False  # whether all rows of a batch come in random order, not groups of them one after the other
 
     def prepare(
@@ -154,6 +153,11 @@ class DualAscent(DecomposableOracle):
             theta = sweep_caches(*where, **given)
         self._write_back(sums, ascent.dual, theta)
 
+    @property
+    def _interior(self) -> bool:
+        """Whether cached rows are solved for at once before they are swept: few sweeps are left then, and all worth it."""
+        return False
+
     def _value(self, sums: Any) -> float:
         """The dual at the shares that a pass ended with."""
         w = self.penalty.weights(sums.w.reshape(-1))
@@ -176,7 +180,8 @@ class DualOracle(DualAscent, LinearOracle):
 
     Rows remember their shares in `cuts` cuts of their block, which may grow. With several blocks every cut is one of each: `a`
     (blocks, D), `b` (blocks,), errors (blocks, 2). Every lane has a cache of `size` (None: none), which is swept at most
-    `sweeps` times after each pass. Lanes of more than a batch are read from `streams` places at once.
+    `sweeps` times after each pass; before it, where C is `interior_from` at least and features are few, its rows are solved for
+    at once. Lanes of more than a batch are read from `streams` places at once.
     """
 
     planes: ClassVar[bool] = True
@@ -184,7 +189,7 @@ class DualOracle(DualAscent, LinearOracle):
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
         C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0, penalty: L2 = SQUARES,
-        streams: int = 1,
+        streams: int = 1, interior_from: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty, planes=True)
         loss = risk.loss
@@ -193,12 +198,16 @@ class DualOracle(DualAscent, LinearOracle):
         self._blocks = Blocks.of(runner.lanes, cuts.blocks)
         self.prepare(self._pass, self._merging_of, caches, cuts=cuts.first, order=ORDER, sweeps=sweeps, seed=seed)
         short = suits(loss, runner.feed.data.manifest.statistics, self.dimension)
-        self._interior = short and penalty.threshold is None and bool(caches)
+        self._short, self._interior_from = short and penalty.threshold is None and bool(caches), interior_from
         self._in_turns = self._blocks.count > 1 and len(caches) > 1
         self._streams = streams if ORDER.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
         self._goes_on, self._mixed = loss.incremental, loss.smooth or self._streams > 1
         rows, scale = self._blocks.most_rows, self._scale
         self._cut_scale = replace(scale, rows=rows, entries=min(scale.entries, rows * scale.row_entries))
+
+    @property
+    def _interior(self) -> bool:
+        return self._short and self._interior_from <= self.C
 
     def follow(self, merges: Merges | list[Merge]) -> None:
         super().follow(Merges.of(merges) if isinstance(merges, list) else merges)
