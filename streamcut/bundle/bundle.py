@@ -86,7 +86,8 @@ class Bundle:
         self.max_cuts = max_cuts
         self.most = max_cuts if most is None else most
         self.shelf = shelf
-        self._vectors = shelf.zeros(self.most + 1, dimension)  # row 0 is the zero cut; untouched rows cost no memory
+        self._vectors = shelf.space(self.most + 1, dimension)  # untouched rows cost no memory
+        self._vectors[0] = 0.0  # the zero cut
         self._b = np.zeros(1)
         self._errors = np.zeros((1, 2))  # CutError of every cut
         self._beta = np.array([c_bar])
@@ -125,7 +126,9 @@ class Bundle:
         return merges, self._free()[:cuts].tolist()
 
     def _free(self) -> np.ndarray:
-        return np.setdiff1d(np.arange(self.max_cuts), self.slots)
+        free = np.ones(self.max_cuts + 1, np.bool_)
+        free[self.slots] = False  # that of the zero cut, −1, is the last
+        return np.flatnonzero(free[:-1])
 
     def add(self, a: np.ndarray, b: float, error: CutError) -> None:
         """Take a copy of the cut (a, b) into the bundle."""
@@ -265,7 +268,9 @@ class Bundle:
         cuts = cuts[cuts > 0]
         if len(cuts) == 0:
             return
-        keep = np.setdiff1d(np.arange(len(self._b)), cuts)
+        stays = np.ones(len(self._b), np.bool_)
+        stays[cuts] = False
+        keep = np.flatnonzero(stays)
         self._beta[0] += self._beta[cuts].sum()
         for target, source in enumerate(keep):
             if target != source:

@@ -50,7 +50,9 @@ def minimise_along_line(A0: float, B0: float, C: float, rows: LossAlongLine) -> 
         return 0.0
     low, high = 0.0, np.nextafter(-slope / A0, np.inf)  # F′ ≥ 0 at `high` even if no breakpoint lies below it
     while True:
-        edges = np.unique(np.linspace(low, high, _BINS + 1))  # unique: a narrow bracket holds fewer float64 than bins
+        edges = np.linspace(low, high, _BINS + 1)
+        if not (edges[1:] > edges[:-1]).all():  # a narrow bracket holds fewer float64 than bins
+            edges = np.unique(edges)
         jumps, counts = rows.histogram(edges)
         after = slope + C * np.cumsum(jumps)  # constant part of F′ right of each bin
         j = int(np.argmax(edges[1:] * A0 + after >= 0.0))

@@ -21,6 +21,9 @@ class Shelf(Protocol):
     def zeros(self, *shape: int) -> np.ndarray:
         """A new float64 array; what is never written takes no memory."""
 
+    def space(self, *shape: int) -> np.ndarray:
+        """A new float64 array of no matter what: memory that was in use before need not be made 0."""
+
     def put(self, vector: np.ndarray) -> np.ndarray:
         """`vector`, or a copy of it where vectors are far."""
 
@@ -38,6 +41,9 @@ class Memory:
 
     def zeros(self, *shape: int) -> np.ndarray:
         return np.zeros(shape)
+
+    def space(self, *shape: int) -> np.ndarray:
+        return np.empty(shape)
 
     def put(self, vector: np.ndarray) -> np.ndarray:
         return vector

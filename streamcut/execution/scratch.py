@@ -32,6 +32,9 @@ class ScratchShelf:
         self._maps.add(mapped)
         return np.frombuffer(mapped, np.float64).reshape(shape)
 
+    def space(self, *shape: int) -> np.ndarray:
+        return self.zeros(*shape)
+
     def put(self, vector: np.ndarray) -> np.ndarray:
         out = self.zeros(*vector.shape)
         out[...] = vector
