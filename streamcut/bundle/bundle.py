@@ -268,9 +268,9 @@ class Bundle:
         cuts = cuts[cuts > 0]
         if len(cuts) == 0:
             return
-        stays = np.ones(len(self._b), np.bool_)
+        stays: np.ndarray = np.ones(len(self._b), np.bool_)
         stays[cuts] = False
-        keep = np.flatnonzero(stays)
+        keep: np.ndarray = np.flatnonzero(stays)
         self._beta[0] += self._beta[cuts].sum()
         for target, source in enumerate(keep):
             if target != source:
