@@ -42,6 +42,7 @@ FORMAT_VERSION = 3  # 1 knew nothing of recipes, 2 of sparse and narrow arrays a
 _SPARSE = 0.5  # of its dense size: an array that takes less as indices and values is stored as these
 _MARK = b"streamcut sha256:"
 _DIGEST = 64  # hexadecimal digits
+_PIECE = 1 << 20  # numbers that are looked at at a time
 _FIRST_MEMBER = b"meta.json.npy"
 _KINDS = {  # what a file calls a class, and where that is
     "linear": ("streamcut.models.linear", "LinearModel"),
@@ -60,13 +61,19 @@ def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -
     """
     if not is_url(path) and not Path(path).parent.is_dir():
         raise NotFoundError(f"{Path(path).parent} is not a folder; create it first")
-    content = model_bytes(model)
-    with output(path, prefix="model", size=len(content), replace=replace) as file:
-        file.write(content)
+    parts = _content(model)
+    with output(path, prefix="model", size=sum(map(len, parts)), replace=replace) as file:
+        for part in parts:
+            file.write(part)
 
 
 def model_bytes(model: Model) -> bytes:
     """The content of the file of `model`."""
+    return b"".join(_content(model))
+
+
+def _content(model: Model) -> tuple[memoryview, bytes]:
+    """The same in two parts: models may be large, and one copy of them is enough."""
     own, parts = model.parts()
     if model.recipe is not None:
         parts = {"recipe": np.frombuffer(model.recipe.to_json(), np.uint8), **parts}
@@ -79,8 +86,8 @@ def model_bytes(model: Model) -> bytes:
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
         archive.comment = _MARK + b"0" * _DIGEST
-    body = buffer.getvalue()[:-_DIGEST]
-    return body + hashlib.sha256(body).hexdigest().encode()
+    body = buffer.getbuffer()[:-_DIGEST]
+    return body, hashlib.sha256(body).hexdigest().encode()
 
 
 def load_model(path: str | os.PathLike) -> Model:
@@ -148,9 +155,9 @@ def _packed(arrays: dict[str, np.ndarray]) -> tuple[dict[str, list[int]], list[s
     for name, array in arrays.items():
         if array.dtype == np.float64:
             flat = array.reshape(-1)
-            index = "<i4" if len(flat) <= 2**31 else "<i8"
-            where = np.flatnonzero(flat.view(np.int64)).astype(index)  # by bits: −0 is not 0
-            if where.nbytes + 8 * len(where) < _SPARSE * array.nbytes:
+            index, bits = np.dtype("<i4" if len(flat) <= 2**31 else "<i8"), flat.view(np.int64)  # by bits: −0 is not 0
+            if (index.itemsize + 8) * np.count_nonzero(bits) < _SPARSE * array.nbytes:
+                where = np.flatnonzero(bits).astype(index)
                 shapes[name] = list(array.shape)
                 packed[f"{name}.indices"] = where
                 name, array = f"{name}.values", flat[where]
@@ -163,8 +170,10 @@ def _packed(arrays: dict[str, np.ndarray]) -> tuple[dict[str, list[int]], list[s
 
 def _is_narrow(array: np.ndarray) -> bool:
     """Whether float32 holds all its numbers exactly, and there are enough for it to matter."""
+    flat = array.reshape(-1)
     with np.errstate(over="ignore"):
-        return array.size > 16 and bool((array.astype(np.float32) == array).all())
+        pieces = (flat[start : start + _PIECE] for start in range(0, flat.size, _PIECE))
+        return flat.size > 16 and all(bool((piece.astype(np.float32) == piece).all()) for piece in pieces)
 
 
 def _unpack(given: Fields, narrow: list[Any], arrays: dict[str, np.ndarray]) -> None:

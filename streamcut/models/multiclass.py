@@ -135,7 +135,8 @@ class MulticlassModel(Model):
             "certificates": [asdict(certificate) for certificate in self.certificates],
             "witnesses": [{"b": each.b, "error": list(each.error)} for each in self.witnesses],
         }
-        proofs = {"witness": np.stack([each.a for each in self.witnesses])} if self.witnesses else {}
+        slopes = [each.a for each in self.witnesses]
+        proofs = {"witness": np.stack(slopes) if len(slopes) > 1 else slopes[0].reshape(1, -1)} if slopes else {}
         return meta, {"weights": self.weights, "intercepts": self.intercepts, **proofs}
 
     @classmethod
