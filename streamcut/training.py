@@ -137,8 +137,8 @@ def train(
                      its scheduler file (.json) or a distributed.Client: processes of a Dask cluster (streamcut.execution.dask)
     deadline         seconds that a Dask cluster may be without workers
     memory           "4GB", "50%" or "auto": ceiling on the resident memory of this process
-    scratch          folder for the row state when it does not fit, or on Dask (default: TMPDIR, else /var/tmp); workers that do
-                     not see it keep the row state on their own disks
+    scratch          folder for the row state, and cuts of several classes, that do not fit, or on Dask (default: TMPDIR, else
+                     /var/tmp); workers that do not see it keep the row state on their own disks
     row_cache        bundle-dca: "2GB", a part of the data ("30%"), or "auto": memory for the rows that matter most; "0" = none
     sweeps           bundle-dca: epochs over cached rows after each pass, at most
     checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes

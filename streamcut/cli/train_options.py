@@ -176,7 +176,7 @@ GROUPS: dict[str, list[Callable]] = {
         ),
         _option(
             "--scratch",
-            "Folder for the state of the rows when it does not fit in memory, or on Dask, if all workers see it.",
+            "Folder for what memory does not hold: the state of the rows, cuts of classes. On Dask, if all workers see it.",
             metavar="DIR",
         ),
         _option(
