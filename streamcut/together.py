@@ -2,7 +2,8 @@
 
 A problem is a path: models for one value of C after another on all rows or those of a fold, with options of its own. Each runs as
 it would alone, in a thread of its own, and gets its rows from one streamcut.execution.shared_reading. Memory is divided evenly;
-where not even the least of it is enough for all, they are trained in groups, each of which reads the data anew.
+where that is too little for row caches, those of bundle-dca with the same options but C share one (streamcut.pooling). Where not
+even the least of it is enough for all, they are trained in groups, each of which reads the data anew.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import gc
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -30,6 +31,7 @@ from streamcut.jobs.warmed import warm_up
 from streamcut.machine import memory_limit
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
+from streamcut.pooling import divide
 from streamcut.selection import along
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.systems import give_back, peak_bytes, resident_bytes
@@ -147,7 +149,7 @@ class Together:
         try:
             sessions = shared.run([(reader, partial(session, problem, reader)) for problem, reader in pairs])
             with ExitStack() as held:
-                shared.pin(self._planned(sessions, problems, held))
+                shared.pin(self._planned(sessions, problems, readers, held))
                 works = [partial(self._path, run, problem) for run, problem in zip(sessions, problems, strict=True)]
                 found = shared.run(list(zip(readers, works, strict=True)))
         finally:
@@ -157,16 +159,19 @@ class Together:
         warn_of_peak(memory_limit(self.memory), peak_bytes(), before)
         return found
 
-    def _planned(self, sessions: list[Session], problems: Sequence[Problem], held: ExitStack) -> frozenset[int]:
+    def _planned(
+        self, sessions: list[Session], problems: Sequence[Problem], readers: Sequence[Reader], held: ExitStack
+    ) -> frozenset[int]:
         """Enter the sessions, each with its share of the memory; returns the shards that what is left can keep."""
         warm_up(sessions[0].job, sessions[0].dataset.manifest)
         limit = memory_limit(self.memory)
         besides = resident_bytes() + self._reading() + SLACK
-        share = max(limit - besides, 0) // len(sessions)
         for run, problem in zip(sessions, problems, strict=True):
             weights = run.job.needs(run.dataset.manifest).weights
-            more = (("models", 8 * weights * len(problem.Cs) * (2 if problem.rows is None else 1)),)
-            run.share(share, more)
+            run.more = (("models", 8 * weights * len(problem.Cs) * (2 if problem.rows is None else 1)),)
+        groups = [[(sessions[i], readers[i]) for i in numbers] for numbers in _by_point(problems)]
+        besides += divide(groups, limit - besides, self.workers)
+        for run in sessions:
             try:
                 held.enter_context(run)
             except MemoryBudgetError as error:
@@ -191,13 +196,14 @@ class Together:
 
     def _path(self, run: Session, problem: Problem) -> list[Outcome]:
         found = []
-        for C, model, record in self._models(run, problem):
-            if problem.rows is not None:
-                model = model.without_proof()  # its bound is in the certificate; nobody goes on from it
-            found.append(Outcome(C, model, record))
-            if self.on_trained is not None:
-                with self._telling:
-                    self.on_trained({"C": C, **problem.point}, problem.fold, model)
+        with run.member or nullcontext():
+            for C, model, record in self._models(run, problem):
+                if problem.rows is not None:
+                    model = model.without_proof()  # its bound is in the certificate; nobody goes on from it
+                found.append(Outcome(C, model, record))
+                if self.on_trained is not None:
+                    with self._telling:
+                        self.on_trained({"C": C, **problem.point}, problem.fold, model)
         return found
 
     def _models(self, run: Session, problem: Problem) -> Iterator[tuple[float, Model, Progress]]:
@@ -219,6 +225,14 @@ class Together:
         if self.on_iteration is not None:
             with self._telling:
                 self.on_iteration(record)
+
+
+def _by_point(problems: Sequence[Problem]) -> list[list[int]]:
+    """The numbers of problems that differ in their rows alone; all rows first, then the folds."""
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for number, problem in sorted(enumerate(problems), key=lambda each: each[1].fold is not None):
+        found.setdefault((problem.Cs, *problem.point.items()), []).append(number)
+    return list(found.values())
 
 
 def _evaluated(model: Model, rows: Dataset) -> Evaluation:

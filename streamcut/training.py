@@ -53,6 +53,7 @@ from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
     from streamcut.execution.dask.runner import DaskRunner
+    from streamcut.execution.row_pool import Member
 
 log = logging.getLogger(__name__)
 run_log = logging.getLogger("streamcut.run")  # the course of a training, which the command line shows in its own way
@@ -188,7 +189,8 @@ class Session:
     """Everything that training takes, in its place: data, job, memory plan, a runner. Use as a context.
 
     `more` are (what, bytes) that the caller keeps beside the job, `between` what it takes between passes. `one`: a single model
-    is trained, so vectors may live in scratch files where memory is short.
+    is trained, so vectors may live in scratch files where memory is short. One of several at once has a `share` in bytes, `more`
+    among it: the process, readers, what takes turns and the peak are for the caller to plan.
     """
 
     def __init__(
@@ -219,17 +221,16 @@ class Session:
         check_weights(self.dataset.manifest.statistics, options)
         self._scheduler = scheduler
         self._on_plan = on_plan
-        self._more, self._between, self._one = more, between, one
-        self._share: int | None = None
+        self.more, self._between, self._one = more, between, one
+        self.share: int | None = None  # set it before it is entered
+        self.member: Member | None = None  # of several trainings that share cached rows
         self._stack = ExitStack()
         self._cluster: Any = None
 
-    def share(self, size: int, more: tuple[tuple[str, int], ...]) -> None:
-        """Before it is entered: this is one of several trainings at once (streamcut.execution.shared_reading).
-
-        It may take `size` bytes, `more` among them; the process, its readers and its peak are the caller's to plan and watch.
-        """
-        self._share, self._more = size, more
+    def planned(self) -> tuple[Job, MemoryPlan]:
+        """What it does when it is entered, on threads. Raises MemoryBudgetError."""
+        threads, files = self.options.workers is None, self.dataset.manifest if self._one else None
+        return smallest_change(self.job, self._planned, threads=threads, others=self._others, manifest=files)
 
     def __enter__(self) -> Session:
         try:
@@ -282,10 +283,10 @@ class Session:
             model = replace(model, weights=np.ascontiguousarray((model.weights.T / data.divisors).T))
         if isinstance(self.dataset, MappedDataset):
             model = MappedModel.around(model, self.dataset.map)
-        own, workers = peak_bytes(), 0 if self._cluster is None else self._cluster.peak()
-        peak = own + workers
+        own = peak_bytes()
+        peak = own + (0 if self._cluster is None else self._cluster.peak())
         counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
-        if self._share is None:
+        if self.share is None:
             warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
         plan = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
         resources = {"budget": self.plan.budget, "planned": self.plan.total, "peak": peak, "plan": plan}
@@ -321,12 +322,12 @@ class Session:
             self.job, self.plan = smallest_change(self.job, self._planned, threads=False, others=self._others)
             self.runner = dask_runner.DaskRunner(cluster, self.dataset, self.job.lanes, scratch=scratch, stop=self.stop)
         else:
-            threads, files = chosen.workers is None, manifest if self._one else None
-            self.job, self.plan = smallest_change(self.job, self._planned, threads=threads, others=self._others, manifest=files)
+            self.job, self.plan = self.planned()
             row_state = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
             shelf = ScratchShelf(scratch) if getattr(self.job, "far", False) else MEMORY
-            feed = Feed(self.dataset, self.plan.pinned if self._share is None else frozenset())
+            feed = Feed(self.dataset, self.plan.pinned if self.share is None else frozenset())
             self.runner = Runner(feed, self.job.lanes, self.job.workers, row_state=row_state, stop=self.stop, shelf=shelf)
+            self.runner.member = self.member
         self._stack.enter_context(self.runner)
         sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
         if isinstance(self.dataset, OccurringDataset):
@@ -353,7 +354,7 @@ class Session:
     def _planned(self, job: Job) -> MemoryPlan:
         """The memory plan of `job`. Raises MemoryBudgetError."""
         chosen, manifest, data = self.options, self.dataset.manifest, self.dataset
-        needs, more = job.needs(manifest), self._more
+        needs, more = job.needs(manifest), self.more
         if isinstance(data, OccurringDataset):
             columns = max(1, needs.weights // manifest.statistics.n_features)
             more, data = more + data.memory(job.workers, columns), data.inner
@@ -361,13 +362,13 @@ class Session:
             more += data.memory(job.workers)
         if isinstance(self.dataset, MappedDataset):
             more += features.memory(self.dataset, job.workers)
-        coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) and self._share is None else ()
+        coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) and self.share is None else ()
         if chosen.distributed:  # every process has its own
             needs, more = replace(needs, per_worker=(*needs.per_worker, *coming)), more + self._between
         else:
             needs, more = replace(needs, between=self._between), more + coming
         needs = replace(needs, more=(*needs.more, *more))
-        budget = memory_limit(chosen.memory) if self._share is None else self._share
+        budget = memory_limit(chosen.memory) if self.share is None else self.share
         if chosen.distributed:
             from streamcut.execution.dask.plan import ClusterNeeds
 
@@ -376,8 +377,8 @@ class Session:
         else:
             in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(chosen, job.workers)
             machine = Machine(budget, resident_bytes(), job.workers, in_memory, lower)
-            if self._share is not None:
-                machine = Machine(budget, 0, job.workers, True, lower, SHARE_SLACK)
+            if self.share is not None:
+                machine = Machine(budget, 0, job.workers, True, lower, SHARE_SLACK, in_turns=True)
                 needs = replace(needs, mixing=())  # what others read, too, comes in the order of the file
 
             def plan(needs: Needs) -> MemoryPlan:

@@ -74,7 +74,9 @@ def tune(
 
     Models of linear solvers are trained together on threads: each pass through the data serves all folds and values of l1 (and of
     C, where they don't go on from each other). They go from one C to the next where they can (`train_path`), those of all rows,
-    too, which the answer is chosen from. What each of them computes is what it would alone on the same rows with one worker.
+    too, which the answer is chosen from. What each of them computes is what it would alone on the same rows with one worker. Only
+    where memory is too little for a row cache of each, those of bundle-dca share one, with fewer cuts: models are then other ones
+    within the same tolerance, with certificates of their own, and the same ones each time as long as memory is the same.
     All else is trained anew, one after the other. The other arguments, and what is raised, are those of `train`; UsageError also
     for fewer rows than folds, KeyboardInterrupt when `stop` says so.
 

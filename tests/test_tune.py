@@ -147,11 +147,11 @@ def test_too_many_for_the_memory_are_trained_in_groups(stores, monkeypatch):
     alone = tune(data, {"C": Cs}, folds=4)
     planned, sizes = Together._planned, []
 
-    def at_most_two(self, sessions, problems, held):
+    def at_most_two(self, sessions, problems, readers, held):
         sizes.append(len(sessions))
         if len(sessions) > 2:
             raise MemoryBudgetError("too little")
-        return planned(self, sessions, problems, held)
+        return planned(self, sessions, problems, readers, held)
 
     monkeypatch.setattr(Together, "_planned", at_most_two)
     found = tune(data, {"C": Cs}, folds=4)

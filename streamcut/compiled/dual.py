@@ -260,6 +260,14 @@ def sweep(loss, order, cached, C, bias, l1, slack, w):
 
 
 @kernel
+def recall(loss, cached, places, blocks, dual, codes):
+    """Cached rows at `places` get the share that column `dual` of their codes says, of the block that each is in."""
+    for i in places:
+        row = cached.number[i] - blocks.first_row
+        cached.share[i] = loss.decode(codes[row, dual[block_of(blocks, row)]], target_of(cached.target, i))
+
+
+@kernel
 def write_back(loss, cached, places, blocks, dual, bias, grids, codes, cuts, sums):
     """Cached rows at `places` write their shares to column `dual` of their codes; the cuts of their blocks change by as much."""
     for i in places:

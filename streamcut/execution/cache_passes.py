@@ -39,6 +39,7 @@ class FillingPass(CachingPass, ABC):
 
     def finish(self, sums: Any, rows: Rows, first_row: int) -> None:
         if sums.cache is not None:
+            sums.cache.end()
             sums.limits, sums.cache = {first_row: sums.cache.limit}, None
 
     @abstractmethod

@@ -160,6 +160,7 @@ class Machine:
     in_memory  the rows are the caller's arrays, counted in `base` already
     lower      options that make the needs less, for a refusal
     slack      Python objects, stacks and what the allocator keeps
+    in_turns   whoever runs several trainings in turns counts what one takes while it visits rows (`visiting_bytes`)
     """
 
     budget: int
@@ -168,6 +169,7 @@ class Machine:
     in_memory: bool = False
     lower: tuple[str, ...] = ("--max-cuts", "--workers")
     slack: int = SLACK
+    in_turns: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -231,15 +233,13 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
     n_rows = manifest.statistics.n_rows
-    most_rows = max(shard.rows for shard in manifest.shards) if needs.block_rows is None else needs.block_rows
-    block = min(n_rows, max(ROW_BLOCK, most_rows))
-    in_progress = workers * block * (_TEMPORARIES + row_bytes)
+    in_progress = 0 if machine.in_turns else workers * _in_progress(needs, manifest)
     lines = [
         *[("interpreter, libraries, kernels", machine.base)] * (machine.base > 0),
         *_vectors(needs, workers),
         *needs.more,
         *[(f"{what}, {workers} workers", workers * size) for what, size in needs.per_worker],
-        (f"rows in progress, {workers} workers", in_progress),
+        *[(f"rows in progress, {workers} workers", in_progress)] * (in_progress > 0),
         ("slack", machine.slack),
     ]
     least, most = needs.row_cache
@@ -258,7 +258,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
         lines += [(f"buffers of {workers} workers", buffers), *_beyond(needs.between, in_progress + buffers)]
     else:
         lines += _beyond(needs.between, in_progress)
-    mapped = workers * min(row_bytes // 8, _ROW_ARRAYS) * SPILLED_BYTES
+    mapped = 0 if machine.in_turns else workers * _mapped(row_bytes)
     spilled = mapped < row_state[1] and _sum([*lines, row_state]) > budget
     lines += [(f"{row_state[0]}, in scratch files", mapped)] if spilled else in_rows
     if _sum(lines) > budget:
@@ -282,6 +282,20 @@ def _vectors(needs: Needs, workers: int) -> list[tuple[str, int]]:
         return [(f"weights and sums {needs.held} {size}, others in scratch files", needs.held * vector)]
     found = [(f"weights and sums (8 + {needs.vectors} × {workers} workers) {size}", (8 + needs.vectors * workers) * vector)]
     return [*found, *[(f"bundle of {needs.max_cuts} cuts {size}", (needs.max_cuts + 1) * vector)] * (needs.max_cuts >= 0)]
+
+
+def visiting_bytes(needs: Needs, manifest: Manifest) -> int:
+    """What a worker takes while it visits rows, and gives back: temporaries of a block, and its pages of scratch files."""
+    return _in_progress(needs, manifest) + _mapped(needs.row_bytes)
+
+
+def _in_progress(needs: Needs, manifest: Manifest) -> int:
+    most_rows = max(shard.rows for shard in manifest.shards) if needs.block_rows is None else needs.block_rows
+    return min(manifest.statistics.n_rows, max(ROW_BLOCK, most_rows)) * (_TEMPORARIES + needs.row_bytes)
+
+
+def _mapped(row_bytes: int) -> int:
+    return min(row_bytes // 8, _ROW_ARRAYS) * SPILLED_BYTES
 
 
 def _beyond(between: tuple[tuple[str, int], ...], free: int) -> list[tuple[str, int]]:

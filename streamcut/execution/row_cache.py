@@ -95,6 +95,9 @@ class RowCache(ABC):
         bounded = FREE_FIRST if FREE_FIRST <= last_limit < 2.0 * FREE_FIRST else 0.0
         self.limit = bounded + _LOOSER * (last_limit - bounded)
 
+    def end(self) -> None:  # noqa: B027 - most caches have nothing left to do
+        """All rows were offered."""
+
     def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
         """Take all of `rows`, for which there is room, with no part in the dual yet.
 
@@ -111,6 +114,10 @@ class RowCache(ABC):
         """Sweeps visit all rows again but those that nothing moves: of weight 0, or without features."""
         self._order, self._slack = np.flatnonzero((self._weight[: self.n] != 0.0) & (self._square[: self.n] != 0.0)), np.inf
 
+    def ranked(self, first_row: int, keys: np.ndarray) -> np.ndarray:
+        """The keys that decide whether the rows from `first_row` on are taken."""
+        return keys
+
     def fill(self, offered: Callable[..., tuple[int, int]], rows: int) -> None:
         """Take what `offered(first, limit, n, *arrays)` copies, which says at which row it ran out of room."""
         first = 0
@@ -123,7 +130,7 @@ class RowCache(ABC):
         """One sweep in place on w, which can be taken back; returns C Σ u Δf. `first`: of a pass, over all rows."""
         n = self.n
         if first:
-            self._order, self._slack = np.arange(n), np.inf
+            self._order, self._slack = self._own(), np.inf
         self._shuffle(rng)
         self._before[:n] = self._share[:n]
         self.work = len(self._order) * int(self._indptr[n]) // max(n, 1)
@@ -147,6 +154,10 @@ class RowCache(ABC):
     def _among(self, first_row: int, count: int) -> slice:
         """Where `count` rows from `first_row` on are; they came in the order of their numbers."""
         return slice(*np.searchsorted(self.numbers, (first_row, first_row + count)))
+
+    def _own(self) -> np.ndarray:
+        """Where the rows are that sweeps visit."""
+        return np.arange(self.n)
 
     def _arrays(self) -> tuple[Any, ...]:
         """What `offered` of `fill` copies to."""

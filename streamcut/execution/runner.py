@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,6 +22,9 @@ from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
+
+if TYPE_CHECKING:
+    from streamcut.execution.row_pool import Member
 
 ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is
 
@@ -90,6 +93,7 @@ class PassRunner(Protocol):
     lanes: Lanes
     stop: Callable[[], bool]
     shelf: Shelf
+    member: Member | None
 
     @property
     def row_state(self) -> RowKeeper: ...
@@ -111,10 +115,14 @@ class Interrupted(Exception):  # noqa: N818 - nothing is wrong
 
 
 class Watchable:
-    """A runner that can be asked how far it is: while a pass reads data, `_going` is (its workers' traffic, when it began)."""
+    """A runner that can be asked how far it is: while a pass reads data, `_going` is (its workers' traffic, when it began).
+
+    `member`: that of a training whose cached rows are in a pool with those of others.
+    """
 
     lanes: Lanes
     shelf: Shelf = MEMORY
+    member: Member | None = None
     _going: tuple[list[Traffic], float] | None = None
 
     @property

@@ -12,8 +12,9 @@ waits for a shard lets another run; one that has a shard keeps it until it asks 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from streamcut.chunk import Chunk
@@ -98,6 +99,22 @@ class SharedReading:
             self._error = self._error or error
             self._changed.notify_all()
 
+    def wait(self, reader: Reader, ready: Callable[[], bool]) -> None:
+        """Let others run until `ready`, which is asked after each `change`. Raises Interrupted when one of them has failed."""
+        with self._changed:
+            self._let_run(reader)
+            self._changed.wait_for(lambda: self._error is not None or (bool(self._spaces) and ready()))
+            if self._error is not None:
+                raise Interrupted
+            reader.space = self._spaces.pop()
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """While something changes that others wait for; they are told of it."""
+        with self._changed:
+            yield
+            self._changed.notify_all()
+
     def read(self, reader: Reader, shard: int) -> Chunk:
         """Shard number `shard` for `reader`, which does not need the last one any more."""
         if shard in self.pinned:
@@ -172,13 +189,13 @@ class Reader(ShownDataset):
         self.manifest, self.path, self.recipe = shared.data.manifest, shared.data.path, shared.data.recipe
         self.place = 0  # in the stream: of the shard in use, or waited for
         self.space: Space | None = None
-        self._shared = shared
+        self.shared = shared
 
     def buffers(self) -> None:
         """None: those of the shared reading are used."""
 
     def read(self, shard: int, buffers: Any = None) -> Chunk:
-        return self._shared.read(self, shard)
+        return self.shared.read(self, shard)
 
     def expect(self, *shards: int) -> None:
         """The shared reading knows what comes next."""

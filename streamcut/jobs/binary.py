@@ -14,6 +14,7 @@ from streamcut.config import TrainOptions
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.row_pool import MORE_BYTES, OWN_BYTES, VOTE_BYTES
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.blocks import blocks_wanted, cuts_of, preferred
@@ -41,7 +42,7 @@ from streamcut.oracles.dual.ascent import ORDER, DualOracle
 from streamcut.oracles.dual.blocks import Blocks
 from streamcut.oracles.dual.interior import suits
 from streamcut.oracles.dual.loss_cache import row_bytes
-from streamcut.oracles.dual.random_order import STREAMS
+from streamcut.oracles.dual.random_order import STREAMS, RandomOrder
 from streamcut.oracles.row_passes import row_arrays
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers import warm_start
@@ -51,6 +52,7 @@ from streamcut.solvers.warm_start import Origin
 
 _DCA_LANE_NNZ = 1 << 24
 _CACHED = 0.3  # of the rows, when memory is plenty, as long as they are few
+_POOLED_CUTS, _POOLED_BATCH = 6, 4  # with a cache 6 cuts take as many passes as 16, and batches of 8 groups as many as of 32
 _FEW, _OF_MANY = 128 << 20, 0.1  # of 3 million rows of text a tenth does as many passes as 30 %, in three quarters of the time
 _SMALL = 64 << 20  # of all rows with what a cache keeps of them: they are in memory anyway, so it is time that counts, not passes
 _LONG_STEPS = 100.0  # C‖x‖², by so much a step moves the margin of its own row: few sweeps are enough below
@@ -60,7 +62,8 @@ _LONG_STEPS = 100.0  # C‖x‖², by so much a step moves the margin of its own
 class BinaryJob:
     """What is to be computed. `labels` are (negative, positive), None for numbers; `rest`: the negative one stands for several.
 
-    `origin`: where training begins, None for zero. `max_cuts` of a bundle; `blocks` of rows, if memory allows.
+    `origin`: where training begins, None for zero. `max_cuts` of a bundle; `blocks` of rows, if memory allows. Rows are visited
+    in `order`; `pooled`: several trainings share a row cache (streamcut.execution.row_pool).
     """
 
     options: TrainOptions
@@ -73,6 +76,8 @@ class BinaryJob:
     workers: int
     origin: Origin | None = None
     blocks: int = 1
+    order: RandomOrder = ORDER
+    pooled: bool = False
     distributable: ClassVar[bool] = True
     task: ClassVar[str] = "binary"
 
@@ -120,11 +125,30 @@ class BinaryJob:
             vectors=solver.vectors,
             row_bytes=in_rows,
             more=penalty_needs(self.options, dimension),
-            row_cache=cache_wanted(self.options, manifest, self.lanes, part=cached, row_bytes=row_bytes(loss)),
+            row_cache=(0, 0)
+            if self.pooled
+            else cache_wanted(self.options, manifest, self.lanes, part=cached, row_bytes=row_bytes(loss)),
             per_worker=self._per_worker(manifest, dimension),
             mixing=self._mixing(manifest, in_rows),
-            block_rows=ORDER.batch_rows(statistics) if solver.dual else 1,
+            block_rows=self.order.batch_rows(statistics) if solver.dual else 1,
         )
+
+    def with_pool(self, manifest: Manifest) -> Self | None:
+        """The same with rows cached in a pool, and less memory beside it: fewer cuts, smaller batches. None: none is to be."""
+        options = self.options
+        least, most = self.needs(manifest).row_cache
+        if least > 0 or most == 0 or len(self.lanes) > 1 or self.has_interior_points(manifest):
+            return None
+        cuts = self.max_cuts if options.max_cuts is not None else min(self.max_cuts, _POOLED_CUTS)
+        return replace(self, pooled=True, order=replace(self.order, batch=_POOLED_BATCH), max_cuts=cuts)
+
+    def pool_size(self, manifest: Manifest, budget: int, members: int) -> tuple[CacheSize | None, int]:
+        """That of a pool for so many trainings on rows of the data of `manifest`, None for none, and its bytes: no more than
+        `budget`."""
+        in_row = row_bytes(self.risk.loss) + MORE_BYTES + members * OWN_BYTES
+        votes = VOTE_BYTES * manifest.statistics.n_rows
+        size = max(0, min(budget - votes, int(_CACHED * CacheSize.bytes_of_all(manifest, in_row))))
+        return CacheSize.planned(manifest, size, 1, in_row), size + votes
 
     def has_interior_points(self, manifest: Manifest) -> bool:
         """Whether rounds of interior points come before the sweeps over cached rows."""
@@ -136,18 +160,18 @@ class BinaryJob:
         if not self.solver.dual:
             return ()
         statistics, loss = manifest.statistics, self.risk.loss
-        found = [("rows put together", ORDER.joined_bytes(manifest))]
-        if loss.smooth or ORDER.has_streams(statistics, self.lanes):
-            found.append(("order of rows", ORDER.mixing_bytes(statistics)))
+        found = [("rows put together", self.order.joined_bytes(manifest))]
+        if loss.smooth or self.order.has_streams(statistics, self.lanes):
+            found.append(("order of rows", self.order.mixing_bytes(statistics)))
         if self.has_interior_points(manifest):
             found.append(("equations of cached rows", 2 * 8 * dimension**2))
         return tuple(found)
 
     def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
-        if not (self.solver.dual and ORDER.has_streams(manifest.statistics, self.lanes)):
+        if not (self.solver.dual and self.order.has_streams(manifest.statistics, self.lanes)):
             return ()
         always = self.risk.loss.smooth  # other losses take fewer passes, too, but each takes about twice the arithmetic
-        return tuple(Streamed(count, ORDER.stream_bytes(manifest, count, row_bytes), always) for count in STREAMS)
+        return tuple(Streamed(count, self.order.stream_bytes(manifest, count, row_bytes), always) for count in STREAMS)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         return identity(
@@ -158,7 +182,7 @@ class BinaryJob:
             blocks=plan.blocks,
             streams=plan.streams,
             lanes=len(self.lanes),
-            row_cache=plan.row_cache,
+            row_cache="shared" if self.pooled else plan.row_cache,
             positive_label=None if self.labels is None else self.labels[1],
             warm_start=None if self.origin is None else self.origin.digest(),
         )
@@ -172,10 +196,13 @@ class BinaryJob:
         common: dict[str, Any] = {"C": chosen.C, "bias": chosen.bias}
         oracle: LinearOracle
         if self.solver.dual:
-            size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), row_bytes(self.risk.loss))
+            size = None
+            if not self.pooled:
+                size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), row_bytes(self.risk.loss))
             cuts = self._cuts(plan)
             many: dict[str, Any] = {"cuts": cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
             many |= {"streams": plan.streams, "interior_from": _interior_from(chosen, manifest, self.risk.loss)}
+            many |= {"order": self.order, "member": runner.member}
             oracle = DualOracle(runner, self.risk, **common, **many)
             solve = solver_of(chosen, oracle, cuts=cuts)
         else:

@@ -15,6 +15,7 @@ from streamcut.compiled import vectors
 from streamcut.execution.cache_passes import SweepPass, TurnPass, WriteBackPass
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import CacheSize, RowCache
+from streamcut.execution.row_pool import Member
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
@@ -24,6 +25,7 @@ from streamcut.oracles.dual.blocks import Blocks
 from streamcut.oracles.dual.interior import solve_cached, suits
 from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass, RowsWriteBackPass, add_parts
+from streamcut.oracles.dual.pooled_cache import PooledCache, RecallSharesPass
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.dual.worth import Worth
 from streamcut.rounding import CutError, Grids
@@ -79,6 +81,7 @@ class DualAscent(DecomposableOracle):
         self._scored(ascent.w)
         if self._caches:
             self._limits = sums.limits
+            self._recall(ascent)
             self._sweep(ascent, sums)
         sums.w = None
         if self._goes_on:
@@ -140,6 +143,9 @@ class DualAscent(DecomposableOracle):
         self._last, self._turns = None, numbers["turns"]
         self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))
 
+    def _recall(self, ascent: Ascent) -> None:
+        """Caches that others have filled take the shares that the pass ended with."""
+
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
         given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps}
         entries, rise = self._runner.feed.data.manifest.statistics.nnz, self._value(sums) - ascent.value
@@ -181,7 +187,8 @@ class DualOracle(DualAscent, LinearOracle):
     Rows remember their shares in `cuts` cuts of their block, which may grow. With several blocks every cut is one of each: `a`
     (blocks, D), `b` (blocks,), errors (blocks, 2). Every lane has a cache of `size` (None: none), which is swept at most
     `sweeps` times after each pass; before it, where C is `interior_from` at least and features are few, its rows are solved for
-    at once. Lanes of more than a batch are read from `streams` places at once.
+    at once. Lanes of more than a batch are read from `streams` places at once. With `member` the one lane has instead the rows of
+    a pool that several trainings share.
     """
 
     planes: ClassVar[bool] = True
@@ -189,18 +196,21 @@ class DualOracle(DualAscent, LinearOracle):
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
         C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0, penalty: L2 = SQUARES,
-        streams: int = 1, interior_from: float = 0.0,
+        streams: int = 1, interior_from: float = 0.0, order: RandomOrder = ORDER, member: Member | None = None,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty, planes=True)
         loss = risk.loss
         runner.row_state.add("codes", loss.code_type, (cuts.first,), most=cuts.most)
         caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
+        self._pooled = {} if member is None else {runner.lanes.bounds[0]: PooledCache(member, loss)}
+        caches |= self._pooled
         self._blocks = Blocks.of(runner.lanes, cuts.blocks)
-        self.prepare(self._pass, self._merging_of, caches, cuts=cuts.first, order=ORDER, sweeps=sweeps, seed=seed)
+        self.prepare(self._pass, self._merging_of, caches, cuts=cuts.first, order=order, sweeps=sweeps, seed=seed)
         short = suits(loss, runner.feed.data.manifest.statistics, self.dimension)
-        self._short, self._interior_from = short and penalty.threshold is None and bool(caches), interior_from
+        short = short and penalty.threshold is None and bool(caches) and member is None
+        self._short, self._interior_from = short, interior_from
         self._in_turns = self._blocks.count > 1 and len(caches) > 1
-        self._streams = streams if ORDER.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
+        self._streams = streams if order.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
         self._goes_on, self._mixed = loss.incremental, loss.smooth or self._streams > 1
         rows, scale = self._blocks.most_rows, self._scale
         self._cut_scale = replace(scale, rows=rows, entries=min(scale.entries, rows * scale.row_entries))
@@ -239,6 +249,11 @@ class DualOracle(DualAscent, LinearOracle):
 
     def _constant(self, sums: Any) -> float:
         return float(sum(b[:, 1, :2].sum() for _, b in sums.by_block().values()))
+
+    def _recall(self, ascent: Ascent) -> None:
+        if any(cache.follows for cache in self._pooled.values()):
+            slots = np.full(self._blocks.count, ascent.dual)
+            self._runner.run(RecallSharesPass(self._pooled, slots, self._blocks))
 
     def _at_once(self, ascent: Ascent, sums: Any) -> float:
         if not self._interior:

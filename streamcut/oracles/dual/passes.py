@@ -165,7 +165,7 @@ class RowsDualPass(BlockPass, DualPass):
         )
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
-        taken, codes, numbers = _records(rows, chunk), rows["codes"], chunk.numbers
+        taken, codes, numbers, keys = _records(rows, chunk), rows["codes"], chunk.numbers, cache.ranked(chunk.first_row, keys)
         blocks = self.blocks.of_rows(numbers)
         first_block = self.blocks.first_of(chunk.first_row)
         slots = self.ascent.dual[first_block : first_block + self.blocks.each]
