@@ -283,8 +283,7 @@ class Session:
             model = replace(model, weights=np.ascontiguousarray((model.weights.T / data.divisors).T))
         if isinstance(self.dataset, MappedDataset):
             model = MappedModel.around(model, self.dataset.map)
-        own = peak_bytes()
-        peak = own + (0 if self._cluster is None else self._cluster.peak())
+        peak = (own := peak_bytes()) + (0 if self._cluster is None else self._cluster.peak())
         counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
         if self.share is None:
             warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
@@ -326,8 +325,8 @@ class Session:
             row_state = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
             shelf = ScratchShelf(scratch) if getattr(self.job, "far", False) else MEMORY
             feed = Feed(self.dataset, self.plan.pinned if self.share is None else frozenset())
-            self.runner = Runner(feed, self.job.lanes, self.job.workers, row_state=row_state, stop=self.stop, shelf=shelf)
-            self.runner.member = self.member
+            given: Any = {"row_state": row_state, "stop": self.stop, "shelf": shelf, "member": self.member}
+            self.runner = Runner(feed, self.job.lanes, self.job.workers, **given)
         self._stack.enter_context(self.runner)
         sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
         if isinstance(self.dataset, OccurringDataset):

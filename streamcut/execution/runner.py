@@ -149,6 +149,7 @@ class Runner(Watchable):
         row_state: RowState | None = None,
         stop: Callable[[], bool] = lambda: False,
         shelf: Shelf = MEMORY,
+        member: Member | None = None,
     ) -> None:
         self.feed = feed
         self.lanes = lanes
@@ -156,7 +157,7 @@ class Runner(Watchable):
         self.row_state = RowState(lanes.bounds[-1]) if row_state is None else row_state
         self.rows: Rows = self.row_state.arrays
         self.stop = stop
-        self.shelf = shelf
+        self.shelf, self.member = shelf, member
         self._pool = _running_threads(self.workers) if self.workers > 1 else None
         self._buffers: list[list[object | None]] = [[] for _ in range(self.workers)]
 
