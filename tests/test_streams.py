@@ -179,3 +179,15 @@ def test_fewer_passes_than_batches_one_after_the_other(small_batches, monkeypatc
     mixed = streamcut.train(MemoryDataset(X, y), **asked)
     monkeypatch.setattr(RandomOrder, "has_streams", lambda *_: False)
     assert mixed.history[-1]["passes"] < streamcut.train(MemoryDataset(X, y), **asked).history[-1]["passes"]
+
+
+def test_small_data_in_order_of_labels_takes_no_more_passes():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30_000, 8)) * np.geomspace(0.1, 1.0, 8)
+    y = np.where(X @ rng.standard_normal(8) + 0.5 * rng.standard_normal(len(X)) > 0.6, 1.0, -1.0)
+    order = np.argsort(y, kind="stable")
+    passes = []
+    for data in (MemoryDataset(X, y), MemoryDataset(X[order], y[order])):
+        model = streamcut.train(data, C=10.0, solver="bundle-dca", lanes=1, scheduler="sync", max_passes=60)
+        passes.append(model.history[-1]["passes"])
+    assert passes[1] <= passes[0] + 1

@@ -156,12 +156,16 @@ class BinaryJob:
         dimension = statistics.n_features + (options.bias != 0.0)
         return self.solver.dual and options.sweeps != 0 and suits(self.risk.loss, statistics, dimension)
 
+    def _mixed(self, manifest: Manifest) -> bool:
+        """Whether all rows of a batch come in one random order, where the loss does not ask for it either."""
+        return not self.pooled and _small(self.options, manifest, self.risk.loss)
+
     def _per_worker(self, manifest: Manifest, dimension: int) -> tuple[tuple[str, int], ...]:
         if not self.solver.dual:
             return ()
         statistics, loss = manifest.statistics, self.risk.loss
         found = [("rows put together", self.order.joined_bytes(manifest))]
-        if loss.smooth or self.order.has_streams(statistics, self.lanes):
+        if loss.smooth or self.order.has_streams(statistics, self.lanes) or self._mixed(manifest):
             found.append(("order of rows", self.order.mixing_bytes(statistics)))
         if self.has_interior_points(manifest):
             found.append(("equations of cached rows", 2 * 8 * dimension**2))
@@ -202,7 +206,7 @@ class BinaryJob:
             cuts = self._cuts(plan)
             many: dict[str, Any] = {"cuts": cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
             many |= {"streams": plan.streams, "interior_from": _interior_from(chosen, manifest, self.risk.loss)}
-            many |= {"order": self.order, "member": runner.member}
+            many |= {"order": self.order, "member": runner.member, "mixed": self._mixed(manifest)}
             oracle = DualOracle(runner, self.risk, **common, **many)
             solve = solver_of(chosen, oracle, cuts=cuts)
         else:
@@ -255,12 +259,13 @@ class BinaryJob:
         on_few_rows(manifest, y, self.workers, run)
 
 
-def _interior_from(options: TrainOptions, manifest: Manifest, loss: Loss) -> float:
-    """The least C for which cached rows are solved for at once; 0 unless the data is small and nobody has said what to cache.
-
-    Below it a pass more is no matter, and few sweeps are enough.
-    """
+def _small(options: TrainOptions, manifest: Manifest, loss: Loss) -> bool:
+    """Whether a pass more is no matter: few rows, and nobody has said what to cache."""
     swept = options.record.dual and options.row_cache == "auto" and options.sweeps != 0
-    small = swept and CacheSize.bytes_of_all(manifest, row_bytes(loss)) <= _SMALL
+    return swept and CacheSize.bytes_of_all(manifest, row_bytes(loss)) <= _SMALL
+
+
+def _interior_from(options: TrainOptions, manifest: Manifest, loss: Loss) -> float:
+    """The least C for which cached rows are solved for at once: of small data few sweeps are enough below it."""
     square = manifest.statistics.max_squared_norm + options.bias * options.bias
-    return _LONG_STEPS / square if small and square > 0.0 else 0.0
+    return _LONG_STEPS / square if square > 0.0 and _small(options, manifest, loss) else 0.0

@@ -187,8 +187,8 @@ class DualOracle(DualAscent, LinearOracle):
     Rows remember their shares in `cuts` cuts of their block, which may grow. With several blocks every cut is one of each: `a`
     (blocks, D), `b` (blocks,), errors (blocks, 2). Every lane has a cache of `size` (None: none), which is swept at most
     `sweeps` times after each pass; before it, where C is `interior_from` at least and features are few, its rows are solved for
-    at once. Lanes of more than a batch are read from `streams` places at once. With `member` the one lane has instead the rows of
-    a pool that several trainings share.
+    at once. Lanes of more than a batch are read from `streams` places at once. `mixed`: all rows of a batch come in random order,
+    as those of smooth losses do. With `member` the one lane has instead the rows of a pool that several trainings share.
     """
 
     planes: ClassVar[bool] = True
@@ -196,7 +196,7 @@ class DualOracle(DualAscent, LinearOracle):
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
         C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0, penalty: L2 = SQUARES,
-        streams: int = 1, interior_from: float = 0.0, order: RandomOrder = ORDER, member: Member | None = None,
+        streams: int = 1, mixed: bool = False, interior_from: float = 0.0, order: RandomOrder = ORDER, member: Member | None = None,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty, planes=True)
         loss = risk.loss
@@ -211,7 +211,7 @@ class DualOracle(DualAscent, LinearOracle):
         self._short, self._interior_from = short, interior_from
         self._in_turns = self._blocks.count > 1 and len(caches) > 1
         self._streams = streams if order.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
-        self._goes_on, self._mixed = loss.incremental, loss.smooth or self._streams > 1
+        self._goes_on, self._mixed = loss.incremental, mixed or loss.smooth or self._streams > 1
         rows, scale = self._blocks.most_rows, self._scale
         self._cut_scale = replace(scale, rows=rows, entries=min(scale.entries, rows * scale.row_entries))
 
