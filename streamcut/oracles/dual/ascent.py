@@ -196,7 +196,8 @@ class DualOracle(DualAscent, LinearOracle):
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
         C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0, penalty: L2 = SQUARES,
-        streams: int = 1, mixed: bool = False, interior_from: float = 0.0, order: RandomOrder = ORDER, member: Member | None = None,
+        streams: int = 1, mixed: bool = False, interior_from: float = 0.0, order: RandomOrder = ORDER,
+        member: Member | None = None,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty, planes=True)
         loss = risk.loss
