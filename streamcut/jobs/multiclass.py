@@ -29,6 +29,7 @@ from streamcut.solvers import warm_start
 from streamcut.solvers.progress import Solution
 
 _HELD = 4  # vectors: w, w′ and both cuts in a pass; between passes two, and two in files that are looked at
+_HELD_SWEPT = 6  # and what two sweeps over cached rows have moved, or both cuts change by then
 _BESIDE = 3  # numbers of a feature, whatever the classes: its size, in the first pass another one, and the sum of both
 _FILES = 2  # that are looked at at a time; a window beside what is read may be in memory
 
@@ -37,10 +38,12 @@ _FILES = 2  # that are looked at at a time; a window beside what is read may be 
 class MulticlassJob(ClassesJob):
     """A ClassesJob of the Crammer-Singer loss. `oracles` are those without dual ascent, and with it.
 
-    far  vectors that no pass needs are in scratch files (streamcut.bundle.shelf)
+    far    vectors that no pass needs are in scratch files (streamcut.bundle.shelf)
+    swept  there is a row cache nevertheless
     """
 
     far: bool = False
+    swept: bool = False
     order: ClassVar[RandomOrder] = ORDER
     oracles: ClassVar[tuple[Any, Any]] = MulticlassOracle, MulticlassDualOracle
 
@@ -55,12 +58,19 @@ class MulticlassJob(ClassesJob):
         return row_bytes(classes)
 
     def with_files(self, manifest: Manifest) -> Iterator[Self]:
-        """The same with vectors in scratch files, one lane of dual ascent, no row cache; nothing where options are against it."""
+        """The same with vectors in scratch files and one lane of dual ascent, then without a row cache, too.
+
+        Only what the options allow.
+        """
         options, dual = self.options, self.solver.dual
-        cached = dual and options.sweeps > 0 and options.row_cache not in ("auto", "0")
         lanes = plan_lanes(manifest.statistics, options.lanes or 1) if dual else self.lanes
-        if self.margins and not options.l1 and self.origins is None and not cached and not (dual and len(lanes) > 1):
-            yield replace(self, far=True, lanes=lanes, workers=1)
+        if not self.margins or options.l1 or self.origins is not None or (dual and len(lanes) > 1):
+            return
+        there, cached = replace(self, far=True, lanes=lanes, workers=1), dual and options.sweeps > 0 and options.row_cache != "0"
+        if cached:
+            yield replace(there, swept=True)
+        if not cached or options.row_cache == "auto":
+            yield there
 
     def needs(self, manifest: Manifest) -> Needs:
         known = super().needs(manifest)
@@ -68,7 +78,8 @@ class MulticlassJob(ClassesJob):
             return known
         features = known.dimension // self.risk.classes
         own = (f"{_BESIDE} numbers of each feature, windows of {_FILES} files", 8 * _BESIDE * features + _FILES * SPILLED_BYTES)
-        return replace(known, held=_HELD, most_cuts=0, row_cache=(0, 0), more=(*known.more, own))
+        held, cache = (_HELD_SWEPT, known.row_cache) if self.swept else (_HELD, (0, 0))
+        return replace(known, held=held, most_cuts=0, row_cache=cache, more=(*known.more, own))
 
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         options, origin = self.options, None if self.origins is None else self.origins[0]

@@ -43,7 +43,7 @@ def smallest_change(
         if (group := getattr(smaller, "group", None)) is not None:
             run_log.info("memory: %d classes at a time, which read the data one group after the other", group)
         if getattr(smaller, "far", False):
-            run_log.info("memory: cuts and the best weights in scratch files, no row cache")
+            run_log.info("memory: cuts and the best weights in scratch files%s", "" if smaller.swept else ", no row cache")  # type: ignore[attr-defined]
         return smaller, plan
     raise MemoryBudgetError(f"{refused}{_advice(planned, [*_with_fewer_cuts(last), *others()])}") from None
 
