@@ -11,7 +11,7 @@ from typing import Any
 
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.plan import visiting_bytes
-from streamcut.execution.row_pool import RowPool
+from streamcut.execution.row_pool import MOST_MEMBERS, RowPool
 from streamcut.execution.shared_reading import Reader
 from streamcut.io.row_view import RowView
 from streamcut.training import Session
@@ -66,7 +66,8 @@ def _has_cache(run: Session) -> bool:
 def _pooled(group: Together) -> list[Any] | None:
     """What these trainings do if they have a pool; None: that is not to be."""
     jobs = [run.job.with_pool(run.dataset.manifest) if hasattr(run.job, "with_pool") else None for run, _ in group]
-    return None if len(group) == 1 or None in jobs or not all(_numbered(run.dataset) for run, _ in group) else jobs
+    few = 1 < len(group) <= MOST_MEMBERS
+    return jobs if few and None not in jobs and all(_numbered(run.dataset) for run, _ in group) else None
 
 
 def _numbered(rows: Any) -> bool:

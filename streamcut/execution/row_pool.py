@@ -26,6 +26,7 @@ MORE_BYTES = (
     16 - OWN_BYTES
 )  # beside what a row of a cache takes: not the former, but its number in the data, now and in the last round
 VOTE_BYTES = 4  # of each row of the data: how many want it, how many will, of those the leader's; and who they are, in bits
+MOST_MEMBERS = 255  # votes are counted in bytes
 _PIECE = 1 << 16  # rows that are looked at once
 
 

@@ -3,7 +3,8 @@
 Every training runs in a thread of its own, as it would alone, and reads shard after shard by a `Reader`. The shards form one
 stream, round and round; a few of them are decoded at a time, and one makes way for the next when all readers have gone past it.
 So a reader that is ahead waits, all go through the data together, and whoever needs a pass more than others has it to itself.
-What a training computes does not depend on the others: it gets the same rows in the same order.
+What a training computes does not depend on the others, unless they share a row cache (streamcut.execution.row_pool): it gets the
+same rows in the same order.
 
 No more than `workers` of the threads run at a time, which bounds the memory of whatever they need between two shards. One that
 waits for a shard lets another run; one that has a shard keeps it until it asks for the next.
