@@ -23,6 +23,7 @@ from streamcut.execution.feed import EXPECTED
 from streamcut.execution.runner import Interrupted
 from streamcut.io.dataset import Dataset, ShownDataset, shard_bytes
 from streamcut.io.row_view import Space
+from streamcut.systems import give_back
 
 T = TypeVar("T")
 AHEAD = 1  # shards decoded while all readers are at another one
@@ -102,6 +103,7 @@ class SharedReading:
 
     def wait(self, reader: Reader, ready: Callable[[], bool]) -> None:
         """Let others run until `ready`, which is asked after each `change`. Raises Interrupted when one of them has failed."""
+        give_back()  # what this thread has freed is for those that run now
         with self._changed:
             self._let_run(reader)
             self._changed.wait_for(lambda: self._error is not None or (bool(self._spaces) and ready()))

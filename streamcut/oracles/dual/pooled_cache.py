@@ -17,6 +17,7 @@ from streamcut.oracles.dual.blocks import Blocks
 from streamcut.oracles.dual.loss_cache import LossCache
 
 _SHARED = ("_indptr", "_indices", "_data", "_key", "_weight", "_square", "_target")
+_PIECE = 1 << 16  # rows that are looked at once
 _SAMPLE = 1 << 15  # keys that are kept, at least, where there are as many
 
 
@@ -33,6 +34,7 @@ class PooledCache(LossCache):
         self.member = member
         vars(self).update(member.pool.stored(lambda: {name: getattr(self, name) for name in _SHARED}))
         self._share = np.zeros(self.size.rows)
+        self._own_places = np.empty(self.size.rows, np.int64)  # in the order of sweeps
         self._wanted = FREE_FIRST  # the key below which rows are
         self._votes: np.ndarray | None = None  # of the leader: how many others want each of its rows
         self._sample: list[np.ndarray] = []
@@ -46,9 +48,7 @@ class PooledCache(LossCache):
         if self.member.rounds:
             moving = np.zeros(self.n, bool)
             moving[self._order] = True
-            self._order = np.arange(0)  # that of the next sweep takes its memory
             self.member.change(self.numbers, moving)
-            del moving
         self._votes = self.member.begin()
         super().begin(np.inf)
         self._sample.clear()
@@ -80,7 +80,12 @@ class PooledCache(LossCache):
         self.n = member.place(self._number)
 
     def _own(self) -> np.ndarray:
-        return np.flatnonzero(self.numbers >= 0)
+        found = 0
+        for start in range(0, self.n, _PIECE):
+            own = np.flatnonzero(self.numbers[start : start + _PIECE] >= 0)
+            self._own_places[found : found + len(own)] = own + start
+            found += len(own)
+        return self._own_places[:found]
 
     def _among(self, first_row: int, count: int) -> np.ndarray:  # type: ignore[override]
         return np.flatnonzero((self.numbers >= first_row) & (self.numbers < first_row + count))
