@@ -46,12 +46,16 @@ class PooledCache(LossCache):
 
     def begin(self, last_limit: float) -> None:
         if self.member.rounds:
-            moving = np.zeros(self.n, bool)
-            moving[self._order] = True
-            self.member.change(self.numbers, moving)
+            self._want_again()
         self._votes = self.member.begin()
         super().begin(np.inf)
         self._sample.clear()
+
+    def _want_again(self) -> None:
+        """Of the cached rows those that the last sweep left."""
+        moving = np.zeros(self.n, bool)
+        moving[self._order] = True
+        self.member.change(self.numbers, moving)
 
     def ranked(self, first_row: int, keys: np.ndarray) -> np.ndarray:
         wanted = keys < self._wanted
