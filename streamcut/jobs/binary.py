@@ -230,7 +230,10 @@ class BinaryJob:
         options, d = self.options, manifest.statistics.n_features
         fixed: dict[str, Any] = {}
         if self.solver.dual:
-            fixed = {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B", "blocks": self._cuts(plan).blocks}
+            # a size in words has small data trained in another way; one that memory has cut down is told all the same
+            whole = plan.row_cache == self.needs(manifest).row_cache[1]
+            cache = "auto" if whole and _small(options, manifest, self.risk.loss) else f"{plan.row_cache}B"
+            fixed = {"lanes": len(self.lanes), "row_cache": cache, "blocks": self._cuts(plan).blocks}
         return LinearModel(
             weights=solution.w[:d].copy(),
             intercept=(float(solution.w[d]) if options.bias else 0.0) * options.bias,
