@@ -231,8 +231,8 @@ class BinaryJob:
         fixed: dict[str, Any] = {}
         if self.solver.dual:
             # a size in words has small data trained in another way; one that memory has cut down is told all the same
-            whole = plan.row_cache == self.needs(manifest).row_cache[1]
-            cache = "auto" if whole and _small(options, manifest, self.risk.loss) else f"{plan.row_cache}B"
+            small = _small(options, manifest, self.risk.loss)
+            cache = "auto" if small and plan.row_cache == self.needs(manifest).row_cache[1] else f"{plan.row_cache}B"
             fixed = {"lanes": len(self.lanes), "row_cache": cache, "blocks": self._cuts(plan).blocks}
         return LinearModel(
             weights=solution.w[:d].copy(),
