@@ -52,7 +52,7 @@ from streamcut.solvers.warm_start import Origin
 
 _DCA_LANE_NNZ = 1 << 24
 _CACHED = 0.3  # of the rows, when memory is plenty, as long as they are few
-_POOLED_CUTS, _POOLED_BATCH = 6, 4  # with a cache 6 cuts take as many passes as 16, and batches of 8 groups as many as of 32
+_POOLED_CUTS, _POOLED_BATCH = 6, 4  # text with a cache takes as many passes with 6 cuts as with 16; batches take memory in each
 _FEW, _OF_MANY = 128 << 20, 0.1  # of 3 million rows of text a tenth does as many passes as 30 %, in three quarters of the time
 _SMALL = 64 << 20  # of all rows with what a cache keeps of them: they are in memory anyway, so it is time that counts, not passes
 _LONG_STEPS = 100.0  # C‖x‖², by so much a step moves the margin of its own row: few sweeps are enough below
