@@ -218,7 +218,7 @@ def test_the_caches_of_all_processes_are_within_the_memory(tmp_path):
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["peak"] <= result["planned"] <= result["budget"] == minimum + room
-    cached = int(load_model(str(tmp_path / "m.npz")).parameters["row_cache"].removesuffix("B"))
+    cached = sum(size for name, size in load_model(str(tmp_path / "m.npz")).resources["plan"] if "row cache" in name)
     assert 0.5 * room <= cached <= 0.02 * minimum + room
 
 
