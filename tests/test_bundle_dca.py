@@ -135,17 +135,35 @@ def test_tight_tolerance_is_reached_with_shares_of_16_bits(row_cache):
         assert run.reason is StopReason.CONVERGED
 
 
-def test_passes_are_those_of_the_slow_version():
+@pytest.mark.parametrize(("accelerated", "C"), [(False, 1.0), (True, 1.0), (True, 30.0)])
+def test_passes_are_those_of_the_slow_version(accelerated, C, monkeypatch):
+    if not accelerated:
+        monkeypatch.setattr(DualOracle, "accelerated", False)
     X, y, u = problem(400, 10, seed=1, weights=True)
     data = MemoryDataset(X, y, weight=u)
     group = ORDER.group_rows(data.manifest.statistics)
     orders = ([[i for i in np.random.default_rng(k).permutation(group) if i < len(y)]] for k in range(100))
-    F, bound, passes = slow.bundle_dca(dense(X, 1.0), y, 1.0, u, 1e-4, orders)
-    run = solve(data, tol=1e-4, max_cuts=200)
+    F, bound, passes = slow.bundle_dca(dense(X, 1.0), y, C, u, 1e-4, orders, accelerated=accelerated)
+    run = solve(data, C=C, tol=1e-4, max_cuts=200)
     assert passes > 10
     assert abs(run.history[-1].passes - passes) <= 3  # whose shares are not rounded, whose master problem is solved less well
     assert run.primal == pytest.approx(F, rel=1e-3)
     assert run.lower_bound == pytest.approx(bound, rel=1e-3)
+
+
+@pytest.mark.parametrize("row_cache", ["0", "10%"])
+def test_accelerated_passes_are_far_fewer_where_features_are_many(row_cache, monkeypatch):
+    rng = np.random.default_rng(1)
+    X = sp.random_array((6000, 1000), density=0.02, format="csr", rng=rng, data_sampler=lambda size: np.ones(size))
+    y = np.where(X @ rng.standard_normal(1000) + 4.0 * rng.standard_normal(6000) > 0.0, 1.0, -1.0)
+    accelerated = solve(MemoryDataset(X, y), C=10.0, row_cache=row_cache)
+    monkeypatch.setattr(DualOracle, "accelerated", False)
+    plain = solve(MemoryDataset(X, y), C=10.0, row_cache=row_cache)
+    for run in accelerated, plain:
+        assert run.reason is StopReason.CONVERGED
+    assert accelerated.history[-1].passes <= 0.6 * plain.history[-1].passes
+    assert accelerated.lower_bound <= plain.primal
+    assert plain.lower_bound <= accelerated.primal
 
 
 def test_fewer_passes_than_ocas_and_far_fewer_with_a_row_cache():

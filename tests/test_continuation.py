@@ -12,10 +12,17 @@ import scipy.sparse as sp
 from streamcut.config import CheckpointOptions
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import StopReason
+from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.solvers import continuation, standstill
 from streamcut.training import train
 
 OPTIONS = {"solver": "bundle-dca", "C": 30.0, "tol": 1e-3, "tol_relative": None, "max_passes": 300, "lanes": 1}
+
+
+@pytest.fixture(autouse=True)
+def plain_passes(monkeypatch):
+    """As several lanes have them; accelerated ones stay at C."""
+    monkeypatch.setattr(DualOracle, "accelerated", False)
 
 
 @cache
@@ -40,7 +47,7 @@ def stages(monkeypatch) -> list[float]:
     return seen
 
 
-@pytest.mark.parametrize(("row_cache", "gain"), [("0", 1.2), ("2%", 0.99)])
+@pytest.mark.parametrize(("row_cache", "gain"), [("0", 1.1), ("2%", 0.99)])
 def test_a_smaller_c_on_the_way_takes_fewer_passes_and_with_a_cache_no_more(row_cache, gain, monkeypatch):
     seen = stages(monkeypatch)
     model = train(data(), row_cache=row_cache, **OPTIONS)

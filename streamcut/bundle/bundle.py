@@ -106,6 +106,14 @@ class Bundle:
         mixture[self.slots[1:]] = self._beta[1:] / self.c_bar
         return mixture
 
+    def newest(self) -> np.ndarray:
+        """As `mixture`, of the newest cut alone."""
+        return (np.arange(self.max_cuts) == self.slots[-1]).astype(float)
+
+    def offset(self, mixture: np.ndarray) -> float:
+        """Σ π_t b_t for a mixture π by slot."""
+        return float(mixture[self.slots[1:]] @ self._b[1:])
+
     def grow(self, cuts: int) -> bool:
         """Double `max_cuts`, up to `most`, if `cuts` more do not fit; returns whether it did."""
         if self.max_cuts == self.most or len(self) + cuts <= self.max_cuts:

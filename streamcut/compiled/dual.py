@@ -40,9 +40,10 @@ def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scrat
     """One visit of every row: z under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
 
     Ascent starts from the mixed share Σ_t parts[k, t] · (share in column t of codes (n, T)) of a row of block k; a step goes to
-    the maximum of the dual along row i at w′, and takes w′ along. A row whose share is at a bound, and whose z under w says that
-    it stays there, is at rest: no step. Fills z and keys (n); columns `predicted` and `ascent` of codes get the shares of both
-    cuts. Adds to the sums the difference to the last two columns. A row's key says how little it may still move.
+    the maximum of the dual along row i at w′, and takes w′ along; with a `stretch`, of the dual for that times C. A row whose
+    share is at a bound, and whose z under w says that it stays there, is at rest: no step. Fills z and keys (n); columns
+    `predicted` and `ascent` of codes get the shares of both cuts. Adds to the sums the difference to the last two columns. A
+    row's key says how little it may still move.
 
     Rows come in groups, groups in batches (records.Visits). In a group scores come first, in the order of memory: that fetches
     it, without which a random order takes twice the time. Then steps of the rows that are not at their bound, in `order`; then
@@ -108,7 +109,7 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, blocks, 
 
     Returns how many they are.
     """
-    last, free, bias = len(w) - 1, 0, start.bias
+    last, free, bias, C = len(w) - 1, 0, start.bias, start.stretch * start.C
     for place in waiting:
         i = group + place
         first, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
@@ -120,7 +121,7 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, blocks, 
             running += value * shrunk(w[np.uint64(rows.indices[t])], start.l1)
             square += value * value
         y, u = rows.y[i], weight_of(rows.u, i)
-        sign, scale = loss.sign(y), start.C * u
+        sign, scale = loss.sign(y), C * u
         z, q = sign * running - loss.offset(y), scale * square
         share = loss.step(shares[place], z, q, y) if q > 0.0 else loss.dual(z, y)
         code = loss.encode(loss.limited(share, grids.limit, u))

@@ -55,7 +55,7 @@ class Start(NamedTuple):
     """Where an ascent starts: the w that is scored, κ, how dual variables of the cuts are mixed, C, the bias feature.
 
     With problems side by side, w is (D, A) and κ (A). Of single rows `parts` has a row for each block of the lane.
-    l1 is the threshold of the penalty, or None; w is what it leaves of the running v′.
+    l1 is the threshold of the penalty, or None; w is what it leaves of the running v′. Steps are those for `stretch` times C.
     """
 
     w: np.ndarray
@@ -64,6 +64,7 @@ class Start(NamedTuple):
     C: float
     bias: float
     l1: float | None = None
+    stretch: float = 1.0
 
 
 class Slots(NamedTuple):

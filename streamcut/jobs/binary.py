@@ -103,7 +103,7 @@ class BinaryJob:
             hasty = _interior_from(options, manifest, risk.loss) > options.C
             blocks = blocks_wanted(options, statistics, chosen, dimension, max_cuts, hasty=hasty)
             free = options.lanes is None and options.workers is None and not options.distributed
-            if free and blocks == 1 and risk.loss.smooth:  # two would take more than twice the passes (solvers/bundle_dca.md)
+            if free and blocks == 1:  # two would take more than twice the passes (solvers/bundle_dca.md)
                 chosen = plan_lanes(statistics, 1)
         origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels)
         return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, blocks, ORDER)
@@ -158,7 +158,7 @@ class BinaryJob:
 
     def _mixed(self, manifest: Manifest) -> bool:
         """Whether all rows of a batch come in one random order, where the loss does not ask for it either."""
-        return not self.pooled and _small(self.options, manifest, self.risk.loss)
+        return not self.pooled and (len(self.lanes) == 1 or _small(self.options, manifest, self.risk.loss))
 
     def _per_worker(self, manifest: Manifest, dimension: int) -> tuple[tuple[str, int], ...]:
         if not self.solver.dual:
@@ -186,6 +186,7 @@ class BinaryJob:
             blocks=plan.blocks,
             streams=plan.streams,
             lanes=len(self.lanes),
+            accelerated=self.solver.dual and len(self.lanes) == 1 and not self.risk.loss.smooth,
             row_cache="shared" if self.pooled else plan.row_cache,
             positive_label=None if self.labels is None else self.labels[1],
             warm_start=None if self.origin is None else self.origin.digest(),

@@ -19,7 +19,8 @@ a lower bound on it: its β says from which mixture the next sweep starts.
         k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
         w_b ← the best p·w_b + q·w, nearly, as long as that brings something
         add both cuts, solve the master problem: its value is the bound, its solution w, its β the mixture
-        if the bound is far behind: go on with a smaller C, and come back (streamcut.solvers.continuation)
+        losses that are not smooth, one lane: from where the next pass starts instead (streamcut.solvers.acceleration);
+        elsewhere, if the bound is far behind: go on with a smaller C, and come back (streamcut.solvers.continuation)
 
 What was tried and measured stands in bundle_dca.md.
 """
@@ -33,6 +34,7 @@ from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.passes import Ascent
+from streamcut.solvers import acceleration
 from streamcut.solvers.continuation import Continuation
 from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
@@ -62,17 +64,21 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
             oracle.follow(merges)
             kappa = s.k + mu * (1.0 - s.k)
             enough, visits = ENOUGH * (s.F_b - s.bound), VISITS[way.late]
-            predicted, ascended = oracle.ascend(
-                Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, s.value, start=s.v, visits=visits)
-            )
+            ascent = Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, s.value, start=s.v, visits=visits)
+            if oracle.accelerated:
+                ascent = acceleration.stretched(ascent, way, oracle)
+            predicted, ascended = oracle.ascend(ascent)
             before = s.F_b
             s.move(s.search(oracle), oracle)
             if oracle.planes:
                 s.spread(oracle)
             s.add(predicted)
             s.add(ascended)
+            shares = acceleration.weights(ascended, oracle)
             del predicted, ascended  # dense vectors
             s.solve_master(rule)
+            if shares is not None:
+                acceleration.go_on(shares, ascent.stretch, way, oracle)
             way.advance(before - s.F_b, oracle, rule)
     except Interrupted:
         reason = StopReason.INTERRUPTED

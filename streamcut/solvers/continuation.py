@@ -7,7 +7,7 @@ every bundle bounds F for the C that was asked for, and every w_b has its F ther
 C: a smaller C alone would soon leave w = 0.
 
 a9a, C = 10: 28 passes instead of 88. Where the smaller C is another problem (text with as many features as rows) F itself is
-late, and nothing is done; nor where the gap falls by a quarter in each pass (flight delays).
+late, and nothing is done; nor where the gap falls by a quarter in each pass (flight delays). Accelerated passes stay at C.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streamcut.bundle.penalty import L2
 from streamcut.fields import expect_like
 from streamcut.models.certificate import Witness
 from streamcut.models.checkpoint import StoredCheckpoint
-from streamcut.oracles.decomposable import DecomposableOracle
+from streamcut.oracles.dual.ascent import DualAscent
 from streamcut.rounding import CutError
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState, qp_tolerance, read_to
@@ -43,7 +43,8 @@ class Continuation:
 
     raised  what was put onto F for its rounding
     stayed  passes at this stage; fell: by how much F did in the last one; gap: after it; late: F hardly fell in it
-    tried   C was left for a smaller one already
+    tried   C was left for a smaller one already; it is not where passes are accelerated
+    stretch  that of the next accelerated pass; 0: it will be the first of its kind (streamcut.solvers.acceleration)
     """
 
     state: BundleState
@@ -60,13 +61,14 @@ class Continuation:
     gap: float = 0.0
     late: bool = False
     tried: bool = False
+    stretch: float = 0.0
 
     @classmethod
     def at(cls, state: BundleState, C: float) -> Continuation:
         """Begin at C itself."""
         return cls(state, C, state.penalty, C, state.w_b, state.F_b, state.bound, state.witness, state.raised)
 
-    def advance(self, fell: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
+    def advance(self, fell: float, oracle: DualAscent, rule: StoppingRule) -> None:
         """After an iteration, in which F fell by `fell`: what it brought for C, and with which C to go on."""
         s = self.state
         self.stayed += 1
@@ -79,7 +81,8 @@ class Continuation:
                 self.w, self.F, self.raised = s.w_b, s.F_b, s.raised
             if s.bound > self.bound:
                 self.bound, self.witness = s.bound, s.witness
-            if not self.tried and self.stayed >= _PASSES and gap > _LATE * oracle.c_bar * oracle.unit and still and slow:
+            far = gap > _LATE * oracle.c_bar * oracle.unit
+            if not oracle.accelerated and not self.tried and self.stayed >= _PASSES and far and still and slow:
                 self.tried = True
                 self.w = self._copy()
                 self._move(self._smaller(oracle, rule), oracle, rule)
@@ -91,25 +94,25 @@ class Continuation:
             if self.stage == self.C:
                 self._arrive(oracle, rule)
 
-    def move_to(self, C: float, penalty: L2, oracle: DecomposableOracle, rule: StoppingRule) -> None:
+    def move_to(self, C: float, penalty: L2, oracle: DualAscent, rule: StoppingRule) -> None:
         """Go on with another C and penalty, from whatever stage."""
         s = self.state
         s.move_to(C, penalty, oracle, rule)
         self.__init__(s, C, penalty, C, s.w_b, s.F_b, s.bound, s.witness, s.raised)  # type: ignore[misc]
 
-    def answer(self, oracle: DecomposableOracle, rule: StoppingRule) -> tuple[np.ndarray, float, float]:
+    def answer(self, oracle: DualAscent, rule: StoppingRule) -> tuple[np.ndarray, float, float]:
         """(w, F there, by what that was raised) once all has converged."""
         found = self.state.fewest_weights(oracle, rule) if self.stage == self.C else None
         return found or (self.w, self.F, self.raised)
 
-    def _move(self, C: float, oracle: DecomposableOracle, rule: StoppingRule) -> None:
+    def _move(self, C: float, oracle: DualAscent, rule: StoppingRule) -> None:
         self.state.move_to(C, self._penalty_at(C), oracle, rule)
-        self.stage, self.stayed = C, 0
+        self.stage, self.stayed, self.stretch = C, 0, 0.0
 
     def _penalty_at(self, stage: float) -> L2:
         return self.penalty if stage == self.C else self.penalty.scaled(stage / self.C)
 
-    def _arrive(self, oracle: DecomposableOracle, rule: StoppingRule) -> None:
+    def _arrive(self, oracle: DualAscent, rule: StoppingRule) -> None:
         """Back at C: the point of the last stage goes on, the better bound of all stages stays."""
         s = self.state
         if s.bound < self.bound:
@@ -123,7 +126,7 @@ class Continuation:
         self.state.shelf.release()
         return w
 
-    def _note(self, oracle: DecomposableOracle, rule: StoppingRule) -> None:
+    def _note(self, oracle: DualAscent, rule: StoppingRule) -> None:
         """What the present point and bundle say of C."""
         s, c_bar = self.state, self.C * oracle.total_weight
         F = self.penalty.objective(s.w_b, self.C, s.loss)
@@ -134,7 +137,7 @@ class Continuation:
         if master.lower_bound > self.bound:
             self.bound, self.witness = master.lower_bound, Witness(master.a, master.b, master.error)
 
-    def _smaller(self, oracle: DecomposableOracle, rule: StoppingRule) -> float:
+    def _smaller(self, oracle: DualAscent, rule: StoppingRule) -> float:
         """The largest C, by decades, at which the present bundle leaves a small gap below t·w_b, 0 ≤ t ≤ 1.
 
         F is convex: F(t w_b) ≤ (what t·w_b costs) + C̄((1 − t) R(0) + t R(w_b)).
@@ -169,11 +172,12 @@ class Continuation:
             "gap": self.gap,
             "late": self.late,
             "tried": self.tried,
+            "stretch": self.stretch,
         }
         return {**numbers, "continuation": own}, {**arrays, "continuation.w": self.w, "continuation.witness_a": self.witness.a}
 
     @classmethod
-    def restored(cls, found: StoredCheckpoint | Continuation | BundleState, oracle: DecomposableOracle) -> Continuation:
+    def restored(cls, found: StoredCheckpoint | Continuation | BundleState, oracle: DualAscent) -> Continuation:
         """What was saved, to the last bit; a state of this run goes on as it is."""
         if isinstance(found, Continuation):
             return found
@@ -184,11 +188,13 @@ class Continuation:
             return cls._read(found, state, oracle)
 
     @classmethod
-    def _read(cls, found: StoredCheckpoint, state: BundleState, oracle: DecomposableOracle) -> Continuation:
+    def _read(cls, found: StoredCheckpoint, state: BundleState, oracle: DualAscent) -> Continuation:
         own = found.record["state"]["solver"]["continuation"]
         expect_like(own, cls.at(state, oracle.C).saved()[0]["continuation"], "continuation")
         if state.bundle.max_cuts > oracle.cuts:  # type: ignore[attr-defined]
             raise ValueError(f"a bundle of {state.bundle.max_cuts} cuts, of which rows remember fewer")
+        if not 0.0 <= own["stretch"] <= 1.0:
+            raise ValueError(f"steps are stretched by {own['stretch']}")
         if own["C"] != oracle.C or not 0.0 < own["stage"] <= own["C"]:
             raise ValueError(f"C is {own['C']}, on the way {own['stage']}")
         shape = (oracle.dimension,)
@@ -201,5 +207,5 @@ class Continuation:
         oracle.penalty = state.penalty
         same = own["stage"] == own["C"] and own["F"] == state.F_b
         w = state.w_b if same else read_to(state.shelf, found, "continuation.w", shape)
-        counts = {name: own[name] for name in ("raised", "stayed", "fell", "gap", "late", "tried")}
+        counts = {name: own[name] for name in ("raised", "stayed", "fell", "gap", "late", "tried", "stretch")}
         return cls(state, own["C"], penalty, own["stage"], w, own["F"], own["bound"], witness, **counts)

@@ -28,8 +28,18 @@ def cut(X, sign, u, shares):
     return -(X.T @ (u * sign * shares)) / u.sum(), (u @ shares) / u.sum()
 
 
-def bundle_dca(X, sign, C, u, tol, orders, mu=0.1):
-    """`orders` gives the groups of rows of each pass; all cuts are kept. Returns (F(w_b), lower bound, passes)."""
+def curvature(X, C, u, bias):
+    """C·(mean u)·‖x‖² of a row like most, by its mean Σ |x|, as if all its values were equal."""
+    entries = np.count_nonzero(X[:, :-1] if bias else X)
+    return C * u.sum() * (u @ np.abs(X).sum(axis=1) / u.sum()) ** 2 / max(entries, len(X))
+
+
+def bundle_dca(X, sign, C, u, tol, orders, mu=0.1, accelerated=True):
+    """`orders` gives the groups of rows of each pass; all cuts are kept. Returns (F(w_b), lower bound, passes).
+
+    The last column of X is the bias.
+    """
+    sigma = None
     n, c_bar = len(sign), C * u.sum()
     w = w_b = np.zeros(X.shape[1])
     F, k, base = c_bar, 1.0, np.zeros(n)
@@ -37,7 +47,9 @@ def bundle_dca(X, sign, C, u, tol, orders, mu=0.1):
     for passes, order in enumerate(orders, 1):
         kappa = k + mu * (1.0 - k) if passes > 1 else 0.0
         active = sign * (X @ (w_b + kappa * (w - w_b))) < 1.0
-        shares += [active.astype(float), sweep(X, sign, C, u, w, base, order)[0]]
+        stretch, visits = (sigma, 3) if sigma is not None else (1.0, 2)
+        f, reached = sweep(X, sign, stretch * C, u, w, base, order, visits)
+        shares += [active.astype(float), f]
         cuts += [cut(X, sign, u, f) for f in shares[-2:]]
         if passes > 1:
             step = w - w_b
@@ -46,9 +58,16 @@ def bundle_dca(X, sign, C, u, tol, orders, mu=0.1):
             F = primal(w_b, X, sign, C, u)
         A, b = np.array([a for a, _ in cuts]), np.array([b for _, b in cuts])
         beta = _simplex_qp(A @ A.T, b, c_bar, np.append(beta, [0.0, 0.0]))
-        w, base = -beta @ A, beta @ np.array(shares) / c_bar
+        w = w_master = -beta @ A
+        base = beta @ np.array(shares) / c_bar
         base[base > 1.0 - 1e-9] = 1.0
-        bound = b @ beta - 0.5 * w @ w
+        if accelerated and sigma is None:
+            sigma = min(1.0, 4.0 / curvature(X, C, u, True))
+        elif accelerated:
+            amounts_to = C * X.T @ (sign * u * f)
+            w = reached + (1.0 - np.exp(-sigma)) * (amounts_to - reached)
+            base, sigma = f, 2.0 * sigma / (2.0 + sigma)
+        bound = b @ beta - 0.5 * w_master @ w_master
         if F - bound <= tol * c_bar:
             break
     return F, bound, passes

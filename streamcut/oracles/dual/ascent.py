@@ -45,6 +45,7 @@ class DualAscent(DecomposableOracle):
     Rows remember their shares in the cuts of the bundle: the row state's `codes`.
     """
 
+    reached: np.ndarray | None = None  # the w′ that the last pass and its sweeps ended with, where passes are accelerated
     _in_turns = False  # lanes sweep their caches
     _mixed = False  # whether all rows of a batch come in random order, not groups of them one after the other
 
@@ -83,7 +84,7 @@ class DualAscent(DecomposableOracle):
             self._limits = sums.limits
             self._recall(ascent)
             self._sweep(ascent, sums)
-        sums.w = None
+        self.reached, sums.w = sums.w if self.accelerated else None, None
         if self._goes_on:
             self._last, self._sums = (ascent.cut, ascent.dual), sums
         predicted, swept = self._cuts(sums)
@@ -148,10 +149,11 @@ class DualAscent(DecomposableOracle):
 
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
         given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps}
-        entries, rise = self._runner.feed.data.manifest.statistics.nnz, self._value(sums) - ascent.value
+        C = self._stretched(ascent)
+        entries, rise = self._runner.feed.data.manifest.statistics.nnz, self._value(C, sums) - ascent.value
         given["worth"] = Worth.after(entries, rise, ascent.enough, always=self._interior)
         given["theta"] = self._at_once(ascent, sums)
-        where: Any = self._runner, self._caches, sums.w, self.C, self.penalty, self._bias
+        where: Any = self._runner, self._caches, sums.w, C, self.penalty, self._bias
         theta: Any
         if self._in_turns:
             theta, self._turns = sweep_in_turns(*where, **given | {"turns": max(1, self._turns // 2)})
@@ -164,10 +166,19 @@ class DualAscent(DecomposableOracle):
         """Whether cached rows are solved for at once before they are swept: few sweeps are left then, and all worth it."""
         return False
 
-    def _value(self, sums: Any) -> float:
-        """The dual at the shares that a pass ended with."""
+    @property
+    def accelerated(self) -> bool:
+        """Whether streamcut.solvers.acceleration says where passes start."""
+        return False
+
+    def _stretched(self, ascent: Any) -> float:
+        """The C that steps are for."""
+        return self.C
+
+    def _value(self, C: float, sums: Any) -> float:
+        """The dual for this C at what a pass ended with."""
         w = self.penalty.weights(sums.w.reshape(-1))
-        return self.C * self._constant(sums) - 0.5 * vectors.dot(w, w)
+        return C * self._constant(sums) - 0.5 * vectors.dot(w, w)
 
     def _constant(self, sums: Any) -> float:
         """Σ of what the rows' shares bring by themselves, as `sums` have it."""
@@ -215,6 +226,20 @@ class DualOracle(DualAscent, LinearOracle):
         self._goes_on, self._mixed = loss.incremental, mixed or loss.smooth or self._streams > 1
         rows, scale = self._blocks.most_rows, self._scale
         self._cut_scale = replace(scale, rows=rows, entries=min(scale.entries, rows * scale.row_entries))
+
+    @property
+    def accelerated(self) -> bool:
+        return not self._loss.smooth and len(self._runner.lanes) == 1 and not self._interior
+
+    @property
+    def curvature(self) -> float:
+        """By how much a step of a whole share moves the margin of its own row: C·u‖x‖² of one like most, by Σ u |x|."""
+        statistics = self._runner.feed.data.manifest.statistics
+        length = float(self._magnitudes.sum()) / self.total_weight
+        return self.C * self.total_weight * length * length / max(statistics.nnz, statistics.n_rows)
+
+    def _stretched(self, ascent: Any) -> float:
+        return self.C * ascent.stretch
 
     @property
     def _interior(self) -> bool:

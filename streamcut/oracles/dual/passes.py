@@ -35,6 +35,7 @@ class Ascent:
     value   of the dual at the mixture, nearly
     start   where the running w′ (v′, where the penalty has a threshold) starts if not at w: what the mixture of shares amounts to
     visits  steps for each row of a group while it is in cache, after the first as long as it is at no bound
+    stretch  steps are those for this times C, and so are `enough` and `value` (streamcut.solvers.acceleration)
     """
 
     w: np.ndarray
@@ -46,6 +47,7 @@ class Ascent:
     value: float = 0.0
     start: np.ndarray | None = None
     visits: int = 2
+    stretch: float = 1.0
 
     @property
     def running(self) -> np.ndarray:
@@ -155,7 +157,7 @@ class RowsDualPass(BlockPass, DualPass):
             loss,
             _records(rows, chunk),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
-            records.Start(now.w, now.kappa, loss.parts(now.mixture[own]), self.C, self.bias, self.l1),
+            records.Start(now.w, now.kappa, loss.parts(now.mixture[own]), self.C, self.bias, self.l1, now.stretch),
             records.Slots(now.cut[own], now.dual[own], self.last[0, own], self.last[1, own]),
             self.blocks.of_rows(chunk.numbers),
             self.grids,
