@@ -60,12 +60,6 @@ class BlockBundle(Bundle):
         """β / C̄ (blocks, max_cuts) by slot."""
         return self._beta[:, 1:] / self.c_bar
 
-    def newest(self) -> np.ndarray:
-        return (np.arange(self.max_cuts) == np.argmax(self._age[:, 1:], axis=1)[:, None]).astype(float)
-
-    def offset(self, mixture: np.ndarray) -> float:
-        return float((mixture * self._b[:, 1:]).sum())
-
     def grow(self, cuts: int) -> bool:
         if self.max_cuts == self.most or int((self._age >= 0).sum(axis=1).max()) + cuts <= self.max_cuts:
             return False

@@ -103,7 +103,7 @@ class BinaryJob:
             hasty = _interior_from(options, manifest, risk.loss) > options.C
             blocks = blocks_wanted(options, statistics, chosen, dimension, max_cuts, hasty=hasty)
             free = options.lanes is None and options.workers is None and not options.distributed
-            if free and blocks == 1:  # two would take more than twice the passes (solvers/bundle_dca.md)
+            if free and blocks == 1 and (risk.loss.smooth or options.l1 == 0.0):  # two take twice the passes
                 chosen = plan_lanes(statistics, 1)
         origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels)
         return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, blocks, ORDER)
@@ -186,7 +186,7 @@ class BinaryJob:
             blocks=plan.blocks,
             streams=plan.streams,
             lanes=len(self.lanes),
-            accelerated=self.solver.dual and len(self.lanes) == 1 and not self.risk.loss.smooth,
+            accelerated=self.solver.dual and len(self.lanes) == 1 and plan.blocks == 1 and not self.risk.loss.smooth,
             row_cache="shared" if self.pooled else plan.row_cache,
             positive_label=None if self.labels is None else self.labels[1],
             warm_start=None if self.origin is None else self.origin.digest(),

@@ -1,4 +1,6 @@
-"""Accelerated dual ascent for losses that are not smooth, in one lane: where the next pass starts, and how long its steps are.
+"""Accelerated dual ascent: where the next pass starts, and how long its steps are.
+
+For losses that are not smooth and many features (one block of rows), in one lane, under ½‖w‖².
 
 Plain coordinate steps move the share of a row by (1 − z)/(C u ‖x‖²) at most: with a large C, or long rows, it takes tens of
 passes until a share is where it belongs. Those of accelerated coordinate descent (APPROX, Fercoq & Richtárik 2015, algorithm 2)
@@ -41,10 +43,8 @@ def stretched(ascent: Ascent, way: Continuation, oracle: DualOracle) -> Ascent:
 
 
 def weights(ascended: Cut, oracle: DualOracle) -> np.ndarray | None:
-    """w(f) (D) of the shares whose cut this is; v, where the penalty has a threshold. None where passes are not accelerated."""
-    if not oracle.accelerated:
-        return None
-    return np.atleast_2d(ascended.a).sum(axis=0) * -oracle.c_bar
+    """w(f) (D) of the shares whose cut this is; None where passes are not accelerated."""
+    return ascended.a * -oracle.c_bar if oracle.accelerated else None
 
 
 def go_on(shares: np.ndarray, stretch: float, way: Continuation, oracle: DualOracle) -> None:
@@ -52,5 +52,5 @@ def go_on(shares: np.ndarray, stretch: float, way: Continuation, oracle: DualOra
     y, state = oracle.reached, way.state
     assert y is not None
     y += -math.expm1(-stretch) * (shares - y)
-    state.v, state.w = y, state.penalty.weights(y)
+    state.v = state.w = y
     way.stretch = 2.0 * stretch / (2.0 + stretch)

@@ -19,7 +19,7 @@ a lower bound on it: its β says from which mixture the next sweep starts.
         k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
         w_b ← the best p·w_b + q·w, nearly, as long as that brings something
         add both cuts, solve the master problem: its value is the bound, its solution w, its β the mixture
-        losses that are not smooth, one lane: from where the next pass starts instead (streamcut.solvers.acceleration);
+        not smooth, many features, one lane: another start for the next pass (streamcut.solvers.acceleration);
         elsewhere, if the bound is far behind: go on with a smaller C, and come back (streamcut.solvers.continuation)
 
 What was tried and measured stands in bundle_dca.md.

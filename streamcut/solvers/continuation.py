@@ -43,7 +43,7 @@ class Continuation:
 
     raised  what was put onto F for its rounding
     stayed  passes at this stage; fell: by how much F did in the last one; gap: after it; late: F hardly fell in it
-    tried   C was left for a smaller one already; it is not where passes are accelerated
+    tried   C was left for a smaller one already, which it is not where passes are accelerated
     stretch  that of the next accelerated pass; 0: it will be the first of its kind (streamcut.solvers.acceleration)
     """
 

@@ -229,7 +229,8 @@ class DualOracle(DualAscent, LinearOracle):
 
     @property
     def accelerated(self) -> bool:
-        return not self._loss.smooth and len(self._runner.lanes) == 1 and not self._interior
+        alone = len(self._runner.lanes) == 1 and self._blocks.count == 1
+        return alone and not self._loss.smooth and self.penalty.threshold is None and not self._interior
 
     @property
     def curvature(self) -> float:
