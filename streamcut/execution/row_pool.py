@@ -22,9 +22,7 @@ from streamcut.execution.shared_reading import Reader, SharedReading
 from streamcut.io.row_view import RowView
 
 OWN_BYTES = 32  # of a row of the pool in each training: its number, share, share before, place in the order of sweeps
-MORE_BYTES = (
-    16 - OWN_BYTES
-)  # beside what a row of a cache takes: not the former, but its number in the data, now and in the last round
+MORE_BYTES = 16 - OWN_BYTES  # than a row of a cache takes: its number in the data, now and in the last round, but not the former
 VOTE_BYTES = 4  # of each row of the data: how many want it, how many will, of those the leader's; and who they are, in bits
 MOST_MEMBERS = 255  # votes are counted in bytes
 _PIECE = 1 << 16  # rows that are looked at once

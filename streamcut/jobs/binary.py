@@ -156,6 +156,11 @@ class BinaryJob:
         dimension = statistics.n_features + (options.bias != 0.0)
         return self.solver.dual and options.sweeps != 0 and suits(self.risk.loss, statistics, dimension)
 
+    def _accelerated(self, blocks: int) -> bool:
+        """Whether passes are (streamcut.solvers.acceleration), with so many blocks of rows."""
+        alone = self.solver.dual and len(self.lanes) == 1 and blocks == 1
+        return alone and self.options.l1 == 0.0 and not self.risk.loss.smooth
+
     def _mixed(self, manifest: Manifest) -> bool:
         """Whether all rows of a batch come in one random order, where the loss does not ask for it either."""
         return not self.pooled and (len(self.lanes) == 1 or _small(self.options, manifest, self.risk.loss))
@@ -174,7 +179,7 @@ class BinaryJob:
     def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
         if not (self.solver.dual and self.order.has_streams(manifest.statistics, self.lanes)):
             return ()
-        always = self.risk.loss.smooth  # other losses take fewer passes, too, but each takes about twice the arithmetic
+        always = self.risk.loss.smooth or self._accelerated(self.blocks)  # a plain pass of others takes twice the arithmetic
         return tuple(Streamed(count, self.order.stream_bytes(manifest, count, row_bytes), always) for count in STREAMS)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
@@ -186,7 +191,7 @@ class BinaryJob:
             blocks=plan.blocks,
             streams=plan.streams,
             lanes=len(self.lanes),
-            accelerated=self.solver.dual and len(self.lanes) == 1 and plan.blocks == 1 and not self.risk.loss.smooth,
+            accelerated=self._accelerated(plan.blocks),
             row_cache="shared" if self.pooled else plan.row_cache,
             positive_label=None if self.labels is None else self.labels[1],
             warm_start=None if self.origin is None else self.origin.digest(),
