@@ -193,7 +193,7 @@ except MemoryError:
 """
 
 
-@pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 1.0])
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.35, 1.0])
 def test_a_limit_of_the_system_is_a_memory_error_and_what_was_planned_is_enough(stores, tmp_path, share):
     memory = f"{memory_limit(least(stores[4], tmp_path)) + ROOM}B"
     done = subprocess.run([sys.executable, "-c", LIMITED, str(stores[4]), memory, str(share)], capture_output=True, timeout=60)
