@@ -134,9 +134,9 @@ def test_separable_data_ends_in_fewer_passes(monkeypatch):
     passes = []
     for spread in (BundleState.spread, lambda state, oracle: None):
         monkeypatch.setattr(BundleState, "spread", spread)
-        model = train(MemoryDataset(X, y), C=1.0, scheduler="sync", row_cache="0", tol=None, max_passes=300)
+        model = train(MemoryDataset(X, y), C=10.0, scheduler="sync", row_cache="0", tol=None, max_passes=300)
         passes.append(model.history[-1]["passes"])
-    assert passes[0] <= 0.9 * passes[1]
+    assert passes[0] <= 0.8 * passes[1]
 
 
 @pytest.mark.parametrize("loss", by_night(["hinge", "logistic", "squared", "quantile", "poisson"], ("squared", "quantile")))

@@ -15,6 +15,7 @@ from streamcut.execution.row_state import Rows
 from streamcut.losses.loss import FREE_FIRST, Loss
 from streamcut.oracles.dual.blocks import Blocks
 from streamcut.oracles.dual.loss_cache import LossCache
+from streamcut.oracles.dual.passes import At
 
 _SHARED = ("_indptr", "_indices", "_data", "_key", "_weight", "_square", "_target")
 _PIECE = 1 << 16  # rows that are looked at once
@@ -97,13 +98,6 @@ class PooledCache(LossCache):
     def recall(self, blocks: Any, slots: np.ndarray, codes: np.ndarray, first_row: int) -> None:
         """The shares of the own rows among those from `first_row` on become what column `slots` of their `codes` says."""
         dual.recall(self._loss, self._rows(), self._among(first_row, len(codes)), blocks, slots, codes)
-
-
-@dataclass(slots=True)
-class At:
-    """A row of the lane."""
-
-    row: int = 0
 
 
 @dataclass(frozen=True, slots=True)
