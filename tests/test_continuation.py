@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from streamcut.config import CheckpointOptions
 from streamcut.io.memory import MemoryDataset
-from streamcut.models.certificate import StopReason
+from streamcut.models.certificate import Certificate, StopReason
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.solvers import continuation, standstill
 from streamcut.training import train
@@ -29,9 +29,15 @@ def plain_passes(monkeypatch):
 def data() -> MemoryDataset:
     """Many rows, few features, labels that no weights can learn: the bound is late for a large C."""
     rng = np.random.default_rng(0)
-    X = (rng.random((4000, 40)) < 0.3).astype(np.int8)
-    y = np.where(X @ rng.standard_normal(40) + 2.0 * rng.standard_normal(4000) > 0.0, 1.0, -1.0)
+    X = (rng.random((4000, 120)) < 0.3).astype(np.int8)
+    y = np.where(X @ rng.standard_normal(120) + 4.0 * rng.standard_normal(4000) > 0.0, 1.0, -1.0)
     return MemoryDataset(X, y)
+
+
+@cache
+def exact() -> Certificate:
+    """Of the same problem, to a hundredth of the gap."""
+    return train(data(), row_cache="30%", **{**OPTIONS, "tol": 1e-5, "max_passes": 2000}).certificate
 
 
 def stages(monkeypatch) -> list[float]:
@@ -47,8 +53,9 @@ def stages(monkeypatch) -> list[float]:
     return seen
 
 
-@pytest.mark.parametrize(("row_cache", "gain"), [("0", 1.1), ("2%", 0.99)])
-def test_a_smaller_c_on_the_way_takes_fewer_passes_and_with_a_cache_no_more(row_cache, gain, monkeypatch):
+@pytest.mark.parametrize("row_cache", ["0", "2%"])
+def test_fewer_passes_to_a_certificate_that_holds(row_cache, monkeypatch):
+    assert exact().converged
     seen = stages(monkeypatch)
     model = train(data(), row_cache=row_cache, **OPTIONS)
     assert seen
@@ -56,13 +63,11 @@ def test_a_smaller_c_on_the_way_takes_fewer_passes_and_with_a_cache_no_more(row_
     assert seen[-1] == 30.0
     monkeypatch.setattr(continuation, "_PASSES", 10**9)
     straight = train(data(), row_cache=row_cache, **OPTIONS)
-    assert straight.history[-1]["passes"] > gain * model.history[-1]["passes"]
-    exact = train(data(), row_cache="30%", **{**OPTIONS, "tol": 1e-5, "max_passes": 2000}).certificate
-    assert exact.converged
+    assert straight.history[-1]["passes"] > 1.3 * model.history[-1]["passes"]
     for found in (model.certificate, straight.certificate):
         assert found.converged
-        assert found.lower_bound <= exact.primal
-        assert found.primal >= exact.lower_bound
+        assert found.lower_bound <= exact().primal
+        assert found.primal >= exact().lower_bound
         assert found.c_bar == 30.0 * 4000
     rows = data().read(0)
     w = model.augmented_weights
@@ -98,10 +103,9 @@ def test_resumed_at_every_stage_with_the_same_bits(tmp_path, monkeypatch):
 @pytest.mark.parametrize("passes", range(5, 20, 3))
 def test_a_run_that_ends_on_the_way_speaks_of_what_was_asked_for(passes):
     certificate = train(data(), row_cache="0", **{**OPTIONS, "max_passes": passes}).certificate
-    exact = train(data(), row_cache="30%", **{**OPTIONS, "max_passes": 100}).certificate
     assert certificate.c_bar == 30.0 * 4000
-    assert certificate.lower_bound <= exact.primal
-    assert certificate.primal >= exact.lower_bound
+    assert certificate.lower_bound <= exact().primal
+    assert certificate.primal >= exact().lower_bound
 
 
 def test_a_point_that_comes_back_worse_than_the_best_one_is_no_standstill(monkeypatch):
