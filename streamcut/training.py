@@ -326,7 +326,7 @@ class Session:
             shelf = ScratchShelf(scratch) if getattr(self.job, "far", False) else MEMORY
             feed = Feed(self.dataset, self.plan.pinned if self.share is None else frozenset())
             given: Any = {"row_state": row_state, "stop": self.stop, "shelf": shelf, "member": self.member}
-            self.runner = Runner(feed, self.job.lanes, self.job.workers, **given)
+            self.runner = Runner(feed, self.job.lanes, self.job.workers, ahead=self.plan.ahead, **given)
         self._stack.enter_context(self.runner)
         sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
         if isinstance(self.dataset, OccurringDataset):

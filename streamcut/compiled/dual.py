@@ -48,6 +48,9 @@ def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scrat
     Rows come in groups, groups in batches (records.Visits). In a group scores come first, in the order of memory: that fetches
     it, without which a random order takes twice the time. Then steps of the rows that are not at their bound, in `order`; then
     the cuts. `blocks` (n) are those of the rows. Returns the index of a row whose score is not finite, or −1.
+
+    Without steps there is no cut of the ascent. A group can then be called for once more with what is in `scratch`, `scored`:
+    for steps and that cut alone. Of two groups one may be scored while the other takes steps.
     """
     size, n, bad = len(visits.order), len(rows.y), -1
     shares, waiting = scratch.shares, scratch.waiting
@@ -58,17 +61,20 @@ def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scrat
             group = first + size * place
             if group + size <= 0 or group >= n:
                 continue
-            found = _score(loss, group, rows, margins, start, slots, blocks, grids, shares)
-            bad = found if bad < 0 else bad
+            if not scratch.scored:
+                found = _score(loss, group, rows, margins, start, slots, blocks, grids, shares)
+                bad = found if bad < 0 else bad
             count = 0
-            for i in visits.order:
-                waiting[count] = i
-                count += shares[i] != _AT_BOUND
+            if visits.steps > 0:
+                for i in visits.order:
+                    waiting[count] = i
+                    count += shares[i] != _AT_BOUND
             for _ in range(visits.steps):
                 count = _coordinate_steps(
                     loss, group, waiting[:count], rows, margins, start, slots.ascent, blocks, grids, sums.w, shares
                 )
-            for which, (now, last) in enumerate(changed):  # numbers in the call would each have the helper compiled for them
+            for which in range(1 if scratch.scored else 0, 2 if visits.steps > 0 else 1):
+                now, last = changed[which]  # numbers in the call would each have the helper compiled for them
                 _add_changes(loss, group, size, rows, margins.codes, start.bias, which, now, last, grids, sums, blocks)
     return bad
 

@@ -83,7 +83,7 @@ class Slots(NamedTuple):
 class Visits(NamedTuple):
     """Rows in groups of len(order) are visited in `order`, groups in batches of len(places) in the order of `places`.
 
-    Row 0 of a block is row `begins` of a batch; a row that is free takes up to `steps` steps.
+    Row 0 of a block is row `begins` of a batch; a row that is free takes up to `steps` steps, 0: none do.
     """
 
     order: np.ndarray
@@ -102,10 +102,14 @@ class DualSums(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Buffers for a group of rows: their dual variables, and which of them wait for a step (int64)."""
+    """Buffers for a group of rows: their dual variables, and which of them wait for a step (int64).
+
+    `scored`: of the one group that there is, dual variables are there, and so is all that is done before the first step.
+    """
 
     shares: np.ndarray
     waiting: np.ndarray
+    scored: bool = False
 
 
 class Blocks(NamedTuple):

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice, pairwise
+from itertools import cycle, islice, pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -91,12 +91,15 @@ class Feed:
         """Buffers for one worker, or None when no shard will ever need them."""
         return self.data.buffers() if len(self.pinned) < len(self.data.manifest.shards) else None
 
-    def mixed(self, start: int, stop: int, streams: Streams, buffers: list[object | None], traffic: Traffic) -> Iterator[Chunk]:
+    def mixed(
+        self, start: int, stop: int, streams: Streams, buffers: list[object | None], traffic: Traffic, *, ahead: bool = False
+    ) -> Iterator[Chunk]:
         """Rows start:stop in pieces from several places at once, each of which reads by `buffers` of its own.
 
-        Where shards end cannot be seen. A block is valid until the next.
+        Where shards end cannot be seen. A block is valid until the next, one of several pieces with `ahead` until the one after.
         """
-        together = self._buffer("together", lambda: RowBuffer(self.data.manifest, streams.places * streams.rows, streams.entries))
+        sizes = streams.places * streams.rows, streams.entries
+        together = cycle([self._buffer(("together", n), lambda: RowBuffer(self.data.manifest, *sizes)) for n in range(1 + ahead)])
         found = streams.ranges(start, stop)
         coming = deque(self._in_turn(found, streams.rows))
         places = [
@@ -108,7 +111,7 @@ class Feed:
             first = 0
             for last in range(1, len(turn) + 1):
                 if last == len(turn) or sum(piece.nnz for piece in turn[first : last + 1]) > streams.entries:
-                    yield _together(together, turn[first:last])
+                    yield _together(next(together), turn[first:last])
                     first = last
 
     def _in_turn(self, found: list[list[tuple[int, int]]], rows: int) -> list[int]:

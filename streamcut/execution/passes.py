@@ -67,6 +67,14 @@ class Pass:
         """Add a block of rows with their entries; `rows` are the row state's arrays for just these rows, to be written to."""
         raise NotImplementedError(f"{type(self).__name__} reads data and has no visit_chunk")
 
+    def prepare(self, partial: Any, rows: Rows, chunk: Chunk) -> Any:
+        """Of a block from several places, what needs no block before it: a thread of its own may do that ahead of them."""
+        return None
+
+    def visit_prepared(self, partial: Any, rows: Rows, chunk: Chunk, prepared: Any) -> None:
+        """The rest of visit_chunk; `prepared` is what `prepare` made of the block."""
+        self.visit_chunk(partial, rows, chunk)
+
     def visit_rows(self, partial: Any, rows: Rows) -> None:
         """Add a block of consecutive rows, of which there is the row state alone."""
         raise NotImplementedError(f"{type(self).__name__} reads no data and has no visit_rows")

@@ -28,13 +28,15 @@ _TEMPORARIES = 24  # bytes a row of the current block: scores and coefficients
 class Streamed(NamedTuple):
     """What it takes to read from several places of a lane at once (streamcut.execution.feed.Streams): bytes of each worker.
 
-    `always`: it pays even beside a row cache where all rows stay in memory, so that passes cost their arithmetic alone, and more
-    than the cache does.
+    always  it pays even beside a row cache where all rows stay in memory, so that passes cost their arithmetic alone, and more
+            than the cache does
+    ahead   bytes for a thread beside each worker that reads ahead of it; 0: there is no processor for one
     """
 
     streams: int
     per_worker: int
     always: bool
+    ahead: int = 0
 
 
 class Blocked(NamedTuple):
@@ -61,6 +63,7 @@ class Needs:
     block_rows  rows that are visited at once, if that is more than usual; None: those of a whole shard
     between     (what, bytes) of what is done between passes, when what they read into and work in is free
     streams     places of a lane that each worker reads from; mixing: how many there should be, the best first, if memory allows
+    ahead       a thread beside each worker reads from them
     whole       numbers of the weights of the whole model, where that is not `dimension`
     held        dense vectors that are in memory at a time, all of them counted, where the others are in scratch files; 0: all are
     """
@@ -81,6 +84,7 @@ class Needs:
     preferred: tuple[Blocked, ...] = ()
     streams: int = 1
     mixing: tuple[Streamed, ...] = ()
+    ahead: bool = False
     whole: int = 0
     held: int = 0
 
@@ -96,7 +100,7 @@ class Needs:
         it has without them. Raises MemoryBudgetError when not even `max_cuts` of one block fit.
         """
         least = plan(self)
-        for streams, size, always in self.mixing:
+        for streams, size, always, ahead in self.mixing:
             if not (always or least.reads_again or least.row_cache == 0):
                 continue
             with suppress(MemoryBudgetError):
@@ -104,7 +108,7 @@ class Needs:
                 needs = replace(self, streams=streams, per_worker=more, mixing=())
                 mixed = plan(needs)
                 if mixed.spilled == least.spilled and (always or mixed.row_cache >= _CACHED * least.row_cache):
-                    return needs.planned(n_rows, budget, plan)
+                    return needs._reading_ahead(ahead, mixed, plan).planned(n_rows, budget, plan)
         for choice in self.preferred:
             needs = replace(
                 self,
@@ -118,6 +122,17 @@ class Needs:
             if found is not None and found.row_cache >= _CACHED * least.row_cache:
                 return needs._grown(n_rows, budget, found, plan, cached=_CACHED * least.row_cache)
         return self._grown(n_rows, budget, least, plan)
+
+    def _reading_ahead(self, size: int, least: MemoryPlan, plan: Callable[[Needs], MemoryPlan]) -> Needs:
+        """With a thread that reads ahead, where that takes nearly nothing from the row cache, and rows stay where they are."""
+        if size > 0:
+            with suppress(MemoryBudgetError):
+                needs = replace(self, ahead=True, per_worker=(*self.per_worker, ("rows read ahead", size)))
+                found = plan(needs)
+                same = (found.spilled, found.reads_again) == (least.spilled, least.reads_again)
+                if same and found.row_cache >= _CACHED * least.row_cache:
+                    return needs
+        return self
 
     def _grown(
         self, n_rows: int, budget: int, least: MemoryPlan, plan: Callable[[Needs], MemoryPlan], cached: float = 0.0
@@ -181,6 +196,7 @@ class MemoryPlan(Shown):
     max_cuts   what the bundle may grow to; 0: it does not grow
     blocks     of rows, each with a bundle
     streams    places of a lane that each worker reads from
+    ahead      a thread beside each worker reads from them
     reads_again  whether passes after the first read anything
     """
 
@@ -193,6 +209,7 @@ class MemoryPlan(Shown):
     max_cuts: int = 0
     blocks: int = 1
     streams: int = 1
+    ahead: bool = False
     reads_again: bool = True
 
     @property
@@ -230,6 +247,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     """
     budget, workers, in_memory = machine.budget, machine.workers, machine.in_memory
     row_bytes, cached = needs.row_bytes, needs.cached
+    streamed: dict[str, Any] = {"streams": needs.streams, "ahead": needs.ahead}
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
     n_rows = manifest.statistics.n_rows
@@ -252,7 +270,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
         reading = ("reading", workers * longest)
         complete = [*lines, *in_rows, reading, *_beyond(needs.between, in_progress), *_more_cache(cached, least, most)]
         if _sum(complete) + sum(sizes) <= budget:  # nothing is ever read again, no worker needs buffers
-            kept = MemoryPlan(budget, tuple(complete), everything, sum(sizes), row_cache=most, streams=needs.streams)
+            kept = MemoryPlan(budget, tuple(complete), everything, sum(sizes), row_cache=most, **streamed)
             return replace(kept, reads_again=False)
         buffers = workers * needs.streams * buffer_bytes(manifest)
         lines += [(f"buffers of {workers} workers", buffers), *_beyond(needs.between, in_progress + buffers)]
@@ -266,13 +284,13 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     most = min(most, least + budget - _sum(lines))
     lines.extend(_more_cache(cached, least, most))
     if in_memory:
-        return MemoryPlan(budget, tuple(lines), everything, 0, spilled, most, streams=needs.streams, reads_again=False)
+        return MemoryPlan(budget, tuple(lines), everything, 0, spilled, most, **streamed, reads_again=False)
     pinned, used, free = set(), 0, budget - _sum(lines)
     for shard, size in enumerate(sizes):
         if used + size <= free:
             pinned.add(shard)
             used += size
-    return MemoryPlan(budget, tuple(lines), frozenset(pinned), used, spilled, most, streams=needs.streams)
+    return MemoryPlan(budget, tuple(lines), frozenset(pinned), used, spilled, most, **streamed)
 
 
 def _vectors(needs: Needs, workers: int) -> list[tuple[str, int]]:

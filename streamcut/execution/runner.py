@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -27,6 +28,17 @@ if TYPE_CHECKING:
     from streamcut.execution.row_pool import Member
 
 ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is
+
+
+Pieces = tuple[tuple[int, int], ...]  # (start, stop) of ranges of rows
+
+
+class Ready(NamedTuple):
+    """A block of rows from several places, the row state of these, and what Pass.prepare made of it."""
+
+    chunk: Chunk
+    rows: Rows
+    prepared: Any
 
 
 @dataclass(slots=True)
@@ -138,6 +150,7 @@ class Runner(Watchable):
     row_state  where those arrays live; default: in memory
     shelf      where vectors live between passes
     stop       asked after every block; when it returns True, an interruptible pass raises Interrupted
+    ahead      a thread beside each worker reads what comes from several places, and does with it what no block has to wait for
     """
 
     def __init__(
@@ -146,6 +159,7 @@ class Runner(Watchable):
         lanes: Lanes,
         workers: int = 1,
         *,
+        ahead: bool = False,
         row_state: RowState | None = None,
         stop: Callable[[], bool] = lambda: False,
         shelf: Shelf = MEMORY,
@@ -159,14 +173,16 @@ class Runner(Watchable):
         self.stop = stop
         self.shelf, self.member = shelf, member
         self._pool = _running_threads(self.workers) if self.workers > 1 else None
+        self._ahead = [_running_threads(1) for _ in range(self.workers)] if ahead else []
         self._buffers: list[list[object | None]] = [[] for _ in range(self.workers)]
 
     def __enter__(self) -> Runner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        for pool in [self._pool, *self._ahead]:
+            if pool is not None:
+                pool.shutdown(cancel_futures=True)
 
     def rest(self) -> None:
         """Give back what shards are read into; the next pass takes it anew."""
@@ -208,19 +224,14 @@ class Runner(Watchable):
             while (lane := turn.take()) is not None:
                 partial = work.begin()
                 work.enter(partial, self.lanes.rows(lane)[0])
-                for start, stop, chunk in self._blocks(lane, work, worker, traffic):
-                    if chunk is None:
-                        work.visit_rows(partial, self._rows_of(start, stop))
-                    elif chunk.pieces is None:
-                        work.visit_chunk(partial, self._rows_of(start, stop), chunk)
-                    else:
-                        self._visit_pieces(work, partial, chunk, chunk.pieces)
-                    for piece in [(start, stop)] if chunk is None or chunk.pieces is None else chunk.pieces:
-                        self.row_state.release(*piece)
-                    if turn.error is not None:
-                        return
-                    if work.interruptible and self.stop():
-                        raise Interrupted
+                with closing(self._visits(lane, work, partial, worker, traffic)) as visits:
+                    for pieces in visits:
+                        for piece in pieces:
+                            self.row_state.release(*piece)
+                        if turn.error is not None:
+                            return
+                        if work.interruptible and self.stop():
+                            raise Interrupted
                 start, stop = self.lanes.rows(lane)
                 work.finish(partial, {name: array[start:stop] for name, array in self.rows.items()}, start)
                 turn.merge(lane, partial)
@@ -231,14 +242,43 @@ class Runner(Watchable):
     def _rows_of(self, start: int, stop: int) -> Rows:
         return {name: array[start:stop] for name, array in self.rows.items()}
 
-    def _visit_pieces(self, work: Pass, partial: Any, chunk: Chunk, pieces: tuple[tuple[int, int], ...]) -> None:
-        """What is known of the rows is copied next to each other, and back."""
-        parts = [self._rows_of(*piece) for piece in pieces]
-        rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        work.visit_chunk(partial, rows, chunk)
+    def _visits(self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[Pieces]:
+        """Visits the blocks of a lane, one after the other; of each the ranges of rows that it had."""
+        if work.streams is None or not work.needs_data:
+            for start, stop, chunk in self._blocks(lane, work, worker, traffic):
+                if chunk is None:
+                    work.visit_rows(partial, self._rows_of(start, stop))
+                else:
+                    work.visit_chunk(partial, self._rows_of(start, stop), chunk)
+                yield ((start, stop),)
+            return
+        ready = self._prepared(lane, work, partial, worker, traffic)
+        with closing(_one_ahead(self._ahead[worker], ready) if self._ahead else ready) as blocks:
+            for chunk, rows, prepared in blocks:
+                work.visit_prepared(partial, rows, chunk, prepared)
+                if chunk.pieces is not None:
+                    self._put_back(chunk.pieces, rows)
+                yield chunk.pieces or ((chunk.first_row, chunk.first_row + chunk.n_rows),)
+
+    def _prepared(self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[Ready]:
+        """Blocks of rows from several places; what is known of these is copied next to each other."""
+        assert work.streams is not None
+        buffers, places = self._buffers[worker], work.streams.places
+        while len(buffers) < places:
+            buffers.append(self.feed.buffers())
+        start, stop = self.lanes.rows(lane)
+        for chunk in self.feed.mixed(start, stop, work.streams, buffers[:places], traffic, ahead=bool(self._ahead)):
+            if chunk.pieces is None:
+                rows = self._rows_of(chunk.first_row, chunk.first_row + chunk.n_rows)
+            else:
+                parts = [self._rows_of(*piece) for piece in chunk.pieces]
+                rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            yield Ready(chunk, rows, work.prepare(partial, rows, chunk))
+
+    def _put_back(self, pieces: Pieces, rows: Rows) -> None:
         at = 0
-        for part, (start, stop) in zip(parts, pieces, strict=True):
-            for name, array in part.items():
+        for start, stop in pieces:
+            for name, array in self._rows_of(start, stop).items():
                 array[:] = rows[name][at : at + stop - start]
             at += stop - start
 
@@ -251,16 +291,8 @@ class Runner(Watchable):
             for first, last in pairwise(bounds):
                 yield first, last, None
             return
-        buffers, streams = self._buffers[worker], work.streams
-        if streams is not None:
-            while len(buffers) < streams.places:
-                buffers.append(self.feed.buffers())
-            chunks = self.feed.mixed(start, stop, streams, buffers[: streams.places], traffic)
-        elif work.whole_groups:
-            chunks = self.feed.groups(start, stop, buffers[0], traffic, alignment=work.alignment)
-        else:
-            chunks = self.feed.blocks(start, stop, buffers[0], traffic, alignment=work.alignment)
-        for chunk in chunks:
+        blocks, buffers = self.feed.groups if work.whole_groups else self.feed.blocks, self._buffers[worker]
+        for chunk in blocks(start, stop, buffers[0], traffic, alignment=work.alignment):
             yield chunk.first_row, chunk.first_row + chunk.n_rows, chunk
 
     def _next_group(self, row: int) -> int:
@@ -269,6 +301,21 @@ class Runner(Watchable):
         while row < len(begins) and not begins[row]:
             row += 1
         return row
+
+
+def _one_ahead(thread: ThreadPoolExecutor, blocks: Iterator[Ready]) -> Generator[Ready]:
+    """The same; while one is used, `thread` makes the next, unless it would use its memory (Feed.mixed)."""
+    coming = thread.submit(next, blocks, None)
+    try:
+        while (block := coming.result()) is not None:
+            if block.chunk.pieces is not None:
+                coming = thread.submit(next, blocks, None)
+                yield block
+            else:
+                yield block
+                coming = thread.submit(next, blocks, None)
+    finally:
+        wait([coming])  # it writes to what the next pass has
 
 
 def _running_threads(count: int) -> ThreadPoolExecutor:

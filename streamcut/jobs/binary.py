@@ -102,8 +102,8 @@ class BinaryJob:
         if solver.dual:
             hasty = _interior_from(options, manifest, risk.loss) > options.C
             blocks = blocks_wanted(options, statistics, chosen, dimension, max_cuts, hasty=hasty)
-            free = options.lanes is None and options.workers is None and not options.distributed
-            if free and blocks == 1 and (risk.loss.smooth or options.l1 == 0.0):  # two take twice the passes
+            suits_one = blocks == 1 and (risk.loss.smooth or options.l1 == 0.0)  # two take twice the passes
+            if suits_one and options.lanes is None and not options.distributed:
                 chosen = plan_lanes(statistics, 1)
         origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels)
         return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, blocks, ORDER)
@@ -180,7 +180,9 @@ class BinaryJob:
         if not (self.solver.dual and self.order.has_streams(manifest.statistics, self.lanes)):
             return ()
         always = self.risk.loss.smooth or self._accelerated(self.blocks)  # a plain pass of others takes twice the arithmetic
-        return tuple(Streamed(count, self.order.stream_bytes(manifest, count, row_bytes), always) for count in STREAMS)
+        spare = threads_wanted(self.options) >= 2 * self.workers and not self.options.distributed
+        ahead = self.order.ahead_bytes(manifest, row_bytes) if spare else 0
+        return tuple(Streamed(count, self.order.stream_bytes(manifest, count, row_bytes), always, ahead) for count in STREAMS)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         return identity(

@@ -92,11 +92,15 @@ class DualPass(FillingPass):
         if sums.totals is not None:
             self.learn(sums.totals, rows, chunk)
         keys = np.empty(chunk.n_rows)
-        bad = self.ascend(sums, rows, chunk, keys)
-        if bad >= 0:
-            raise CorruptError(f"row {chunk.numbers[bad] + 1}: its score is not finite; run `streamcut check --read-data`")
+        self.require_finite(chunk, self.ascend(sums, rows, chunk, keys))
         if sums.cache is not None:
             self.offer(sums.cache, rows, chunk, keys)
+
+    @staticmethod
+    def require_finite(chunk: Chunk, bad: int) -> None:
+        """Raise CorruptError for the row `bad` of a block, if it is not −1."""
+        if bad >= 0:
+            raise CorruptError(f"row {chunk.numbers[bad] + 1}: its score is not finite; run `streamcut check --read-data`")
 
     def merge(self, total: DualSums, part: DualSums) -> DualSums:
         vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))

@@ -7,7 +7,7 @@ row in each cut, by the cut's slot in the bundle, as a code of the loss's choosi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -113,6 +113,13 @@ def _set_apart(sums: RowsDualSums | RowsChange, blocks: Blocks) -> None:
         sums.cuts = sums.b = np.empty(0)
 
 
+class Scored(NamedTuple):
+    """What a block has before its steps: keys of its rows (n), and dual variables."""
+
+    keys: np.ndarray
+    scratch: records.Scratch
+
+
 @dataclass(frozen=True, slots=True)
 class RowsDualPass(BlockPass, DualPass):
     """A DualPass of a loss of single rows. `first` also fills `u` and `target`.
@@ -149,9 +156,28 @@ class RowsDualPass(BlockPass, DualPass):
     def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
         begin(rows, chunk, self.risk, self.bias, self.learning, totals)
 
+    def prepare(self, sums: RowsDualSums, rows: Rows, chunk: Chunk) -> Scored:  # type: ignore[override]
+        """Scores and the predicted cut."""
+        if sums.totals is not None:
+            self.learn(sums.totals, rows, chunk)
+        scored = Scored(np.empty(chunk.n_rows), self._scratch())
+        self.require_finite(chunk, self._run(sums, rows, chunk, *scored, 0))
+        return scored
+
+    def visit_prepared(self, sums: RowsDualSums, rows: Rows, chunk: Chunk, prepared: Scored) -> None:  # type: ignore[override]
+        self._run(sums, rows, chunk, prepared.keys, prepared.scratch._replace(scored=True), self.ascent.visits)
+        if sums.cache is not None:
+            self.offer(sums.cache, rows, chunk, prepared.keys)
+
     def ascend(self, sums: RowsDualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:  # type: ignore[override]
+        return self._run(sums, rows, chunk, keys, self._scratch(), self.ascent.visits)
+
+    def _scratch(self) -> records.Scratch:
+        return records.Scratch(np.empty(len(self.order)), np.empty(len(self.order), np.int64))
+
+    def _run(self, sums: RowsDualSums, rows: Rows, chunk: Chunk, keys: np.ndarray, scratch: records.Scratch, steps: int) -> int:
         assert sums.w is not None
-        now, loss, size = self.ascent, self.risk.loss, len(self.order)
+        now, loss = self.ascent, self.risk.loss
         own = slice(sums.first_block, sums.first_block + self.blocks.each)
         return dual.ascend(
             loss,
@@ -161,9 +187,9 @@ class RowsDualPass(BlockPass, DualPass):
             records.Slots(now.cut[own], now.dual[own], self.last[0, own], self.last[1, own]),
             self.blocks.of_rows(chunk.numbers),
             self.grids,
-            self.visits(chunk, now.visits),
+            self.visits(chunk, steps),
             records.DualSums(sums.w, sums.cuts, sums.b),
-            records.Scratch(np.empty(size), np.empty(size, np.int64)),
+            scratch,
         )
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:

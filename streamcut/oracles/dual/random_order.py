@@ -66,6 +66,11 @@ class RandomOrder:
         together = (ROW_BYTES + row_bytes) * rows + entry_bytes(manifest) * self._entries_together()
         return together + count * joined_bytes(manifest, rows // count)
 
+    def ahead_bytes(self, manifest: Manifest, row_bytes: int) -> int:
+        """Memory that a worker needs beside that for a thread that is a batch ahead of it: its rows, three numbers of each."""
+        rows = self.batch_rows(manifest.statistics)
+        return (ROW_BYTES + row_bytes + 24) * rows + entry_bytes(manifest) * self._entries_together()
+
     def _entries_together(self) -> int:
         return int(_FULL * self.nnz * self.batch)
 

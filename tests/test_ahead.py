@@ -1,0 +1,216 @@
+"""A thread that reads and scores a batch ahead of its lane: the same bits, the same errors, no more memory than planned."""
+
+import threading
+
+import numpy as np
+import pytest
+from test_streams import SMALL, rows
+
+import streamcut
+from streamcut.chunk import Chunk
+from streamcut.config import TrainOptions
+from streamcut.errors import CorruptError, MemoryBudgetError
+from streamcut.execution import runner as execution
+from streamcut.execution.feed import Feed, Streams
+from streamcut.execution.lanes import Lanes
+from streamcut.execution.passes import Pass
+from streamcut.execution.plan import MemoryPlan, Needs, Streamed
+from streamcut.execution.runner import Interrupted, Runner
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.opening import open_dataset
+from streamcut.io.stores.writer import StoreWriter
+from streamcut.jobs import binary
+from streamcut.oracles.dual import ascent
+from streamcut.oracles.dual.passes import RowsDualPass
+
+STREAMS = Streams(3, 10, 1000, (0, 0))
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    monkeypatch.setattr(ascent, "ORDER", SMALL)
+    monkeypatch.setattr(binary, "ORDER", SMALL)
+    monkeypatch.setattr(binary, "blocks_wanted", lambda *_, **__: 1)  # as where features are many
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Names of the threads that blocks were prepared and visited in."""
+    found = {"prepare": set(), "visit_prepared": set()}
+
+    def spied(name):
+        was = getattr(RowsDualPass, name)
+        return lambda *args: (found[name].add(threading.current_thread().name), was(*args))[1]
+
+    for name in found:
+        monkeypatch.setattr(RowsDualPass, name, spied(name))
+    return found
+
+
+@pytest.mark.parametrize("row_cache", ["0", "30%"])
+@pytest.mark.parametrize(("loss", "bias"), [("hinge", 1.0), ("logistic", 0.0)])
+def test_two_threads_have_the_bits_of_one(small_batches, threads, tmp_path, loss, bias, row_cache):
+    X, y = rows()
+    with StoreWriter(tmp_path / "rows.zarr", shard_nnz=700, n_features=X.shape[1], options={}) as writer:
+        writer.append(Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, y), {})
+        writer.finish({})
+    asked = {"solver": "bundle-dca", "loss": loss, "bias": bias, "row_cache": row_cache, "lanes": 1, "max_passes": 6}
+    models = []
+    for workers in (1, 2):
+        for names in threads.values():
+            names.clear()
+        models.append(streamcut.train(open_dataset(tmp_path / "rows.zarr"), workers=workers, **asked))
+        both = threads["prepare"] | threads["visit_prepared"]
+        assert len(threads["prepare"]) == len(threads["visit_prepared"]) == 1
+        assert len(both) == workers
+    np.testing.assert_array_equal(models[0].weights, models[1].weights)
+    measured = {"seconds", "cpu_seconds", "bytes_read"}
+    first, second = ([{k: v for k, v in each.items() if k not in measured} for each in model.history] for model in models)
+    assert first == second
+
+
+@pytest.mark.parametrize(("blocks", "lanes"), [(1, [1, 1, 1]), (8, [1, 2, 3])])
+def test_where_features_are_many_there_is_one_lane_for_any_workers(monkeypatch, blocks, lanes):
+    monkeypatch.setattr(binary, "_DCA_LANE_NNZ", 1)
+    monkeypatch.setattr(binary, "blocks_wanted", lambda *_, **__: blocks)
+    manifest = MemoryDataset(*rows()).manifest
+    jobs = [binary.BinaryJob.planned(TrainOptions(solver="bundle-dca", workers=workers), manifest) for workers in (1, 2, 3)]
+    assert [len(job.lanes) for job in jobs] == lanes
+
+
+class Sums(Pass):
+    """Adds labels up, and notes what happened to each block."""
+
+    streams = STREAMS
+    interruptible = True
+
+    def __init__(self, fails_at=None, bad_at=None):
+        self.fails_at, self.bad_at, self.events = fails_at, bad_at, []
+
+    def begin(self):
+        return [0.0]
+
+    def prepare(self, partial, rows, chunk):
+        number = sum(what == "prepare" for what, _ in self.events)
+        if number == self.bad_at:
+            raise CorruptError("bad row")
+        self.events.append(("prepare", number))
+        rows["seen"] += 1.0
+        return number, chunk.y.copy()
+
+    def visit_prepared(self, partial, rows, chunk, prepared):
+        number, y = prepared
+        np.testing.assert_array_equal(chunk.y, y)  # its memory has not been written to meanwhile
+        np.testing.assert_array_equal(rows["seen"], 1.0)
+        self.events.append(("visit", number))
+        if number == self.fails_at:
+            raise ArithmeticError("no")
+        partial[0] += chunk.y.sum()
+        rows["seen"] += 1.0
+
+    def merge(self, total, part):
+        return [total[0] + part[0]]
+
+
+def running(ahead, *, lanes=(0, 200, 397), workers=2, **given):
+    X, _ = rows(397, 6)
+    data = MemoryDataset(X, np.arange(397.0), shard_nnz=100)
+    runner = Runner(Feed(data), Lanes(lanes), workers, ahead=ahead, **given)
+    runner.row_state.add("seen")
+    return runner
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_row_is_prepared_then_visited_and_written_back(workers):
+    for ahead in (False, True):
+        with running(ahead, workers=workers) as runner:
+            for _ in range(2):
+                total, report = runner.run(Sums())
+                assert total == [396 * 397 / 2]
+                assert report.traffic.rows == 397
+                np.testing.assert_array_equal(runner.rows["seen"], 2.0)
+                runner.rows["seen"][:] = 0.0
+
+
+def test_no_more_than_one_block_is_ahead():
+    for ahead in (False, True):
+        work = Sums()
+        with running(ahead, lanes=(0, 397), workers=1) as runner:
+            runner.run(work)
+        prepared = visited = most = 0
+        for what, number in work.events:
+            prepared, visited = prepared + (what == "prepare"), visited + (what == "visit")
+            assert number == (prepared if what == "prepare" else visited) - 1
+            most = max(most, prepared - visited)
+        assert prepared == visited > 3
+        assert 1 <= most <= 1 + ahead
+
+
+@pytest.mark.parametrize(
+    ("work", "error"),
+    [(Sums(fails_at=2), ArithmeticError), (Sums(bad_at=0), CorruptError), (Sums(bad_at=3), CorruptError)],
+)
+def test_errors_of_either_thread_end_the_pass_and_the_next_one_runs(work, error):
+    with running(True, lanes=(0, 397), workers=1) as runner:
+        with pytest.raises(error):
+            runner.run(work)
+        count = len(work.events)
+        runner.rows["seen"][:] = 0.0
+        assert runner.run(Sums())[0] == [396 * 397 / 2]
+        assert len(work.events) == count  # nobody goes on with the one that was given up
+
+
+def test_a_stop_ends_both_threads():
+    asked = iter([False, False, True])
+    with running(True, lanes=(0, 397), workers=1, stop=lambda: next(asked, False)) as runner:
+        work = Sums()
+        with pytest.raises(Interrupted):
+            runner.run(work)
+        assert [number for what, number in work.events if what == "visit"] == [0, 1, 2]
+        runner.rows["seen"][:] = 0.0
+        assert runner.run(Sums())[0] == [396 * 397 / 2]
+
+
+def test_a_block_that_is_not_copied_is_not_read_past(monkeypatch):
+    monkeypatch.setattr(Feed, "mixed", lambda *_, **__: iter(blocks))
+    X, _ = rows(30, 6)
+    whole = MemoryDataset(X, np.arange(30.0)).read(0)
+    blocks = [whole.rows(start, start + 10) for start in (0, 10, 20)]
+    work = Sums()
+    with running(True, lanes=(0, 30), workers=1) as runner:
+        runner.run(work)
+    order = [what for what, _ in work.events]
+    assert order == ["prepare", "visit"] * 3
+
+
+@pytest.mark.parametrize(
+    ("budget", "cache", "size", "found"),
+    [
+        (10_000, 0, 500, True),
+        (10_000, 0, 0, False),
+        (4_400, 0, 500, False),  # too little for both
+        (10_000, 1000, 90, True),
+        (10_000, 1000, 200, False),  # a row cache brings more
+    ],
+)
+def test_memory_decides_whether_there_is_one(budget, cache, size, found):
+    def plan(needs):
+        lines = (("all", 2000), *needs.per_worker)
+        taken = sum(size for _, size in lines)
+        if taken > budget:
+            raise MemoryBudgetError("too little")
+        left = max(0, cache - (size if needs.ahead else 0))
+        return MemoryPlan(budget, lines, frozenset(), 0, row_cache=left, streams=needs.streams, ahead=needs.ahead)
+
+    made = Needs(dimension=10, mixing=(Streamed(2, 2000, True, size),)).planned(1000, budget, plan)
+    assert (made.streams, made.ahead) == (2, found)
+
+
+def test_no_thread_for_one_is_an_error_of_memory(monkeypatch):
+    class Refusing(execution.ThreadPoolExecutor):
+        def submit(self, *args, **kwargs):
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(execution, "ThreadPoolExecutor", Refusing)
+    with pytest.raises(MemoryError, match="1 threads cannot be started"):
+        running(True, lanes=(0, 397), workers=1)
