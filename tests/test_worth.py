@@ -18,7 +18,7 @@ def test_sweeps_end_where_one_brings_less_than_half_of_the_mean_since_the_pass_b
     rises = [4.0, 2.5, 1.25, 1.0, 0.7, 0.3]
     assert sweeps_of(Worth.after(100, 10.0, 0.0), rises, 15) == 6
     assert sweeps_of(Worth.after(100, 20.0, 0.0), rises, 15) == 4
-    assert sweeps_of(Worth.after(100, 20.0, 0.0, always=True), rises, 15) == 6
+    assert sweeps_of(Worth.after(100, 20.0, 0.0, part=0.0), rises, 15) == 6
     assert sweeps_of(Worth.after(100, 10.0, 1.25), rises, 15) == 3
 
 

@@ -10,8 +10,9 @@ become longer and longer, at a point y that moves less and less. In terms of wei
     y ← y + (1 − e^−σ)(w(f) − y);   σ ← 2σ/(2 + σ)
 
 where w(f) are the weights that all shares amount to. (The original moves y towards w(f) at every step, not once a pass.) Sweeps
-over cached rows go on with the steps of their pass. y is close to a mean of all w(f), and a good primal point; the shares are a
-good dual point long before their own means are. Both enter the bundle as ever, so no bound depends on any of this.
+over cached rows, a random sample of the free ones, go on with the steps of their pass. y is close to a mean of all w(f), and a
+good primal point; the shares are a good dual point long before their own means are. Both enter the bundle as ever, so no bound
+depends on any of this.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass, RowsWriteBackPass, add_parts
 from streamcut.oracles.dual.pooled_cache import PooledCache, RecallSharesPass
 from streamcut.oracles.dual.random_order import RandomOrder
-from streamcut.oracles.dual.worth import Worth
+from streamcut.oracles.dual.worth import ACCELERATED, LESS, Worth
 from streamcut.rounding import CutError, Grids
 
 # Rows of a group stay in the second cache level.
@@ -151,7 +151,7 @@ class DualAscent(DecomposableOracle):
         given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps}
         C = self._stretched(ascent)
         entries, rise = self._runner.feed.data.manifest.statistics.nnz, self._value(C, sums) - ascent.value
-        given["worth"] = Worth.after(entries, rise, ascent.enough, always=self._interior)
+        given["worth"] = Worth.after(entries, rise, ascent.enough, self._least)
         given["theta"] = self._at_once(ascent, sums)
         where: Any = self._runner, self._caches, sums.w, C, self.penalty, self._bias
         theta: Any
@@ -162,9 +162,9 @@ class DualAscent(DecomposableOracle):
         self._write_back(sums, ascent.dual, theta)
 
     @property
-    def _interior(self) -> bool:
-        """Whether cached rows are solved for at once before they are swept: few sweeps are left then, and all worth it."""
-        return False
+    def _least(self) -> float:
+        """The part of what passes bring that a sweep has to bring (streamcut.oracles.dual.worth)."""
+        return LESS
 
     @property
     def accelerated(self) -> bool:
@@ -244,7 +244,17 @@ class DualOracle(DualAscent, LinearOracle):
 
     @property
     def _interior(self) -> bool:
+        """Whether cached rows are solved for at once before they are swept: few sweeps are left then, and all worth it."""
         return self._short and self._interior_from <= self.C
+
+    @property
+    def _sampled(self) -> bool:
+        """Whether the cache has a random sample of the free rows, of its own (streamcut.oracles.dual.sample)."""
+        return self.accelerated and not self._pooled
+
+    @property
+    def _least(self) -> float:
+        return 0.0 if self._interior else ACCELERATED if self._sampled else LESS
 
     def follow(self, merges: Merges | list[Merge]) -> None:
         super().follow(Merges.of(merges) if isinstance(merges, list) else merges)
@@ -259,7 +269,8 @@ class DualOracle(DualAscent, LinearOracle):
         statistics, streams = self._runner.feed.data.manifest.statistics, None
         if self._streams > 1:
             streams = self._order.streams(statistics, self._streams, self.passes, self._seed)
-        return replace(work, l1=self.penalty.threshold, streams=streams)
+        sample = (self.passes, self._seed) if self._sampled else None
+        return replace(work, l1=self.penalty.threshold, streams=streams, sample=sample)
 
     def _merging_of(self, merges: Merges) -> MergePass:
         return MergePass(self._risk.loss, self._blocks, merges)

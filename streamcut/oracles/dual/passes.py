@@ -22,6 +22,7 @@ from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.dual.blocks import Blocks
 from streamcut.oracles.dual.dual_pass import DualPass, DualSums
+from streamcut.oracles.dual.sample import sample_free
 from streamcut.oracles.row_passes import First, Totals, begin
 
 
@@ -124,7 +125,8 @@ class Scored(NamedTuple):
 class RowsDualPass(BlockPass, DualPass):
     """A DualPass of a loss of single rows. `first` also fills `u` and `target`.
 
-    last  slots (2, blocks)
+    last    slots (2, blocks)
+    sample  the random seed of a sample of the free rows, which caches take instead of those that will move least
     """
 
     risk: PointwiseRisk
@@ -133,6 +135,7 @@ class RowsDualPass(BlockPass, DualPass):
     learning: First
     blocks: Blocks
     l1: float | None = None  # the threshold of the penalty
+    sample: tuple[int, int] | None = None
 
     def begin(self) -> RowsDualSums:
         D, n = len(self.ascent.w), self.blocks.each
@@ -193,7 +196,10 @@ class RowsDualPass(BlockPass, DualPass):
         )
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
-        taken, codes, numbers, keys = _records(rows, chunk), rows["codes"], chunk.numbers, cache.ranked(chunk.first_row, keys)
+        taken, codes, numbers = _records(rows, chunk), rows["codes"], chunk.numbers
+        if self.sample is not None:
+            sample_free(keys, numbers, self.sample)
+        keys = cache.ranked(chunk.first_row, keys)
         blocks = self.blocks.of_rows(numbers)
         first_block = self.blocks.first_of(chunk.first_row)
         slots = self.ascent.dual[first_block : first_block + self.blocks.each]

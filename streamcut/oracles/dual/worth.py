@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 _PASS = 1.5  # entries of a sweep that take as long as an entry of a pass
-_LESS = 0.5  # of what a pass brought, the next one brings
+LESS = 0.5  # of what a pass brought, the next one brings
+ACCELERATED = 0.15  # the same after accelerated passes
 
 
 @dataclass(slots=True)
@@ -17,7 +18,7 @@ class Worth:
 
     Each sweep after a pass brings less than the one before. A new pass is the better choice once a sweep brings less for its work
     than a pass and the sweeps after it do in the mean: the marginal value theorem (Charnov 1976). What the next ones will bring
-    is taken to be half of what these did.
+    is taken to be half of what these did, of accelerated ones 0.15: what their sweeps bring goes on in the next passes' momentum.
 
     rise    of the dual (units of F); of several problems (A)
     work    entries visited
@@ -28,12 +29,12 @@ class Worth:
     rise: Any
     work: float
     enough: Any
-    part: float = _LESS
+    part: float = LESS
 
     @classmethod
-    def after(cls, entries: int, rise: Any, enough: Any, *, always: bool = False) -> Worth:
-        """A pass over `entries` with this rise of the dual; `always`: only `enough` ends sweeps."""
-        return cls(np.maximum(rise, 0.0), _PASS * entries, enough, 0.0 if always else _LESS)
+    def after(cls, entries: int, rise: Any, enough: Any, part: float = LESS) -> Worth:
+        """A pass over `entries` with this rise of the dual; with a `part` of 0 only `enough` ends sweeps."""
+        return cls(np.maximum(rise, 0.0), _PASS * entries, enough, part)
 
     def goes_on(self, rise: Any, work: int) -> Any:
         """Whether another sweep follows one that brought `rise`; of several problems (A)."""
