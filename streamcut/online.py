@@ -118,7 +118,7 @@ def _settle(cache: RowCache, W: np.ndarray, options: TrainOptions, rng: np.rando
     cache.visit_movable()
     for sweep in range(1, options.sweeps + 1):
         before = float(flat @ flat)
-        gain = float(np.sum(cache.sweep(rng, options.C, None, options.bias, W, first=False)))
+        gain = float(np.sum(cache.sweep(int(rng.integers(2**63)), options.C, None, options.bias, W, first=False)))
         if gain - 0.5 * (float(flat @ flat) - before) <= enough:
             if everything:
                 return sweep

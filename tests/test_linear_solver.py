@@ -69,12 +69,12 @@ class _Rows:
         return jumps, counts
 
     def breakpoints(self, low, high, count):
-        k, jump = np.empty(count), np.empty(count)
+        k, jump = np.empty(count + 1), np.empty(count + 1)
         n = 0
         for part in self.parts:
             n += row_losses.breakpoints_between(Hinge(), *part, low, high, k[n:], jump[n:])
         assert n == count
-        return k, jump
+        return k[:n], jump[:n]
 
 
 numbers = st.one_of(st.floats(-4, 4), st.sampled_from([0.0, 1.0, -1.0, 0.5, 1.0 + 1e-15]))

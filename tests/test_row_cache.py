@@ -6,11 +6,14 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 from streamcut.bundle.bundle import Bundle
 from streamcut.chunk import Chunk
 from streamcut.compiled import dual, records
+from streamcut.compiled.shuffling import shuffle
 from streamcut.execution import row_cache
+from streamcut.execution.cache_passes import joined_seed
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_cache import CacheSize
 from streamcut.io.memory import MemoryDataset
@@ -84,7 +87,7 @@ def test_sweeps_over_many_rows_go_from_group_to_group_and_look_at_each_row_once(
         cache.n, cache._indptr[:] = n, 2 * np.arange(n + 1)
         rows = rng.permutation(n)[: min(left, n)]
         cache._order = rows.copy()
-        cache._shuffle(np.random.default_rng(seed))
+        cache._shuffle(seed)
     groups = {tuple(group) for group in np.sort(rows)[: len(rows) // 3 * 3].reshape(-1, 3)}
     assert sorted(cache._order) == sorted(rows)
     if n >= 24:
@@ -143,3 +146,19 @@ def test_aligned_blocks_are_the_rows_whatever_the_shards(n, shard_nnz, alignment
         np.testing.assert_array_equal(found.toarray(), X[first_row:end].toarray())
         at = end
     assert at == stop
+
+
+def test_every_order_of_rows_comes_as_often_as_any_other():
+    counts = {}
+    for seed in range(6000):
+        order = np.arange(4)
+        shuffle(order, 5, joined_seed(seed // 100, seed % 100, 7, 0))
+        counts[tuple(order)] = counts.get(tuple(order), 0) + 1
+    assert len(counts) == 24
+    assert chisquare(list(counts.values())).pvalue > 1e-4
+
+
+def test_seeds_of_other_numbers_are_others():
+    seeds = {joined_seed(a, b, c, d) for a in range(8) for b in range(8) for c in (0, 1000, 1001, 2**40) for d in range(4)}
+    assert len(seeds) == 8 * 8 * 4 * 4
+    assert all(0 <= seed < 2**63 for seed in seeds)

@@ -15,7 +15,7 @@ from streamcut.compiled.bins import bin_of
 from streamcut.compiled.records import target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import helper, inlined, kernel
+from streamcut.jit import inlined, kernel
 
 
 @kernel
@@ -81,10 +81,9 @@ def target_sums(loss, y, u, constants, rounders, out):
 def _with(loss, z, y, weight, total, lost, steepest):
     """(total, lost, steepest) of `sums`, and what a row adds to them."""
     value = loss.value(z, y)
-    if value != 0.0 and weight != 0.0:  # a loss may be infinite, and no weight times that is nothing
-        total, lost = compensated(total, lost, value * weight)
-        if loss.unbounded():
-            steepest = max(steepest, abs(loss.dual(z, y)))
+    total, lost = compensated(total, lost, value * weight if weight != 0.0 else 0.0)  # a loss may be infinite
+    if loss.unbounded() and value != 0.0 and weight != 0.0:
+        steepest = max(steepest, abs(loss.dual(z, y)))
     return total, lost, steepest
 
 
@@ -157,15 +156,10 @@ def on_plane(loss, z_b, z, p, q, target, u, sums):
         y, weight = target_of(target, i), weight_of(u, i)
         t = loss.offset(y)
         here = (p * (z_b[i] + t) + q * (z[i] + t)) - t
-        if weight == 0.0:
-            continue
-        value = loss.value(here, y)
-        if value != 0.0:
-            total, lost = compensated(total, lost, value * weight)
-        f = loss.dual(here, y) * weight
-        if f != 0.0:
-            by_p, p_lost = compensated(by_p, p_lost, -f * (z_b[i] + t))
-            by_q, q_lost = compensated(by_q, q_lost, -f * (z[i] + t))
+        f = loss.dual(here, y) * weight if weight != 0.0 else 0.0
+        total, lost = compensated(total, lost, loss.value(here, y) * weight if weight != 0.0 else 0.0)
+        by_p, p_lost = compensated(by_p, p_lost, -f * (z_b[i] + t))
+        by_q, q_lost = compensated(by_q, q_lost, -f * (z[i] + t))
     sums[0, 0], sums[0, 1] = total, lost
     sums[1, 0], sums[1, 1] = by_p, p_lost
     sums[2, 0], sums[2, 1] = by_q, q_lost
@@ -184,6 +178,7 @@ def combine(loss, z_b, z, p, q, target, u, sums):
 
 
 # Along w_b + k(w − w_b) the slope of a piecewise linear loss jumps by u|Δ| where z_b + kΔ is at a kink: at k = (kink − z_b) / Δ.
+# Whether that is above 0 and in a bracket is as good as random from row to row, so no branch waits for the answer.
 
 
 @kernel
@@ -201,14 +196,11 @@ def slope_at_zero(loss, z_b, z, u, sums):
     sums[0], sums[1] = total, lost
 
 
-@helper
-def _breakpoint(kink, z_b, z):
-    """k at which z_b + k(z − z_b) is at the kink, or −1 when it never is for k > 0."""
-    delta = z - z_b
-    room = kink - z_b
-    if (delta > 0.0 and room > 0.0) or (delta < 0.0 and room < 0.0):
-        return room / delta
-    return -1.0
+@inlined
+def _breakpoint(kink, z_b, z, low, high):
+    """(k, whether low ≤ k < high and 0 < k): z_b + k(z − z_b) is at the kink. k is infinite or NaN where it stands still."""
+    k = (kink - z_b) / (z - z_b)
+    return k, (k > 0.0) & (k >= low) & (k < high)
 
 
 @kernel
@@ -219,8 +211,8 @@ def breakpoint_histogram(loss, z_b, z, u, edges, jumps, counts):
     scale = bins / (high - low)
     for i in range(len(z)):
         for corner in range(loss.kinks()):
-            k = _breakpoint(loss.kink(corner), z_b[i], z[i])
-            if k > 0.0 and k >= low and k < high:
+            k, inside = _breakpoint(loss.kink(corner), z_b[i], z[i], low, high)
+            if inside:
                 j = bin_of(k, edges, scale)
                 jumps[j] += abs(z[i] - z_b[i]) * weight_of(u, i)
                 counts[j] += 1
@@ -228,13 +220,14 @@ def breakpoint_histogram(loss, z_b, z, u, edges, jumps, counts):
 
 @kernel
 def breakpoints_between(loss, z_b, z, u, low, high, out_k, out_jump):
-    """Writes the breakpoints with low ≤ k < high and their jumps; returns their number (the caller knows it from a histogram)."""
+    """Writes the breakpoints with low ≤ k < high and their jumps; returns their number n (the caller knows it from a histogram).
+
+    The n + 1st places of both arrays are written to, too.
+    """
     n = 0
     for i in range(len(z)):
         for corner in range(loss.kinks()):
-            k = _breakpoint(loss.kink(corner), z_b[i], z[i])
-            if k > 0.0 and k >= low and k < high:
-                out_k[n] = k
-                out_jump[n] = abs(z[i] - z_b[i]) * weight_of(u, i)
-                n += 1
+            out_k[n], inside = _breakpoint(loss.kink(corner), z_b[i], z[i], low, high)
+            out_jump[n] = abs(z[i] - z_b[i]) * weight_of(u, i)
+            n += inside
     return n

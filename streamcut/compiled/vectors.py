@@ -7,11 +7,11 @@ from streamcut.jit import helper, kernel
 
 @helper
 def compensated(total, lost, term):
-    """Neumaier's step: (total, lost) stands for the sum total + lost."""
+    """(total, lost) stands for the sum total + lost; what an addition loses is Knuth's two-sum, which needs no branch."""
     added = total + term
-    if np.isfinite(added):  # an infinite sum is infinite, whatever it has lost
-        lost += (total - added) + term if abs(total) >= abs(term) else (term - added) + total
-    return added, lost
+    taken = added - total
+    error = (total - (added - taken)) + (term - taken)
+    return added, lost + (error if np.isfinite(added) else 0.0)  # an infinite sum is infinite, whatever it has lost
 
 
 @kernel

@@ -120,14 +120,11 @@ class SweepPass(CachingPass):
     def begin(self) -> Step:
         return Step(self.w.copy())
 
-    def visit_rows(self, step: Step, rows: Rows) -> None:
-        """Rows that are not cached stay as they are."""
-
     def finish(self, step: Step, rows: Rows, first_row: int) -> None:
         cache = self.caches[first_row]
         cache.step_back(self.theta)
-        rng = np.random.default_rng((self.seed[0], self.number, first_row, self.seed[1]))
-        step.gain = cache.sweep(rng, self.C, self.l1, self.bias, step.delta, first=self.number == 0)
+        seed = joined_seed(self.seed[0], self.number, first_row, self.seed[1])
+        step.gain = cache.sweep(seed, self.C, self.l1, self.bias, step.delta, first=self.number == 0)
         step.delta -= self.w
         step.work = cache.work
 
@@ -136,6 +133,15 @@ class SweepPass(CachingPass):
         total.gain = total.gain + part.gain
         total.work += part.work
         return total
+
+
+def joined_seed(*numbers: int) -> int:
+    """One number below 2⁶³ made of several: a seed for each combination of them."""
+    seed = 0
+    for number in numbers:
+        seed = ((seed ^ number) * 0x9E3779B97F4A7C15 + 1) & (1 << 63) - 1
+        seed ^= seed >> 29
+    return seed
 
 
 @dataclass(slots=True)
@@ -165,9 +171,9 @@ class TurnPass(SweepPass):
         if first_row in self.turn:
             cache = self.caches[first_row]
             cache.step_back(self.theta[first_row])
-            rng = np.random.default_rng((self.seed[0], self.number, first_row, self.seed[1]))
+            seed = joined_seed(self.seed[0], self.number, first_row, self.seed[1])
             step = own.step = Step(self.w.copy())
-            step.gain = cache.sweep(rng, self.C, self.l1, self.bias, step.delta, first=self.number == 0)
+            step.gain = cache.sweep(seed, self.C, self.l1, self.bias, step.delta, first=self.number == 0)
             step.delta -= self.w
             step.work = cache.work
 

@@ -29,7 +29,7 @@ class Pass:
     whole_groups   blocks hold whole groups of equal qid: all those that begin in the lane; with an `alignment` whole batches of
                    them (streamcut.execution.feed.batch_numbers). Without data they are found by the row state `begins`, 1
                    in the first row of each
-    row_arrays     the arrays of the row state that it asks for; None: it may ask for any
+    row_arrays     the arrays of the row state that it asks for; None: it may ask for any; none, and no data: no blocks come
     summed         attributes of its partial sums that are float64 arrays (or None) and merge feature by feature, as `add_range`
                    does; `merge` takes empty ones, too (see `arrays`)
     pure           it changes nothing but its partial sum and the row state, so a lane may be done again, elsewhere

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.compiled import cached_rows
+from streamcut.compiled.shuffling import shuffle
 from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
 from streamcut.losses.loss import FREE_FIRST
@@ -126,12 +127,12 @@ class RowCache(ABC):
             if first < rows:
                 self._shrink()
 
-    def sweep(self, rng: np.random.Generator, C: float, l1: float | None, bias: float, w: np.ndarray, *, first: bool) -> float:
+    def sweep(self, seed: int, C: float, l1: float | None, bias: float, w: np.ndarray, *, first: bool) -> float:
         """One sweep in place on w, which can be taken back; returns C Σ u Δf. `first`: of a pass, over all rows."""
         n = self.n
         if first:
             self._order, self._slack = self._own(), np.inf
-        self._shuffle(rng)
+        self._shuffle(seed)
         self._before[:n] = self._share[:n]
         self.work = len(self._order) * int(self._indptr[n]) // max(n, 1)
         gain, left, largest = self._sweep_rows(C, l1, bias, w)
@@ -174,19 +175,13 @@ class RowCache(ABC):
         self._keep(kept)
         self.n = count
 
-    def _shuffle(self, rng: np.random.Generator) -> None:
+    def _shuffle(self, seed: int) -> None:
         """A random order of the rows that sweeps still visit."""
-        order, entries = self._order, int(self._indptr[self.n])
-        if entries < _GROUPS * _GROUP_NNZ:
-            rng.shuffle(order)
-            return
-        order.sort()
-        size = max(1, _GROUP_NNZ * self.n // entries)
-        whole = len(order) // size * size
-        rng.shuffle(order[whole:])
-        groups = order[:whole].reshape(-1, size)
-        groups[:] = groups[rng.permutation(len(groups))]
-        rng.permuted(groups, axis=1, out=groups)
+        order, entries, size = self._order, int(self._indptr[self.n]), self.n + 1
+        if entries >= _GROUPS * _GROUP_NNZ:
+            order.sort()
+            size = max(1, _GROUP_NNZ * self.n // entries)
+        shuffle(order, size, seed)
 
     def _by_row(self) -> tuple[np.ndarray, ...]:
         return self._number, self._key, self._weight, self._square, self._share

@@ -285,6 +285,8 @@ class Runner(Watchable):
     def _blocks(self, lane: int, work: Pass, worker: int, traffic: Traffic) -> Iterator[tuple[int, int, Chunk | None]]:
         start, stop = self.lanes.rows(lane)
         if not work.needs_data:
+            if work.row_arrays == ():
+                return
             bounds = [*range(start, stop, ROW_BLOCK), stop]
             if work.whole_groups:
                 bounds = [self._next_group(row) for row in bounds]

@@ -343,7 +343,7 @@ class BreakpointsPass(Breakpoints):
     loss: Loss
 
     def visit_rows(self, found: list, rows: Rows) -> None:
-        k, jump = np.empty(self.count), np.empty(self.count)
+        k, jump = np.empty(self.count + 1), np.empty(self.count + 1)
         n = row_losses.breakpoints_between(self.loss, rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump)
         found.append((k[:n].copy(), jump[:n].copy()))
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -65,9 +65,6 @@ class _PathPass(CachingPass):
     bias: float
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ()
-
-    def visit_rows(self, sums: Any, rows: Rows) -> None:
-        """Rows that are not cached stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
