@@ -63,7 +63,7 @@ class Rows:
             records.Start(W, kappa, records.Mixture(used, parts), self.C, self.bias),
             records.Slots(*slots, *last),
             self.grids,
-            records.Visits(order, np.array(places), 0, visits),
+            records.Visits(order, np.array(places), 0, visits, np.arange(g), g),
             records.DualSums(W_run, cuts, sums),
             records.PairScratch(*room, pair_buffers(A)),
         )

@@ -111,6 +111,24 @@ def test_memory_decides_how_many_there_are(budget, cache, reads, always, found):
     assert Needs(dimension=10, mixing=choices).planned(1000, budget, plan).streams == found
 
 
+def test_rows_of_a_mixed_batch_come_in_runs_and_none_twice():
+    statistics = MemoryDataset(*rows(20_000)).manifest.statistics
+    large = RandomOrder(nnz=800, batch=8)
+    near = large.near(statistics)
+    order, places = large.drawn(statistics, 3, 7, mixed=True)
+    fetched = large.fetched(statistics, order)
+    assert places.tolist() == [0]
+    assert sorted(order) == list(range(large.batch_rows(statistics)))
+    assert large.drawn(statistics, 4, 7, mixed=True)[0].tolist() != order.tolist()
+    for start in range(0, len(order), near):
+        here, memory = order[start : start + near], fetched[start : start + near]
+        assert sorted(here) == memory.tolist()
+        assert np.count_nonzero(np.diff(memory) > 1) <= near // 16 + 2
+        assert np.count_nonzero(np.diff(memory) > 1) >= near // 32, "from all over the batch"
+        assert np.count_nonzero(np.diff(here) == 1) < near // 4, "steps are in any order"
+    assert large.near(MemoryDataset(*rows(900)).manifest.statistics) == 0, "a single batch is one order"
+
+
 def optimum(X, y, C):
     A = y[:, None] * np.hstack([X.toarray(), np.ones((X.shape[0], 1))])
 

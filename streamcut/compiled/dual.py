@@ -45,9 +45,10 @@ def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scrat
     `predicted` and `ascent` of codes get the shares of both cuts. Adds to the sums the difference to the last two columns. A
     row's key says how little it may still move.
 
-    Rows come in groups, groups in batches (records.Visits). In a group scores come first, in the order of memory: that fetches
-    it, without which a random order takes twice the time. Then steps of the rows that are not at their bound, in `order`; then
-    the cuts. `blocks` (n) are those of the rows. Returns the index of a row whose score is not finite, or −1.
+    Rows come in groups, groups in batches (records.Visits). Scores come first, in the order of memory: that fetches the rows,
+    without which a random order takes twice the time. Then steps of those that are not at their bound, in `order`, as many rows
+    at a time as are near; further steps and the cuts once all of the group have had the first. `blocks` (n) are those of the
+    rows. Returns the index of a row whose score is not finite, or −1.
 
     Without steps there is no cut of the ascent. A group can then be called for once more with what is in `scratch`, `scored`:
     for steps and that cut alone. Of two groups one may be scored while the other takes steps.
@@ -62,14 +63,23 @@ def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scrat
             if group + size <= 0 or group >= n:
                 continue
             if not scratch.scored:
-                found = _score(loss, group, rows, margins, start, slots, blocks, grids, shares)
-                bad = found if bad < 0 else bad
+                shares[:] = _AT_BOUND
             count = 0
-            if visits.steps > 0:
-                for i in visits.order:
-                    waiting[count] = i
-                    count += shares[i] != _AT_BOUND
-            for _ in range(visits.steps):
+            for begin in range(0, size, visits.near):
+                order, fetched = visits.order[begin : begin + visits.near], visits.fetched[begin : begin + visits.near]
+                if not scratch.scored:
+                    found = _score(loss, group, fetched, rows, margins, start, slots, blocks, grids, shares)
+                    bad = found if bad < 0 else bad
+                if visits.steps == 0:
+                    continue
+                stop = count
+                for i in order:
+                    waiting[stop] = i
+                    stop += shares[i] != _AT_BOUND
+                count += _coordinate_steps(
+                    loss, group, waiting[count:stop], rows, margins, start, slots.ascent, blocks, grids, sums.w, shares
+                )
+            for _ in range(1, visits.steps):
                 count = _coordinate_steps(
                     loss, group, waiting[:count], rows, margins, start, slots.ascent, blocks, grids, sums.w, shares
                 )
@@ -80,14 +90,15 @@ def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scrat
 
 
 @helper
-def _score(loss, group, rows, margins, start, slots, blocks, grids, shares):
-    """z and shares at the start of a group; _AT_BOUND for rows that stay at their bound, and places that are no row."""
+def _score(loss, group, places, rows, margins, start, slots, blocks, grids, shares):
+    """z and shares of the rows at `places` of a group before its steps; none, which is _AT_BOUND, for those that stay there."""
     w, y, z_b, z, codes, keys = start.w, rows.y, margins.z_b, margins.z, margins.codes, margins.keys
     constant = start.bias * w[-1] if start.bias != 0.0 else 0.0
     bad, k = -1, -1
-    shares[:] = _AT_BOUND
-    for place in range(max(-group, 0), min(len(shares), len(y) - group)):
+    for place in places:
         i = group + place
+        if i < 0 or i >= len(y):
+            continue
         own = blocks[i]
         if own != k:
             k, parts = own, start.parts[own]

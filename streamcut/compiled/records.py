@@ -83,13 +83,16 @@ class Slots(NamedTuple):
 class Visits(NamedTuple):
     """Rows in groups of len(order) are visited in `order`, groups in batches of len(places) in the order of `places`.
 
-    Row 0 of a block is row `begins` of a batch; a row that is free takes up to `steps` steps, 0: none do.
+    Row 0 of a block is row `begins` of a batch; a row that is free takes up to `steps` steps, 0: none do. Of losses of single
+    rows `near` rows at a time are scored and then take their first step: `fetched` has those of `order`, each `near` ascending.
     """
 
     order: np.ndarray
     places: np.ndarray
     begins: int
     steps: int
+    fetched: np.ndarray
+    near: int
 
 
 class DualSums(NamedTuple):

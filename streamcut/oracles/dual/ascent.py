@@ -270,6 +270,8 @@ class DualOracle(DualAscent, LinearOracle):
         if self._streams > 1:
             streams = self._order.streams(statistics, self._streams, self.passes, self._seed)
         sample = (self.passes, self._seed) if self._sampled else None
+        if self._mixed:
+            work = replace(work, near=self._order.near(statistics), fetched=self._order.fetched(statistics, order))
         return replace(work, l1=self.penalty.threshold, streams=streams, sample=sample)
 
     def _merging_of(self, merges: Merges) -> MergePass:

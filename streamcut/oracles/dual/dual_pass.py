@@ -62,6 +62,8 @@ class DualPass(FillingPass):
     limits: Mapping[int, float]
     first: bool
     streams: Streams | None = field(default=None, kw_only=True)  # type: ignore[assignment]
+    near: int = field(default=0, kw_only=True)  # rows of a group that are scored and take steps at a time; 0: all
+    fetched: np.ndarray | None = field(default=None, kw_only=True)  # the rows of `order`, each `near` of them ascending
     interruptible: ClassVar[bool] = True
     summed: ClassVar[tuple[str, ...]] = ("w", "cuts")
 
@@ -86,7 +88,9 @@ class DualPass(FillingPass):
     def visits(self, chunk: Chunk, steps: int) -> Visits:
         """In which order the rows of a block are visited, free ones up to `steps` times."""
         begins = chunk.first_row % self.alignment if self.streams is None else 0
-        return Visits(self.order, self.places, begins, steps)
+        size = len(self.order)
+        fetched = np.arange(size) if self.fetched is None else self.fetched
+        return Visits(self.order, self.places, begins, steps, fetched, self.near or size)
 
     def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
         if sums.totals is not None:

@@ -4,6 +4,9 @@ Where the loss is smooth, all rows of a batch come in one random order ("mixed")
 converge linearly, and neighbours that always come together are what keeps it from that (solvers/bundle_dca.md). For the same
 reason a lane of several batches is read from several places at once, others in each pass, where memory allows: batches are
 pieces of each of them, mixed for any loss.
+
+What is mixed is larger than a cache level. So its random order is one of short runs of rows: as many as a group has are fetched
+in the order of memory, and then take their steps in any order.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from streamcut.io.manifest import Manifest, Statistics
 
 STREAMS = (4, 2)  # places of a lane from which rows come at once, the best number first
 _MOST_ROWS = 8192
+_RUN = 16  # rows that are fetched one after the other: alone each would be waited for
 _FULL = 1.5  # times the entries that a batch has on average: no more are put together
 
 
@@ -48,8 +52,24 @@ class RandomOrder:
         """(order of the rows in a group, order of the groups in a batch) for the pass after `passes`; `mixed`: it is one."""
         random = np.random.default_rng((passes, seed))
         if mixed:
-            return random.permutation(self._mixed_rows(statistics)), np.zeros(1, np.int64)
+            rows, near = self._mixed_rows(statistics), self.near(statistics)
+            if near == 0:
+                return random.permutation(rows), np.zeros(1, np.int64)
+            runs = (_RUN * random.permutation(-(-rows // _RUN))[:, None] + np.arange(_RUN)).reshape(-1)
+            order = runs[runs < rows]
+            for start in range(0, rows, near):
+                random.shuffle(order[start : start + near])
+            return order, np.zeros(1, np.int64)
         return random.permutation(self.group_rows(statistics)), random.permutation(self.batch)
+
+    def near(self, statistics: Statistics) -> int:
+        """Rows of a mixed batch that come together: those of a group; 0: all, where there is a single batch."""
+        return self.group_rows(statistics) if statistics.n_rows > self.batch_rows(statistics) else 0
+
+    def fetched(self, statistics: Statistics, order: np.ndarray) -> np.ndarray:
+        """The rows of the mixed `order` as they are fetched: ascending among those that come together."""
+        near = self.near(statistics) or len(order)
+        return np.concatenate([np.sort(order[start : start + near]) for start in range(0, len(order), near)])
 
     def streams(self, statistics: Statistics, count: int, passes: int, seed: int) -> Streams:
         """Where the rows of batches come from in the pass after `passes`."""
@@ -75,8 +95,8 @@ class RandomOrder:
         return int(_FULL * self.nnz * self.batch)
 
     def mixing_bytes(self, statistics: Statistics) -> int:
-        """Memory that a worker needs to visit all rows of a batch in random order: that order, four numbers of each row."""
-        return 40 * self._mixed_rows(statistics)
+        """Memory that a worker needs to visit all rows of a batch in random order: both orders, four numbers of each row."""
+        return 48 * self._mixed_rows(statistics)
 
     def _mixed_rows(self, statistics: Statistics) -> int:
         return min(self.batch_rows(statistics), statistics.n_rows)
