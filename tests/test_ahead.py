@@ -189,8 +189,8 @@ def test_a_block_that_is_not_copied_is_not_read_past(monkeypatch):
         (10_000, 0, 500, True),
         (10_000, 0, 0, False),
         (4_400, 0, 500, False),  # too little for both
-        (10_000, 1000, 90, True),
-        (10_000, 1000, 200, False),  # a row cache brings more
+        (10_000, 1000, 290, True),
+        (10_000, 1000, 310, False),  # a row cache brings more
     ],
 )
 def test_memory_decides_whether_there_is_one(budget, cache, size, found):

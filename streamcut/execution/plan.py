@@ -19,6 +19,7 @@ from streamcut.units import format_bytes
 
 _GROWTH = 0.1  # of the budget: what bundles may take beyond the cuts that they begin with
 _CACHED = 0.9  # of the row cache stays beside several blocks or streams: cached rows save more passes
+_BESIDE_AHEAD = 0.7  # of it stays beside a thread that reads ahead, which takes a third off the time of passes
 SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
 _SPREAD = 4 << 20  # the same process differs by so much from run to run: a refusal's minimum must do in the next run
 _ROW_ARRAYS = 5  # kinds of row state at most
@@ -124,13 +125,13 @@ class Needs:
         return self._grown(n_rows, budget, least, plan)
 
     def _reading_ahead(self, size: int, least: MemoryPlan, plan: Callable[[Needs], MemoryPlan]) -> Needs:
-        """With a thread that reads ahead, where that takes nearly nothing from the row cache, and rows stay where they are."""
+        """With a thread that reads ahead, where that leaves most of the row cache, and rows where they are."""
         if size > 0:
             with suppress(MemoryBudgetError):
                 needs = replace(self, ahead=True, per_worker=(*self.per_worker, ("rows read ahead", size)))
                 found = plan(needs)
                 same = (found.spilled, found.reads_again) == (least.spilled, least.reads_again)
-                if same and found.row_cache >= _CACHED * least.row_cache:
+                if same and found.row_cache >= _BESIDE_AHEAD * least.row_cache:
                     return needs
         return self
 
