@@ -91,6 +91,41 @@ def test_folds_trained_together_keep_the_promise_and_share_their_passes(stores, 
     assert 3 * 4 * ROOM <= result["bytes_read"] <= 5.1 * 4 * ROOM, "a pass to draw the folds, 3 to train, one to measure"
 
 
+POOLED = """
+import json, re, sys
+from streamcut import pooling, tune
+from streamcut.errors import MemoryBudgetError
+from streamcut.systems import peak_bytes
+pools, made = [], pooling.RowPool
+def pool(shared, size):
+    pools.append(size.rows)
+    return made(shared, size)
+pooling.RowPool = pool
+def tuned(memory):
+    limits = {"tol": 0.0, "tol_relative": None, "max_passes": 2, "max_cuts": 8}
+    tune(sys.argv[1], {"C": [0.01]}, folds=3, memory=memory, **limits)
+try:
+    tuned("1MB")
+except MemoryBudgetError as error:
+    mine, rest = map(int, re.search(r"([0-9]+) MB of it are for the process.* at least ([0-9]+)MB", str(error)).groups())
+pools.clear()
+budget = (mine + 2 * rest) * 10**6
+tuned(f"{budget}B")
+print(json.dumps({"budget": budget, "peak": peak_bytes(), "pools": pools}))
+"""
+
+
+@pytest.mark.parametrize("times", by_night([2, 4], [4]))
+def test_folds_that_share_a_row_cache_keep_the_promise(stores, times):
+    """Where memory is too little for a row cache of each."""
+    done = subprocess.run([sys.executable, "-c", POOLED, str(stores[times])], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (rows,) = found["pools"]
+    assert rows > 10_000
+    assert found["peak"] <= found["budget"]
+
+
 def test_the_minimum_of_a_refusal_is_enough_and_row_state_spills_without_changing_a_bit(stores, tmp_path):
     from streamcut.models.files import load_model
 
