@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 from streamcut.bundle.bundle import Bundle
 from streamcut.chunk import Chunk
 from streamcut.compiled import dual, records
-from streamcut.compiled.shuffling import shuffle
+from streamcut.compiled.splitmix import shuffle
 from streamcut.execution import row_cache
 from streamcut.execution.cache_passes import joined_seed
 from streamcut.execution.feed import Feed, Traffic

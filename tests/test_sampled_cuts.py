@@ -11,7 +11,7 @@ from reference import sampled as slow
 from reference import viterbi
 
 from streamcut.bundle.gram_bundle import GramBundle
-from streamcut.compiled import sampled
+from streamcut.compiled import splitmix
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
@@ -248,7 +248,7 @@ def test_sparse_rows_score_like_dense_ones():
 
 def test_keys_are_spread_evenly():
     out = np.empty(100_000, np.uint64)
-    sampled.keys(np.arange(100_000), 7, out)
+    splitmix.keys(np.arange(100_000), 7, out)
     shares = np.bincount((out >> np.uint64(60)).astype(int), minlength=16) / len(out)
     assert np.all(np.abs(shares - 1 / 16) < 0.005)
     assert len(np.unique(out)) == len(out)

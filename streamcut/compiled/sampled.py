@@ -1,4 +1,4 @@
-"""Scores of rows as mixtures of cuts that are cached for each row, and the draw of rows without a generator to share.
+"""Scores of rows as mixtures of cuts that are cached for each row.
 
 `slots` are those of the bundle, below the number of cuts that rows have room for; `columns` numbers of classes, of labels that
 were found among the known ones (streamcut.oracles.crammer_singer_passes.targets) and of rivals among these.
@@ -45,15 +45,3 @@ def add_scores_across(values, columns, factors, out):
             c, factor = columns[k, e], factors[k, e]
             for j in range(values.shape[1]):
                 out[c, j] += factor * values[k, j]
-
-
-@kernel
-def keys(numbers, seed, out):
-    """out[i] = a pseudo-random uint64 of (numbers[i], seed), the same wherever and whenever it is asked for (SplitMix64)."""
-    for i in range(len(numbers)):
-        x = np.uint64(numbers[i]) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        x = (x ^ (x >> np.uint64(31))) + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        out[i] = x ^ (x >> np.uint64(31))

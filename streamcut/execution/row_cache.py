@@ -11,7 +11,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.compiled import cached_rows
-from streamcut.compiled.shuffling import shuffle
+from streamcut.compiled.splitmix import shuffle
 from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
 from streamcut.losses.loss import FREE_FIRST

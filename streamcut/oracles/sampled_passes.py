@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from streamcut.chunk import Chunk, concatenate, group_starts
-from streamcut.compiled import sampled
+from streamcut.compiled import sampled, splitmix
 from streamcut.compiled.vectors import accumulate
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
@@ -195,7 +195,7 @@ class LossPass(Pass):
         sums.wrong += len(wrong)
         numbers = chunk.first_row + np.arange(chunk.n_rows)
         keys = np.empty(len(wrong), np.uint64)
-        sampled.keys(numbers[starts[:-1][wrong]], self.seed, keys)
+        splitmix.keys(numbers[starts[:-1][wrong]], self.seed, keys)
         if len(sums.keys) == self.most:  # most examples are not among the smallest
             near = keys < sums.keys.max()
             wrong, keys = wrong[near], keys[near]
