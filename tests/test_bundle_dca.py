@@ -151,19 +151,33 @@ def test_passes_are_those_of_the_slow_version(accelerated, C, monkeypatch):
     assert run.lower_bound == pytest.approx(bound, rel=1e-3)
 
 
-@pytest.mark.parametrize("row_cache", ["0", "10%"])
-def test_accelerated_passes_are_far_fewer_where_features_are_many(row_cache, monkeypatch):
+def many_features():
     rng = np.random.default_rng(1)
     X = sp.random_array((6000, 1000), density=0.02, format="csr", rng=rng, data_sampler=lambda size: np.ones(size))
     y = np.where(X @ rng.standard_normal(1000) + 4.0 * rng.standard_normal(6000) > 0.0, 1.0, -1.0)
-    accelerated = solve(MemoryDataset(X, y), C=10.0, row_cache=row_cache)
+    return MemoryDataset(X, y)
+
+
+@pytest.mark.parametrize("row_cache", ["0", "10%"])
+def test_accelerated_passes_are_far_fewer_where_features_are_many(row_cache, monkeypatch):
+    data = many_features()
+    accelerated = solve(data, C=10.0, row_cache=row_cache)
     monkeypatch.setattr(DualOracle, "accelerated", False)
-    plain = solve(MemoryDataset(X, y), C=10.0, row_cache=row_cache)
+    plain = solve(data, C=10.0, row_cache=row_cache)
     for run in accelerated, plain:
         assert run.reason is StopReason.CONVERGED
     assert accelerated.history[-1].passes <= 0.6 * plain.history[-1].passes
     assert accelerated.lower_bound <= plain.primal
     assert plain.lower_bound <= accelerated.primal
+
+
+def test_16_lanes_with_row_caches_take_no_more_than_three_times_the_passes_of_one():
+    data = many_features()
+    one, many = (solve(data, row_cache="30%", lanes=lanes) for lanes in (1, 16))
+    assert one.reason is many.reason is StopReason.CONVERGED
+    assert many.history[-1].passes <= 3 * one.history[-1].passes
+    assert many.lower_bound <= one.primal
+    assert one.lower_bound <= many.primal
 
 
 def test_fewer_passes_than_ocas_and_far_fewer_with_a_row_cache():

@@ -17,7 +17,7 @@ Partial sums are p vectors, which come to be s. Of one block p = L v and s = v, 
 and two cuts. With K blocks w is one, and the two cuts of a lane belong to its own blocks: 2 max(L, K) vectors come to be 2 K.
 
 Reading and computing go on at the same time. Dual ascent adds sweeps over cached rows: each computes its part of the rows, and
-sends and merges one vector a lane, in several turns when there are several blocks (at most, as cuts are at most those of a bundle
+sends and merges one vector a lane, in several turns where there are several lanes (at most, as cuts are at most those of a bundle
 that has grown). Where interior points come before the sweeps (streamcut.oracles.dual.interior), a round of them goes three times
 through the cached rows, adds up products of all pairs of entries of a row, and sends and merges D² + 5 D + 9 numbers a lane:
 
@@ -136,7 +136,7 @@ class Work:
     def of(
         cls, manifest: Manifest, needs: Needs, lanes: int, *, sums: int = 1, sweeps: int = 0, turns: int = 1, rounds: int = 0
     ) -> Self:
-        """That of a run which `needs` this, and has the memory for what it prefers; the `turns` of sweeps are those of blocks."""
+        """That of a run which `needs` this, and has the memory for what it prefers; `turns` of sweeps are the most there are."""
         statistics = manifest.statistics
         stored = sum(array.stored_bytes for shard in manifest.shards for array in shard.arrays.values())
         decoded = sum(shard_bytes(manifest, shard) for shard in manifest.shards)
@@ -155,7 +155,7 @@ class Work:
             cached=cached,
             sweeps=sweeps if cached else 0,
             blocks=chosen.blocks,
-            turns=min(turns, lanes) if chosen.blocks > 1 else 1,
+            turns=min(turns, lanes),
             rounds=rounds if cached else 0,
             pairs=entries * (statistics.nnz / statistics.n_rows + 1.0) / 2.0 if statistics.n_rows else 0.0,
         )

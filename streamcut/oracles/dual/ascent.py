@@ -27,12 +27,11 @@ from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass, RowsWriteBackPass, add_parts
 from streamcut.oracles.dual.pooled_cache import PooledCache, RecallSharesPass
 from streamcut.oracles.dual.random_order import RandomOrder
-from streamcut.oracles.dual.worth import ACCELERATED, LESS, Worth
+from streamcut.oracles.dual.worth import LESS, LITTLE, Worth
 from streamcut.rounding import CutError, Grids
 
 # Rows of a group stay in the second cache level.
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)
-
 
 _TOO_FAR = 0.9  # parts of a step that lanes made together
 _CLOSE = 100.0  # times what a sweep brings at least: the gap that cached rows are left with where they are solved for at once
@@ -221,7 +220,7 @@ class DualOracle(DualAscent, LinearOracle):
         short = suits(loss, runner.feed.data.manifest.statistics, self.dimension)
         short = short and penalty.threshold is None and bool(caches) and member is None
         self._short, self._interior_from = short, interior_from
-        self._in_turns = self._blocks.count > 1 and len(caches) > 1
+        self._in_turns = len(caches) > 1
         self._streams = streams if order.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
         self._goes_on, self._mixed = loss.incremental, mixed or loss.smooth or self._streams > 1
         rows, scale = self._blocks.most_rows, self._scale
@@ -254,7 +253,8 @@ class DualOracle(DualAscent, LinearOracle):
 
     @property
     def _least(self) -> float:
-        return 0.0 if self._interior else ACCELERATED if self._sampled else LESS
+        little = self._sampled or (self._in_turns and self._blocks.count == 1)
+        return 0.0 if self._interior else LITTLE if little else LESS
 
     def follow(self, merges: Merges | list[Merge]) -> None:
         super().follow(Merges.of(merges) if isinstance(merges, list) else merges)

@@ -9,7 +9,7 @@ import numpy as np
 
 _PASS = 1.5  # entries of a sweep that take as long as an entry of a pass
 LESS = 0.5  # of what a pass brought, the next one brings
-ACCELERATED = 0.15  # the same after accelerated passes
+LITTLE = 0.15  # the same after accelerated passes, and where lanes share the weights of many features
 
 
 @dataclass(slots=True)
@@ -18,7 +18,8 @@ class Worth:
 
     Each sweep after a pass brings less than the one before. A new pass is the better choice once a sweep brings less for its work
     than a pass and the sweeps after it do in the mean: the marginal value theorem (Charnov 1976). What the next ones will bring
-    is taken to be half of what these did, of accelerated ones 0.15: what their sweeps bring goes on in the next passes' momentum.
+    is taken to be half of what these did. Where what is swept goes on in the momentum of the next passes, and where lanes that
+    know nothing of each other spoil much of what a pass brings, less is: 0.15.
 
     rise    of the dual (units of F); of several problems (A)
     work    entries visited
