@@ -255,7 +255,10 @@ class Runner(Watchable):
         ready = self._prepared(lane, work, partial, worker, traffic)
         with closing(_one_ahead(self._ahead[worker], ready) if self._ahead else ready) as blocks:
             for chunk, rows, prepared in blocks:
-                work.visit_prepared(partial, rows, chunk, prepared)
+                if self._ahead:
+                    work.visit_prepared(partial, rows, chunk, prepared)
+                else:  # at once: rows are then still near when their steps come
+                    work.visit_chunk(partial, rows, chunk)
                 if chunk.pieces is not None:
                     self._put_back(chunk.pieces, rows)
                 yield chunk.pieces or ((chunk.first_row, chunk.first_row + chunk.n_rows),)
@@ -273,7 +276,7 @@ class Runner(Watchable):
             else:
                 parts = [self._rows_of(*piece) for piece in chunk.pieces]
                 rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-            yield Ready(chunk, rows, work.prepare(partial, rows, chunk))
+            yield Ready(chunk, rows, work.prepare(partial, rows, chunk) if self._ahead else None)
 
     def _put_back(self, pieces: Pieces, rows: Rows) -> None:
         at = 0
