@@ -68,7 +68,9 @@ class RandomOrder:
 
     def fetched(self, statistics: Statistics, order: np.ndarray) -> np.ndarray:
         """The rows of the mixed `order` as they are fetched: ascending among those that come together."""
-        near = self.near(statistics) or len(order)
+        near = self.near(statistics)
+        if near == 0:
+            return np.arange(len(order))
         return np.concatenate([np.sort(order[start : start + near]) for start in range(0, len(order), near)])
 
     def streams(self, statistics: Statistics, count: int, passes: int, seed: int) -> Streams:
