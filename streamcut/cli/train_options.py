@@ -181,11 +181,15 @@ GROUPS: dict[str, list[Callable]] = {
         ),
         _option(
             "--workers",
-            "Threads, or processes of a local cluster. Default: one per processor, and one for smooth losses of many features.",
+            "Threads, or processes of a local cluster. Default: one per processor.",
             type=int,
         ),
         _option(
-            "--lanes", "Fixed ranges of rows, each summed in order: the same number gives the same bits on any machine.", type=int
+            "--lanes",
+            "Fixed ranges of rows, each summed in order: the same number gives the same bits on any machine. Default of "
+            "bundle-dca for losses of single rows on one machine: one where features are many, which takes fewer passes; a "
+            "second thread reads ahead of it.",
+            type=int,
         ),
         _option(
             "--scheduler",
