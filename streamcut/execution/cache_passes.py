@@ -121,8 +121,11 @@ class SweepPass(CachingPass):
         return Step(self.w.copy())
 
     def finish(self, step: Step, rows: Rows, first_row: int) -> None:
+        self._sweep(step, first_row, self.theta)
+
+    def _sweep(self, step: Step, first_row: int, theta: Any) -> None:
         cache = self.caches[first_row]
-        cache.step_back(self.theta)
+        cache.step_back(theta)
         seed = joined_seed(self.seed[0], self.number, first_row, self.seed[1])
         step.gain = cache.sweep(seed, self.C, self.l1, self.bias, step.delta, first=self.number == 0)
         step.delta -= self.w
@@ -169,13 +172,8 @@ class TurnPass(SweepPass):
 
     def finish(self, own: LanesStep, rows: Rows, first_row: int) -> None:  # type: ignore[override]
         if first_row in self.turn:
-            cache = self.caches[first_row]
-            cache.step_back(self.theta[first_row])
-            seed = joined_seed(self.seed[0], self.number, first_row, self.seed[1])
-            step = own.step = Step(self.w.copy())
-            step.gain = cache.sweep(seed, self.C, self.l1, self.bias, step.delta, first=self.number == 0)
-            step.delta -= self.w
-            step.work = cache.work
+            own.step = Step(self.w.copy())
+            self._sweep(own.step, first_row, self.theta[first_row])
 
     def merge(self, total: LanesStep, part: LanesStep) -> LanesStep:  # type: ignore[override]
         if total.step is None or part.step is None:
