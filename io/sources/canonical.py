@@ -10,6 +10,8 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
+from streamcut.fields import INT64_MAX
+from streamcut.indices import expect_indices, expect_pointers
 from streamcut.io.manifest import MAX_DISTINCT_LABELS
 
 
@@ -60,16 +62,13 @@ def canonical(
     """
     place = _Place(where, row_in_file)
     n = len(raw.indptr) - 1
-    start = int(raw.indptr[0])
-    indptr = np.asarray(raw.indptr, np.int64) - start
+    indptr = expect_pointers(np.asarray(raw.indptr), INT64_MAX, place, "row pointer")
+    indptr -= indptr[0]
     nnz = int(indptr[-1])
     lengths = np.diff(indptr)
-    if n and lengths.min() < 0:
-        raise BadInputError(f"{place(int(lengths.argmin()))}: row pointers decrease; the file is damaged")
     indices = np.asarray(raw.indices)
     row_of = np.repeat(np.arange(n), lengths)
-    if nnz and indices.min() < 0:
-        raise BadInputError(f"{place(row_of[indices.argmin()])}: index {indices.min()} is negative")
+    expect_indices(indices, INT64_MAX, lambda k: place(row_of[k]))
     if nnz and rules.n_features is not None and indices.max() >= rules.n_features:
         bad = indices.argmax()
         raise BadInputError(
