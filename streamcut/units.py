@@ -47,6 +47,12 @@ def format_bytes(count: float) -> str:
     return f"{scaled:.{digits}f} {'kMGTP'[power - 1]}B"
 
 
+def format_enough(count: int) -> str:
+    """The same, rounded up: a limit of what is written is no less than `count` bytes."""
+    digit = 10 ** max(0, len(str(count)) - 3)
+    return format_bytes(-(-count // digit) * digit)
+
+
 def format_number(value: Any) -> str:
     """`value` for people: whole numbers with thousands separators, others with six significant digits."""
     if value is None:

@@ -9,15 +9,18 @@ from itertools import product
 from streamcut.errors import MemoryBudgetError
 from streamcut.io.features import BYTES
 from streamcut.io.stores.spec import MOST_FEATURES, SHARD_NNZ
-from streamcut.units import format_bytes
+from streamcut.systems import resident_bytes
+from streamcut.units import format_bytes, format_enough
 
 DEFAULT_LIMIT = 10**9
+_VARIES = 4 << 20  # from one run of a command to the next
 SLACK = 24 << 20  # what the allocator keeps of freed arrays, threads, decompressors, files
 SORT_LEAST = 32 << 20
 BLOCKS = (512 << 10, 256 << 10, 128 << 10)
 SHARD_LEAST = 1 << 18
 FEATURES_LEAST = 1 << 15  # statistics of this many features always fit into SLACK
 _WITHOUT_FEATURES, _FOR_FEATURES = 400 * 10**6, 0.23  # for those of more goes this part of the memory above this
+_KERNELS = 128 << 20  # what is loaded between the look at the inputs and the plan
 GROUP_ENTRY_BYTES = 48  # of a row or group that is larger than a shard: it stands alone in a shard that has to grow
 
 
@@ -44,6 +47,16 @@ class ConvertPlan:
     def longest(self) -> int:
         """Most entries of one row, or of the rows of one qid."""
         return self.shard_nnz + self.row_bytes // GROUP_ENTRY_BYTES
+
+
+def expect_room(limit: int | None, needed: int, what: str) -> None:
+    """Raise MemoryBudgetError when `what` takes more, before there is a plan, than `limit` leaves; it names what would do."""
+    least = resident_bytes() + SLACK + _KERNELS + needed
+    if limit is not None and needed > SLACK and least > limit:
+        raise MemoryBudgetError(
+            f"{what} takes {format_bytes(needed)} in one piece: --memory {format_bytes(limit)} is not enough, at least "
+            f"{format_enough(least)} are needed; raise --memory"
+        )
 
 
 def make_plan(
@@ -81,14 +94,14 @@ def make_plan(
         # Sorted rows are written after all are read, to one output after the other; otherwise all goes on at once.
         work = max(reading, writing) + SORT_LEAST if sorting else reading + writers * writing
         choices.append((base + SLACK + tallies + work, shard, count, block, reading, writing, tallies, kept))
-    least = min(choices)[0]
+    least = min(choices)[0] + _VARIES
     limit = max(DEFAULT_LIMIT, least) if limit is None else limit
     reserve = max(0, limit - base) // 8  # rather smaller blocks than none of the memory for long rows
     fitting = [choice for choice in choices if choice[0] + reserve <= limit]
     fitting = fitting or [choice for choice in choices if choice[0] <= limit]
     if not fitting:
         raise MemoryBudgetError(
-            f"--memory {format_bytes(limit)} is not enough: at least {format_bytes(least)} are needed, "
+            f"--memory {format_bytes(limit)} is not enough: at least {format_enough(least)} are needed, "
             f"of which the process itself takes {format_bytes(base)}; raise --memory"
         )
     needed, shard, count, block, reading, writing, tallies, kept = fitting[0]

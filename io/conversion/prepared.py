@@ -37,7 +37,7 @@ from streamcut.io.text.remote_bytes import AHEAD_BYTES
 from streamcut.io.unchanged import FileStates
 from streamcut.remote import expect_writable, is_url
 from streamcut.suggestions import expect_known
-from streamcut.systems import resident_bytes
+from streamcut.systems import give_back, resident_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     states = FileStates([] if kind == "streamcut" else [*paths, *side_files])  # stores have checksums
     readers = open_readers(kind, [inputs] if kind == FRAME else paths, settings, _scratch_folder(settings, outputs[0]))
     compiler.run(rehearse, settings.dtype, settings.backend)
+    give_back()
     begun = _begun_with(outputs, settings)
     widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
     dictionary = 0 if settings.hash_bits or settings.recipe else settings.max_categories * KEY_BYTES

@@ -5,21 +5,31 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, BinaryIO, Protocol
+from functools import cached_property, partial
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.io.tables.parquet_pages import PageError, Pages, pages_of
 from streamcut.io.text.inputs import STDIN
 
 BUFFER = 1 << 20  # bytes of a column chunk that Parquet reads at once
-SAMPLE_ROWS = 1 << 13
+SAMPLE_ROWS, SAMPLE_BYTES = 1 << 13, 8 << 20
+_CODED = 1 << 18  # bytes of a dictionary at most that is given out with every batch
 
 
 # Some rows of a file that any thread may make: a function of the number of the first of them, which only messages want.
 Part = Callable[[int], pa.RecordBatch]
+
+
+class BatchSize(NamedTuple):
+    """Of a batch: about so many bytes, rows at most, and bytes of a single row that is longer."""
+
+    usual: int
+    rows: int
+    most: int
 
 
 class TableFile(Protocol):
@@ -27,7 +37,6 @@ class TableFile(Protocol):
 
     name       for messages
     n_rows     None when only reading would tell
-    held_bytes memory that reading takes beside the batches that come out
     position   bytes read so far of a file that is read front to back, else None
     guesses, spelled   whether types are guessed from the beginning; and whether all values are written as text
     """
@@ -39,8 +48,8 @@ class TableFile(Protocol):
     @property
     def n_rows(self) -> int | None: ...
 
-    @property
-    def held_bytes(self) -> int: ...
+    def held_bytes(self, columns: Sequence[str] | None = None) -> int:
+        """Memory that reading these (None: all) takes beside the batches, known before any of it is unpacked."""
 
     @property
     def position(self) -> int | None: ...
@@ -51,22 +60,22 @@ class TableFile(Protocol):
     def sample(self) -> pa.RecordBatch:
         """Some of the first rows, with all columns; none of an empty file."""
 
-    def batches(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
-        """The columns of `schema` from row `start` on, in batches of about `block_bytes`; a row may have `most_bytes`.
+    def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
+        """The columns of `schema` from row `start` on.
 
         A text is read as these types. Other files have their own; Parquet gives texts as dictionaries where `schema` says so.
         Raises BadInputError.
         """
 
-    def parts(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[Part]:
+    def parts(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[Part]:
         """The same, as far as need be done by one thread; the rest is done by whoever calls a part, at any time. May be empty."""
 
 
 class WholeBatches:
     """For files that are read by one thread: parts are batches that are there."""
 
-    def parts(self: TableFile, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[Part]:
-        for batch in self.batches(schema, start, block_bytes, most_bytes):
+    def parts(self: TableFile, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[Part]:
+        for batch in self.batches(schema, start, size):
             yield partial(there, batch)
 
 
@@ -135,18 +144,17 @@ class ParquetTable(WholeBatches):
         with self._open() as file:
             self._schema = unique_names(file.schema_arrow, path)
             self.n_rows = file.metadata.num_rows
-            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-            self._group_rows = [group.num_rows for group in groups]
-            self._row_bytes = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
-            self.held_bytes = min(max((group.total_byte_size for group in groups), default=0), 3 * BUFFER * len(self._schema))
+            self._metadata = file.metadata
+            self._group_rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
 
     def schema(self) -> pa.Schema:
         return self._schema
 
     def sample(self) -> pa.RecordBatch:
+        rows = min(SAMPLE_ROWS, max(1, SAMPLE_BYTES // self._row_bytes(self._schema)))
         with self._open() as file:
             try:
-                for batch in file.iter_batches(SAMPLE_ROWS, range(min(1, len(self._group_rows))), use_threads=False):
+                for batch in file.iter_batches(rows, range(min(1, len(self._group_rows))), use_threads=False):
                     return batch
             except (pa.ArrowException, OSError) as error:
                 raise BadInputError(
@@ -154,15 +162,15 @@ class ParquetTable(WholeBatches):
                 ) from None
         return pa.RecordBatch.from_pylist([], self._schema)
 
-    def batches(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
         group, skip = 0, start
         while group < len(self._group_rows) and skip >= self._group_rows[group]:
             skip -= self._group_rows[group]
             group += 1
-        coded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-        text = [name for name in coded if is_text(self._schema.field(name).type)]
-        rows = max(1, block_bytes // max(self._row_bytes, 8 * len(schema), 1))
-        with self._open(text) as file:
+        coded = [field.name for field in schema if pa.types.is_dictionary(field.type) and self._coded(field.name)]
+        typed = [self._schema.field(name) if name not in coded else schema.field(name) for name in schema.names]
+        rows = min(size.rows, max(1, size.usual // self._row_bytes(pa.schema(typed))))
+        with self._open(coded) as file:
             try:
                 for batch in file.iter_batches(rows, range(group, len(self._group_rows)), schema.names, use_threads=False):
                     dropped = min(skip, batch.num_rows)
@@ -173,6 +181,50 @@ class ParquetTable(WholeBatches):
                 raise BadInputError(
                     f"{self.name}: cannot be read on ({' '.join(str(error).split())}); the file is damaged"
                 ) from None
+
+    def held_bytes(self, columns: Sequence[str] | None = None) -> int:
+        return sum(self._held(name) for name in (self._schema.names if columns is None else columns))
+
+    def _held(self, name: str) -> int:
+        """Of each column a page, packed and unpacked, and its dictionary: twice, and where each value of it begins."""
+        pages = self._pages.get(name, Pages())
+        held = min(BUFFER, pages.packed) + pages.packed + pages.unpacked + 2 * pages.dictionary + 16 * pages.keys
+        if not pa.types.is_dictionary(self._schema.field(name).type) and not self._coded(name):
+            return held
+        return held + 5 * pages.dictionary + 48 * pages.keys  # a table of its values, and one with every batch
+
+    def _coded(self, name: str) -> bool:
+        """Whether texts come as numbers of a dictionary: of a large one every batch would take the memory, and the time."""
+        pages = self._pages.get(name)
+        return pages is not None and pages.coded and pages.dictionary <= _CODED and is_text(self._schema.field(name).type)
+
+    def _row_bytes(self, schema: pa.Schema) -> int:
+        """Of a row of these columns in memory."""
+        wide = (field for field in schema if field.name in self._pages and not pa.types.is_dictionary(field.type))
+        return max(8 * len(schema), 1, int(sum(max(8.0, self._pages[field.name].widest + 4) for field in wide)))
+
+    @cached_property
+    def _pages(self) -> dict[str, Pages]:
+        """Of each column the most of all row groups."""
+        found: dict[str, Pages] = {}
+        source = opened(self.name)
+        with source as file:
+            for group in range(self._metadata.num_row_groups):
+                chunks = self._metadata.row_group(group)
+                for number in range(chunks.num_columns):
+                    chunk = chunks.column(number)
+                    name = chunk.path_in_schema
+                    name = name if name in self._names else name.split(".")[0]
+                    try:
+                        pages = pages_of(file, chunk)
+                    except PageError as error:
+                        raise BadInputError(f"{self.name}: column {name!r}: {error}; the file is damaged") from None
+                    found[name] = pages.with_those_of(found[name]) if name in found else pages
+        return found
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self._schema.names)
 
     def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
         source = opened(self.name) if "://" in self.name else self.name
@@ -194,25 +246,28 @@ class ArrowFile(WholeBatches):
 
     def __init__(self, path: str) -> None:
         self.name = path
-        self.held_bytes = 0 if path == STDIN or "://" in path else 2 * os.path.getsize(path)
+        self._batch_bytes = 0 if path == STDIN or "://" in path else 2 * os.path.getsize(path)
         self._schema: pa.Schema | None = None
         if path == STDIN:
             raise UsageError("-: give Arrow data as a file")
         with self._reader() as reader:
             self._schema = unique_names(reader.schema, path)
             if hasattr(reader, "num_record_batches"):
-                self.held_bytes = self.held_bytes // max(reader.num_record_batches, 1)
+                self._batch_bytes //= max(reader.num_record_batches, 1)
+
+    def held_bytes(self, columns: Sequence[str] | None = None) -> int:
+        return self._batch_bytes
 
     def schema(self) -> pa.Schema:
         assert self._schema is not None
         return self._schema
 
     def sample(self) -> pa.RecordBatch:
-        for batch in self.batches(self.schema(), 0, BUFFER, BUFFER):
+        for batch in self.batches(self.schema(), 0, BatchSize(SAMPLE_BYTES, SAMPLE_ROWS, SAMPLE_BYTES)):
             return batch.slice(0, SAMPLE_ROWS)
         return pa.RecordBatch.from_pylist([], self._schema)
 
-    def batches(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
         skip = start
         try:
             with self._reader() as reader:
@@ -221,7 +276,7 @@ class ArrowFile(WholeBatches):
                     skip -= dropped
                     batch = batch.slice(dropped).select(schema.names)
                     batch.validate(full=True)  # its offsets come from the file, and the kernels trust them
-                    yield from pieces(batch, block_bytes)
+                    yield from pieces(batch, size)
         except (pa.ArrowException, OSError) as error:
             raise BadInputError(f"{self.name}: cannot be read on ({' '.join(str(error).split())}); the file is damaged") from None
 
@@ -245,9 +300,10 @@ def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
-def pieces(batch: pa.RecordBatch, block_bytes: int) -> Iterator[pa.RecordBatch]:
-    """`batch` in parts of about `block_bytes` each; none for no rows."""
-    rows = max(1, batch.num_rows * block_bytes // max(batch.nbytes, 8 * batch.num_columns * batch.num_rows, 1))
+def pieces(batch: pa.RecordBatch, size: BatchSize) -> Iterator[pa.RecordBatch]:
+    """`batch` in parts of this size; none for no rows."""
+    plain = sum(8 * len(column) if pa.types.is_dictionary(column.type) else column.nbytes for column in batch.columns)
+    rows = min(size.rows, max(1, batch.num_rows * size.usual // max(plain, 8 * batch.num_columns * batch.num_rows, 1)))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
 

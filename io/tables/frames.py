@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.tables.files import SAMPLE_ROWS, WholeBatches, pieces, unique_names
+from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, WholeBatches, pieces, unique_names
 
 NAME = "the frame"
 
@@ -18,7 +18,6 @@ class FrameFile(WholeBatches):
 
     name = NAME
     n_rows = None
-    held_bytes = 0
     position = None
     guesses = spelled = False
 
@@ -29,6 +28,9 @@ class FrameFile(WholeBatches):
         self._schema: pa.Schema | None = None
         if hasattr(frame, "__len__"):
             self.n_rows = len(frame)
+
+    def held_bytes(self, columns: Sequence[str] | None = None) -> int:
+        return 0
 
     def schema(self) -> pa.Schema:
         if self._schema is None:
@@ -41,7 +43,7 @@ class FrameFile(WholeBatches):
             self._first = next(iter(reader), None) or pa.RecordBatch.from_pylist([], reader.schema)
         return self._first.slice(0, SAMPLE_ROWS)
 
-    def batches(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
         skip = start
         for batch in self._all():
             dropped = min(skip, batch.num_rows)
@@ -51,7 +53,7 @@ class FrameFile(WholeBatches):
                 batch.validate(full=True)  # it comes from other software, and the kernels trust its offsets
             except pa.ArrowInvalid as error:
                 raise BadInputError(f"{self.name}: {error}") from None
-            yield from pieces(batch, block_bytes)
+            yield from pieces(batch, size)
 
     def _all(self) -> Iterator[pa.RecordBatch]:
         if not self._once:

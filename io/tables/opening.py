@@ -12,6 +12,7 @@ import pyarrow as pa
 from streamcut.compiling import compiler
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.plan import expect_room
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.row_source import FRAME
 from streamcut.io.tables.arrow import kind_of
@@ -36,6 +37,8 @@ class OpenedTables:
     def __init__(self, files: Sequence[TableFile], options: ConvertOptions) -> None:
         self.files, self._options = files, options
         first = files[0]
+        for file in files:
+            expect_room(options.memory, file.held_bytes(), f"{file.name}: its largest pages or batch")
         if options.recipe is None:
             table, labels = roles_of(first.sample(), _roles(options), first.name)
             words = tuple((options.label_map or {}).items())
@@ -45,11 +48,13 @@ class OpenedTables:
             self.recipe = _given(options.recipe, first.schema(), options.labels, first.name)
         self._learn = options.recipe is None
         dictionary = self._learn and options.hash_bits is None
-        self.held_bytes = max(file.held_bytes for file in files) + dictionary * options.max_categories * KEY_BYTES
+        columns = self._maker().columns
+        self.held_bytes = max(file.held_bytes(columns) for file in files) + dictionary * options.max_categories * KEY_BYTES
 
     def rehearse(self) -> None:
         """Take a few rows through every kernel, so that they and what they load are there before memory is measured."""
         compiler.run(_rehearsed, self.recipe, self._maker_options(), self.files[0].sample().slice(0, _FEW))
+        pa.default_memory_pool().release_unused()
 
     @property
     def n_features(self) -> int | None:
@@ -59,7 +64,7 @@ class OpenedTables:
 
     def reading_bytes(self, block_bytes: int, threads: int) -> int:
         """Memory that reading takes with that number of threads."""
-        return self.held_bytes + batch_bytes(_BLOCKS * block_bytes, threads)
+        return self.held_bytes + batch_bytes(_BLOCKS * block_bytes, threads, self.table)
 
     def rows(self, block_bytes: int, most_bytes: int, threads: int, *, grouped: bool) -> TableRows:
         """The rows; bins are found first. Raises BadInputError."""

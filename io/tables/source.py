@@ -15,11 +15,11 @@ import pyarrow as pa
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import BINNED, CATEGORICAL, TEXT, Column
+from streamcut.io.recipe.table import BINNED, CATEGORICAL, TEXT, Column, Table
 from streamcut.io.sources.row_source import check_groups, describe
 from streamcut.io.tables.ahead import ahead
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of
-from streamcut.io.tables.files import Part, TableFile, is_text, require
+from streamcut.io.tables.files import BatchSize, Part, TableFile, is_text, require
 from streamcut.io.tables.fitting import sampled
 from streamcut.io.tables.roles import check_types, read_as
 from streamcut.io.tables.rows import RowMaker
@@ -29,6 +29,8 @@ from streamcut.io.text.inputs import STDIN
 Made = tuple[Chunk, Counter[str], Any, np.ndarray | None]  # what RowMaker makes of a batch
 _TIMES = 4  # a batch as Arrow and as rows, next to its own bytes
 _SMALLER = 4  # batches of texts, and of numbers written as text, which take more memory as rows than those
+_CELL = 40  # bytes of a value while rows are made of it
+_LEAST_ROWS = 16  # of a batch: however many columns there are, their overhead is for several rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class TableRows:
             first = row if number == file else 0
             try:
                 schema = self._schema(self.files[number], columns)
-                for part in self.files[number].parts(schema, first, self._block_bytes(number), self.reading.most_bytes):
+                for part in self.files[number].parts(schema, first, self._size(number)):
                     yield number, part
             except BadInputError as error:  # what is wrong with rows in front of this place is told first
                 yield number, partial(_refused, error)
@@ -147,13 +149,16 @@ class TableRows:
         for number in range(file, len(self.files)):
             first = row if number == file else 0
             schema = self._schema(self.files[number], columns)
-            for batch in self.files[number].batches(schema, first, self._block_bytes(number), self.reading.most_bytes):
+            for batch in self.files[number].batches(schema, first, self._size(number)):
                 yield number, first, batch
                 first += batch.num_rows
 
-    def _block_bytes(self, number: int) -> int:
-        texts = self.files[number].guesses or any(column.role == TEXT for column in self.maker.table.columns)
-        return max(1, self.reading.block_bytes // (_SMALLER if texts else 1))
+    def _size(self, number: int) -> BatchSize:
+        table = self.maker.table
+        texts = self.files[number].guesses or any(column.role == TEXT for column in table.columns)
+        block = _block_bytes(self.reading.block_bytes, table)
+        rows = max(1, _TIMES * block // (2 * _CELL * cells(table)))
+        return BatchSize(max(1, block // (_SMALLER if texts else 1)), rows, max(self.reading.most_bytes, block))
 
     def _schema(self, file: TableFile, columns: Sequence[str]) -> pa.Schema:
         """As what `columns` of a file are read."""
@@ -185,9 +190,18 @@ def _refused(error: BadInputError, first: int) -> pa.RecordBatch:
     raise error
 
 
-def batch_bytes(block_bytes: int, threads: int) -> int:
+def batch_bytes(block_bytes: int, threads: int, table: Table) -> int:
     """Memory for the batches in flight: one that is read, one with each thread, one with the caller."""
-    return (threads + 2 if threads > 1 else 1) * _TIMES * block_bytes
+    return (threads + 2 if threads > 1 else 1) * _TIMES * _block_bytes(block_bytes, table)
+
+
+def _block_bytes(wanted: int, table: Table) -> int:
+    return max(wanted, _LEAST_ROWS * 2 * _CELL * cells(table) // _TIMES)
+
+
+def cells(table: Table) -> int:
+    """Values of a row, of which each becomes at most one feature; a text counts as one."""
+    return sum(max(1, len(column.parts)) for column in table.columns) + len(table.crosses)
 
 
 def with_bins(recipe: Recipe, rows: TableRows) -> Recipe:

@@ -19,7 +19,7 @@ import pyarrow.json as pjson
 
 from streamcut.errors import BadInputError
 from streamcut.io.tables import csv_kernels
-from streamcut.io.tables.files import Part, opened, there, unique_names
+from streamcut.io.tables.files import BatchSize, Part, opened, there, unique_names
 from streamcut.io.text.blocks import BOM
 from streamcut.io.text.decompress import open_bytes
 from streamcut.io.text.inputs import STDIN, Input
@@ -31,7 +31,6 @@ class _TextFile(ABC):
     """What both have in common: bytes that are read front to back."""
 
     n_rows = None
-    held_bytes = 0
     guesses = True
     spelled = False
     nothing = b" \t\r\n"  # what a block without rows may hold
@@ -45,6 +44,9 @@ class _TextFile(ABC):
     @property
     def position(self) -> int | None:
         return None if self._stream is None else self._stream.taken
+
+    def held_bytes(self, columns: Sequence[str] | None = None) -> int:
+        return 0
 
     def schema(self) -> pa.Schema:
         return self.sample().schema
@@ -60,17 +62,17 @@ class _TextFile(ABC):
             unique_names(self._first.schema, self.name)
         return self._first
 
-    def batches(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[pa.RecordBatch]:
-        for part in self.parts(schema, start, block_bytes, most_bytes):
+    def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
+        for part in self.parts(schema, start, size):
             batch = part(start)
             start += batch.num_rows
             yield batch
 
-    def parts(self, schema: pa.Schema, start: int, block_bytes: int, most_bytes: int) -> Iterator[Part]:
+    def parts(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[Part]:
         seen, quotes, names = 0, 0, None
         with self._bytes() as stream:
             self._stream = stream
-            for block, whole in self._blocks(stream, block_bytes, most_bytes):
+            for block, whole in self._blocks(stream, size):
                 if not whole:
                     yield self._too_long
                     return
@@ -89,23 +91,38 @@ class _TextFile(ABC):
             if self.spelled and quotes % 2:
                 yield self._never_closed
 
-    def _blocks(self, stream: _Counted, usual: int, most: int) -> Iterator[tuple[bytes, bool]]:
-        """(whole lines, True): about `usual` bytes of them, or one line of up to `most`; (a part of a longer one, False)."""
-        reader, rest, size = io.BufferedReader(stream), b"", usual
+    def _blocks(self, stream: _Counted, wanted: BatchSize) -> Iterator[tuple[bytes, bool]]:
+        """(whole lines, True): as many as are wanted, or one that is longer; (a part of one that is too long, False)."""
+        reader, rest, size = io.BufferedReader(stream), b"", wanted.usual
         while more := reader.read(size - len(rest)):
             block = rest + more
-            stop = self._line_end(block)
+            stop = 0
+            for end in self._ends(block, wanted.rows):
+                yield block[stop:end], True
+                stop = end
             if stop:
-                yield block[:stop], True
                 rest = block[stop:]
-                size = usual + len(rest)
-            elif len(block) >= most:
+                size = wanted.usual + len(rest)
+            elif len(block) >= wanted.most:
                 yield block, False
                 return
             else:  # once more, with memory for a longer row
-                rest, size = block, min(4 * len(block), most)
+                rest, size = block, min(4 * len(block), wanted.most)
         if rest:
             yield rest, True
+
+    def _ends(self, block: bytes, rows: int) -> Iterator[int]:
+        """Where `block` is to be cut: behind whole lines, about `rows` of them, since short ones make more of their bytes."""
+        lines = block.count(b"\n")
+        step, start, last = len(block) * rows // max(lines, 1), 0, self._line_end(block)
+        while lines > rows and start + step < last:
+            end = self._line_end(block[start : start + step])
+            if end == 0:
+                break
+            start += end
+            yield start
+        if last > start:
+            yield last
 
     @abstractmethod
     def _line_end(self, block: bytes) -> int:
