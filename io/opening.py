@@ -23,8 +23,10 @@ _METADATA_BYTES = 1 << 20
 _CONVERT = "make a store of it with `streamcut convert`"
 
 
-def open_dataset(path: str | os.PathLike) -> StoredDataset:
+def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> StoredDataset:
     """The store at `path`: a directory (Zarr or HDF5), a zip file of a Zarr store, or a URL that fsspec knows.
+
+    cached   what was read of a URL before may come from the local cache (STREAMCUT_CACHE_DIR)
 
     Raises NotFoundError when there is no store that this version reads, IncompleteError when its conversion was never finished,
     CorruptError when it is damaged.
@@ -36,7 +38,7 @@ def open_dataset(path: str | os.PathLike) -> StoredDataset:
     if "://" in name:
         from streamcut.io.stores.remote_store import open_remote
 
-        return open_remote(name, ChunkCache.of_environment()) or _fallback(name)
+        return open_remote(name, ChunkCache.of_environment() if cached else None) or _fallback(name)
     place = Path(name)
     if place.is_dir():
         return _open_directory(place)

@@ -20,6 +20,7 @@ _HOMES = {  # the module, and the name there
     "verify": ("streamcut.verification", "verify"),
     "export": ("streamcut.exports.export", "export"),
     "weights": ("streamcut.named_weights", "weights"),
+    "set_timeout": ("streamcut.answers", "set_timeout"),
     "save_model": ("streamcut.models.files", "save_model"),
     "load_model": ("streamcut.models.files", "load_model"),
 }

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from streamcut.answers import set_timeout as set_timeout
 from streamcut.calibration import calibrate as calibrate
 from streamcut.config import CheckpointOptions
 from streamcut.cross_validation import cross_validate as cross_validate

@@ -1,4 +1,4 @@
-"""Ctrl-C in Python: the first ends long work in good order, with what it has; the second at once."""
+"""Long work that is asked to stop: Ctrl-C in Python, and waits (for servers) that would keep a stop waiting, too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,27 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+_asked: list[Callable[[], bool]] = []
+
+
+class GivenUp(KeyboardInterrupt):
+    """What a thread waited for was given up, because a stop was asked for."""
+
+
+@contextmanager
+def waits_end_by(stop: Callable[[], bool]) -> Iterator[None]:
+    """Within, what waits for a server in order to read gives up (GivenUp) once `stop` says so, whatever its thread."""
+    _asked.append(stop)
+    try:
+        yield
+    finally:
+        _asked.remove(stop)
+
+
+def stop_wanted() -> bool:
+    """Whether somebody wants waits to end."""
+    return any(stop() for stop in list(_asked))
 
 
 @contextmanager

@@ -14,11 +14,11 @@ import logging
 import os
 import random
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, TypeVar
 
+from streamcut.answers import ask, asking, final, pause
 from streamcut.errors import DiskFullError, NotFoundError, UsageError
 from streamcut.files import disk_full, failpoint
 from streamcut.redaction import redacted
@@ -67,35 +67,67 @@ def expect_writable(url: str, what: str = "") -> None:
     file_system(url)
 
 
-def retried(where: str, call: Callable[[], T], *, doing: str) -> T:
-    """What `call` returns, which is called again while it fails. `doing`: "read" or "written".
+def expect_bucket(url: str, what: str = "") -> None:
+    """Raise NotFoundError when the bucket of the output `url` does not exist; `what` begins the message."""
+    expect_writable(url, what)
+    if (error := no_bucket(url, what, "create it first, or ")) is not None:
+        raise error
 
-    Raises MissingError when there is no such object, NotFoundError when it fails for good.
+
+def no_bucket(url: str, what: str = "", remedy: str = "") -> NotFoundError | None:
+    """The error that says so when `url` is of an object store and its bucket does not exist."""
+    scheme = url.partition("://")[0]
+    if scheme not in OBJECT_STORES or scheme == "memory":
+        return None
+    files, path = file_system(url)
+    bucket = path.partition("/")[0]
+    try:
+        retried(url, lambda: ask(files, "info", bucket), doing="read")
+    except MissingError:
+        return NotFoundError(f"{what}{url}: there is no bucket {bucket!r}; {remedy}look at its name and the endpoint")
+    except NotFoundError as error:
+        if isinstance(error.__context__, PermissionError):  # who may not look at a bucket may still use it
+            return None
+        raise
+    return None
+
+
+def missing(url: str) -> NotFoundError:
+    """What to say of an object that is not there."""
+    return no_bucket(url) or NotFoundError(f"{url}: no such file")
+
+
+def retried(where: str, call: Callable[[], T], *, doing: str) -> T:
+    """What `call` returns, which is called again while that may help. `doing`: "read" (given up when work is to stop), "written".
+
+    Raises MissingError when there is no such object, NotFoundError when it fails for good, GivenUp.
     """
     for attempt in range(ATTEMPTS):
         try:
-            return call()
+            with asking(where, given_up=doing == "read"):
+                return call()
         except DiskFullError:  # of this machine
             raise
         except FileNotFoundError as error:
             raise MissingError(str(error)) from None
-        except PermissionError as error:
-            raise NotFoundError(f"{where}: {error}; look at the credentials") from None
         except NotImplementedError:
             raise NotFoundError(f"{where}: cannot be {doing}: this kind of URL does not offer it") from None
         except Exception as error:  # whatever the libraries below raise for lines that break and stores that are busy
+            if (what := final(error)) is not None:
+                raise NotFoundError(f"{where}: cannot be {doing}: {what}") from None
             if attempt == ATTEMPTS - 1:
                 what = f"cannot be {doing} ({type(error).__name__}: {error}) after {ATTEMPTS} attempts"
                 raise NotFoundError(f"{where}: {what}") from error
-            rest(where, f"{type(error).__name__}: {error}", attempt)
+            with asking(where, given_up=doing == "read"):
+                rest(where, f"{type(error).__name__}: {error}", attempt)
     raise AssertionError("unreachable")
 
 
 def rest(where: str, wrong: str, attempt: int) -> None:
     """Wait before the next attempt."""
-    pause = _PAUSE * 2**attempt * random.uniform(0.5, 1.0)
-    log.info("%s: %s; tried again in %.1f s", redacted(where), redacted(wrong), pause)
-    time.sleep(pause)
+    seconds = _PAUSE * 2**attempt * random.uniform(0.5, 1.0)
+    log.info("%s: %s; tried again in %.1f s", redacted(where), redacted(wrong), seconds)
+    pause(seconds)
 
 
 # Reading
@@ -113,9 +145,9 @@ def read_object(url: str, first: int | None = None) -> bytes:
 
     def get() -> bytes:
         if first is not None:
-            return files.cat_file(path, start=0, end=first)
+            return ask(files, "cat_file", path, start=0, end=first, size=first)
         size = _info(files, path).get("size")
-        content = files.cat_file(path, **({"start": 0, "end": size} if size else {}))
+        content = ask(files, "cat_file", path, size=size or 0, **({"start": 0, "end": size} if size else {}))
         if size is not None and len(content) != size:
             raise OSError(f"only {len(content):,} of {size:,} bytes came")
         return content
@@ -123,7 +155,7 @@ def read_object(url: str, first: int | None = None) -> bytes:
     try:
         return retried(url, get, doing="read")
     except MissingError:
-        raise NotFoundError(f"{url}: no such file") from None
+        raise missing(url) from None
 
 
 def fetch_object(url: str, place: str | os.PathLike) -> None:
@@ -133,14 +165,14 @@ def fetch_object(url: str, place: str | os.PathLike) -> None:
     def get() -> None:
         size = _info(files, path).get("size")
         with disk_full(place, size):
-            files.get_file(path, os.fspath(place))
+            ask(files, "get_file", path, os.fspath(place), size=size or 0)
         if size is not None and (found := os.path.getsize(place)) != size:
             raise OSError(f"only {found:,} of {size:,} bytes came")
 
     try:
         retried(url, get, doing="read")
     except MissingError:
-        raise NotFoundError(f"{url}: no such file") from None
+        raise missing(url) from None
 
 
 def objects_below(url: str) -> dict[str, int]:
@@ -149,7 +181,7 @@ def objects_below(url: str) -> dict[str, int]:
 
     def find() -> dict[str, int]:
         files.invalidate_cache()
-        found = ((name.removeprefix(f"{root}/"), name, about) for name, about in files.find(root, detail=True).items())
+        found = ((name.removeprefix(f"{root}/"), name, about) for name, about in ask(files, "find", root, detail=True).items())
         return {below: about["size"] for below, name, about in found if below not in ("", name)}
 
     try:
@@ -168,7 +200,7 @@ def _size(files: Any, path: str, url: str) -> int | None:
 
 def _info(files: Any, path: str) -> dict[str, Any]:
     files.invalidate_cache(path.rpartition("/")[0])  # others write there, too
-    return files.info(path)
+    return ask(files, "info", path)
 
 
 # Writing
@@ -177,7 +209,7 @@ def _info(files: Any, path: str) -> dict[str, Any]:
 def write_object(url: str, content: bytes) -> None:
     """Put `content` there, in place of what may be there. Raises NotFoundError. Failpoint: remote.put, before each object."""
     files, path = file_system(url)
-    _put(files, path, url, lambda: files.pipe_file(path, content), len(content))
+    _put(files, path, url, lambda: ask(files, "pipe_file", path, content, size=len(content)), len(content))
 
 
 def write_parts(url: str, parts: Iterable[bytes | memoryview], *, size: int | None = None) -> None:
@@ -208,7 +240,7 @@ def _upload(url: str, name: str) -> None:
         return
     parts = {"chunksize": max(_S3_PART, -(-size // _S3_PARTS)), "max_concurrency": _S3_AT_ONCE}
     options = parts if "s3" in (files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)) else {}
-    _put(files, path, url, lambda: files.put_file(name, path, **options), size)
+    _put(files, path, url, lambda: ask(files, "put_file", name, path, size=size, **options), size)
 
 
 def _put(files: Any, path: str, url: str, put: Callable[[], Any], size: int) -> None:
@@ -222,7 +254,7 @@ def _put(files: Any, path: str, url: str, put: Callable[[], Any], size: int) -> 
     try:
         retried(url, call, doing="written")
     except MissingError as error:
-        raise NotFoundError(f"{url}: cannot be written ({error}); is there such a bucket?") from None
+        raise no_bucket(url, remedy="create it first, or ") or NotFoundError(f"{url}: cannot be written ({error})") from None
 
 
 def copy_object(source: str, target: str) -> None:
@@ -230,16 +262,16 @@ def copy_object(source: str, target: str) -> None:
     files, path = file_system(source)
     _, place = file_system(target)
     try:
-        retried(target, lambda: files.cp_file(path, place), doing="written")
+        retried(target, lambda: ask(files, "cp_file", path, place), doing="written")
     except MissingError:
-        raise NotFoundError(f"{source}: no such file") from None
+        raise missing(source) from None
 
 
 def remove_object(url: str) -> None:
     """Remove the object if there is one."""
     files, path = file_system(url)
     try:
-        retried(url, lambda: files.rm_file(path), doing="removed")
+        retried(url, lambda: ask(files, "rm_file", path), doing="removed")
     except MissingError:
         pass
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,12 +34,17 @@ class Server:
     500, 503   the answer is an error, and nothing is done
     "short"    half of what is put arrives, and the answer says that all is well
     "cut"      the line breaks in the middle of the answer's body
-    "slow"     the body comes with a pause in the middle
+    "slow"     the body comes in two parts
+    "stall"    the body stops in the middle, for as long as there is the server
+    (code, body)   the answer is an error with this code and body, and nothing is done
+
     asked      (method, path) of each request
+    stall      bodies of paths that hold this stop from now on; the first sets `stalled`
     """
 
     def __init__(self, app) -> None:
         self.app, self.method, self.troubles, self.asked, self.url = app, "GET", [], [], ""
+        self.stall, self.stalled, self.gone = "", threading.Event(), threading.Event()
         self._lock = threading.Lock()
 
     def spoil(self, method: str, troubles: list) -> None:
@@ -52,25 +56,28 @@ class Server:
             self.asked.append((method, environ["PATH_INFO"]))
             object_itself = method == self.method and environ["PATH_INFO"].count("/") > 1
             trouble = self.troubles.pop(0) if self.troubles and object_itself else None
-        if trouble in (500, 503):
+            trouble = "stall" if self.stall and object_itself and self.stall in environ["PATH_INFO"] else trouble
+        if trouble in (500, 503) or isinstance(trouble, tuple):
+            code, body = trouble if isinstance(trouble, tuple) else (trouble, _BUSY)
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            start(f"{trouble} Trouble", [("Content-Type", "application/xml"), ("Content-Length", str(len(_BUSY)))])
-            return [_BUSY]
+            start(f"{code} Trouble", [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
+            return [body]
         if trouble == "short":
             content = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
             half = content[: len(content) // 2]
             environ = {**environ, "wsgi.input": io.BytesIO(half), "CONTENT_LENGTH": str(len(half))}
             environ = {name: value for name, value in environ.items() if not name.startswith("HTTP_X_AMZ_CHECKSUM")}
         body = self.app(environ, start)
-        return _spoiled(b"".join(body), trouble) if trouble in ("cut", "slow") else body
+        return self._spoiled(b"".join(body), trouble) if trouble in ("cut", "slow", "stall") else body
 
-
-def _spoiled(body: bytes, trouble: str) -> Iterator[bytes]:
-    yield body[: len(body) // 2]
-    if trouble == "cut":
-        raise ConnectionError("the line breaks here")
-    time.sleep(0.05)
-    yield body[len(body) // 2 :]
+    def _spoiled(self, body: bytes, trouble: str) -> Iterator[bytes]:
+        yield body[: len(body) // 2]
+        if trouble == "stall":
+            self.stalled.set()
+            self.gone.wait()
+        if trouble != "slow":
+            raise ConnectionError("the line breaks here")
+        yield body[len(body) // 2 :]
 
 
 @contextmanager
@@ -97,6 +104,7 @@ def s3_server(monkeypatch):
         s3fs.S3FileSystem().mkdir("bucket")
         yield server
     finally:
+        server.gone.set()
         http.shutdown()
         http.server_close()
         s3fs.S3FileSystem.clear_instance_cache()

@@ -35,7 +35,7 @@ from streamcut.io.text.kernels import ERROR, PADDING, QID_UNKNOWN, Rules
 from streamcut.io.text.raw_blocks import RawBlock
 from streamcut.io.text.remote_bytes import AHEAD_BYTES
 from streamcut.io.unchanged import FileStates
-from streamcut.remote import expect_writable, is_url
+from streamcut.remote import expect_bucket, expect_writable, is_url
 from streamcut.suggestions import expect_known
 from streamcut.systems import give_back, resident_bytes
 
@@ -177,12 +177,13 @@ def output_paths(output: str, settings: ConvertOptions) -> list[str]:
 
 
 def _expect_remote(url: str, settings: ConvertOptions) -> None:
-    """Raise UsageError for what only disks can take."""
+    """Raise UsageError for what only disks can take, NotFoundError when there is no such bucket."""
     expect_writable(url)
     if settings.backend == "hdf5":
         raise UsageError(f"--backend hdf5: HDF5 files are written to disks only, not to {url}; take zarr")
     if settings.on_error == "skip":
         raise UsageError(f"--on-error skip: refused lines go beside the store, to a disk only, not to {url}; convert to a disk")
+    expect_bucket(url)
 
 
 def _real(path: str) -> str:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable
-from typing import TypeVar
+from typing import Any
 
+from streamcut.answers import ask
 from streamcut.errors import NotFoundError
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.remote import retried
-
-T = TypeVar("T")
 
 
 def remote_files(url: str) -> list[str]:
@@ -26,17 +24,17 @@ def remote_files(url: str) -> list[str]:
     except (ImportError, ValueError):  # whoever opens it will say so
         return [url]
 
-    def asked(call: Callable[..., T], *arguments: str) -> T:
-        return retried(url, lambda: call(*arguments), doing="read")
+    def asked(method: str, path: str) -> Any:
+        return retried(url, lambda: ask(system, method, path), doing="read")
 
     if glob.has_magic(path):
-        found = [name for name in asked(system.glob, path) if asked(system.isfile, name)]
+        found = [name for name in asked("glob", path) if asked("isfile", name)]
         if not found:
             raise NotFoundError(f"{url}: no file matches this pattern")
-    elif asked(system.isfile, path) or not asked(system.isdir, path) or asked(system.exists, f"{path.rstrip('/')}/{MANIFEST}"):
+    elif asked("isfile", path) or not asked("isdir", path) or asked("exists", f"{path.rstrip('/')}/{MANIFEST}"):
         return [url]
     else:
-        inside = ((name, name[len(path.rstrip("/")) :].strip("/").split("/")) for name in asked(system.find, path))
+        inside = ((name, name[len(path.rstrip("/")) :].strip("/").split("/")) for name in asked("find", path))
         found = [name for name, parts in inside if not any(part.startswith((".", "_")) for part in parts)]
         if not found:
             raise NotFoundError(f"{url}: the folder holds no files")

@@ -25,7 +25,7 @@ from streamcut.io.stores.manifest_file import shard_from_record
 from streamcut.io.stores.remote_writer import RemoteWriter
 from streamcut.io.stores.spec import BUILD, MANIFEST, PARTIAL
 from streamcut.io.stores.stored import StoredDataset
-from streamcut.remote import copy_object, expect_writable, objects_below, read_object, remove_object, size_of, write_object
+from streamcut.remote import copy_object, expect_bucket, objects_below, read_object, remove_object, size_of, write_object
 
 _JOURNAL = "journal"
 _OURS = re.compile(rf"{_JOURNAL}/\d{{6,}}|{BUILD}/{STORE_NAMES}")
@@ -53,7 +53,7 @@ class RemoteBuild:
         return size_of(self._entry(1)) is not None
 
     def expect_free(self, force: bool) -> None:
-        expect_writable(self.url)
+        expect_bucket(self.url)
         expect_known_names(self._partial, objects_below(self._partial), _OURS)
         there = objects_below(self.url)
         expect_known_names(self.url, there, STORE)

@@ -9,14 +9,15 @@ endpoints are the business of fsspec and of the libraries below it, with their o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from streamcut.errors import IncompleteError, NotFoundError
+from streamcut.answers import Fetchers, ask
+from streamcut.errors import CorruptError, IncompleteError, NotFoundError
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.codec import TRAILER, crc32c
@@ -26,10 +27,13 @@ from streamcut.io.stores.shards_ahead import ShardsAhead
 from streamcut.io.stores.spec import MANIFEST, PARTIAL
 from streamcut.io.stores.zarr_layout import METADATA, chunk_length, chunk_name, is_foreign
 from streamcut.io.stores.zarr_store import ZarrStore
-from streamcut.remote import ATTEMPTS, OBJECT_STORES, MissingError, file_system, objects_below, rest, retried
+from streamcut.remote import ATTEMPTS, OBJECT_STORES, MissingError, file_system, no_bucket, objects_below, rest, retried
 
 AHEAD_BYTES = 64 << 20  # of chunks that are on their way, or here and not yet used
 _REQUESTS = 16  # at once
+_MISSING = -1  # as the length of a file that is not there
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 class RemoteStore(ZarrStore):
@@ -45,7 +49,7 @@ class RemoteStore(ZarrStore):
         self._cache = cache
         if cache is not None:
             cache.begin(self.manifest.fingerprint)
-        self._pool = ThreadPoolExecutor(_REQUESTS, "fetch")
+        self._pool = Fetchers(_REQUESTS)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "cache": self._cache}
@@ -66,8 +70,30 @@ class RemoteStore(ZarrStore):
         chunk = self._ahead.take(shard, name)
         return np.frombuffer(self._fetch(shard, name) if chunk is None else chunk.result(), np.uint8)
 
-    def extra(self, name: str) -> bytes:
-        return self._request(name, *self.manifest.extras[name])
+    def guarded(self, name: str, guard: tuple[int, int]) -> bytes:
+        return self._request(name, *guard)
+
+    def found(self, files: Mapping[str, int]) -> tuple[list[CorruptError], list[str]]:
+        """One listing where the store has such a thing; else (https://) a question for each file."""
+        listed = str(self.path).partition("://")[0] in OBJECT_STORES
+        there = objects_below(str(self.path)) if listed else dict(zip(files, self.each(self._length, files), strict=True))
+        wrong = []
+        for name, length in files.items():
+            if (size := there.get(name, _MISSING)) == _MISSING:
+                wrong.append(damaged(f"{self.path}/{name}", "missing"))
+            elif size not in (None, length):
+                wrong.append(damaged(f"{self.path}/{name}", f"is {size:,} bytes long, and should be {length:,}"))
+        return wrong, [name for name in there if name not in files and name != MANIFEST]
+
+    def each(self, call: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
+        return self._pool.map(call, items)
+
+    def _length(self, name: str) -> int | None:
+        """Bytes of a file, _MISSING when there is none; None when the server does not say."""
+        try:
+            return retried(f"{self.path}/{name}", lambda: ask(self._files, "info", f"{self._root}/{name}"), doing="read")["size"]
+        except MissingError:
+            return _MISSING
 
     @cached_property
     def _sizes(self) -> list[int]:
@@ -116,7 +142,7 @@ def fetched(files: Any, path: str, where: str, problem: Callable[[bytes], str | 
     limits = {} if length is None else {"start": 0, "end": length + 1}
     for attempt in range(ATTEMPTS):
         try:
-            content = retried(where, lambda: files.cat_file(path, **limits), doing="read")
+            content = retried(where, lambda: ask(files, "cat_file", path, size=length or 0, **limits), doing="read")
         except MissingError:
             raise damaged(where, "missing") from None
         found = problem(content)
@@ -148,11 +174,15 @@ def open_remote(url: str, cache: ChunkCache | None = None) -> RemoteStore | None
 def _manifest(files: Any, root: str, url: str) -> Manifest:
     where = f"{url}/{MANIFEST}"
     try:
-        size = retried(url, lambda: files.info(f"{root}/{MANIFEST}")["size"], doing="read")
+        size = retried(url, lambda: ask(files, "info", f"{root}/{MANIFEST}")["size"], doing="read")
     except MissingError:
         if url.partition("://")[0] in OBJECT_STORES and objects_below(url + PARTIAL):
             what = "its conversion was never finished; run the same `streamcut convert` with --resume"
             raise IncompleteError(f"{url}: {what}, or without, to begin anew") from None
+        if (error := no_bucket(url)) is not None:
+            raise error from None
+        if url.partition("://")[0] in OBJECT_STORES and not objects_below(url):
+            raise NotFoundError(f"{url}: there is nothing at this address; look at its spelling") from None
         what = f"has no {MANIFEST}, so it is not a streamcut store; make one with `streamcut convert`"
         raise NotFoundError(f"{url}: {what}") from None
     if size is not None and size > MAX_MANIFEST:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,9 +18,11 @@ from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.recipe.recipe import LabelRule, NewerRecipeError, Recipe
 from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.codec import crc32c
-from streamcut.io.stores.guarded import damaged, fetch_ahead, read_guarded
-from streamcut.io.stores.spec import RECIPE, SHARDS, shard_name
+from streamcut.io.stores.guarded import damaged, expect_length, fetch_ahead, read_guarded
+from streamcut.io.stores.spec import MANIFEST, RECIPE, SHARDS, shard_name
 
+T = TypeVar("T")
+U = TypeVar("U")
 _ROUNDING = 1e-6  # of sums in another order, with much to spare
 
 
@@ -67,7 +71,26 @@ class StoredDataset(ShownDataset, ABC):
 
     def extra(self, name: str) -> bytes:
         """The file `name` beside the shards, checked. Raises CorruptError."""
-        return read_guarded(str(self.path), name, self.manifest.extras[name]).tobytes()
+        return self.guarded(name, self.manifest.extras[name])
+
+    def guarded(self, name: str, guard: tuple[int, int]) -> bytes:
+        """A file of the store, whose (length, CRC-32C) must be `guard`. Raises CorruptError."""
+        return read_guarded(str(self.path), name, guard).tobytes()
+
+    def found(self, files: Mapping[str, int]) -> tuple[list[CorruptError], list[str]]:
+        """What is wrong with the `files` of the store, {name: length}, their content aside; and the names of others there."""
+        root, wrong = str(self.path), []
+        for name, length in files.items():
+            try:
+                expect_length(root, name, length)
+            except CorruptError as error:
+                wrong.append(error)
+        there = (os.path.relpath(os.path.join(folder, name), root) for folder, _, names in os.walk(root) for name in names)
+        return wrong, [name for name in there if name not in files and name != MANIFEST]
+
+    def each(self, call: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
+        """`call` of each of the items, in their order, as many at once as is good for where the store is."""
+        return map(call, items)
 
     def where(self, shard: int, name: str = "") -> str:
         """How messages name a shard, or array `name` of it."""

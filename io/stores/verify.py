@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from streamcut.io.features import FeatureTally, feature_statistics
 from streamcut.io.manifest import Manifest, StatisticsBuilder
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import Buffers
-from streamcut.io.stores.guarded import damaged, expect_length, read_guarded
+from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.spec import FEATURES, MANIFEST, MOST_FEATURES, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.stores.zarr_layout import CHUNK, chunk_length
@@ -54,26 +53,27 @@ def verify_store(path: str | os.PathLike, *, read_data: bool) -> VerifyReport:
     """
     name = os.fspath(path)
     try:
-        data = open_dataset(path)
+        data = open_dataset(path, cached=False)
     except CorruptError as error:
         return VerifyReport(name, read_data=read_data, problems=(str(error),))
-    local = _local_files(data)
-    problems = list(_file_problems(name, local, read_data))
+    guarded = _guarded_files(data)
+    wrong, unexpected = data.found({file: length for file, (length, _) in guarded.items()}) if guarded else ([], [])
+    problems = [str(error) for error in wrong] + list(_content_of_files(data, guarded, read_data))
     if read_data:
         problems += _content_problems(data)
     return VerifyReport(
         path=name,
         backend=data.manifest.backend,
         shards=len(data.manifest.shards),
-        files=len(local),
-        bytes=sum(length for length, _ in local.values()),
+        files=len(guarded),
+        bytes=sum(length for length, _ in guarded.values()),
         read_data=read_data,
         problems=tuple(dict.fromkeys(problems)),
-        unexpected=tuple(_unexpected(Path(name), local)) if local else (),
+        unexpected=tuple(unexpected),
     )
 
 
-def _local_files(data: StoredDataset) -> dict[str, tuple[int, int | None]]:
+def _guarded_files(data: StoredDataset) -> dict[str, tuple[int, int | None]]:
     """{path inside the store: (length, CRC-32C of the whole file, or None where the chunk itself is checked when it is read)}.
 
     Empty for a store that other software wrote: the manifest does not describe its files.
@@ -94,15 +94,19 @@ def _zarr_files(manifest: Manifest) -> dict[str, tuple[int, int | None]]:
     return files
 
 
-def _file_problems(root: str, files: dict[str, tuple[int, int | None]], read_data: bool) -> Iterator[str]:
-    for path, (length, crc) in files.items():
+def _content_of_files(data: StoredDataset, files: dict[str, tuple[int, int | None]], read_data: bool) -> Iterator[str]:
+    """What is wrong with the bytes of those that have a checksum as a whole; without `read_data` of metadata alone."""
+
+    def problem(file: str, guard: tuple[int, int]) -> str | None:
         try:
-            if crc is not None and (read_data or path.endswith(".json")):
-                read_guarded(root, path, (length, crc))
-            else:
-                expect_length(root, path, length)
+            data.guarded(file, guard)
         except CorruptError as error:
-            yield str(error)
+            return str(error)
+        return None
+
+    wanted = {file: (length, crc) for file, (length, crc) in files.items() if crc is not None}
+    read = [(file, guard) for file, guard in wanted.items() if read_data or file.endswith(".json")]
+    yield from filter(None, data.each(lambda each: problem(*each), read))
 
 
 def _content_problems(data: StoredDataset) -> Iterator[str]:
@@ -159,11 +163,3 @@ def _row_problems(data: StoredDataset, shard: int, arrays: dict[str, np.ndarray]
 def _chunk(arrays: dict[str, np.ndarray], buffers: Buffers) -> Chunk:
     weight = buffers.widened("weight", arrays["weight"]) if "weight" in arrays else None
     return Chunk(arrays["indptr"], arrays["indices"], arrays["data"], arrays["y"], arrays.get("qid"), weight)
-
-
-def _unexpected(root: Path, files: dict[str, tuple[int, int | None]]) -> Iterator[str]:
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = os.path.relpath(os.path.join(folder, name), root)
-            if path not in files and path != MANIFEST:
-                yield path

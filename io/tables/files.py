@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from io import BufferedReader
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -14,10 +15,12 @@ import pyarrow.parquet as pq
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.io.tables.parquet_pages import PageError, Pages, pages_of
 from streamcut.io.text.inputs import STDIN
+from streamcut.io.text.remote_bytes import RemoteFile
 
 BUFFER = 1 << 20  # bytes of a column chunk that Parquet reads at once
 SAMPLE_ROWS, SAMPLE_BYTES = 1 << 13, 8 << 20
 _CODED = 1 << 18  # bytes of a dictionary at most that is given out with every batch
+_AT_ONCE = 4 << 20  # bytes that a request for a file behind a URL brings at least
 
 
 # Some rows of a file that any thread may make: a function of the number of the first of them, which only messages want.
@@ -104,14 +107,7 @@ def opened(path: str) -> BinaryIO:
             return open(path, "rb", buffering=0)
         except OSError as error:
             raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
-    try:
-        import fsspec
-    except ImportError:
-        raise UsageError(f"{path}: URLs need fsspec: pip install 'streamcut[remote]'") from None
-    try:
-        return fsspec.open(path, "rb").open()
-    except (OSError, ValueError, ImportError) as error:
-        raise NotFoundError(f"{path}: cannot be opened ({error})") from None
+    return BufferedReader(RemoteFile(path), _AT_ONCE)  # type: ignore[return-value]
 
 
 def unique_names(schema: pa.Schema, path: str) -> pa.Schema:

@@ -1,14 +1,15 @@
-"""The bytes of an object behind a URL, front to back: several pieces are on their way while the one before is parsed."""
+"""The bytes of an object behind a URL: front to back, several pieces on their way while the one before is parsed; or anywhere."""
 
 from __future__ import annotations
 
 import io
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
+from streamcut.answers import Fetchers, ask
 from streamcut.errors import BadInputError, NotFoundError
-from streamcut.remote import MissingError, file_system, retried
+from streamcut.remote import MissingError, file_system, missing, retried
 
 _PIECE = 4 << 20
 _AHEAD = 8  # pieces that are here or on their way
@@ -16,20 +17,17 @@ AHEAD_BYTES = (_AHEAD + 1) * _PIECE
 _VERSION = ("size", "ETag", "etag", "LastModified", "last_modified", "updated", "created", "mtime")
 
 
-class RemoteBytes(io.RawIOBase):
-    """A file to read, `size` bytes long. Raises NotFoundError, and BadInputError when the object was replaced meanwhile."""
+class RemoteFile(io.RawIOBase):
+    """A file to read at any place, `size` bytes long: a request for each read. Raises NotFoundError."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._files, self._path = file_system(url)
         self._version = self._about()
-        self.size: int | None = self._version["size"]
-        if self.size is None:
+        size = self._version["size"]
+        if size is None:
             raise NotFoundError(f"{url}: the server does not say how long it is; copy it to a disk")
-        self._pool = ThreadPoolExecutor(_AHEAD, "fetch")
-        self._coming: deque[Future[bytes]] = deque()
-        self._asked = 0  # bytes from the beginning that were asked for
-        self._piece = memoryview(b"")
+        self.size: int = size
         self._position = 0
 
     def readable(self) -> bool:
@@ -39,14 +37,55 @@ class RemoteBytes(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        assert whence == io.SEEK_SET
-        assert self.size is not None
-        self._forget()
-        self._asked = self._position = min(offset, self.size)
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
+        self._position = min(max(start + offset, 0), self.size)
         return self._position
 
     def tell(self) -> int:
         return self._position
+
+    def readinto(self, target: Any) -> int:
+        count = min(len(target), self.size - self._position)
+        if count:
+            target[:count] = self._fetch(self._position, self._position + count)
+            self._position += count
+        return count
+
+    def _fetch(self, start: int, stop: int) -> bytes:
+        def get() -> bytes:
+            content = ask(self._files, "cat_file", self._path, start=start, end=stop, size=stop - start)
+            if len(content) != stop - start:
+                raise OSError(f"{len(content):,} of {stop - start:,} bytes came")
+            return content
+
+        try:
+            return retried(self._url, get, doing="read")
+        except MissingError:
+            raise NotFoundError(f"{self._url}: was removed while it was read") from None
+
+    def _about(self) -> dict[str, Any]:
+        """What changes when the object is replaced."""
+        try:
+            found = retried(self._url, lambda: ask(self._files, "info", self._path), doing="read")
+        except MissingError:
+            raise missing(self._url) from None
+        return {"size": found.get("size"), **{name: found[name] for name in _VERSION if name in found}}
+
+
+class RemoteBytes(RemoteFile):
+    """The same for who reads front to back. Raises BadInputError, too, when the object was replaced meanwhile."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._pool = Fetchers(_AHEAD)
+        self._coming: deque[Future[bytes]] = deque()
+        self._asked = 0  # bytes from the beginning that were asked for
+        self._piece = memoryview(b"")
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._forget()
+        self._asked = super().seek(offset, whence)
+        return self._asked
 
     def readinto(self, target: Any) -> int:
         if not self._piece:
@@ -70,34 +109,13 @@ class RemoteBytes(io.RawIOBase):
         super().close()
 
     def _ask(self) -> None:
-        assert self.size is not None
         while len(self._coming) < _AHEAD and self._asked < self.size:
             start, stop = self._asked, min(self._asked + _PIECE, self.size)
             self._coming.append(self._pool.submit(self._fetch, start, stop))
             self._asked = stop
-
-    def _fetch(self, start: int, stop: int) -> bytes:
-        def get() -> bytes:
-            content = self._files.cat_file(self._path, start=start, end=stop)
-            if len(content) != stop - start:
-                raise OSError(f"{len(content):,} of {stop - start:,} bytes came")
-            return content
-
-        try:
-            return retried(self._url, get, doing="read")
-        except MissingError:
-            raise NotFoundError(f"{self._url}: was removed while it was read") from None
 
     def _forget(self) -> None:
         for future in self._coming:
             future.cancel()
         self._coming.clear()
         self._piece = memoryview(b"")
-
-    def _about(self) -> dict[str, Any]:
-        """What changes when the object is replaced."""
-        try:
-            found = retried(self._url, lambda: self._files.info(self._path), doing="read")
-        except MissingError:
-            raise NotFoundError(f"{self._url}: no such file") from None
-        return {"size": found.get("size"), **{name: found[name] for name in _VERSION if name in found}}

@@ -23,6 +23,7 @@ from streamcut.cli.settings import configurable, with_source
 from streamcut.compiling import NOTICE, compiler
 from streamcut.errors import ExitCode, StreamcutError
 from streamcut.files import UNREACHABLE, disk_full
+from streamcut.interrupts import waits_end_by
 from streamcut.machine import expect_room
 from streamcut.suggestions import meant
 from streamcut.visible import VisibleFormatter, visible
@@ -113,7 +114,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(VisibleFormatter())
     compiler.announce = lambda: click.echo(NOTICE, err=True)
-    code = _run(arguments)
+    with waits_end_by(signals.leaving):
+        code = _run(arguments)
     signals.ended(code)
     sys.exit(code)
 

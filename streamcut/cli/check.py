@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from streamcut.cli.output import counted, note, print_json
-from streamcut.cli.parameters import json_option
+from streamcut.cli.parameters import json_option, url_options
 from streamcut.errors import CorruptError
 from streamcut.units import format_bytes
 from streamcut.visible import visible
@@ -16,6 +16,7 @@ from streamcut.visible import visible
 @click.command()
 @click.argument("path")
 @click.option("--read-data", is_flag=True, help="Read every byte, not only names, lengths and metadata.")
+@url_options
 @json_option
 def command(path: str, read_data: bool, as_json: bool) -> None:
     """Check the store PATH, and list every problem. Exit code 5 when there are any.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli.output import note, number, print_json
-from streamcut.cli.parameters import Choice, json_option, quiet_option
+from streamcut.cli.parameters import Choice, json_option, quiet_option, url_options
 from streamcut.cli.table_options import joined, recipe_lines, table_options
 from streamcut.machine import available_cpus
 from streamcut.units import format_bytes
@@ -140,6 +140,7 @@ rows of one qid stay together.
 @click.option("--dry-run", is_flag=True, help="Print how features are made and the first rows as they would be; write nothing.")
 @click.option("--resume", is_flag=True, help="Continue OUTPUT.partial; with --force what it replaces.")
 @click.option("--force", is_flag=True, help="Replace OUTPUT, once the new store is complete.")
+@url_options
 @json_option
 @quiet_option
 def command(

@@ -15,7 +15,7 @@ from streamcut.errors import NotFoundError, UsageError
 from streamcut.files import Sink, disk_full, temporary_name
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.outputs import AppearedError, destination, exists, output, reserved
-from streamcut.remote import expect_writable, is_url, size_of
+from streamcut.remote import expect_bucket, is_url, size_of
 
 
 def refuse_existing(path: str | os.PathLike, option: str, force: bool, *, reads: Sequence[str | os.PathLike | None] = ()) -> None:
@@ -52,9 +52,9 @@ def refuse_existing(path: str | os.PathLike, option: str, force: bool, *, reads:
 
 
 def _refuse_existing_object(url: str, option: str, force: bool, reads: Sequence[str | os.PathLike | None]) -> None:
-    expect_writable(url, f"{option}: ")
     if url.endswith("/"):
         raise UsageError(f"{option}: {url} is a folder; give the name of an object in it")
+    expect_bucket(url, f"{option}: ")
     if any(read is not None and os.fspath(read) == url for read in reads):
         raise UsageError(f"{option}: {url} is what this command reads; choose another place")
     scheme, _, place = url.partition("://")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli.output import number, print_json
-from streamcut.cli.parameters import json_option
+from streamcut.cli.parameters import json_option, url_options
 from streamcut.units import format_bytes
 from streamcut.visible import visible
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("path")
+@url_options
 @json_option
 def command(path: str, as_json: bool) -> None:
     """Show the rows, features, labels, shards, sizes and origin of the store PATH, or what the model file PATH says.

@@ -79,18 +79,27 @@ def _silence(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     return value
 
 
-def _into_environment(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    """Where stores look for it, in this process and in those that it starts; as it was before when the command ends."""
+def _into_environment(ctx: click.Context, param: click.Parameter, value: str | float | None) -> None:
+    """Where what reads URLs looks for it, in this process and in those that it starts; as it was before when the command ends."""
     if value is None:
         return
     name = f"STREAMCUT_{str(param.name).upper()}"
     before = os.environ.get(name)
-    os.environ[name] = value
+    os.environ[name] = str(value)
     ctx.call_on_close(lambda: os.environ.pop(name, None) if before is None else os.environ.update({name: before}))
 
 
+def url_options(command: Any) -> Any:
+    """--timeout, for every command that takes URLs."""
+    text = "How long a server may keep a request waiting before it is made again; URLs only.  [default: 60s]"
+    return click.option("--timeout", type=Duration(), metavar="TIME", help=text, expose_value=False, callback=_into_environment)(
+        command
+    )
+
+
 def cache_options(command: Any) -> Any:
-    """--cache-dir and --cache-size, for commands that read stores behind URLs."""
+    """--timeout, --cache-dir and --cache-size, for commands that read stores behind URLs."""
+    command = url_options(command)
     for name, metavar, text in (
         ("--cache-size", "SIZE", "Most bytes of --cache-dir.  [default: half of the free space]"),
         ("--cache-dir", "DIR", "Keep what is read of a store behind a URL here, so that the next pass is local."),

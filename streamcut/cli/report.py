@@ -8,7 +8,7 @@ import click
 
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.output import note
-from streamcut.cli.parameters import force_option, quiet_option
+from streamcut.cli.parameters import force_option, quiet_option, url_options
 
 
 @click.command()
@@ -17,6 +17,7 @@ from streamcut.cli.parameters import force_option, quiet_option
 @click.option("--plots", metavar="DIR", help="Folder for the plots, each as SVG and PNG; made if need be.")
 @click.option("--data", metavar="DATA", help="What the models are measured on: a store, or a table or text with labels.")
 @click.option("--vocabulary", metavar="FILE", help="Names of the features, one a line, instead of those of the data.")
+@url_options
 @force_option
 @quiet_option
 def command(

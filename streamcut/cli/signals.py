@@ -42,6 +42,8 @@ _RAISED = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated, **({} i
 
 def install() -> None:
     """Raise what is in _RAISED where the main thread is when the signal comes; SIGHUP may be ignored (nohup), and stays so."""
+    global _received
+    _received = None
     for number in _RAISED:
         if number != _HANG_UP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _receive)
@@ -55,6 +57,11 @@ def raise_received() -> None:
     if _received is not None:
         swallowed, _received = _received, None
         raise swallowed
+
+
+def leaving() -> bool:
+    """Whether a signal has come that ends the command wherever it is: no thread need wait for anything any more."""
+    return _received is not None and not _deferred
 
 
 def ended(code: int) -> None:
@@ -79,12 +86,16 @@ def _ignore() -> None:
 def deferred() -> Iterator[Callable[[], bool]]:
     """Within, the first signal is only remembered, and what this gives says whether one came; the second ends the process.
 
-    The caller may leave early or not; in the end it calls `raise_received`.
+    The caller may leave early, with KeyboardInterrupt, or not; in the end it calls `raise_received`.
     """
     global _deferred
     _deferred = True
     try:
         yield lambda: _received is not None
+    except KeyboardInterrupt:  # stopped before there was anything to keep
+        _deferred = False
+        raise_received()
+        raise
     finally:
         _deferred = False
 

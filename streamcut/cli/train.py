@@ -16,6 +16,7 @@ from streamcut.cli.parameters import cache_options, force_option, json_option, q
 from streamcut.cli.train_options import GroupedCommand, train_options
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
+from streamcut.interrupts import waits_end_by
 from streamcut.outputs import exists
 from streamcut.progress.display import Display
 from streamcut.units import format_bytes
@@ -125,7 +126,8 @@ def command(
         from streamcut.models.files import plain
         from streamcut.training import train
 
-        dataset = open_dataset(data)
+        with waits_end_by(stop):
+            dataset = open_dataset(data)
         shards = len(dataset.manifest.shards)
         if assume is not None:
             from streamcut.costs import cluster_cost
@@ -147,21 +149,17 @@ def command(
             if dry_run:
                 raise click.exceptions.Exit(0)
 
-        try:
-            with Display.chosen(json=as_json, quiet=quiet) as display:
-                common: dict[str, Any] = {"progress": display, "on_plan": show_plan, "checkpoint": checkpoint, "stop": stop}
-                if by_C:
-                    from streamcut.selection import train_path
+        with waits_end_by(stop), Display.chosen(json=as_json, quiet=quiet) as display:
+            common: dict[str, Any] = {"progress": display, "on_plan": show_plan, "checkpoint": checkpoint, "stop": stop}
+            if by_C:
+                from streamcut.selection import train_path
 
-                    show = _Path(as_json, quiet)
-                    model, _ = train_path(
-                        dataset, C, validation=validation, measure=choose_by, on_model=show, **path, **common, **options
-                    )
-                else:
-                    model = train(dataset, C=C[0], l1=l1[0], validation=validation, **common, **options)
-        except KeyboardInterrupt:  # stopped before there was a model
-            signals.raise_received()
-            raise
+                show = _Path(as_json, quiet)
+                model, _ = train_path(
+                    dataset, C, validation=validation, measure=choose_by, on_model=show, **path, **common, **options
+                )
+            else:
+                model = train(dataset, C=C[0], l1=l1[0], validation=validation, **common, **options)
         assert model_path is not None  # only a dry run goes without, and ends with its plan
         written = save_trained(model, model_path, replace)
         if folder is not None and model.converged:

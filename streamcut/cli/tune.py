@@ -14,6 +14,7 @@ from streamcut.cli.output import note, number, print_json, print_rows
 from streamcut.cli.parameters import Numbers, cache_options, force_option, json_option, quiet_option
 from streamcut.cli.train_options import train_options
 from streamcut.config import CheckpointOptions
+from streamcut.interrupts import waits_end_by
 
 if TYPE_CHECKING:
     from streamcut.models.model import Model
@@ -159,13 +160,10 @@ def command(
     grid: dict[str, Any] = {name: values for name, values in asked.items() if values is not None} | dict(others)
     options = {name: value for name, value in options.items() if name not in grid}
     with reserved_output(model_path, "--model", force), signals.deferred() as stop:
-        try:
-            how: dict[str, Any] = {"validation": validation, "folds": folds, "fold_seed": fold_seed, "measure": choose_by}
-            hooks: dict[str, Any] = {"on_model": show, "on_trained": trained, "checkpoint": checkpoint, "stop": stop}
+        how: dict[str, Any] = {"validation": validation, "folds": folds, "fold_seed": fold_seed, "measure": choose_by}
+        hooks: dict[str, Any] = {"on_model": show, "on_trained": trained, "checkpoint": checkpoint, "stop": stop}
+        with waits_end_by(stop):
             found = tune(data, grid, **hooks, **how, **options)
-        except KeyboardInterrupt:
-            signals.raise_received()
-            raise
         written = save_trained(found.model, model_path, force)
         if folder is not None:
             remove_checkpoints(folder, nested=True)

@@ -8,7 +8,7 @@ import sys
 import click
 
 from streamcut.cli.output import print_json
-from streamcut.cli.parameters import Choice, json_option
+from streamcut.cli.parameters import Choice, json_option, url_options
 from streamcut.visible import visible
 
 
@@ -23,6 +23,7 @@ from streamcut.visible import visible
     help="The largest first, from positive to negative, or by the number of the feature.",
 )
 @click.option("--class", "label", metavar="LABEL", help="Of this class only.")
+@url_options
 @json_option
 def command(model: str, top: int | None, sort: str, label: str | None, as_json: bool) -> None:
     """Print the weights of MODEL that are not 0, as CSV: class, feature, name, weight.

@@ -23,6 +23,7 @@ from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
+from streamcut.interrupts import GivenUp, waits_end_by
 
 if TYPE_CHECKING:
     from streamcut.execution.row_pool import Member
@@ -149,7 +150,8 @@ class Runner(Watchable):
 
     row_state  where those arrays live; default: in memory
     shelf      where vectors live between passes
-    stop       asked after every block; when it returns True, an interruptible pass raises Interrupted
+    stop       asked after every block, and while one is waited for; when it returns True, an interruptible pass raises
+               Interrupted
     ahead      a thread beside each worker reads what comes from several places, and does with it what no block has to wait for
     """
 
@@ -195,7 +197,8 @@ class Runner(Watchable):
         traffics = [Traffic() for _ in range(self.workers)]
         self._going = (traffics, started) if work.needs_data else None
         try:
-            self._run(turn, work, traffics)
+            with waits_end_by(self.stop):
+                self._run(turn, work, traffics)
         finally:
             self._going = None
         traffic = Traffic()
@@ -235,6 +238,10 @@ class Runner(Watchable):
                 start, stop = self.lanes.rows(lane)
                 work.finish(partial, {name: array[start:stop] for name, array in self.rows.items()}, start)
                 turn.merge(lane, partial)
+        except GivenUp as error:
+            ended = Interrupted() if work.interruptible else error
+            turn.fail(ended)
+            raise ended from None
         except BaseException as error:
             turn.fail(error)
             raise

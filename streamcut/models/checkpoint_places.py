@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from streamcut.files import locked, sync_directory, write_stream_durably
-from streamcut.remote import expect_writable, fetch_object, is_url, objects_below, remove_object, size_of, write_parts
+from streamcut.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of, write_parts
 
 NAMES = ("even.checkpoint", "odd.checkpoint")
 ALONG = ("C=", "l1=")  # how folders of the steps of a path begin
@@ -107,7 +107,7 @@ class ObjectPlace:
         self._local: Path | None = None
 
     def enter(self, stack: ExitStack) -> None:
-        expect_writable(self.name, "--checkpoint: ")
+        expect_bucket(self.name, "--checkpoint: ")
         self._local = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamcut-")))
 
     def found(self) -> Iterator[tuple[str, Path]]:
