@@ -225,7 +225,7 @@ def final(error: BaseException) -> str | None:
             return f"the bucket lies in {which} ({_first_line(error)}); set AWS_DEFAULT_REGION, or the endpoint of that region"
         if code in _ANSWERED:
             return f"{_first_line(error)}; look at the URL"
-    status = next((each.status for each in chain if isinstance(getattr(each, "status", None), int)), 0)  # of HTTP
+    status = next((found for each in chain if isinstance(found := getattr(each, "status", None), int)), 0)  # of HTTP
     if status in (401, 403) or any(isinstance(each, PermissionError) for each in chain):
         return f"{_first_line(error)}; look at the credentials"
     if 400 <= status < 500 and status not in (404, *_AGAIN):

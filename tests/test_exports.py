@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -13,7 +15,9 @@ import scipy.sparse as sp
 import streamcut
 from streamcut.errors import UsageError
 from streamcut.io.memory import MemoryDataset
-from streamcut.models.link import Sigmoid
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.loss_table import ROW_LOSSES
+from streamcut.models.link import Sigmoid, Softmax
 
 ROWS = 10_000
 
@@ -28,8 +32,16 @@ def problem() -> tuple[sp.csr_array, np.ndarray]:
 KINDS = {
     "hinge": {"loss": "hinge"},
     "logistic": {"loss": "logistic"},
+    "F1": {"loss": "f1"},
     "four classes": {"task": "multiclass"},
+    "softmax": {"task": "multiclass", "loss": "softmax"},
     "one-vs-rest": {"task": "multiclass", "strategy": "one-vs-rest"},
+    "one-vs-rest, logistic": {"task": "multiclass", "strategy": "one-vs-rest", "loss": "logistic"},
+}
+NUMBERS = {
+    **{loss: {"task": "regression", "loss": loss} for loss, each in ROW_LOSSES.items() if each.targets == "numbers"},
+    "ranking": {"task": "ranking"},
+    "ROC area": {"task": "roc-area"},
 }
 
 
@@ -40,6 +52,15 @@ def model(request, problem):
     return streamcut.train(MemoryDataset(X[:300], y[:300].astype(float)), C=0.3, tol_relative=0.1, **KINDS[request.param])
 
 
+@pytest.fixture(scope="module", params=NUMBERS)
+def numbers(request, problem):
+    """A model whose answers are numbers."""
+    X, scores = problem
+    y = {"ROC area": np.sign(scores[:300, 0]), "poisson": np.round(np.abs(scores[:300, 0]))}.get(request.param, scores[:300, 0])
+    qid = np.arange(300, dtype=np.int64) // 10 if request.param == "ranking" else None
+    return streamcut.train(MemoryDataset(X[:300], y, qid=qid), C=0.3, tol_relative=0.1, **NUMBERS[request.param])
+
+
 def test_scikit_learn_scores_as_we_do(model, problem, tmp_path):
     X, _ = problem
     streamcut.export(model, tmp_path / "m.joblib")
@@ -48,7 +69,9 @@ def test_scikit_learn_scores_as_we_do(model, problem, tmp_path):
     np.testing.assert_array_equal(theirs.predict(X), model.predict(X))
     assert hasattr(theirs, "predict_proba") == model.has_probabilities
     if model.has_probabilities:
-        np.testing.assert_allclose(theirs.predict_proba(X)[:, 1], model.probabilities_of(model.decision_function(X)), rtol=1e-12)
+        ours = model.probabilities_of(model.decision_function(X))
+        found = theirs.predict_proba(X)
+        np.testing.assert_allclose(found[:, 1] if ours.ndim == 1 else found, ours, rtol=1e-11, atol=1e-13)
 
 
 def test_an_onnx_runtime_scores_as_we_do(model, problem, tmp_path):
@@ -56,11 +79,37 @@ def test_an_onnx_runtime_scores_as_we_do(model, problem, tmp_path):
     X, _ = problem
     streamcut.export(model, tmp_path / "m.onnx")
     session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    named = [each.name for each in session.get_outputs()]
+    assert named == ["label", "probabilities" if model.has_probabilities else "scores"]
     labels, found = session.run(None, {"X": X.toarray()})
     scores = model.decision_function(X)
     expected = model.probabilities_of(scores) if model.has_probabilities else scores
-    np.testing.assert_allclose(found[:, -1] if scores.ndim == 1 else found, expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found[:, 1] if found.shape == (ROWS, 2) else found, expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_array_equal(labels, model.predict(X))
+    if found.shape == (ROWS, 2):
+        np.testing.assert_allclose(found.sum(axis=1), 1.0)
+
+
+def test_an_onnx_runtime_gives_the_numbers_of_regressions_and_rankings(numbers, problem, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    X, _ = problem
+    streamcut.export(numbers, tmp_path / "m.onnx")
+    session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    (found,) = session.run(["answer"], {"X": X.toarray()})
+    np.testing.assert_allclose(found, numbers.predict(X), rtol=1e-10, atol=1e-12)
+    streamcut.export(numbers, tmp_path / "m.joblib")
+    np.testing.assert_allclose(joblib.load(tmp_path / "m.joblib").predict(X), numbers.predict(X), rtol=1e-10, atol=1e-12)
+
+
+def test_an_onnx_runtime_gives_fitted_probabilities(model, problem, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    X, _ = problem
+    link = Sigmoid(-2.0, 0.1, 50) if model.scores_per_row == 1 else Softmax(0.7, (0.1, 0.0, -0.2, 0.3), 50)
+    fitted = replace(model, link=link)
+    streamcut.export(fitted, tmp_path / "m.onnx")
+    _, found = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"]).run(None, {"X": X.toarray()})
+    expected = fitted.probabilities_of(fitted.decision_function(X))
+    np.testing.assert_allclose(found[:, 1] if model.scores_per_row == 1 else found, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_json_says_all_that_scoring_needs(model, problem, tmp_path):
@@ -90,8 +139,6 @@ def test_a_compact_model_is_small_and_scores_alike(model, problem, tmp_path):
 
 
 def test_a_wide_model_with_few_weights_takes_bytes_for_these(tmp_path):
-    from dataclasses import replace
-
     X = sp.csr_array((np.ones(4, np.float32), np.array([3, 9, 700_000, 9]), np.arange(5)), shape=(4, 1 << 22))
     model = streamcut.train(MemoryDataset(X, np.array([1.0, -1.0, 1.0, -1.0])))
     rng = np.random.default_rng(0)
@@ -108,26 +155,72 @@ def test_words_are_the_labels_of_exports(problem, tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["what,f,g", *lines]))
     streamcut.convert(tmp_path / "a.csv", tmp_path / "a.zarr", labels="what")
     model = streamcut.train(tmp_path / "a.zarr")
-    streamcut.export(model, tmp_path / "m.joblib")
+    for to in ("sklearn", "onnx", "liblinear"):
+        with pytest.raises(UsageError, match=r"takes features of 2 columns.*export it to compact or json.*--without-recipe"):
+            streamcut.export(model, tmp_path / "m", to=to)
+    assert not (tmp_path / "m").exists()
+    streamcut.export(model, tmp_path / "m.joblib", without_recipe=True)
     streamcut.export(model, tmp_path / "m.json")
+    streamcut.export(model, tmp_path / "m.txt", without_recipe=True)  # of numbers, then
+    assert (tmp_path / "m.txt").read_text().splitlines()[2] == "label 1 0"
+    runtime = pytest.importorskip("onnxruntime")
+    streamcut.export(model, tmp_path / "m.onnx", without_recipe=True)
+    session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    labels = session.run(["label"], {"X": X.toarray()[:99, :2]})[0]
+    assert labels.tolist() == model.in_label_words(model.predict(X.toarray()[:99, :2])).tolist()
     assert set(joblib.load(tmp_path / "m.joblib").predict(np.random.default_rng(0).normal(size=(99, 2)))) <= {"late", "on time"}
     said = json.loads((tmp_path / "m.json").read_text())
     assert sorted(said["labels"]) == ["late", "on time"]
     assert said["names"] == ["f", "g"]
 
 
-def test_what_cannot_be_said_is_refused(model, tmp_path):
-    from dataclasses import replace
-
-    if model.scores_per_row == 1:
-        calibrated = replace(model, link=Sigmoid(-2.0, 0.1, 50))
-        with pytest.raises(UsageError, match="not calibrated"):
-            streamcut.export(calibrated, tmp_path / "m.joblib")
-        streamcut.export(calibrated, tmp_path / "m.json")
-        assert json.loads((tmp_path / "m.json").read_text())["link"] == {"A": -2.0, "B": 0.1, "rows": 50}
+def test_what_cannot_be_said_is_refused_unless_it_is_to_be_left_out(model, problem, tmp_path):
+    X, _ = problem
+    fitted = replace(model, link=Sigmoid(-2.0, 0.1, 50) if model.scores_per_row == 1 else Softmax(0.7, (), 50))
+    for to in ("sklearn", "liblinear"):
+        with pytest.raises(UsageError, match=r"were fitted; export it to onnx or compact or json.*--without-probabilities"):
+            streamcut.export(fitted, tmp_path / "m", to=to)
     with pytest.raises(UsageError, match="'pmml' is unknown"):
         streamcut.export(model, tmp_path / "m.pmml", to="pmml")
-    assert not (tmp_path / "m.joblib").exists()
+    assert list(tmp_path.iterdir()) == []
+    streamcut.export(fitted, tmp_path / "m.json")
+    assert json.loads((tmp_path / "m.json").read_text())["link"]["rows"] == 50
+    streamcut.export(fitted, tmp_path / "m.joblib", without_probabilities=True)
+    bare = joblib.load(tmp_path / "m.joblib")
+    assert not hasattr(bare, "predict_proba")
+    np.testing.assert_array_equal(bare.predict(X), model.predict(X))
+    streamcut.export(fitted, tmp_path / "m.json", without_probabilities=True)
+    assert json.loads((tmp_path / "m.json").read_text())["link"] is None
+    if model.own_link is not None:
+        with pytest.raises(UsageError, match="cannot be left out"):
+            streamcut.export(fitted, tmp_path / "m.npz", without_probabilities=True)
+    else:
+        streamcut.export(fitted, tmp_path / "m.npz", without_probabilities=True)
+        assert not streamcut.load_model(tmp_path / "m.npz").has_probabilities
+
+
+def test_liblinear_knows_the_probabilities_of_logistic_models_alone(model, tmp_path):
+    if model.own_link is not None and "softmax" in (model.parameters.get("loss"), getattr(model, "strategy", "")):
+        with pytest.raises(UsageError, match=r"softmax|cannot hold the probabilities"):
+            streamcut.export(model, tmp_path / "m.txt")
+        return
+    streamcut.export(model, tmp_path / "m.txt")
+    solver = (tmp_path / "m.txt").read_text().splitlines()[0]
+    assert (solver == "solver_type L2R_LR") == model.has_probabilities
+
+
+def test_the_command_offers_what_there_is(run, model, tmp_path):
+    from streamcut.exports.targets import TARGETS
+
+    code, told, _ = run("export", "--help")
+    assert code == 0
+    for name, target in TARGETS.items():
+        assert re.search(rf"^ *{name} +.*{re.escape(target.what[:20])}", told, re.MULTILINE)
+    assert f"[{'|'.join(TARGETS)}]" in told
+    streamcut.save_model(replace(model, recipe=Recipe(form="hashed", hash_bits=6)), tmp_path / "m.npz")
+    code, _, said = run("export", tmp_path / "m.npz", tmp_path / "m.joblib")
+    assert (code, "hashed into 2^6" in said) == (2, True)
+    assert run("export", tmp_path / "m.npz", tmp_path / "m.joblib", "--without-recipe") == (0, "", "")
 
 
 def test_kernel_models_have_no_linear_form(problem, tmp_path):
@@ -141,6 +234,7 @@ def test_kernel_models_have_no_linear_form(problem, tmp_path):
 
 def test_the_command_goes_by_the_ending(model, tmp_path, run):
     streamcut.save_model(model, tmp_path / "m.npz")
-    for ending, begins in ((".json", b'{"format"'), (".joblib", b"\x80"), (".txt", b"solver_type")):
+    text = [] if getattr(model, "strategy", "") == "softmax" else [(".txt", b"solver_type")]
+    for ending, begins in ((".json", b'{"format"'), (".joblib", b"\x80"), *text):
         assert run("export", tmp_path / "m.npz", tmp_path / f"e{ending}") == (0, "", "")
         assert io.BytesIO((tmp_path / f"e{ending}").read_bytes()).read(20).startswith(begins)

@@ -324,7 +324,7 @@ class TestModel:
 
     def test_liblinear_has_none(self, trained):
         with pytest.raises(UsageError, match="LIBLINEAR has no softmax"):
-            liblinear_text(trained[0])
+            liblinear_text(trained[0], None)
 
 
 @pytest.mark.parametrize(

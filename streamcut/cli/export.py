@@ -5,33 +5,42 @@ from __future__ import annotations
 import click
 
 from streamcut.cli.destinations import refuse_existing
-from streamcut.cli.parameters import Choice, force_option
+from streamcut.cli.parameters import Choice, force_option, url_options
+from streamcut.exports.targets import TARGETS
 
-TARGETS = ("liblinear", "sklearn", "onnx", "compact", "json")
+
+def _listed() -> str:
+    rows = [(name, " ".join(target.endings) or "other endings", target.what) for name, target in TARGETS.items()]
+    return "\n".join(f"{name:<11} {endings:<14} {what}" for name, endings, what in rows)
 
 
-@click.command()
+_HELP = f"""Write MODEL to FILE for another program, which then gives the same labels and scores. What that program cannot hold is
+refused, not left out: export it to another, or say what to leave out.
+
+\b
+{_listed()}
+
+\b
+Examples:
+  streamcut export m.npz m.liblinear
+  streamcut export m.npz m.onnx
+"""
+
+
+@click.command(help=_HELP)
 @click.argument("model")
 @click.argument("output", metavar="FILE")
-@click.option("--to", "target", type=Choice(TARGETS), help="Which program.  [default: what the ending of FILE says]")
+@click.option("--to", "target", type=Choice(list(TARGETS)), help="Which program.  [default: what the ending of FILE says]")
+@click.option(
+    "--without-recipe", is_flag=True, help="Leave out how raw rows become features, where the program has no place for it."
+)
+@click.option("--without-probabilities", is_flag=True, help="Leave out the probabilities of the model.")
+@url_options
 @force_option
-def command(model: str, output: str, target: str | None, force: bool) -> None:
-    """Write MODEL to FILE for another program, which then gives the same labels and scores.
-
-    \b
-    liblinear   LIBLINEAR's text model              (any other ending)
-    sklearn     a fitted scikit-learn estimator     (.joblib, .pkl; a pickle: load only files that you trust)
-    onnx        a graph for ONNX runtimes           (.onnx; needs skl2onnx)
-    compact     our own, small: float32, no proof   (.npz)
-    json        weights by feature                  (.json)
-
-    \b
-    Examples:
-      streamcut export m.npz m.liblinear
-      streamcut export m.npz m.onnx
-    """
+def command(model: str, output: str, target: str | None, without_recipe: bool, without_probabilities: bool, force: bool) -> None:
     refuse_existing(output, "FILE", force, reads=[model])
 
     from streamcut.exports.export import export
 
-    export(model, output, to=target, replace=force)
+    dropped = {"without_recipe": without_recipe, "without_probabilities": without_probabilities}
+    export(model, output, to=target, replace=force, **dropped)

@@ -2,10 +2,11 @@
 
 liblinear.py    LIBLINEAR's text model
 sklearn.py      an estimator of scikit-learn's, by joblib
-onnx.py         a graph for ONNX runtimes, through scikit-learn and skl2onnx
+onnx.py         a graph for ONNX runtimes
 compact.py      our own file, with weights as float32 and nothing but what scoring needs
 as_json.py      weights by feature, for whatever reads JSON
 linear_form.py  what they have in common: weights, intercepts and labels of a linear model
+targets.py      the list of these, with what each can hold
 export.py       picks one of them and writes the file
 
 Imports go down to models; nothing but the command line and users import this package.

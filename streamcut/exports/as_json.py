@@ -8,11 +8,11 @@ from dataclasses import asdict
 import numpy as np
 
 from streamcut.exports.linear_form import linear_form
-from streamcut.models.link import Odds
+from streamcut.models.link import Odds, OwnLink
 from streamcut.models.model import Model
 
 
-def json_weights(model: Model) -> bytes:
+def json_weights(model: Model, link: OwnLink | None) -> bytes:
     """One JSON object that says how to score a row: score_k = intercepts[k] + Σ_j x[features[j]] · weights[j][k].
 
     labels        (negative, positive) for one score, else one a score; null: the score is the answer
@@ -25,9 +25,9 @@ def json_weights(model: Model) -> bytes:
 
     Raises UsageError for a model without a linear form.
     """
-    form = linear_form(model, "this JSON")
+    form = linear_form(model, "this JSON", link)
     used = np.flatnonzero(form.weights.any(axis=0))
-    link = model.link or model.own_link
+    link = form.link
     names = None if model.recipe is None else model.recipe.names
     record = {
         "format": "streamcut weights",

@@ -10,6 +10,7 @@ import numpy as np
 from streamcut.errors import UsageError
 from streamcut.models.files import model_bytes
 from streamcut.models.linear import LinearModel
+from streamcut.models.link import OwnLink
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
 
@@ -29,6 +30,8 @@ def compact(model: Model) -> Model:
     return replace(model.without_proof(), **changes)
 
 
-def compact_file(model: Model) -> bytes:
-    """The file of `compact(model)`, which `load_model` reads."""
-    return model_bytes(compact(model))
+def compact_file(model: Model, link: OwnLink | None) -> bytes:
+    """The file of `compact(model)`, which `load_model` reads. Raises UsageError for no `link` where the loss implies one."""
+    if link is None and model.own_link is not None:
+        raise UsageError("compact: the loss of the model implies its probabilities; they cannot be left out")
+    return model_bytes(replace(compact(model), link=None if link is None else model.link))

@@ -2,35 +2,77 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from importlib import import_module
 
 from streamcut.errors import UsageError
+from streamcut.exports.targets import TARGETS, Target, target_of, that_hold
 from streamcut.models.files import as_model
+from streamcut.models.link import OwnLink
 from streamcut.models.model import Model
 from streamcut.outputs import output
 from streamcut.suggestions import unknown
 
-TARGETS = {  # program: (module, the function that makes the bytes, endings of file names that mean it)
-    "liblinear": ("streamcut.exports.liblinear", "liblinear_text", ()),  # and for every other ending
-    "sklearn": ("streamcut.exports.sklearn", "sklearn_joblib", (".joblib", ".pkl")),
-    "onnx": ("streamcut.exports.onnx", "onnx_graph", (".onnx",)),
-    "compact": ("streamcut.exports.compact", "compact_file", (".npz",)),
-    "json": ("streamcut.exports.as_json", "json_weights", (".json",)),
-}
 
-
-def export(model: Model | str | os.PathLike, path: str | os.PathLike, *, to: str | None = None, replace: bool = True) -> None:
+def export(
+    model: Model | str | os.PathLike,
+    path: str | os.PathLike,
+    *,
+    to: str | None = None,
+    replace: bool = True,
+    without_recipe: bool = False,
+    without_probabilities: bool = False,
+) -> None:
     """Write `model` to `path` for the program `to`, one of TARGETS; None: what the ending of `path` means, else LIBLINEAR.
+
+    What the program cannot hold is never left out silently: `without_recipe` leaves out how raw rows become features, and words
+    for labels; `without_probabilities` those that the model gives.
 
     Raises UsageError for an unknown program, for a model that it cannot hold and, unless `replace`, when the file exists;
     DiskFullError.
     """
-    if to is None:
-        to = next((target for target, (*_, endings) in TARGETS.items() if os.fspath(path).endswith(endings)), "liblinear")
+    to = target_of(os.fspath(path)) if to is None else to
     if to not in TARGETS:
         raise UsageError(f"to: {unknown(to, TARGETS)}")
-    module, function, _ = TARGETS[to]
-    content = getattr(import_module(module), function)(as_model(model))
+    target, model = TARGETS[to], as_model(model)
+    if without_recipe:
+        model = _plain(model, target)
+    link = None if without_probabilities else model.link or model.own_link
+    _expect_held(model, link, to, target)
+    content = getattr(import_module(f"streamcut.exports.{target.module}"), target.function)(model, link)
     with output(path, prefix="model", size=len(content), replace=replace) as file:
         file.write(content)
+
+
+def _plain(model: Model, target: Target) -> Model:
+    """`model` without its recipe; its words for labels stay where `target` has words."""
+    if model.recipe is None:
+        return model
+    kept = (
+        dataclasses.replace(type(model.recipe)(), labels=dataclasses.replace(model.recipe.labels, column=None))
+        if target.words
+        else None
+    )
+    return dataclasses.replace(model, recipe=kept)
+
+
+def _expect_held(model: Model, link: OwnLink | None, to: str, target: Target) -> None:
+    """Raise UsageError for a recipe or probabilities that `target` cannot hold."""
+    recipe = model.recipe
+    if recipe is not None and not target.recipe and recipe.form != "numbers":
+        raise UsageError(
+            f"{to} cannot say how rows become features, and this model takes {recipe.in_words()}; export it to "
+            f"{that_hold('recipe')}, or the weights of the features alone: --without-recipe"
+        )
+    if model.label_names and not target.words:
+        raise UsageError(
+            f"{to} has numbers for labels, and this model has words ({', '.join(list(model.label_names.values())[:3])}); "
+            f"export it to {that_hold('words')}, or with the numbers that stand for them: --without-recipe"
+        )
+    if link is None or (type(link).__name__ in target.probabilities and (target.fitted or model.link is None)):
+        return
+    raise UsageError(
+        f"{to} cannot hold the probabilities of this model{' that were fitted' if model.link is not None else ''}; export it to "
+        f"{that_hold('fitted')}, or without them: --without-probabilities"
+    )

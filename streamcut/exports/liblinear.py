@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from streamcut.errors import UsageError
 from streamcut.models.linear import LinearModel
+from streamcut.models.link import OwnLink
 from streamcut.models.model import Model
 from streamcut.models.multiclass import CRAMMER_SINGER, SOFTMAX, MulticlassModel
 
 
-def liblinear_text(model: Model) -> bytes:
+def liblinear_text(model: Model, link: OwnLink | None) -> bytes:
     """`model` written so that LIBLINEAR gives the same labels and, up to the order of summation, the same scores.
 
     LIBLINEAR's scores of two classes are those of the label listed first, so that is our positive one. Its labels are C integers.
     Raises UsageError for a label that is not one and for a model that LIBLINEAR does not know.
     """
-    solver = "L2R_L1LOSS_SVC_DUAL"
+    solver = "L2R_L1LOSS_SVC_DUAL" if link is None else "L2R_LR"  # which gives the same probabilities (predict -b 1)
     if isinstance(model, MulticlassModel):
         labels, weights = model.labels, model.augmented_weights
         if model.strategy == SOFTMAX:
-            raise UsageError("LIBLINEAR has no softmax: its logistic models are one-vs-rest")
+            raise UsageError("LIBLINEAR has no softmax: its logistic models are one-vs-rest; export it to sklearn, onnx or json")
         if model.strategy == CRAMMER_SINGER:
             solver = "MCSVM_CS"
     elif isinstance(model, LinearModel) and model.labels is not None:

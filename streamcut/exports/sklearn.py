@@ -3,47 +3,66 @@
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 from typing import Any
 
 import joblib
+import numpy as np
 
-from streamcut.errors import UsageError
-from streamcut.exports.linear_form import linear_form
-from streamcut.models.link import Sigmoid, Softmax
+from streamcut.exports.linear_form import LinearForm, linear_form
+from streamcut.models.link import Odds, OwnLink
 from streamcut.models.model import Model
 
 
-def sklearn_estimator(model: Model) -> Any:
+def sklearn_estimator(model: Model, link: OwnLink | None) -> Any:
     """A fitted estimator with the weights of `model`: the same labels and probabilities, scores up to the order of summation.
 
-    LogisticRegression where the loss has probabilities, LinearSVC for other classifiers; a LinearRegression whose `predict` gives
-    the scores of a ranking or the answers of a regression, and a PoissonRegressor for counts. A linear form is all that they
-    have in common with how the model was trained. Raises UsageError for models without one and for probabilities that were
-    fitted afterwards, which these estimators cannot hold.
+    LogisticRegression where the loss has probabilities, one for each class in a OneVsRestClassifier where each was trained by
+    itself, LinearSVC for other classifiers; a LinearRegression whose `predict` gives the scores of a ranking or the answers of a
+    regression, and a PoissonRegressor for counts. A linear form is all that they have in common with how the model was trained.
+    Raises UsageError for models without one.
     """
     from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
     from sklearn.svm import LinearSVC
 
-    form = linear_form(model, "scikit-learn")
-    if model.link is not None:
-        raise UsageError("scikit-learn's linear models cannot hold fitted probabilities; export a model that was not calibrated")
+    form = linear_form(model, "scikit-learn", link)
+    if isinstance(form.link, Odds):
+        return _one_for_each(form, model.n_features)
     estimator: Any
     if form.labels is None:
-        counts = model.parameters.get("loss") == "poisson"
-        estimator = PoissonRegressor() if counts else LinearRegression()
+        estimator = PoissonRegressor() if form.exponential else LinearRegression()
         estimator.coef_, estimator.intercept_ = form.weights[0].copy(), float(form.intercepts[0])
-        if counts:
+        if form.exponential:
             estimator._base_loss = estimator._get_loss()
     else:
-        probable = isinstance(model.own_link, Sigmoid | Softmax)
-        estimator = LogisticRegression() if probable else LinearSVC()
+        estimator = LinearSVC() if form.link is None else LogisticRegression()
         estimator.coef_, estimator.intercept_, estimator.classes_ = form.weights.copy(), form.intercepts.copy(), form.labels
     estimator.n_features_in_ = model.n_features
     return estimator
 
 
-def sklearn_joblib(model: Model) -> bytes:
+def _one_for_each(form: LinearForm, n_features: int) -> Any:
+    """A classifier of each class against the rest, whose probabilities are their parts of the sum."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.preprocessing import LabelBinarizer
+
+    estimator = OneVsRestClassifier(LogisticRegression())
+    estimator.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(form.labels)
+    estimator.estimators_ = []
+    for weights, intercept in zip(form.weights, form.intercepts, strict=True):
+        each = LogisticRegression()
+        each.coef_, each.intercept_, each.classes_ = weights[None, :].copy(), np.array([intercept]), np.array([0, 1])
+        each.n_features_in_ = n_features
+        estimator.estimators_.append(each)
+    with suppress(AttributeError):  # older releases ask label_binarizer_
+        estimator.classes_ = form.labels
+    estimator.n_features_in_ = n_features
+    return estimator
+
+
+def sklearn_joblib(model: Model, link: OwnLink | None) -> bytes:
     """The same as joblib writes it. Whoever loads such a file trusts it: it is a pickle."""
     buffer = io.BytesIO()
-    joblib.dump(sklearn_estimator(model), buffer)
+    joblib.dump(sklearn_estimator(model, link), buffer)
     return buffer.getvalue()

@@ -1,0 +1,54 @@
+"""The forms that models are exported to, and what each can hold: the one list for commands, Python and refusals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A form of another program.
+
+    module, function   what makes its bytes: `function` of the module streamcut.exports.`module`
+    what               for help
+    endings            of file names that mean it
+    recipe             whether it says how raw rows become features
+    words              whether its labels may be words
+    probabilities      kinds of links (streamcut.models.link) that it can hold; fitted ones only where `fitted`
+    """
+
+    module: str
+    function: str
+    what: str
+    endings: tuple[str, ...]
+    recipe: bool = False
+    words: bool = True
+    probabilities: tuple[str, ...] = ("Sigmoid", "Softmax", "Odds")
+    fitted: bool = True
+
+
+TARGETS = {
+    "liblinear": Target(
+        "liblinear", "liblinear_text", "LIBLINEAR's text model", (), words=False, probabilities=("Sigmoid", "Odds"), fitted=False
+    ),  # and for every other ending
+    "sklearn": Target(
+        "sklearn",
+        "sklearn_joblib",
+        "a fitted scikit-learn estimator (a pickle: load only files that you trust)",
+        (".joblib", ".pkl"),
+        fitted=False,
+    ),
+    "onnx": Target("onnx", "onnx_graph", "a graph for ONNX runtimes (needs streamcut[onnx])", (".onnx",)),
+    "compact": Target("compact", "compact_file", "our own, small: float32, no proof", (".npz",), recipe=True),
+    "json": Target("as_json", "json_weights", "weights by feature", (".json",), recipe=True),
+}
+
+
+def target_of(path: str) -> str:
+    """What the ending of the file name `path` means."""
+    return next((name for name, target in TARGETS.items() if path.endswith(target.endings)), "liblinear")
+
+
+def that_hold(what: str) -> str:
+    """The names of the targets whose field `what` is true, for messages."""
+    return " or ".join(name for name, target in TARGETS.items() if getattr(target, what))
