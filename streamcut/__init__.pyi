@@ -169,6 +169,7 @@ def convert(
     on_recipe: Callable[[Recipe], None] | None = None,
     format: str = "auto",
     labels: str | None = None,
+    labels_as: str = "auto",
     qid: str | None = None,
     weights: str | None = None,
     categorical: Any = ...,

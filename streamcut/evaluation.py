@@ -18,7 +18,7 @@ from streamcut.measures.regression import RegressionMeasures
 from streamcut.measures.sequence import SequenceMeasures
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
-from streamcut.prediction import scored_chunks
+from streamcut.prediction import scored_chunks, warn_of
 
 
 class Observer(Protocol):
@@ -50,10 +50,13 @@ _OF_TASK: dict[str, Any] = {
 
 
 class Evaluation:
-    """The measures of a model, each an attribute: `evaluation.accuracy`."""
+    """The measures of a model, each an attribute: `evaluation.accuracy`.
 
-    def __init__(self, measures: dict[str, Any]) -> None:
-        self._measures = measures
+    unseen   {what in the rows did not fit the model's recipe: how often}
+    """
+
+    def __init__(self, measures: dict[str, Any], unseen: Mapping[str, int] | None = None) -> None:
+        self._measures, self.unseen = measures, dict(unseen or {})
 
     def measures(self) -> dict[str, Any]:
         """Every measure by its name (JSON types); None where one is undefined on this data."""
@@ -75,20 +78,26 @@ def evaluate(
     ignore_extra_features: bool = False,
     index_base: int | None = None,
     label_names: Mapping[float, str] | str | os.PathLike | None = None,
+    strict: bool = False,
     raw: Raw | None = None,
 ) -> Evaluation:
     """Measure `model` on `data`: what `predict` takes, with labels, or (X, y) or (X, y, row weights).
 
-    `ignore_extra_features`, `index_base` and `raw` are those of `predict`. Which measures there are depends on the model's task
-    (streamcut.measures). `label_names`, {1.0: "B-NP", …} or a file of such lines as `1 B-NP`, add those of chunks for sequences.
-    Raises BadInputError for labels or features that the model does not know, and for labels without a name; UsageError for names
-    where no sequences are labelled.
+    `ignore_extra_features`, `index_base`, `strict` and `raw` are those of `predict`. Which measures there are depends on the
+    model's task (streamcut.measures). `label_names`, {1.0: "B-NP", …} or a file of such lines as `1 B-NP`, add those of chunks
+    for sequences. Raises BadInputError for labels or features that the model does not know, and for labels without a name;
+    UsageError for names where no sequences are labelled.
 
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
     >>> streamcut.evaluate(model, "rows.zarr").accuracy
     1.0
     """
-    return Evaluation(collect(model, data, ignore_extra_features, raw or Raw(index_base), label_names).measures())
+    reading = raw or Raw(index_base)
+    reading.strict |= strict
+    measures = collect(model, data, ignore_extra_features, reading, label_names).measures()
+    if raw is None:
+        warn_of(reading.unseen)
+    return Evaluation(measures, reading.unseen)
 
 
 def evaluate_queries(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from streamcut.execution.row_state import scratch_folder
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import PLAIN, require_same
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.table import UNFIT
 from streamcut.io.sources.arrays import in_memory
 from streamcut.io.sources.lazy import streamed
 from streamcut.io.sources.row_source import TABLES, find_files, sniff
@@ -34,6 +35,7 @@ class Raw:
     missing_labels  of a table: "error", or "skip": rows without a label are left out
     format          of files; "auto" looks into them
     keep            columns of a table that are wanted beside the rows, in `kept`: batches of Arrow, in the order of the rows
+    strict          what does not fit the model's recipe is refused instead of counted
     counters        {what was unusual: how often}, such as values of a column that training did not see
     """
 
@@ -42,19 +44,31 @@ class Raw:
     missing_labels: str = "error"
     format: str = "auto"
     keep: tuple[str, ...] = ()
+    strict: bool = False
     counters: Counter[str] = field(default_factory=Counter)
     kept: deque[Any] = field(default_factory=deque)
+
+    @property
+    def unseen(self) -> dict[str, int]:
+        """What did not fit the model's recipe, and how often: those of the counters that speak of it."""
+        return {what: count for what, count in self.counters.items() if what.startswith(UNFIT)}
+
+    def count(self, counters: Counter[str], where: str) -> None:
+        """Take what was counted in input so far. Raises BadInputError for what does not fit, if it is to be strict."""
+        self.counters = counters
+        for what, count in self.unseen.items() if self.strict else ():
+            raise BadInputError(f"{where}: {what}: {count:,}; without --strict (strict=False) such rows are scored all the same")
 
 
 def rows_of(data: Any, recipe: Recipe | None, raw: Raw | None = None) -> Iterator[Chunk]:
     """The rows of `data` in their order, with the features of `recipe`; a chunk is valid until the next one.
 
     data   an opened data set, the path of a store or of raw input (svmlight text; tables, if the recipe is one of tables), a
-           frame (anything with `__arrow_c_stream__`), or (X, y) or (X, y, row weights)
+           frame (anything with `__arrow_c_stream__`), rows as dicts (one, or a list), or (X, y) or (X, y, row weights)
 
     Raises BadInputError for a store of another recipe, and for raw input that the recipe does not fit.
     """
-    raw, data = raw or Raw(), streamed(data)
+    raw, data = raw or Raw(), streamed(framed(data))
     if isinstance(data, tuple):
         words = {} if recipe is None else {word: number for number, word in recipe.labels.names.items()}
         X, y, *weight = data
@@ -92,6 +106,22 @@ def rows_of(data: Any, recipe: Recipe | None, raw: Raw | None = None) -> Iterato
 def is_frame(data: Any) -> bool:
     """Whether `data` is a table in memory that gives itself out as Arrow."""
     return hasattr(data, "__arrow_c_stream__")
+
+
+def framed(data: Any) -> Any:
+    """A frame of `data` that is one row or several as {column: value}; anything else as it is. Raises BadInputError."""
+    rows = [data] if isinstance(data, Mapping) else data
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
+        return data
+    import pyarrow as pa
+
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        try:
+            columns[str(name)] = pa.array([row.get(name) for row in rows])
+        except pa.ArrowException as error:
+            raise BadInputError(f"the rows: column {name!r}: {error}") from None
+    return pa.table(columns)
 
 
 def open_store(path: str | os.PathLike):
@@ -179,8 +209,9 @@ def _vw_rows(path: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
     labels = "none" if not raw.labelled else "skip" if raw.missing_labels == "skip" else "read"
     rows = VwSource(find_files([path], "vw")[1], VwOptions(labels, dtype=recipe.dtype or "float32", recipe=recipe))
     for chunk, _ in FileStates([path]).watch(rows.blocks()):
+        raw.count(rows.counters, path)
         yield chunk
-    raw.counters.update(rows.counters)
+    raw.count(rows.counters, path)
 
 
 def _matrix_rows(path: str, kind: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
@@ -221,7 +252,8 @@ def _table_rows(data: Any, kind: str, recipe: Recipe, raw: Raw) -> Iterator[Chun
     states, count = FileStates(paths), 0
     for chunk, _ in states.watch(rows.blocks()):
         count += chunk.n_rows
+        raw.count(rows.counters, name)
         yield chunk
     if not count:
         raise BadInputError(f"{name}: no rows")
-    raw.counters.update(rows.counters)
+    raw.count(rows.counters, name)

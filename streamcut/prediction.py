@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from streamcut.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.errors import BadInputError, UsageError
-from streamcut.inputs import Raw, is_frame, rows_of
+from streamcut.inputs import Raw, framed, is_frame, rows_of
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 
@@ -25,16 +27,19 @@ def predict(
     output: str = "labels",
     ignore_extra_features: bool = False,
     index_base: int | None = None,
+    strict: bool = False,
     raw: Raw | None = None,
-) -> np.ndarray:
-    """What `model` says of all rows of `data`.
+) -> Answers:
+    """What `model` says of all rows of `data`; `unseen` of the answers says what in them did not fit the model's recipe.
 
     output   "labels": float64 (n,), or words (object, n) where the labels are words; "scores": float64 (n,) or (n, classes);
              "probabilities" of a model that has them: float64 (n,) of the positive label, or (n, classes)
     data     an opened data set, the path of a store, of svmlight text or of a table, a frame (pandas, polars, DuckDB, pyarrow),
-             or X (n × d, NumPy or SciPy sparse)
+             rows as dicts (one, or a list of them), or X (n × d, NumPy or SciPy sparse)
     ignore_extra_features   leave out features that the model does not have, instead of raising BadInputError
     index_base              number of the first feature in svmlight text; None: what it was in the training data, else 1
+    strict                  raise BadInputError for values that do not fit the recipe, such as categories that training did not
+                            see; otherwise they are counted in `unseen`, and without `raw` there is a warning, too
     raw                     more about how raw input is read, its index_base included, and what was unusual in it
 
     A store or file may have fewer features than the model (the others are 0); an array says its width, so it must be equal.
@@ -46,21 +51,50 @@ def predict(
     """
     if output not in ("labels", "scores", "probabilities"):
         raise UsageError(f"output: {output!r} is not offered; use 'labels', 'scores' or 'probabilities'")
-    model = as_model(model)
-    raw = raw or Raw(index_base=index_base, labelled=False)
+    model, data = as_model(model), framed(data)
+    reading = raw or Raw(index_base=index_base, labelled=False)
+    reading.strict |= strict
     if output == "probabilities":
-        reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw}
-        return model.probabilities_of(predict(model, data, output="scores", **reading))
+        scores = _predicted(model, data, "scores", ignore_extra_features, reading)
+        answers = np.asarray(model.probabilities_of(scores)).view(Answers)
+    else:
+        answers = _predicted(model, data, output, ignore_extra_features, reading).view(Answers)
+    answers.unseen = reading.unseen
+    if raw is None:
+        warn_of(reading.unseen)
+    return answers
+
+
+class Answers(np.ndarray):
+    """What a model says of rows: an array, and `unseen`, {what did not fit the model's recipe: how often}."""
+
+    unseen: Mapping[str, int] = MappingProxyType({})
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.unseen = getattr(source, "unseen", Answers.unseen)
+
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar else np.asarray(array)  # what is computed from answers is none
+
+
+def warn_of(unseen: Mapping[str, int]) -> None:
+    """A warning that names what did not fit the recipe of a model, if anything did; it points at the caller's caller."""
+    if unseen:
+        said = "; ".join(f"{what}: {count:,}" for what, count in sorted(unseen.items()))
+        warnings.warn(f"{said} (strict=True refuses such rows)", stacklevel=3)
+
+
+def _predicted(model: Model, data: Any, output: str, ignore_extra_features: bool, raw: Raw) -> np.ndarray:
     by_recipe = is_frame(data) and model.recipe is not None and model.recipe.table is not None
     if not by_recipe and (hasattr(data, "shape") or isinstance(data, list)):
         if ignore_extra_features and not isinstance(data, list) and data.shape[1] > model.n_features:
             data = data[:, : model.n_features]
-        return model.decision_function(data) if output == "scores" else model.in_label_words(model.predict(data))
+        return np.asarray(model.decision_function(data) if output == "scores" else model.in_label_words(model.predict(data)))
     chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features, raw=raw)
     if output == "scores":
         return np.concatenate([scores for _, scores in chunks] or [np.empty(0)])
     found = [model.labels_of_chunk(chunk, scores) for chunk, scores in chunks]
-    return model.in_label_words(np.concatenate(found or [np.empty(0)]))
+    return np.asarray(model.in_label_words(np.concatenate(found or [np.empty(0)])))
 
 
 def scored_chunks(

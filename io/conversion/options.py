@@ -11,7 +11,7 @@ from typing import Any
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.io.recipe.files import recipe_from
-from streamcut.io.recipe.table import MISSING, MISSING_LABELS
+from streamcut.io.recipe.table import LABELS_AS, MISSING, MISSING_LABELS
 from streamcut.io.sources.row_source import FORMATS, LISTS, TABLES
 from streamcut.io.stores.spec import BACKENDS
 from streamcut.suggestions import unknown
@@ -20,6 +20,7 @@ from streamcut.units import parse_size
 
 _TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "npy", "mtx", "10x"), ("anndata", LISTS)
 _APPLIES = {  # options that mean something for some formats only
+    "labels_as": TABLES,
     "labels": (*_FILES, *_COLUMNS, *TABLES, "vw"),
     "qid": (*_FILES, *_COLUMNS, *TABLES),
     "weights": (*_FILES, *_COLUMNS, *TABLES),
@@ -52,7 +53,7 @@ _APPLIES = {  # options that mean something for some formats only
     "max_errors": _TEXT,
 }
 _ROLES = ("categorical", "numeric", "text", "time", "cross", "drop", "id", "ngrams", "missing")
-_BY_RECIPE = (*_ROLES, "hash_bits", "label_map", "multilabel", "label_weights", "qid", "weights")
+_BY_RECIPE = (*_ROLES, "labels_as", "hash_bits", "label_map", "multilabel", "label_weights", "qid", "weights")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class ConvertOptions:
 
     format: str = "auto"
     labels: str | None = None
+    labels_as: str = "auto"
     qid: str | None = None
     weights: str | None = None
     categorical: Any = ()  # names of columns, or names with commas between them
@@ -115,6 +117,7 @@ class ConvertOptions:
         _one_of("--duplicates", self.duplicates, ("error", "sum", "last"))
         _one_of("--on-error", self.on_error, ("raise", "skip"))
         _one_of("--missing", self.missing, MISSING)
+        _one_of("--labels-as", self.labels_as, LABELS_AS)
         _one_of("--missing-labels", self.missing_labels, MISSING_LABELS)
         _one_of("--index-base", self.index_base, (None, 0, 1, "auto"))
         for name, least in {

@@ -80,7 +80,7 @@ def common_recipe(paths: Sequence[str], parts: Sequence[StoredDataset]) -> Recip
         differs = difference(first.recipe or PLAIN, part.recipe or PLAIN)
         if differs is None and (first.recipe or PLAIN).labels != (part.recipe or PLAIN).labels:
             differs = "their labels are other words or numbers"
-        if differs is None and first.recipe != part.recipe:
+        if differs is None and (first.recipe or PLAIN).names != (part.recipe or PLAIN).names:
             differs = "their features have other names"
         if differs is not None:
             raise UsageError(

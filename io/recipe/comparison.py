@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import Table
+from streamcut.io.recipe.table import BINNED, CATEGORICAL, INTEGER, NUMBER, TIME, Column, Table
 
 PLAIN = Recipe()  # of data that nobody has said anything about
 
@@ -36,6 +38,12 @@ def difference(there: Recipe, here: Recipe) -> str | None:
     return None
 
 
+def _meaning(column: Column) -> Column:
+    """`column` without what makes no difference to features: numbers are spelled alike, whole or not, and roles imply types."""
+    numbers = column.type in (INTEGER, NUMBER)
+    return replace(column, type=(NUMBER if numbers else column.type) if column.role == CATEGORICAL else None)
+
+
 def _goes_on(there: tuple[str, ...] | None, here: tuple[str, ...] | None) -> bool:
     """Whether `here` has no names but the first ones of `there`."""
     return there is not None and here is not None and there[: len(here)] == here
@@ -48,9 +56,14 @@ def _tables(there: Table, here: Table) -> str | None:
         return f"column {missing[0]!r} is used there and not here"
     if more := [name for name in ours if name not in theirs]:
         return f"column {more[0]!r} is used here and not there"
+    categories = there.crosses or any(column.role in (BINNED, CATEGORICAL, TIME) for column in there.columns)
+    if categories and there.typed != here.typed:
+        return "values have types {}, and none {}".format(*(("there", "here") if there.typed else ("here", "there")))
     for name, column in theirs.items():
-        if ours[name] != column:
+        if _meaning(ours[name]) != _meaning(column):
             said, other = column.in_words(), ours[name].in_words()
+            if column.type != ours[name].type and column.role == CATEGORICAL:
+                said, other = f"{said}, {column.type}", f"{other}, {ours[name].type}"
             return f"column {name!r} is {said} there, {other if other != said else 'the same with other edges or parts'} here"
     if sorted(there.crosses) != sorted(here.crosses):
         crosses = (", ".join("*".join(cross) for cross in table.crosses) or "none" for table in (there, here))

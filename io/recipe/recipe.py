@@ -12,9 +12,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from streamcut.io.recipe.table import NUMERIC, Comparison, Table, known
+from streamcut.io.recipe.table import NUMERIC, TYPES, Comparison, Table, known
 
-VERSION = 1
+VERSIONS = (1, 2)  # tables whose columns have types are of the second
 FORMS = ("numbers", "hashed", "table", "vw")
 
 
@@ -28,7 +28,8 @@ class LabelRule:
     column      of a table, that holds them
     comparison  they are the outcome of one: +1 where it holds, −1 elsewhere
     none        there are none: rows to be scored only
-    learned     words got their numbers as the rows brought them, so the numbers mean nothing
+    learned     words get, or got, their numbers as the rows bring them, so the numbers mean nothing
+    type        of the column's values, by which a label has one spelling in every container; None in recipes of version 1
     """
 
     words: tuple[tuple[str, float], ...] = ()
@@ -38,6 +39,7 @@ class LabelRule:
     comparison: Comparison | None = None
     none: bool = False
     learned: bool = False
+    type: str | None = None
 
     @property
     def names(self) -> dict[float, str]:
@@ -85,6 +87,10 @@ class Recipe:
         if self.duplicates not in ("error", "sum", "last"):
             raise ValueError(f"duplicates {self.duplicates!r}")
 
+    @property
+    def version(self) -> int:
+        return 2 if self.table is not None and self.table.typed else 1
+
     def in_words(self) -> str:
         """The features in half a sentence."""
         if self.table is not None:
@@ -99,7 +105,10 @@ class Recipe:
 
     def to_json(self) -> bytes:
         """Canonical JSON: sorted keys, no spaces, ASCII, and a line feed."""
-        record = {"version": VERSION, **asdict(self)}
+        record = {"version": self.version, **asdict(self)}
+        for typed in (record["labels"], *(record["table"] or {}).get("columns", ())):
+            if typed["type"] is None:
+                del typed["type"]
         return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
     @classmethod
@@ -110,7 +119,7 @@ class Recipe:
             if not isinstance(record, dict):
                 raise ValueError("a recipe is an object")
             version = record.pop("version", None)
-            if version != VERSION:
+            if version not in VERSIONS:
                 raise NewerRecipeError(f"recipe version {version}: upgrade streamcut")
             record["labels"] = _label_rule(known(LabelRule, record.get("labels")))
             if record.get("names") is not None:
@@ -118,6 +127,8 @@ class Recipe:
             if record.get("table") is not None:
                 record["table"] = Table.from_record(record["table"])
             found = cls(**known(cls, record))
+            if found.version != version:
+                raise ValueError(f"a recipe of version {version} whose columns are those of version {found.version}")
             _expect_consistent(found)
             return found
         except (TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
@@ -135,10 +146,12 @@ def _expect_consistent(recipe: Recipe) -> None:
         raise ValueError("two features have one name")
     if recipe.table is None:
         return
-    numeric = {column.name for column in recipe.table.columns if column.role == NUMERIC}
+    numeric = {recipe.table.key(column.name) for column in recipe.table.columns if column.role == NUMERIC}
     if names is not None and not numeric <= set(names):
         raise ValueError(f"the column {sorted(numeric - set(names))[0]!r} is no feature")
     rule = recipe.labels
+    if rule.type not in (None, *TYPES):
+        raise ValueError(f"labels of type {rule.type!r}")
     if (rule.column is None) != rule.none or (rule.comparison is not None and rule.comparison.column != rule.column):
         raise ValueError("labels are of no column")
 

@@ -8,8 +8,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 NUMERIC, BINNED, CATEGORICAL, TEXT, TIME = ROLES = ("numeric", "binned", "categorical", "text", "time")
+BOOLEAN, INTEGER, NUMBER, BYTES = "boolean", "integer", "number", "bytes"
+TYPES = (BOOLEAN, INTEGER, NUMBER, TIME, TEXT, BYTES)
+BOOLEANS = {spelling: value for value in ("true", "false") for spelling in (value, value.title(), value.upper())}
 MISSING = ("own", "zero", "error")
 MISSING_LABELS = ("error", "skip")
+UNFIT = ("values of ", "features that ")  # how the counters of what does not fit a recipe begin
+LABELS_AS = ("auto", "numbers", "words")
 TIME_PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute")
 ABSENT = " is missing"  # after the name of a column: the feature of a missing value
 
@@ -24,6 +29,7 @@ class Column:
     bins    as many were asked for; `edges` (increasing) are those found, empty until then
     ngrams  (least, most) neighbouring words of a text; `characters`: runs of characters instead
     bare    the words of a text are keys as they are, without the column's name before them
+    type    of its values, one of TYPES, by which they have one spelling in every container; None in recipes of version 1
     """
 
     name: str
@@ -34,10 +40,12 @@ class Column:
     ngrams: tuple[int, int] = (1, 1)
     characters: bool = False
     bare: bool = False
+    type: str | None = None
 
     def __post_init__(self) -> None:
         sound = (
             self.role in ROLES
+            and (self.type is None or self.type in TYPES)
             and (self.role == BINNED) == (self.bins > 1)
             and all(part in TIME_PARTS for part in self.parts)
             and (self.role == TIME) == bool(self.parts)
@@ -92,6 +100,32 @@ class Table:
             raise ValueError("columns of a table")
         if any(len(cross) < 2 or not set(cross) <= categories for cross in self.crosses):
             raise ValueError("a cross has two categories or more")
+        if len({column.type is None for column in self.columns}) > 1:
+            raise ValueError("either all columns have a type or none has")
+
+    @property
+    def typed(self) -> bool:
+        """Whether values have types and keys are escaped: as of version 2."""
+        return all(column.type is not None for column in self.columns)
+
+    def key(self, name: str) -> str:
+        """How the name of a column stands in keys: with a backslash before each `*`, `=` and backslash."""
+        return re.sub(r"[*=\\]", r"\\\g<0>", name) if self.typed else name
+
+    def prefixes(self) -> list[str]:
+        """What the keys of each column, part of a time and cross begin with, and the whole keys of numbers."""
+        found = []
+        for column in self.columns:
+            name = self.key(column.name)
+            if column.role == NUMERIC:
+                found.append(name)
+            elif column.role == TIME:
+                found += [f"{name}.{part}=" for part in column.parts]
+            elif not column.bare:
+                found.append(f"{name}=")
+            if self.missing == "own" and column.role != TEXT:
+                found.append(f"{name}{ABSENT}")
+        return found + ["*".join(map(self.key, cross)) + "=" for cross in self.crosses]
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:

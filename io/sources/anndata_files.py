@@ -13,6 +13,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.recipe.recipe import LabelRule, Recipe
+from streamcut.io.recipe.table import BOOLEANS
 from streamcut.io.sources import scattered
 from streamcut.io.sources.arrays import Entries, dense_entries
 from streamcut.io.sources.canonical import RawRows
@@ -158,7 +159,10 @@ class AnnDataReader:
             raise BadInputError(f"{self.path}: obs/{name} has {len(values)} values for {self.n_rows} rows")
         if values.dtype.kind in "biuf":
             return values
-        return np.array([None if value is None else _text(value) for value in values.tolist()], dtype=object)
+        words = [None if value is None else _text(value) for value in values.tolist()]
+        if all(word is None or word in BOOLEANS for word in words):
+            return np.array([np.nan if word is None else float(BOOLEANS[word] == "true") for word in words])
+        return np.array(words, dtype=object)
 
 
 def _text(value: Any) -> str:

@@ -1,31 +1,15 @@
-"""Columns of Arrow as the kernels take them: words as bytes, numbers as float64, parts of times as words."""
+"""Columns of Arrow as the kernels take them: texts as bytes, numbers as float64, types of one meaning as one type."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pcsv
 
-from streamcut.io.tables.word_kernels import MISSING, Words
-from streamcut.io.tables.words import NO_CODES, listed
-
-_NAMES: dict[str, list[str]] = {
-    "weekday": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"],
-    "month": ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
-}
-_PARTS: dict[str, tuple[Callable[..., Any], int]] = {  # the function of Arrow, and its least value
-    "year": (pc.year, 0),
-    "quarter": (pc.quarter, 1),
-    "month": (pc.month, 1),
-    "week": (pc.iso_week, 1),
-    "day": (pc.day, 1),
-    "weekday": (pc.day_of_week, 0),
-    "hour": (pc.hour, 0),
-    "minute": (pc.minute, 0),
-}
+NULLS = frozenset(pcsv.ConvertOptions().null_values)  # what stands for a missing number, boolean or time in a text
+_EXACT = 1 << 53  # whole numbers up to it are doubles
+_POWERS = 22  # so are powers of ten up to this one
 
 
 class ColumnTypeError(Exception):
@@ -41,7 +25,7 @@ class ValueOfRowError(Exception):
 
 
 def kind_of(found: pa.DataType) -> str:
-    """ "number", "text", "bool", "time" or "other": what a type of Arrow can serve as. Dictionaries are what they hold."""
+    """ "number", "text", "bool", "time", "bytes" or "other": what a type can serve as. Dictionaries are what they hold."""
     if pa.types.is_dictionary(found):
         return kind_of(found.value_type)
     if pa.types.is_boolean(found):
@@ -52,48 +36,51 @@ def kind_of(found: pa.DataType) -> str:
         return "text"
     if pa.types.is_timestamp(found) or pa.types.is_date(found) or pa.types.is_time(found):
         return "time"
+    if pa.types.is_binary(found) or pa.types.is_large_binary(found) or pa.types.is_fixed_size_binary(found) or _bytes_view(found):
+        return "bytes"
     return "other"
 
 
-def words_of(column: pa.Array) -> Words:
-    """The values of a column as words. Raises ColumnTypeError.
-
-    Whole numbers are written as such whatever their type (3.0 is `3`), other numbers as Python writes them.
-    """
-    kind = kind_of(column.type)
-    if kind == "other":
-        raise ColumnTypeError(f"holds {column.type}, which is no category")
-    if not pa.types.is_dictionary(column.type):
-        if kind == "text":
-            return _plain(column)
-        column = column.dictionary_encode()
-    codes = pc.fill_null(column.indices, MISSING) if column.indices.null_count else column.indices
-    words = _plain(_spelled(column.dictionary))
-    return words._replace(codes=codes.to_numpy().astype(np.int32, copy=False), direct=False)
+def called(found: pa.DataType) -> str:
+    """What a type holds, for messages."""
+    return {"text": "text", "bool": "booleans", "time": "times", "number": "numbers"}.get(kind_of(found), str(found))
 
 
-def _spelled(values: pa.Array) -> pa.Array:
-    kind = kind_of(values.type)
-    if kind == "text":
-        return values
-    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
-        return pa.array([None if value is None else _number(float(value)) for value in values.to_pylist()], pa.string())
-    return values.cast(pa.string())
+def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """`batch` without types that few functions of Arrow take: views of texts, dictionaries of them, unsigned codes."""
+    columns = [_plain_column(column) for column in batch.columns]
+    if all(new is old for new, old in zip(columns, batch.columns, strict=True)):
+        return batch
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
-def _number(value: float) -> str:
-    return "" if value != value else str(int(value)) if value.is_integer() and abs(value) < 1e18 else repr(value)
+def _plain_column(column: pa.Array) -> pa.Array:
+    found = column.type
+    if pa.types.is_dictionary(found):
+        words = _plain_column(column.dictionary)
+        if words is column.dictionary and not pa.types.is_unsigned_integer(found.index_type):
+            return column
+        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int64()), words)
+    if pa.types.is_string_view(found):
+        return column.cast(pa.large_string())
+    return column.cast(pa.large_binary()) if _bytes_view(found) else column
 
 
-def _plain(column: pa.Array) -> Words:
-    if pa.types.is_null(column.type):
-        return listed([""] * len(column))
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.large_string())
-    if column.null_count:
-        column = pc.fill_null(column, "")
-    data, offsets = bytes_of(column)
-    return Words(data, offsets[:-1], offsets[1:], NO_CODES, True)
+def _bytes_view(found: pa.DataType) -> bool:
+    return pa.types.is_binary_view(found)
+
+
+def decoded(column: pa.Array) -> pa.Array:
+    """A column whose dictionary, if it is one, is gone."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def codes_of(column: pa.Array, missing: int) -> np.ndarray:
+    """int32 codes of a dictionary column, `missing` for null. Raises ColumnTypeError for codes that are none."""
+    codes = pc.fill_null(column.indices.cast(pa.int64()), missing).to_numpy(zero_copy_only=False)
+    if len(codes) and not (missing <= codes.min() and codes.max() < len(column.dictionary)):
+        raise ColumnTypeError(f"holds codes from {codes.min()} to {codes.max()} for {len(column.dictionary)} values")
+    return codes.astype(np.int32)
 
 
 def bytes_of(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -108,18 +95,41 @@ def bytes_of(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def floats_of(column: pa.Array) -> np.ndarray:
-    """float64, nan where a value is missing. Raises ColumnTypeError, and ValueOfRowError for what float64 cannot keep."""
+    """float64, nan where a value is missing; decimals are rounded as Python's `float` rounds their digits.
+
+    Raises ColumnTypeError, and ValueOfRowError for what float64 cannot keep.
+    """
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
     if kind_of(column.type) not in ("number", "bool"):
-        raise ColumnTypeError(f"holds {_called(column.type)}, not numbers")
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        raise ColumnTypeError(f"holds {called(column.type)}, not numbers")
+    column = decoded(column)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
+    if pa.types.is_decimal(column.type):
+        return _of_decimals(column)
     try:
         return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         row = next(i for i, value in enumerate(column.to_pylist()) if value is not None and int(float(value)) != int(value))
         raise ValueOfRowError(row, f"{column[row].as_py()} has more digits than a number keeps (is it an identifier?)") from None
+
+
+def _of_decimals(column: pa.Array) -> np.ndarray:
+    """One division of two doubles that are exact is rounded correctly (Clinger 1990); Python reads the digits of the others."""
+    scale = column.type.scale
+    values = np.full(len(column), np.nan)
+    known = column.is_valid().to_numpy(zero_copy_only=False)
+    slow = known
+    if column.type.bit_width <= 128 and 0 <= scale <= _POWERS:
+        wide = column if column.type.bit_width == 128 else column.cast(pa.decimal128(38, scale))
+        low, high = np.frombuffer(wide.buffers()[1], np.int64).reshape(-1, 2)[wide.offset : wide.offset + len(wide)].T
+        exact = known & (high == low >> 63) & (low <= _EXACT) & (low >= -_EXACT)
+        values[exact] = low[exact] / float(10**scale)
+        slow = known & ~exact
+    for row in np.flatnonzero(slow).tolist():
+        values[row] = float(str(column[row].as_py()))
+    return values
 
 
 def numbers_of(column: pa.Array) -> np.ndarray:
@@ -133,51 +143,3 @@ def numbers_of(column: pa.Array) -> np.ndarray:
 
 def not_finite(value: float) -> str:
     return f"{value} is not finite"
-
-
-def part_of_time(column: pa.Array, part: str) -> Words:
-    """A part of times as words; missing where the time is. Raises ColumnTypeError, ValueOfRowError for a text that is no time."""
-    column = times_of(column)
-    if pa.types.is_time(column.type) != (part in ("hour", "minute")) and pa.types.is_time(column.type):
-        raise ColumnTypeError(f"holds times of day, which have no {part}")
-    if pa.types.is_date(column.type):
-        if part in ("hour", "minute"):
-            raise ColumnTypeError(f"holds dates, which have no {part}")
-        column = column.cast(pa.timestamp("s"))
-    function, least = _PARTS[part]
-    codes = pc.fill_null(function(column), -1).to_numpy(zero_copy_only=False).astype(np.int32)
-    if part == "year":
-        distinct, codes = np.unique(codes, return_inverse=True)
-        return listed(["" if year < 0 else str(year) for year in distinct.tolist()], codes.astype(np.int32))
-    named = _NAMES.get(part) or [str(number) for number in range(least, 61)]
-    return listed(named, np.where(codes < 0, MISSING, codes - np.int32(least)))
-
-
-def times_of(column: pa.Array) -> pa.Array:
-    """Timestamps, dates or times of day; texts (ISO 8601) become timestamps."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if kind_of(column.type) == "time":
-        return column
-    if kind_of(column.type) != "text":
-        raise ColumnTypeError(f"holds {_called(column.type)}, not times")
-    if pa.types.is_null(column.type):
-        return column.cast(pa.timestamp("us"))
-    column = pc.if_else(pc.equal(column, ""), None, column)
-    try:
-        return column.cast(pa.timestamp("us"))
-    except pa.ArrowInvalid:
-        row = next(i for i, value in enumerate(column.to_pylist()) if value is not None and not _is_time(value))
-        raise ValueOfRowError(row, f"{column[row].as_py()!r} is no time as in ISO 8601 (2024-05-17 13:45:00)") from None
-
-
-def _is_time(text: str) -> bool:
-    try:
-        pa.array([text]).cast(pa.timestamp("us"))
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _called(found: pa.DataType) -> str:
-    return {"text": "text", "bool": "booleans", "time": "times", "number": "numbers"}.get(kind_of(found), str(found))

@@ -16,9 +16,11 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, BINNED, CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.tables import row_kernels, text_words
 from streamcut.io.tables import word_kernels as k
-from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, not_finite, numbers_of, part_of_time, words_of
+from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, not_finite, numbers_of
 from streamcut.io.tables.dictionary import KeyDictionary, TooManyKeysError
 from streamcut.io.tables.scratch import Scratch
+from streamcut.io.tables.times import part_of_time
+from streamcut.io.tables.values import escaped, words_of
 from streamcut.io.tables.words import NO_CODES, listed
 
 T = TypeVar("T")
@@ -43,12 +45,14 @@ class Encoded:
     """CSR rows: indptr int64, indices int32, data float64 or None when all are 1.
 
     unseen   {column: values that no category of the recipe stands for}
+    unfit    {column: values that are none of its type}
     """
 
     indptr: np.ndarray
     indices: np.ndarray
     data: np.ndarray | None
     unseen: Counter[str] = field(default_factory=Counter)
+    unfit: Counter[str] = field(default_factory=Counter)
 
 
 class Encoder:
@@ -62,13 +66,12 @@ class Encoder:
         self.recipe, self.table, self._learn, self._most = recipe, recipe.table, learn, most
         self._mask = 0 if recipe.hash_bits is None else (1 << recipe.hash_bits) - 1
         numeric = [column.name for column in self.table.columns if column.role == NUMERIC]
+        keys = recipe.names or [self.table.key(name) for name in numeric]
         self._scratch = Scratch()
         self._dictionary = _NOWHERE
         if recipe.hash_bits is None:
-            self._dictionary = KeyDictionary(
-                recipe.names or numeric, most=max(most, len(numeric)) if learn else len(recipe.names or numeric)
-            )
-        self._slots = _slots(self.table, {name: self._feature(name) for name in numeric})
+            self._dictionary = KeyDictionary(keys, most=max(most, len(numeric)) if learn else len(keys))
+        self._slots = _slots(self.table, {name: self._feature(self.table.key(name)) for name in numeric})
         self._numeric = [slot for slot in self._slots if slot.feature >= 0]
         self._others = [slot for slot in self._slots if slot.feature < 0]
         self._fixed = np.array([slot.feature for slot in self._numeric], np.int32)
@@ -123,18 +126,18 @@ def _slots(table: Table, fixed: dict[str, int]) -> list[_Slot]:
     by_name = {column.name: column for column in table.columns}
 
     def add(column: Column, key: str, **more) -> None:
-        absent = f"{column.name}{ABSENT}" if table.missing == "own" and "cross" not in more else ""
+        absent = f"{table.key(column.name)}{ABSENT}" if table.missing == "own" and "cross" not in more else ""
         found.append(_Slot(len(found), column, _bytes(key), _bytes(absent), **more))
 
     for column in table.columns:
         if column.role == NUMERIC:
             add(column, "", feature=fixed[column.name])
         elif column.role in (CATEGORICAL, BINNED):
-            add(column, f"{column.name}=")
+            add(column, f"{table.key(column.name)}=")
         for part in column.parts:
-            add(column, f"{column.name}.{part}=", part=part)
+            add(column, f"{table.key(column.name)}.{part}=", part=part)
     for cross in table.crosses:
-        add(by_name[cross[0]], f"{'*'.join(cross)}=", cross=cross)
+        add(by_name[cross[0]], f"{'*'.join(map(table.key, cross))}=", cross=cross)
     return sorted(found, key=lambda slot: (slot.feature < 0, slot.feature, slot.number))
 
 
@@ -149,7 +152,9 @@ class _Batch:
         self.encoder, self.batch, self.place = encoder, batch, place
         self.n = batch.num_rows
         self.words: dict[str, k.Words] = {}
+        self.escaped: dict[str, k.Words] = {}
         self.unseen: Counter[str] = Counter()
+        self.unfit: Counter[str] = Counter()
 
     def encoded(self) -> Encoded:
         encoder, n = self.encoder, self.n
@@ -187,7 +192,7 @@ class _Batch:
             indptr, indices, data = _room(self.n, int(indptr[-1]) + int(more[0][-1]))
             ones = row_kernels.merge_rows(*before, (more[0], more[1]), more[2], indptr, indices, data)
         nnz = int(indptr[-1])
-        return Encoded(indptr, indices[:nnz].copy(), None if ones else data[:nnz].copy(), self.unseen)
+        return Encoded(indptr, indices[:nnz].copy(), None if ones else data[:nnz].copy(), self.unseen, self.unfit)
 
     def _column(self, name: str) -> pa.Array:
         column = self.batch.column(name)
@@ -215,14 +220,15 @@ class _Batch:
 
     def _words_of(self, slot: _Slot) -> k.Words:
         if slot.cross:
-            words = self._category(slot.cross[0])
+            words = self._part_of_cross(slot.cross[0])
             for name in slot.cross[1:]:
-                words = self._crossed(words, self._category(name))
+                words = self._crossed(words, self._part_of_cross(name))
             return words
         if slot.part:
-            return self._given(
-                slot.column.name, self._said(slot.column.name, lambda: part_of_time(self._column(slot.column.name), slot.part))
-            )
+            name, local = slot.column.name, slot.column.type is None
+            words, lost = self._said(name, lambda: part_of_time(self._column(name), slot.part, local=local))
+            self._note(self.unfit, name, int(lost.sum()))
+            return self._given(name, words)
         return self._category(slot.column.name)
 
     def _category(self, name: str) -> k.Words:
@@ -231,8 +237,24 @@ class _Batch:
             if column.role == BINNED:
                 self.words[name] = _bins(column, self._numbers(column))
             else:
-                self.words[name] = self._given(name, self._said(name, lambda: words_of(self._column(name))))
+                words, unfit = self._said(name, lambda: words_of(self._column(name), column.type))
+                self._note(self.unfit, name, unfit)
+                self.words[name] = self._given(name, words)
         return self.words[name]
+
+    def _part_of_cross(self, name: str) -> k.Words:
+        """The values of a column as they stand in crosses: older recipes escape nothing."""
+        if not self.encoder.table.typed:
+            return self._category(name)
+        if name not in self.escaped:
+            self.escaped[name] = escaped(self._category(name))
+        return self.escaped[name]
+
+    @staticmethod
+    def _note(counter: Counter[str], name: str, rows: int) -> None:
+        """All parts of a time see the same values: they count once."""
+        if rows:
+            counter[name] = rows
 
     def _given(self, name: str, words: k.Words) -> k.Words:
         """`words`, of which none may be missing where that is an error: in text a missing value is an empty one."""
@@ -253,7 +275,7 @@ class _Batch:
         """How to make rows of a column of texts once new words have their features; (…, whether all values are 1)."""
         encoder = self.encoder
         texts = self._said(column.name, lambda: text_words.texts_of(self._column(column.name)))
-        prefix = _NO_KEY if column.bare else _bytes(f"{column.name}=")
+        prefix = _NO_KEY if column.bare else _bytes(f"{encoder.table.key(column.name)}=")
         if encoder.recipe.hash_bits is not None and not column.characters:
             return lambda: text_words.hashed_rows(texts, column, prefix, encoder._mask, encoder._scratch)
         ends, rows, words = text_words.words_of_texts(texts, column)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.io.tables.arrow import plain_batch
 from streamcut.io.tables.parquet_pages import PageError, Pages, pages_of
 from streamcut.io.text.inputs import STDIN
 from streamcut.io.text.remote_bytes import RemoteFile
@@ -63,6 +64,9 @@ class TableFile(Protocol):
     def sample(self) -> pa.RecordBatch:
         """Some of the first rows, with all columns; none of an empty file."""
 
+    def written(self, names: Sequence[str]) -> pa.RecordBatch:
+        """The same of these columns, as text where all values are written as text."""
+
     def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
         """The columns of `schema` from row `start` on.
 
@@ -75,7 +79,10 @@ class TableFile(Protocol):
 
 
 class WholeBatches:
-    """For files that are read by one thread: parts are batches that are there."""
+    """For files that are read by one thread: parts are batches that are there, of columns that have types."""
+
+    def written(self: TableFile, names: Sequence[str]) -> pa.RecordBatch:
+        return self.sample().select(names)
 
     def parts(self: TableFile, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[Part]:
         for batch in self.batches(schema, start, size):
@@ -151,7 +158,7 @@ class ParquetTable(WholeBatches):
         with self._open() as file:
             try:
                 for batch in file.iter_batches(rows, range(min(1, len(self._group_rows))), use_threads=False):
-                    return batch
+                    return plain_batch(batch)
             except (pa.ArrowException, OSError) as error:
                 raise BadInputError(
                     f"{self.name}: cannot be read ({' '.join(str(error).split())}); the file is damaged"
@@ -172,7 +179,7 @@ class ParquetTable(WholeBatches):
                     dropped = min(skip, batch.num_rows)
                     skip -= dropped
                     if dropped < batch.num_rows:
-                        yield batch.slice(dropped)
+                        yield plain_batch(batch.slice(dropped))
             except (pa.ArrowException, OSError) as error:
                 raise BadInputError(
                     f"{self.name}: cannot be read on ({' '.join(str(error).split())}); the file is damaged"
@@ -272,7 +279,7 @@ class ArrowFile(WholeBatches):
                     skip -= dropped
                     batch = batch.slice(dropped).select(schema.names)
                     batch.validate(full=True)  # its offsets come from the file, and the kernels trust them
-                    yield from pieces(batch, size)
+                    yield from pieces(plain_batch(batch), size)
         except (pa.ArrowException, OSError) as error:
             raise BadInputError(f"{self.name}: cannot be read on ({' '.join(str(error).split())}); the file is damaged") from None
 

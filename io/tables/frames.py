@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamcut.errors import BadInputError, UsageError
+from streamcut.io.tables.arrow import plain_batch
 from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, WholeBatches, pieces, unique_names
 
 NAME = "the frame"
@@ -41,7 +42,7 @@ class FrameFile(WholeBatches):
         if self._first is None:
             reader = self._reader()
             self._first = next(iter(reader), None) or pa.RecordBatch.from_pylist([], reader.schema)
-        return self._first.slice(0, SAMPLE_ROWS)
+        return plain_batch(self._first.slice(0, SAMPLE_ROWS))
 
     def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
         skip = start
@@ -53,7 +54,7 @@ class FrameFile(WholeBatches):
                 batch.validate(full=True)  # it comes from other software, and the kernels trust its offsets
             except pa.ArrowInvalid as error:
                 raise BadInputError(f"{self.name}: {error}") from None
-            yield from pieces(batch, size)
+            yield from pieces(plain_batch(batch), size)
 
     def _all(self) -> Iterator[pa.RecordBatch]:
         if not self._once:
@@ -67,4 +68,7 @@ class FrameFile(WholeBatches):
         yield from frame
 
     def _reader(self) -> pa.RecordBatchReader:
-        return self._frame if self._once else pa.RecordBatchReader.from_stream(self._frame)
+        try:
+            return self._frame if self._once else pa.RecordBatchReader.from_stream(self._frame)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:  # objects of several kinds in a column
+            raise BadInputError(f"{self.name}: {'; '.join(map(str, error.args))}") from None

@@ -1,8 +1,10 @@
-"""The labels of a table: numbers, words, or the outcome of a comparison."""
+"""The labels of a table: numbers, words, or the outcome of a comparison. One label is one label in every container."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +13,10 @@ import pyarrow.compute as pc
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.manifest import MAX_DISTINCT_LABELS
 from streamcut.io.recipe.recipe import LabelRule
-from streamcut.io.recipe.table import Comparison
-from streamcut.io.tables.arrow import kind_of
+from streamcut.io.recipe.table import BOOLEAN, BOOLEANS, INTEGER, NUMBER, TEXT, Comparison
+from streamcut.io.tables.arrow import NULLS, codes_of, decoded, floats_of, kind_of
 from streamcut.io.tables.encoder import Place
+from streamcut.io.tables.values import spelled, type_of
 
 _COMPARE = {
     ">": pc.greater,
@@ -23,6 +26,42 @@ _COMPARE = {
     "==": pc.equal,
     "!=": pc.not_equal,
 }
+
+
+_AS_WORDS = "correct it, or take all labels as words with --labels-as words"
+_NAMED = 5  # rows that a message names
+
+
+def typed_rule(rule: LabelRule, column: pa.Array, labels_as: str, where: str) -> LabelRule:
+    """`rule` with the type of the labels, whose first ones are in `column`; `learned`: they are words to be numbered.
+
+    Raises BadInputError for labels that are nearly all numbers: more than half of them, but not all.
+    """
+    found = type_of(column)
+    rule = replace(rule, type=NUMBER if found == INTEGER else found)
+    if rule.comparison is not None:
+        return rule
+    if rule.words:
+        words = tuple((spelled(word, rule.type) or word, number) for word, number in rule.words)
+        if len(dict(words)) < len(words):
+            raise UsageError(f"--label-map: two of its words are one {rule.type}")
+        return replace(rule, words=words)
+    if labels_as == "words":
+        return replace(rule, learned=True)
+    if rule.type not in (BOOLEAN, NUMBER):
+        texts = column.to_pylist() if kind_of(column.type) == "text" else []
+        written = [(row, spelled(text, NUMBER) is not None) for row, text in enumerate(texts) if text]
+        odd = [row for row, is_number in written if not is_number]
+        if odd and labels_as == "auto" and 2 * len(odd) < len(written):
+            named = ", ".join(f"{row} ({texts[row]!r})" for row in odd[:_NAMED])
+            more = ", …" if len(odd) > _NAMED else ""
+            raise BadInputError(
+                f"{where}: column {rule.column!r}: nearly all labels are numbers, but those of rows {named}{more} (0-based) are "
+                "not; correct them, or take all as words with --labels-as words"
+            )
+        if odd and labels_as == "auto":
+            return replace(rule, type=TEXT, learned=True)
+    return replace(rule, type=BOOLEAN if rule.type == BOOLEAN else NUMBER)
 
 
 class LabelReader:
@@ -40,32 +79,48 @@ class LabelReader:
 
     def missing(self, column: pa.Array) -> np.ndarray:
         """Which rows have no label, bool (n,)."""
+        column = decoded(column)
         found = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
         if kind_of(column.type) == "text" and not pa.types.is_null(column.type):
-            text = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-            found = pc.or_(found, pc.fill_null(pc.equal(text, ""), False))
+            nothing = pa.array(["", *(NULLS if self._rule.type not in (None, TEXT) else ())], column.type)
+            found = pc.or_(found, pc.is_in(column, nothing))
         return found.to_numpy(zero_copy_only=False)
 
     def read(self, column: pa.Array, place: Place) -> np.ndarray:
         """float64 (n,), of a column in which no label is missing. Raises BadInputError, naming the row."""
-        where = place.file
-        if self._rule.comparison is not None:
-            return np.where(_outcome(column, self._rule.comparison, where), 1.0, -1.0)
+        where, rule = place.file, self._rule
+        if rule.comparison is not None:
+            return np.where(_outcome(column, rule.comparison, rule.type, where), 1.0, -1.0)
         kind = kind_of(column.type)
-        if kind in ("number", "bool") and not self._words:
-            values = column.cast(pa.int8() if kind == "bool" else pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
-            if not np.isfinite(values).all():
-                row = int(np.argmin(np.isfinite(values)))
-                raise BadInputError(f"{place(row)}, column {self._rule.column!r}: label {values[row]} is not finite")
-            return values
         if kind not in ("text", "number", "bool"):
-            raise BadInputError(f"{where}: column {self._rule.column!r} holds {column.type}, which is no label")
-        return self._of_words(column, place)
+            raise BadInputError(f"{where}: column {rule.column!r} holds {column.type}, which is no label")
+        if self._words or self._learn:
+            return self._of_words(column, place)
+        if kind == "text":
+            return self._numbers_of_texts(column, place)
+        values = floats_of(column)
+        if not np.isfinite(values).all():
+            row = int(np.argmin(np.isfinite(values)))
+            raise BadInputError(f"{place(row)}, column {rule.column!r}: label {values[row]} is not finite")
+        return values
+
+    def _numbers_of_texts(self, column: pa.Array, place: Place) -> np.ndarray:
+        """Labels that are numbers, or booleans (1 and 0), written as text."""
+        codes, distinct = _coded(column)
+        numbers = np.array([_label(text, self._rule.type) for text in distinct])
+        if np.isnan(numbers[codes]).any():
+            row = int(np.argmax(np.isnan(numbers[codes])))
+            others = "neither true nor false" if self._rule.type == BOOLEAN else "no number"
+            what = f"label {distinct[codes[row]]!r} is {others}, as those before are; {_AS_WORDS}"
+            if self._rule.type is None:
+                what = f"label {distinct[codes[row]]!r} is none of numbers"
+            raise BadInputError(f"{place(row)}, column {self._rule.column!r}: {what}")
+        return numbers[codes]
 
     def _of_words(self, column: pa.Array, place: Place) -> np.ndarray:
-        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
-        distinct = [str(word) for word in encoded.dictionary.cast(pa.string()).to_pylist()]
+        codes, distinct = _coded(column)
+        kind = self._rule.type
+        distinct = [spelled(text, kind) or text for text in distinct]
         numbers = np.full(len(distinct), np.nan)
         for code in dict.fromkeys(codes.tolist()):  # in the order of the rows
             word = distinct[code]
@@ -73,7 +128,7 @@ class LabelReader:
             if number is None and self._learn and not self._rule.words:
                 number = self._words[word] = float(len(self._words))
             if number is None:
-                known = ", ".join(map(repr, list(self._words)[:10])) or "numbers"
+                known = ", ".join(map(repr, list(self._words)[:10]))
                 row = int(np.argmax(codes == code))
                 raise BadInputError(f"{place(row)}, column {self._rule.column!r}: label {word!r} is none of {known}")
             numbers[code] = number
@@ -85,10 +140,68 @@ class LabelReader:
         return numbers[codes]
 
 
-def _outcome(column: pa.Array, comparison: Comparison, where: str) -> np.ndarray:
+def _coded(column: pa.Array) -> tuple[np.ndarray, list[str]]:
+    """(codes, the distinct labels as they are written) of a column in which none is missing."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    values = encoded.dictionary
+    texts = [text or "" for text in (decoded(values) if kind_of(values.type) == "text" else values.cast(pa.string())).to_pylist()]
+    return codes_of(encoded, -1), texts
+
+
+def _label(text: str, kind: str | None) -> float:
+    """The number of a label; nan: it is none of this type."""
+    if kind == BOOLEAN and text in BOOLEANS:
+        return float(BOOLEANS[text] == "true")
+    return float(text) if kind in (BOOLEAN, NUMBER) and text and spelled(text, NUMBER) else np.nan
+
+
+class LabelCodings:
+    """What the files of one table call their two labels: 1 and 0 in one, 1 and −1 in the next, are not three labels."""
+
+    def __init__(self, state: Sequence[Any] = ()) -> None:
+        self._first: dict[str, str] = dict(state[0]) if state else {}  # {"0" or "-1": the file that has it and not the other}
+        self._file, self._seen, self._others = tuple(state[1:4]) if state else ("", [], False)
+        self._seen = list(self._seen)
+
+    def state(self) -> list[Any]:
+        """In JSON types, for going on."""
+        return [dict(self._first), self._file, list(self._seen), self._others]
+
+    def add(self, file: str, row: int, y: np.ndarray) -> None:
+        """Take the labels, float64 (n,), of the next rows, from row `row` of `file` on."""
+        if self._others:
+            return
+        if file != self._file:
+            self._end_file()
+            self._file, self._seen = file, []
+        zero, one, minus = y == 0.0, y == 1.0, y == -1.0
+        self._others = not (zero | one | minus).all()
+        for name, found in (("0", zero), ("-1", minus)):
+            if found.any() and name not in [seen for seen, _ in self._seen]:
+                self._seen.append([name, row + int(np.argmax(found))])
+
+    def _end_file(self) -> None:
+        self._others = self._others or len(self._seen) > 1
+        for name, row in self._seen:
+            self._first.setdefault(name, f"{self._file}: row {row} (0-based)")
+
+    def end(self, column: str | None) -> None:
+        """Raise BadInputError where some files have 0 and others −1 beside 1, and nothing else is there."""
+        self._end_file()
+        if not self._others and len(self._first) == 2:
+            raise BadInputError(
+                f"{self._first['0']} has the label 0, {self._first['-1']} has -1, and no file has both: are they one label? Make "
+                f"column {column!r} the same in all files, or say --labels-as numbers if these are three labels"
+            )
+
+
+def _outcome(column: pa.Array, comparison: Comparison, type_of_labels: str | None, where: str) -> np.ndarray:
+    column = decoded(column)
+    if kind_of(column.type) == "text" and type_of_labels in (BOOLEAN, NUMBER):
+        codes, distinct = _coded(column)
+        numbers = np.array([_label(text, BOOLEAN if type_of_labels == BOOLEAN else NUMBER) for text in distinct])[codes]
+        column = pa.array(numbers if type_of_labels != BOOLEAN else numbers == 1.0)
     kind = kind_of(column.type)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     try:
         value = pa.scalar(float(comparison.value)) if kind == "number" else pa.scalar(comparison.value)
         if kind in ("bool", "time"):

@@ -15,11 +15,11 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import expect_room
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.row_source import FRAME
-from streamcut.io.tables.arrow import kind_of
 from streamcut.io.tables.dictionary import KEY_BYTES
 from streamcut.io.tables.files import ParquetTable, TableFile, require, table_file
 from streamcut.io.tables.frames import FrameFile
-from streamcut.io.tables.roles import RoleOptions, label_rule, roles_of
+from streamcut.io.tables.labels import typed_rule
+from streamcut.io.tables.roles import RoleOptions, check_types, label_rule, roles_of, with_types
 from streamcut.io.tables.rows import RowMaker
 from streamcut.io.tables.source import Reading, TableRows, batch_bytes, with_bins
 from streamcut.io.text.inputs import STDIN
@@ -41,8 +41,13 @@ class OpenedTables:
             expect_room(options.memory, file.held_bytes(), f"{file.name}: its largest pages or batch")
         if options.recipe is None:
             table, labels = roles_of(first.sample(), _roles(options), first.name)
-            words = tuple((options.label_map or {}).items())
-            labels = replace(labels, words=words)
+            check_types(first.schema(), table, first.name, spelled=first.spelled)
+            table = with_types(table, first.written([column.name for column in table.columns]), first.name)
+            labels = replace(labels, words=tuple((options.label_map or {}).items()))
+            if labels.column is not None:
+                words = labels.words or options.labels_as == "words"
+                sample = first.written([labels.column]) if words else first.sample().select([labels.column])
+                labels = typed_rule(labels, sample.column(0), options.labels_as, first.name)
             self.recipe = Recipe("table", options.hash_bits, dtype=options.dtype, labels=labels, table=table)
         else:
             self.recipe = _given(options.recipe, first.schema(), options.labels, first.name)
@@ -68,14 +73,15 @@ class OpenedTables:
 
     def rows(self, block_bytes: int, most_bytes: int, threads: int, *, grouped: bool) -> TableRows:
         """The rows; bins are found first. Raises BadInputError."""
-        reading = Reading(_BLOCKS * block_bytes, max(most_bytes, _BLOCKS * block_bytes), threads)
+        rule, reading = self.recipe.labels, Reading(_BLOCKS * block_bytes, max(most_bytes, _BLOCKS * block_bytes), threads)
         if any(column.bins and not column.edges for column in self.table.columns):
             if any(file.name == STDIN for file in self.files):
                 raise UsageError(
                     "-: bins are found by a pass of their own, and standard input can be read once; save it to a file"
                 )
             self.recipe = with_bins(self.recipe, TableRows(self.files, self._maker(), reading))
-        return TableRows(self.files, self._maker(), reading, grouped=grouped, same_columns=self._learn)
+        one_coding = self._options.labels_as == "auto" and not (rule.none or rule.words or rule.learned or rule.comparison)
+        return TableRows(self.files, self._maker(), reading, grouped=grouped, same_columns=self._learn, one_coding=one_coding)
 
     @property
     def table(self):
@@ -89,16 +95,11 @@ class OpenedTables:
         options, rule = self._options, self.recipe.labels
         return {
             "learn": self._learn,
-            "learn_labels": self._learn and not rule.words and rule.comparison is None and self._labels_are_text(),
+            "learn_labels": self._learn and rule.learned and not rule.words,
             "most": options.max_categories,
             "missing_labels": options.missing_labels,
             "dtype": options.dtype or self.recipe.dtype,
         }
-
-    def _labels_are_text(self) -> bool:
-        name = self.recipe.labels.column
-        found = None if name is None else self.files[0].schema().field(name).type
-        return found is not None and kind_of(found) == "text"
 
 
 def _rehearsed(recipe: Recipe, options: dict[str, Any], sample: pa.RecordBatch) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import pyarrow as pa
@@ -12,8 +13,23 @@ import pyarrow.compute as pc
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.recipe.recipe import LabelRule
-from streamcut.io.recipe.table import BINNED, CATEGORICAL, NUMERIC, TEXT, TIME, TIME_PARTS, Column, Comparison, Table
-from streamcut.io.tables.arrow import kind_of
+from streamcut.io.recipe.table import (
+    BINNED,
+    BOOLEAN,
+    CATEGORICAL,
+    INTEGER,
+    NUMBER,
+    NUMERIC,
+    TEXT,
+    TIME,
+    TIME_PARTS,
+    Column,
+    Comparison,
+    Table,
+)
+from streamcut.io.tables.arrow import NULLS, ValueOfRowError, decoded, kind_of
+from streamcut.io.tables.times import ENDLESS, times_of
+from streamcut.io.tables.values import type_of
 
 NO_LABELS = "none"
 _PARTS = ("month", "weekday", "hour")  # of a time when nobody says which
@@ -72,9 +88,6 @@ def roles_of(sample: pa.RecordBatch, options: RoleOptions, where: str) -> tuple[
             columns.append(given[name])
         elif name not in others and "*" not in others:
             columns.append(_guessed(name, sample, where))
-    for column in columns:
-        if "=" in column.name:
-            raise UsageError(f"{where}: column {column.name!r} has a '=' in its name, as features of categories have; rename it")
     if not columns:
         raise UsageError(f"{where}: no column is left to make features of")
     if len(columns) == 1 and columns[0].role == TEXT:
@@ -87,6 +100,19 @@ def roles_of(sample: pa.RecordBatch, options: RoleOptions, where: str) -> tuple[
             bad = next((name for name in cross if name not in categories), cross[0])
             raise UsageError(f"--cross {'*'.join(cross)}: {bad!r} is no categorical or binned column")
     return Table(tuple(columns), crosses, options.missing, options.qid, options.weights), label
+
+
+def with_types(table: Table, values: pa.RecordBatch, where: str) -> Table:
+    """`table` whose columns have the types of `values`: their first rows, as they are written where all is text.
+
+    Raises UsageError for columns whose names would give them the same features.
+    """
+    wanted = {TEXT: TEXT, TIME: TIME, BINNED: NUMBER, NUMERIC: NUMBER}
+    columns = [replace(each, type=wanted.get(each.role) or type_of(values.column(each.name))) for each in table.columns]
+    typed = replace(table, columns=tuple(columns))
+    if twice := [key for key, count in Counter(typed.prefixes()).items() if count > 1]:
+        raise UsageError(f"{where}: the names of two columns or crosses make the same features, {twice[0]!r}; rename one of them")
+    return typed
 
 
 def label_rule(schema: pa.Schema, labels: str | None, where: str) -> LabelRule:
@@ -153,16 +179,20 @@ def _names(given: Iterable[str] | str) -> list[str]:
 
 
 def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
-    """The role that a column's type suggests. Raises UsageError where a guess would be likely to be wrong."""
+    """The role that a column's type suggests.
+
+    Raises UsageError where a guess would be likely to be wrong, BadInputError for what no feature can be made of.
+    """
     column = sample.column(name)
     kind = kind_of(column.type)
+    if pa.types.is_null(column.type):
+        return Column(name, CATEGORICAL)
     if kind == "other":
-        raise UsageError(f"{where}: column {name!r} holds {column.type}, which is no feature; leave it out with --drop {name}")
+        raise BadInputError(f"{where}: column {name!r} holds {column.type}, which is no feature; leave it out with --drop {name}")
     if kind == "time":
         parts = _PARTS[:2] if pa.types.is_date(column.type) else _PARTS[2:] if pa.types.is_time(column.type) else _PARTS
         return Column(name, TIME, parts=parts)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = decoded(column)
     rows = len(column) - column.null_count
     many = rows >= _FEW_ROWS and pc.count_distinct(column).as_py() > _DISTINCT * rows
     if kind == "number":
@@ -182,7 +212,7 @@ def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
             f"{where}: nearly all values of column {name!r} are numbers, but that of row {row} (0-based) is {value!r}; say what "
             f"it is: --numeric {name} (then such a row is an error) or --categorical {name}"
         )
-    if many and kind == "text":
+    if many and kind in ("text", "bytes"):
         raise UsageError(
             f"{where}: nearly all values of column {name!r} differ; say what it is: --text {name}, --id {name} or "
             f"--categorical {name}"
@@ -192,12 +222,12 @@ def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
 
 def _parts_of_texts(column: pa.Array) -> tuple[str, ...]:
     """The parts of times that texts all are, as CSV would guess them; none when they are something else."""
-    known = [text for text in column.to_pylist() if text]
+    known = [text for text in column.to_pylist() if text and text not in NULLS and text.lower() not in ENDLESS]
     if not known or not all(_TIME.match(text) for text in known):
         return ()
     try:
-        pa.array(known).cast(pa.timestamp("us"))
-    except pa.ArrowInvalid:
+        times_of(pa.array(known))
+    except ValueOfRowError:
         return ()
     return _PARTS if any(len(text) > len("2024-05-17") for text in known) else _PARTS[:2]
 
@@ -223,7 +253,7 @@ def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = 
             BINNED: ("number", "bool"),
             TEXT: ("text",),
             TIME: ("time", "text"),
-            CATEGORICAL: ("number", "bool", "text", "time"),
+            CATEGORICAL: ("number", "bool", "text", "time", "bytes"),
         }[column.role]
         if spelled and kind == "text" and column.role in (NUMERIC, BINNED):
             continue
@@ -231,15 +261,29 @@ def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = 
             raise BadInputError(f"{where}: column {column.name!r} holds {found}, but the recipe takes it as {column.in_words()}")
 
 
-def read_as(found: pa.DataType, column: Column | None, *, spelled: bool) -> pa.DataType:
-    """The type as which a column of a text is read: numbers as float64.
+def read_as(found: pa.DataType, column: Column, *, spelled: bool) -> pa.DataType:
+    """The type as which a column of a text is read: numbers as float64, times as they are written.
 
     spelled   the text has no types (CSV): categories are what is written
     """
-    if column is None or kind_of(found) == "other":
+    if kind_of(found) == "other":
         return found
     if column.role in (NUMERIC, BINNED):
         return found if pa.types.is_boolean(found) else pa.float64()
-    if column.role == TIME and kind_of(found) == "time":
-        return found
-    return pa.string() if spelled or pa.types.is_null(found) else found
+    if pa.types.is_null(found) and not spelled:
+        return _UNSEEN.get(column.type or TEXT, pa.string())
+    if kind_of(found) == "time" and (pa.types.is_time(found) or column.type is None):
+        return pa.string() if spelled and column.role != TIME else found
+    return pa.string() if spelled or kind_of(found) in ("time", "text") else found
+
+
+_UNSEEN = {BOOLEAN: pa.bool_(), INTEGER: pa.int64(), NUMBER: pa.float64()}  # what a column of nulls in JSON is read as
+
+
+def label_read_as(found: pa.DataType, rule: LabelRule, *, spelled: bool) -> pa.DataType:
+    """The type as which the labels of a text are read: numbers as float64, words as they are written."""
+    if spelled and (rule.words or rule.learned):
+        return pa.string()
+    if pa.types.is_null(found):
+        return _UNSEEN.get(rule.type or TEXT, pa.string())
+    return pa.float64() if pa.types.is_integer(found) else found

@@ -13,9 +13,19 @@ import pyarrow.compute as pc
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.tables.arrow import kind_of
+from streamcut.io.recipe.table import BOOLEAN, BYTES, INTEGER, NUMBER, TEXT, TIME
+from streamcut.io.tables.arrow import floats_of, kind_of
 from streamcut.io.tables.encoder import Encoder, Place
 from streamcut.io.tables.labels import LabelReader
+
+_NOT = {  # what is said of values that are none of a type
+    BOOLEAN: "neither true nor false",
+    INTEGER: "no numbers",
+    NUMBER: "no numbers",
+    TIME: "no times of the years 1 to 9999",
+    TEXT: "no texts",
+    BYTES: "no bytes",
+}
 
 
 class RowMaker:
@@ -51,6 +61,7 @@ class RowMaker:
         self.in_order = learn or (learn_labels and self.reads_labels)
         self._labels = LabelReader(recipe.labels, learn=learn_labels)
         self.keep = list(keep)
+        self._unfit = {column.name: _NOT[column.type or TIME] for column in self.table.columns}
         self._skip = missing_labels == "skip"
         self._dtype = np.dtype(dtype or "float64")
 
@@ -80,6 +91,8 @@ class RowMaker:
         found = self.encoder.encode(batch, place)
         for name, count in found.unseen.items():
             counters[f"values of {name} that training did not see"] += count
+        for name, count in found.unfit.items():
+            counters[f"values of {name} that are {self._unfit[name]}"] += count
         y = np.zeros(batch.num_rows)
         if self.reads_labels:
             y = self._labels.read(batch.column(self.recipe.labels.column), place)
@@ -135,7 +148,7 @@ class RowMaker:
         column = batch.column(self.table.weight)
         if kind_of(column.type) != "number":
             raise BadInputError(f"{place.file}: column {self.table.weight!r} (--weights) holds {column.type}, not numbers")
-        weight = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        weight = floats_of(column)
         bad = ~(np.isfinite(weight) & (weight >= 0))
         if bad.any():
             row = int(np.argmax(bad))

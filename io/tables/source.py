@@ -21,7 +21,8 @@ from streamcut.io.tables.ahead import ahead
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of
 from streamcut.io.tables.files import BatchSize, Part, TableFile, is_text, require
 from streamcut.io.tables.fitting import sampled
-from streamcut.io.tables.roles import check_types, read_as
+from streamcut.io.tables.labels import LabelCodings
+from streamcut.io.tables.roles import check_types, label_read_as, read_as
 from streamcut.io.tables.rows import RowMaker
 from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import STDIN
@@ -55,6 +56,7 @@ class TableRows:
 
     same_columns   all files must have the columns of the first one
     kept           receives the columns that `maker` keeps, a batch for each block of rows
+    one_coding     files that call the same label 0 and −1 are refused
     """
 
     def __init__(
@@ -66,9 +68,10 @@ class TableRows:
         grouped: bool = True,
         same_columns: bool = True,
         kept: deque[pa.RecordBatch] | None = None,
+        one_coding: bool = False,
     ) -> None:
         self.files, self.maker, self.reading, self.grouped = files, maker, reading, grouped
-        self._same_columns, self._kept = same_columns, kept
+        self._same_columns, self._kept, self._one_coding = same_columns, kept, one_coding
         self._types: dict[str, pa.DataType] = {}
         self.counters: Counter[str] = Counter()
         self.identity = {"inputs": [described(file.name) for file in files]}
@@ -89,10 +92,13 @@ class TableRows:
         """As RowSource says."""
         begin = start or {"file": 0, "row": 0, "read": 0, "given": 0, "counters": {}}
         self.counters = Counter(begin["counters"])
-        groups, given = GroupCheck(), begin["given"]
+        groups, given, codings = GroupCheck(), begin["given"], LabelCodings(begin.get("codings", ()))
         for file, row, read, (chunk, unusual, kept, labelled) in self._made(begin["file"], begin["row"], begin["read"]):
             place = {"file": file, "row": row, "read": read, "given": given, "counters": dict(self.counters)}
             place["offset"] = self.files[file].position or 0
+            if self._one_coding:
+                place["codings"] = codings.state()
+                codings.add(self.files[file].name, row, chunk.y)
             self.counters.update(unusual)
             if chunk.n_rows == 0:
                 continue
@@ -103,6 +109,8 @@ class TableRows:
                 check_groups(groups, chunk.qid, self.files[file].name, row, labelled)
             yield chunk, place
             given += chunk.n_rows
+        if self._one_coding:
+            codings.end(self.maker.recipe.labels.column)
 
     def _made(self, file: int, row: int, read: int) -> Iterator[tuple[int, int, int, Made]]:
         """(file, row in it, row of all, what RowMaker made) of each batch, in order, whichever threads made it."""
@@ -179,11 +187,13 @@ class TableRows:
         if not file.guesses:
             codes = name == labels.column if column is None else column.role == CATEGORICAL
             return pa.dictionary(pa.int32(), found) if codes and is_text(found) else found
-        if column is None and name == labels.column and labels.words:
-            found = pa.string()
-        elif column is None and name != self.maker.table.qid and pa.types.is_integer(found):
+        if column is not None:
+            found = read_as(found, column, spelled=file.spelled)
+        elif name == labels.column:
+            found = label_read_as(found, labels, spelled=file.spelled)
+        elif name != self.maker.table.qid and pa.types.is_integer(found):
             found = pa.float64()
-        return self._types.setdefault(name, read_as(found, column, spelled=file.spelled))
+        return self._types.setdefault(name, found)
 
 
 def _refused(error: BadInputError, first: int) -> pa.RecordBatch:

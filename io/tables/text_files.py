@@ -19,7 +19,7 @@ import pyarrow.json as pjson
 
 from streamcut.errors import BadInputError
 from streamcut.io.tables import csv_kernels
-from streamcut.io.tables.files import BatchSize, Part, opened, there, unique_names
+from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, Part, opened, there, unique_names
 from streamcut.io.text.blocks import BOM
 from streamcut.io.text.decompress import open_bytes
 from streamcut.io.text.inputs import STDIN, Input
@@ -61,6 +61,9 @@ class _TextFile(ABC):
                 raise BadInputError(f"{self.name}: {said}") from None
             unique_names(self._first.schema, self.name)
         return self._first
+
+    def written(self, names: Sequence[str]) -> pa.RecordBatch:
+        return self.sample().select(names)
 
     def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
         for part in self.parts(schema, start, size):
@@ -178,9 +181,15 @@ class CsvFile(_TextFile):
     def __init__(self, path: str, delimiter: str) -> None:
         super().__init__(path)
         self._delimiter = delimiter
+        self._head = b""  # what types were guessed from
+
+    def written(self, names: Sequence[str]) -> pa.RecordBatch:
+        self.sample()
+        texts = {name: pa.string() for name in names}
+        return self._parsed(self._head, column_types=texts, include_columns=list(names)).slice(0, SAMPLE_ROWS)
 
     def _guessed(self, head: bytes) -> pa.RecordBatch:
-        first = self._parsed(head)
+        first, self._head = self._parsed(head), head
         for field in first.schema:
             if pa.types.is_binary(field.type):
                 row = next(row for row, value in enumerate(first.column(field.name)) if not _is_utf8(value.as_py()))
@@ -200,7 +209,7 @@ class CsvFile(_TextFile):
         try:
             return self._parsed(block, names, column_types=schema, include_columns=schema.names)
         except pa.ArrowException as error:
-            raise BadInputError(f"{self.name}: {_csv_error(str(error), first - (names is None))}") from None
+            raise BadInputError(f"{self.name}: {_csv_error(str(error), first - (names is None), self.schema().names)}") from None
 
     def _parsed(self, block: bytes, names: Sequence[str] | None = None, **wanted: Any) -> pa.RecordBatch:
         table = pcsv.read_csv(
@@ -264,14 +273,15 @@ def _only(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], table.schema)
 
 
-def _csv_error(said: str, first: int) -> str:
-    """What Arrow says of a block whose first line, which it calls row 1, is row `first` (0-based)."""
+def _csv_error(said: str, first: int, names: Sequence[str] = ()) -> str:
+    """What Arrow says of a block whose first line, which it calls row 1, is row `first` (0-based), of the columns `names`."""
     row = re.search(r"Row #(\d+): (.*)", said, re.DOTALL)
     if row is None:
         return _one_line(said)
     what = re.sub(r"^CSV conversion error to (\w+): ", r"not \1: ", row[2])
     column = re.search(r"In CSV column #(\d+)", said)
-    where = f", column number {int(column[1])} (0-based)" if column else ""
+    number = int(column[1]) if column else 0
+    where = "" if column is None else f", column {names[number]!r}" if names else f", column number {number} (0-based)"
     return f"row {first + int(row[1]) - 1} (0-based){where}: {_one_line(what)}"
 
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from streamcut.io.recipe.table import Column
 from streamcut.io.tables import text_kernels as k
-from streamcut.io.tables.arrow import ColumnTypeError, bytes_of, kind_of
+from streamcut.io.tables.arrow import ColumnTypeError, bytes_of, decoded, kind_of
 from streamcut.io.tables.scratch import Scratch
 from streamcut.io.tables.text_hashing import Grams, Texts, hashed_words, most_features, work_for
 from streamcut.io.tables.unicode import Letters, letters_of, lowered_by_context
@@ -23,9 +23,8 @@ def texts_of(column: pa.Array) -> Texts:
     """The texts of a column, as the kernels take them; a missing one is empty. Raises ColumnTypeError."""
     if kind_of(column.type) != "text":
         raise ColumnTypeError(f"holds {column.type}, not text")
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_null(column.type) or pa.types.is_string_view(column.type):
+    column = decoded(column)
+    if pa.types.is_null(column.type):
         column = column.cast(pa.large_string())
     column = pc.fill_null(column, "") if column.null_count else column
     data, offsets = bytes_of(column)

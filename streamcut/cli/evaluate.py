@@ -14,6 +14,7 @@ from streamcut.cli.parameters import (
     json_option,
     missing_labels_option,
     raw_format_option,
+    strict_option,
 )
 
 
@@ -24,6 +25,7 @@ from streamcut.cli.parameters import (
 @missing_labels_option
 @ignore_extra_option
 @index_base_option
+@strict_option
 @click.option("--per-query", is_flag=True, help="A line for each query instead, as CSV (with --json: columns).")
 @click.option("--label-names", metavar="FILE", help="Sequences: also chunks; lines like `1 B-NP`, every label and its name.")
 @cache_options
@@ -35,6 +37,7 @@ def command(
     missing_labels: str,
     ignore_extra_features: bool,
     index_base: int | None,
+    strict: bool,
     per_query: bool,
     label_names: str | None,
     as_json: bool,
@@ -70,7 +73,7 @@ def command(
     from streamcut.inputs import Raw
     from streamcut.models.files import plain
 
-    raw = Raw(index_base=index_base, missing_labels=missing_labels, format=raw_format)
+    raw = Raw(index_base=index_base, missing_labels=missing_labels, format=raw_format, strict=strict)
     reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw}
     if per_query and label_names is not None:
         raise click.UsageError("--per-query is for rankings, --label-names for sequences.")

@@ -119,6 +119,9 @@ index_base_option = click.option(
     type=click.IntRange(0, 1),
     help="Number of the first feature in svmlight text.  [default: what it was in the training data, else 1]",
 )
+strict_option = click.option(
+    "--strict", is_flag=True, help="Refuse rows with values that do not fit the model's recipe, instead of counting them."
+)
 raw_format_option = click.option(
     "--format",
     "raw_format",

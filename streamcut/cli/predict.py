@@ -9,7 +9,14 @@ import click
 
 from streamcut.cli.destinations import output_file, refuse_existing
 from streamcut.cli.output import note
-from streamcut.cli.parameters import cache_options, force_option, ignore_extra_option, index_base_option, raw_format_option
+from streamcut.cli.parameters import (
+    cache_options,
+    force_option,
+    ignore_extra_option,
+    index_base_option,
+    raw_format_option,
+    strict_option,
+)
 from streamcut.visible import visible
 
 if TYPE_CHECKING:
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
 @raw_format_option
 @ignore_extra_option
 @index_base_option
+@strict_option
 @cache_options
 @force_option
 def command(
@@ -43,6 +51,7 @@ def command(
     raw_format: str,
     ignore_extra_features: bool,
     index_base: int | None,
+    strict: bool,
     force: bool,
 ) -> None:
     """Print one line for each row of DATA (a store, svmlight text, a table, or - for standard input), in its order.
@@ -71,7 +80,7 @@ def command(
     if what == "probability":
         fitted.expected_link()  # complains before any work
     columns = tuple(name.strip() for text in keep for name in text.split(",") if name.strip())
-    raw = Raw(index_base=index_base, labelled=False, format=raw_format, keep=columns)
+    raw = Raw(index_base=index_base, labelled=False, format=raw_format, keep=columns, strict=strict)
     with output_file(path, replace=force) as file:
         write = _writer(file, path, fitted, what, raw)
         try:

@@ -32,6 +32,13 @@ _OPTIONS = [
         help="A missing value has a feature of its own, has none, or is an error.",
     ),
     click.option(
+        "--labels-as",
+        type=Choice(["auto", "numbers", "words"]),
+        default="auto",
+        show_default=True,
+        help="Labels of tables; auto refuses words among numbers, and 1/0 in one file with 1/-1 in the next.",
+    ),
+    click.option(
         "--missing-labels",
         type=Choice(["error", "skip"]),
         default="error",
@@ -69,7 +76,8 @@ def recipe_lines(recipe: Recipe) -> Iterator[str]:
         return
     width = max(len(column.name) for column in table.columns)
     for column in table.columns:
-        yield f"  {column.name:<{width}}  {column.in_words()}"
+        kind = "" if column.type in (None, column.role) else f" ({column.type})"
+        yield f"  {column.name:<{width}}  {column.in_words()}{kind}"
     for cross in table.crosses:
         yield f"  {'*'.join(cross)}  cross"
     if labels.none:

@@ -50,7 +50,7 @@ class SequenceSVM(StreamedClassifier, BundleDca):
         """The classes of the rows of an array or a store."""
         check_is_fitted(self, "model_")
         if is_stored(X):
-            labels = predict(self.model_, self._narrow(X))
+            labels: np.ndarray = predict(self.model_, self._narrow(X))
         else:
             X = self._checked(X)
             sequence = np.arange(X.shape[0]) if groups is None else column_or_1d(groups)

@@ -1,0 +1,172 @@
+"""Times: texts and Arrow's types as timestamps that a calendar has, their parts, and how they are spelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamcut.io.tables.arrow import NULLS, ColumnTypeError, ValueOfRowError, called, decoded, kind_of
+from streamcut.io.tables.word_kernels import MISSING, Words
+from streamcut.io.tables.words import listed
+
+_NAMES: dict[str, list[str]] = {
+    "weekday": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"],
+    "month": ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
+}
+_PARTS: dict[str, tuple[Callable[..., Any], int, int]] = {  # the function of Arrow, its least and its greatest value
+    "year": (pc.year, 1, 9999),
+    "quarter": (pc.quarter, 1, 4),
+    "month": (pc.month, 1, 12),
+    "week": (pc.iso_week, 1, 53),
+    "day": (pc.day, 1, 31),
+    "weekday": (pc.day_of_week, 0, 6),
+    "hour": (pc.hour, 0, 23),
+    "minute": (pc.minute, 0, 59),
+}
+_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_FIRST, _END = -62_135_596_800, 253_402_300_800  # seconds: the years 1 to 9999 of the calendar that goes on both ways
+_DAY = 86_400
+ENDLESS = frozenset(f"{sign}{word}" for sign in ("", "+", "-") for word in ("infinity", "inf"))  # as databases write it
+_READINGS = (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
+
+
+def check_zone(found: pa.DataType) -> None:
+    """Raise ColumnTypeError for a time zone that nobody knows."""
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    if not pa.types.is_timestamp(found) or found.tz is None:
+        return
+    try:
+        pc.hour(pa.array([0], found))
+    except pa.ArrowInvalid:
+        zone = found.tz if len(found.tz) <= 60 else f"{found.tz[:60]}…"
+        raise ColumnTypeError(f"holds times of the time zone {zone!r}, which nobody knows") from None
+
+
+def part_of_time(column: pa.Array, part: str, *, local: bool = False) -> tuple[Words, np.ndarray]:
+    """(a part of times as words, missing where the time is; which times no calendar has, bool (n,): they are missing, too).
+
+    local   of times with a zone the part is that of the clocks there, otherwise that of UTC
+
+    Raises ColumnTypeError, ValueOfRowError for a text that is no time.
+    """
+    column, lost = times_of(column, local=local)
+    if pa.types.is_time(column.type) and part not in ("hour", "minute"):
+        raise ColumnTypeError(f"holds times of day, which have no {part}")
+    if pa.types.is_date(column.type):
+        if part in ("hour", "minute"):
+            raise ColumnTypeError(f"holds dates, which have no {part}")
+        column = column.cast(pa.timestamp("s"))
+    function, least, most = _PARTS[part]
+    codes = pc.fill_null(function(column), least - 1).to_numpy(zero_copy_only=False).astype(np.int64)
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    if not (missing | ((codes >= least) & (codes <= most))).all():  # a code becomes the index of a word
+        raise ColumnTypeError(f"holds times whose {part} is none: {codes.min()} to {codes.max()}")
+    if part == "year":
+        distinct, codes = np.unique(codes, return_inverse=True)
+        return listed(["" if year < least else str(year) for year in distinct.tolist()], codes.astype(np.int32)), lost
+    named = _NAMES.get(part) or [str(number) for number in range(least, most + 1)]
+    return listed(named, np.where(missing, MISSING, codes - least).astype(np.int32)), lost
+
+
+def spelled_times(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
+    """(times as ISO 8601 in UTC, `2024-05-17T13:45:00Z`, times of day as `13:45:00`; which no calendar has: they are None).
+
+    Fractions of a second are written without zeros at their end, and a date is its midnight. Raises as `part_of_time`.
+    """
+    column, lost = times_of(column)
+    of_day = pa.types.is_time(column.type)
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("s"))
+    per_second = _SECOND[column.type.unit]
+    raw = _numbers(column)
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    seconds, fractions = np.divmod(np.where(missing, 0, raw), per_second)
+    texts = np.datetime_as_string(seconds.astype("datetime64[s]")).tolist()
+    digits = len(str(per_second)) - 1
+    found: list[str | None] = []
+    for text, fraction, absent in zip(texts, fractions.tolist(), missing.tolist(), strict=True):
+        text = text[11:] if of_day else text
+        text += f".{fraction:0{digits}d}".rstrip("0") if fraction else ""
+        found.append(None if absent else text if of_day else f"{text}Z")
+    return found, lost
+
+
+def times_of(column: pa.Array, *, local: bool = False) -> tuple[pa.Array, np.ndarray]:
+    """(timestamps, dates or times of day; which of them no calendar has, bool (n,): they are null).
+
+    Texts as in ISO 8601 become timestamps, of UTC where they name no other zone. Years are 1 to 9999; the least and greatest
+    numbers of int64 and the infinities of databases are no times. Raises ColumnTypeError, ValueOfRowError.
+    """
+    column = decoded(column)
+    kind = kind_of(column.type)
+    if pa.types.is_null(column.type):
+        return column.cast(pa.timestamp("us")), np.zeros(len(column), bool)
+    if kind == "text":
+        return _of_texts(column)
+    if kind != "time":
+        raise ColumnTypeError(f"holds {called(column.type)}, not times")
+    check_zone(column.type)
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None and not local:
+        column = column.cast(pa.timestamp(column.type.unit, "UTC")).cast(pa.timestamp(column.type.unit))
+    return _within_calendar(column)
+
+
+def _within_calendar(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    raw, found = _numbers(column), column.type
+    if pa.types.is_time(found):
+        least, end = 0, _DAY * _SECOND[found.unit]
+    elif pa.types.is_date32(found):
+        least, end = _FIRST // _DAY, _END // _DAY
+    else:
+        per_second = _SECOND["ms"] if pa.types.is_date64(found) else _SECOND[found.unit]
+        least, end = max(_FIRST * per_second, -(1 << 63) + 2), min(_END * per_second, (1 << 63) - 1)
+    outside = (raw < least) | (raw >= end)
+    if not outside.any():
+        return column, outside
+    lost = outside & column.is_valid().to_numpy(zero_copy_only=False)
+    return pc.if_else(pa.array(~outside), column, pa.scalar(None, found)), lost
+
+
+def _numbers(column: pa.Array) -> np.ndarray:
+    """int64: what a time is kept as; 0 for null."""
+    wide = pa.int32() if column.type.bit_width == 32 else pa.int64()
+    return pc.fill_null(column.view(wide), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _of_texts(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    column = pc.if_else(pc.equal(column, ""), None, column)
+    for reading in _READINGS:
+        try:
+            return _within_calendar(column.cast(reading).cast(pa.timestamp(reading.unit)))
+        except pa.ArrowInvalid:
+            continue
+    found, endless = [], np.zeros(len(column), bool)
+    for row, text in enumerate(column.to_pylist()):
+        time = None if text is None else time_of(text)
+        if time is None and text is not None:
+            endless[row] = text.lower() in ENDLESS
+            if not endless[row] and text not in NULLS:
+                raise ValueOfRowError(row, f"{text!r} is no time as in ISO 8601 (2024-05-17 13:45:00)")
+        found.append(time)
+    column, lost = _within_calendar(pa.array(found, pa.int64()).view(pa.timestamp("us")))
+    return column, lost | endless
+
+
+def time_of(text: str) -> int | None:
+    """Microseconds since 1970 of a text as in ISO 8601, None where it is no time. Finer fractions are cut off."""
+    for reading in _READINGS:
+        try:
+            return pc.cast(pa.array([text]), reading).cast(pa.timestamp("us"), safe=False).view(pa.int64())[0].as_py()
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a time, or one of the infinities that databases have."""
+    return text.lower() in ENDLESS or time_of(text) is not None

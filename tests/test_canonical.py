@@ -1,0 +1,502 @@
+"""The same data give the same answer, whatever container they come in: trained on one, scored on any other, to the bit."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+import streamcut
+from streamcut.errors import BadInputError, UsageError
+from streamcut.io.opening import open_dataset
+from streamcut.io.recipe.recipe import Recipe
+
+N = 60
+SITES = ["a*b", "a", "x=y", "back\\slash", "07", "ä"]
+ROLES = {"categorical": "flag,count,size,day,site", "numeric": "price", "time": "when:year,weekday,hour", "cross": "site*flag"}
+TYPES = {
+    "flag": "boolean",
+    "count": "integer",
+    "size": "number",
+    "day": "time",
+    "site": "text",
+    "price": "number",
+    "when": "time",
+}
+
+
+def table(missing: bool) -> pa.Table:
+    """Rows with a column of each type; `missing`: every seventh value of a feature is."""
+    rng = np.random.default_rng(5)
+
+    def column(values: list[Any], kind: pa.DataType, shift: int) -> pa.Array:
+        return pa.array([None if missing and (i + shift) % 7 == 0 else v for i, v in enumerate(values)], kind)
+
+    when = [
+        datetime.datetime(2023, 12, 30, 22) + datetime.timedelta(minutes=17 * i, milliseconds=250 * (i % 2)) for i in range(N)
+    ]
+    return pa.table(
+        {
+            "bought": pa.array(((np.arange(N) % 3 == 0) ^ (rng.random(N) < 0.2)).tolist()),
+            "flag": column((rng.random(N) < 0.5).tolist(), pa.bool_(), 0),
+            "count": column(rng.integers(-3, 4, N).tolist(), pa.int64(), 1),
+            "size": column((rng.integers(1, 6, N) / 4).tolist(), pa.float64(), 2),
+            "day": column([w.replace(hour=0, minute=0, second=0, microsecond=0) for w in when], pa.timestamp("us"), 3),
+            "site": column([SITES[i % len(SITES)] for i in range(N)], pa.string(), 4),
+            "price": column(rng.normal(size=N).round(3).tolist(), pa.float64(), 5),
+            "when": column(when, pa.timestamp("us"), 6),
+        }
+    )
+
+
+def in_jsonl(rows: pa.Table, path: Path) -> Any:
+    path.write_text("".join(json.dumps(row, default=datetime.datetime.isoformat) + "\n" for row in rows.to_pylist()))
+    return path
+
+
+def written(write: Callable[[pa.Table, Path], Any]) -> Callable[[pa.Table, Path], Any]:
+    def make(rows: pa.Table, path: Path) -> Path:
+        write(rows, path)
+        return path
+
+    return make
+
+
+def as_views(rows: pa.Table, _: Path) -> pa.Table:
+    """Texts as polars gives them: views, and dictionaries of views with unsigned codes."""
+    coded = rows["site"].combine_chunks().dictionary_encode()
+    views = pa.DictionaryArray.from_arrays(coded.indices.cast(pa.uint32()), coded.dictionary.cast(pa.string_view()))
+    rows = rows.set_column(rows.column_names.index("site"), "site", views)
+    return rows.set_column(0, "bought", pa.array([str(value).lower() for value in rows["bought"].to_pylist()], pa.string_view()))
+
+
+CONTAINERS: dict[str, tuple[str, Callable[[pa.Table, Path], Any]]] = {
+    "csv of pandas": (".csv", written(lambda rows, path: rows.to_pandas().to_csv(path, index=False))),
+    "csv of arrow": (".csv", written(pa.csv.write_csv)),
+    "json": (".jsonl", in_jsonl),
+    "parquet": (".parquet", written(pa.parquet.write_table)),
+    "feather": (".arrow", written(pa.feather.write_feather)),
+    "arrow": ("", lambda rows, path: rows),
+    "views": ("", as_views),
+    "pandas": ("", lambda rows, path: rows.to_pandas()),
+    "dicts": ("", lambda rows, path: rows.to_pylist()),
+}
+if importlib.util.find_spec("polars"):
+    CONTAINERS["polars"] = ("", lambda rows, path: __import__("polars").from_arrow(rows))
+if importlib.util.find_spec("duckdb"):
+    CONTAINERS["duckdb"] = ("", lambda rows, path: __import__("duckdb").from_arrow(rows))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["full", "missing"])
+def everywhere(request, tmp_path_factory):
+    """({container: the rows in it}, and the same of the first row, and of a row without any value; {container: its model})."""
+    folder = tmp_path_factory.mktemp("containers")
+    rows = table(request.param)
+    nothing = pa.table(
+        {name: rows[name][:1] if name == "bought" else pa.array([None], rows[name].type) for name in rows.column_names}
+    )
+    data: dict[str, dict[str, Any]] = {}
+    for what, part in {"many": rows, "one": rows.slice(0, 1), "none": nothing}.items():
+        data[what] = {name: make(part, folder / f"{what} {name}{suffix}") for name, (suffix, make) in CONTAINERS.items()}
+    models = {}
+    for name, container in data["many"].items():
+        store = folder / f"{name}.zarr"
+        given = pa.Table.from_pylist(container) if name == "dicts" else container
+        streamcut.convert(given, store, labels="bought", hash_bits=None, **ROLES)
+        models[name] = streamcut.train(str(store), C=1.0, loss="logistic", bias=1.0), open_dataset(store)
+    return data, models
+
+
+def test_each_container_trains_the_same_model(everywhere):
+    _, models = everywhere
+    model, store = models["arrow"]
+    assert {column.name: column.type for column in store.recipe.table.columns} == TYPES
+    assert "count=-3" in store.recipe.names
+    assert "site*flag=a\\*b*true" in store.recipe.names
+    for other, its_store in models.values():
+        assert replaced_number(its_store.recipe) == replaced_number(store.recipe)
+        assert its_store.manifest.fingerprint == store.manifest.fingerprint
+        np.testing.assert_array_equal(other.weights, model.weights)
+
+
+def replaced_number(recipe: Recipe) -> bytes:
+    return recipe.to_json().replace(b'"integer"', b'"number"')
+
+
+@pytest.mark.filterwarnings("ignore:values of")  # a row without any value where training had none missing
+@pytest.mark.parametrize("what", ["many", "one", "none"])
+def test_trained_on_one_and_scored_on_any_other(everywhere, what):
+    data, models = everywhere
+    expected = streamcut.predict(models["arrow"][0], data[what]["arrow"], output="scores")
+    pairs = 0
+    for model, _ in models.values():
+        for container in data[what].values():
+            np.testing.assert_array_equal(streamcut.predict(model, container, output="scores"), expected)
+            pairs += 1
+    assert pairs == len(CONTAINERS) ** 2
+
+
+def test_measures_are_the_same(everywhere):
+    data, models = everywhere
+    expected = streamcut.evaluate(models["arrow"][0], data["many"]["arrow"]).measures()
+    for container in data["many"].values():
+        assert streamcut.evaluate(models["csv of pandas"][0], container).measures() == expected
+
+
+LABELS = {
+    "booleans": pa.array([True, False] * 20),
+    "texts of pandas": pa.array(["True", "False"] * 20),
+    "texts": pa.array(["true", "FALSE"] * 20),
+    "categories": pa.array(["TRUE", "false"] * 20).dictionary_encode(),
+    "numbers as text": pa.array(["1", "0"] * 20),
+    "numbers as text, of pandas": pa.array(["1.0", "0"] * 20),
+    "whole numbers": pa.array([1, 0] * 20, pa.uint8()),
+    "decimals": pa.array([Decimal("1.0"), Decimal("0.0")] * 20),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_a_label_is_one_label(tmp_path, kind):
+    streamcut.convert(pa.table({"y": LABELS[kind], "x": np.arange(40.0)}), tmp_path / "o.zarr", labels="y", numeric="x")
+    found = open_dataset(tmp_path / "o.zarr")
+    assert found.recipe.labels.words == ()
+    np.testing.assert_array_equal(found.read(0).y, [1, 0] * 20)
+
+
+@pytest.mark.parametrize("kind", ["plain", "text", "categories", "nullable"])
+def test_a_label_of_anndata_is_that_of_a_table(tmp_path, kind):
+    anndata, pd = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    values: Any = np.array([True, False] * 10)
+    column = {
+        "plain": values,
+        "text": values.astype(str),
+        "categories": pd.Categorical(values.astype(str)),
+        "nullable": pd.array(values.tolist(), dtype="boolean"),
+    }[kind]
+    obs = pd.DataFrame({"y": column}, index=[str(i) for i in range(20)])
+    anndata.AnnData(np.eye(20, dtype=np.float32), obs=obs).write_h5ad(tmp_path / "a.h5ad")
+    streamcut.convert(tmp_path / "a.h5ad", tmp_path / "a.zarr", labels="y")
+    found = open_dataset(tmp_path / "a.zarr")
+    assert found.recipe.labels.words == ()
+    np.testing.assert_array_equal(found.read(0).y, [1, 0] * 10)
+
+
+def stored(frame: Any, folder: Path, **options: Any) -> Any:
+    streamcut.convert(frame, folder / "o.zarr", labels="y", force=True, **options)
+    return open_dataset(folder / "o.zarr")
+
+
+def test_decimals_are_rounded_as_their_digits(tmp_path):
+    texts = ["0.1", "123456789012345678.9", "-9007199254740993.1", "0.30000000000000004", "1e-7", "99999999999999999999", "2.675"]
+    for width, scale, kept in (
+        (pa.decimal128, 18, texts[:1] + texts[3:5]),
+        (pa.decimal128, 3, texts[1:3] + texts[6:]),
+        (pa.decimal256, 30, texts),
+    ):
+        column = pa.array([Decimal(text) for text in kept], width(38 if width is pa.decimal128 else 60, scale))
+        found = stored(pa.table({"y": [0, 1] * 10, "x": pa.concat_arrays([column] * 20)[:20]}), tmp_path, numeric="x").read(0)
+        assert found.data.tolist() == [float(text) for text in kept * 20][:20]
+    small = pa.array([Decimal("1.25"), None] * 10, pa.decimal64(5, 2)).slice(1)
+    assert stored(pa.table({"y": [0, 1] * 9 + [0], "x": small}), tmp_path, numeric="x").read(0).data.max() == 1.25
+
+
+def test_types_that_every_value_has(tmp_path):
+    rows = [
+        ("TRUE", "-0", "0.50", "2024-01-01", "007"),
+        ("", "3.0", "5e-1", "2024-01-01T02:00:00.500+02:00", "7"),
+        ("false", "NA", "7", "", ""),
+    ]
+    names = "flag", "count", "size", "day", "site"
+    frame = pa.table({"y": [0, 1, 0], **{name: [row[i] for row in rows] for i, name in enumerate(names)}})
+    found = stored(frame, tmp_path, categorical=",".join(names))
+    assert [column.type for column in found.recipe.table.columns] == ["boolean", "integer", "number", "time", "text"]
+    assert set(found.recipe.names) == {
+        *("flag=true", "flag=false", "flag is missing", "count=0", "count=3", "count is missing", "size=0.5", "size=7"),
+        *("day=2024-01-01T00:00:00Z", "day=2024-01-01T00:00:00.5Z", "day is missing", "site=007", "site=7", "site is missing"),
+    }
+
+
+def test_bytes_are_spelled_in_hexadecimal(tmp_path):
+    for kind in (pa.binary(), pa.large_binary(), pa.binary(2), pa.binary_view()):
+        found = stored(pa.table({"y": [0, 1, 0], "x": pa.array([b"ab", b"\xff\x00", None], kind)}), tmp_path)
+        assert found.recipe.names == ("x=6162", "x=ff00", "x is missing")
+        assert found.recipe.table.columns[0].type == "bytes"
+
+
+TIMES = {
+    "of databases": pa.array([2**63 - 1, -(2**63) + 1, 0, None], pa.int64()).view(pa.timestamp("us")),
+    "ms": pa.array([2**63 - 1, -(2**63) + 1, 0, None], pa.int64()).view(pa.timestamp("ms")),
+    "s": pa.array([2**40, -(2**40), 0, None], pa.int64()).view(pa.timestamp("s")),
+    "ns": pa.array([2**63 - 1, -(2**63) + 1, 0, None], pa.int64()).view(pa.timestamp("ns")),
+    "with a zone": pa.array([2**63 - 1, -(2**63) + 1, 0, None], pa.int64()).view(pa.timestamp("us", "Asia/Tokyo")),
+    "dates": pa.array([2**31 - 1, -(2**31), 0, None], pa.int32()).view(pa.date32()),
+    "texts": pa.array(["infinity", "-Infinity", "1970-01-01", ""]),
+    "texts of one kind": pa.array(["1970-01-01T00:00:00Z", "infinity", "-infinity", None]),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_row_64_times_that_no_calendar_has(run, tmp_path, kind):
+    """Missing, counted and said; what is left has the parts of UTC."""
+    frame = pa.table({"y": [0, 1, 0, 1] * 5, "a": pa.concat_arrays([TIMES[kind]] * 5)})
+    parts = "year,month,weekday" if kind == "dates" else "year,week,weekday,hour"
+    report = streamcut.convert(frame, tmp_path / "o.zarr", labels="y", time=f"a:{parts}")
+    assert report.counters["values of a that are no times of the years 1 to 9999"] == 10
+    names = open_dataset(tmp_path / "o.zarr").recipe.names
+    assert {name for name in names if "missing" not in name} >= {"a.year=1970", "a.weekday=thu"}
+    assert len(names) == len(parts.split(",")) + 1
+    spelled = stored(frame, tmp_path, categorical="a")
+    assert spelled.recipe.names[-2:] in (("a is missing", "a=1970-01-01T00:00:00Z"), ("a=1970-01-01T00:00:00Z", "a is missing"))
+    if kind.startswith("texts"):
+        return
+    pa.feather.write_feather(frame, tmp_path / "t.arrow")
+    code, _, said = run("convert", tmp_path / "t.arrow", tmp_path / "f.zarr", "--labels", "y", "--time", f"a:{parts}")
+    assert code == 0
+    assert "values of a that are no times of the years 1 to 9999: 10" in said
+
+
+@pytest.mark.parametrize("zone", ["Mars/Phobos", "../../etc/passwd", "/dev/zero", "x" * 10_000])
+@pytest.mark.parametrize("role", ["guessed", "time", "categorical"])
+def test_row_64_time_zones_that_nobody_knows(run, tmp_path, zone, role):
+    frame = pa.table({"y": [0, 1], "a": pa.array([0, None], pa.timestamp("us", zone))})
+    pa.parquet.write_table(frame, tmp_path / "t.parquet", store_schema=True)
+    given = {"guessed": (), "time": ("--time", "a:hour"), "categorical": ("--categorical", "a")}[role]
+    code, _, said = run("convert", tmp_path / "t.parquet", tmp_path / "o.zarr", "--labels", "y", "-q", *given)
+    assert code == 3
+    assert "column 'a' holds times of the time zone" in said
+    assert len(said) < 400
+    assert not (tmp_path / "o.zarr").exists()
+
+
+def dictionary(values: list[Any], index: pa.DataType, words: pa.Array) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(values, index), words)
+
+
+PLAIN = pa.chunked_array([["x", "y", None, "y"], ["z", "x", "y", None]])
+DICTIONARIES = {
+    str(index): pa.chunked_array(
+        [
+            dictionary([0, 1, None, 1], index, pa.array(["x", "y"])),
+            dictionary([2, 1, 0, None], index, pa.array(["y", "x", "z"])),
+        ]
+    )
+    for index in (pa.int8(), pa.uint8(), pa.uint16(), pa.uint32(), pa.int64(), pa.uint64())
+}
+DICTIONARIES["views"] = PLAIN.cast(pa.string_view())
+DICTIONARIES["of views"] = pa.chunked_array(
+    [
+        dictionary([0, 1, None, 1], pa.uint32(), pa.array(["x", "y"], pa.string_view())),
+        dictionary([2, 1, 0, None], pa.uint32(), pa.array(["y", "x", "z"], pa.string_view())),
+    ]
+)
+DICTIONARIES["with null"] = pa.chunked_array(
+    [
+        dictionary([0, 1, 2, 1], pa.int8(), pa.array(["x", "y", None])),
+        dictionary([0, 1, 2, 3], pa.int8(), pa.array(["z", "x", "y", None])),
+    ]
+)
+
+
+@pytest.mark.parametrize("role", ["guessed", "text", "label"])
+@pytest.mark.parametrize("kind", DICTIONARIES)
+def test_row_65_dictionaries_are_plain_columns(tmp_path, kind, role):
+    options: dict[str, Any] = {"text": "a"} if role == "text" else {}
+    other = "a" if role == "label" else "y"
+
+    def found(column: pa.ChunkedArray) -> Any:
+        frame = pa.table({"y": [0, 1] * 4, "a": column, "b": np.arange(8.0)})
+        frame = pa.Table.from_batches(frame.to_batches())
+        streamcut.convert(frame, tmp_path / "o.zarr", labels=other, missing_labels="skip", drop="y", force=True, **options) if (
+            other == "a"
+        ) else stored(frame, tmp_path, **options)
+        return open_dataset(tmp_path / "o.zarr")
+
+    expected, coded = found(PLAIN), found(DICTIONARIES[kind])
+    assert coded.recipe == expected.recipe
+    assert coded.manifest.fingerprint == expected.manifest.fingerprint
+
+
+def test_row_67_a_column_that_is_called_like_a_cross(tmp_path):
+    frame = pa.table({"y": [1, 0], "a": ["x", "z"], "b": ["y", "y"], "a*b": ["x*y", "z*y"]})
+    found = stored(frame, tmp_path, categorical=("a", "b", "a*b"), cross="a*b")
+    assert found.read(0).indptr.tolist() == [0, 4, 8]
+    assert {"a\\*b=x*y", "a*b=x*y"} <= set(found.recipe.names)
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [[("p*q", "r"), ("p", "q*r")], [("p\\", "*r"), ("p", "\\**r")], [("p=", "r"), ("p", "=r")], [("p\\*q", "r"), ("p\\", "q*r")]],
+)
+@pytest.mark.parametrize("bits", [None, 20])
+def test_row_67_crosses_are_told_apart(tmp_path, pairs, bits):
+    frame = pa.table({"y": [1, 0], "a": [a for a, _ in pairs], "b": [b for _, b in pairs]})
+    found = stored(frame, tmp_path, categorical=("a", "b"), cross="a*b", hash_bits=bits)
+    first, second = (set(found.read(0).indices[i : i + 3].tolist()) for i in (0, 3))
+    assert len(first & second) == len({a for a, _ in pairs} & set()) + (pairs[0][1] == pairs[1][1]) + (pairs[0][0] == pairs[1][0])
+
+
+def test_row_67_names_with_all_that_keys_are_made_of(tmp_path):
+    values = {"x=y": ["1a", "b"], "x": ["y=1a", "b"], "n=b": [1.5, 2.5], "n": ["b", "b"], "back\\": ["c", "d"]}
+    found = stored(pa.table({"y": [0, 1], **values}), tmp_path)
+    assert found.read(0).indptr.tolist() == [0, 5, 10]
+    assert {"x\\=y=1a", "x=y=1a", "n\\=b", "n=b", "back\\\\=c"} <= set(found.recipe.names)
+    frame = pa.table({"y": [0, 1], "d": pa.array([0, 1], pa.timestamp("s")), "d.hour": ["1", "x"]})
+    with pytest.raises(UsageError, match=r"the same features, 'd\.hour='; rename"):
+        streamcut.convert(frame, tmp_path / "p.zarr", labels="y", time="d:hour")
+
+
+def test_row_67_recipes_of_the_first_version_keep_their_keys(tmp_path):
+    record = {
+        "version": 1,
+        "form": "table",
+        "hash_bits": None,
+        "labels": {"column": "y"},
+        "names": ["a=True", "a=true", "a*b=p*q*r", "n", "b=3.0", "b=r"],
+        "table": {
+            "columns": [
+                {"name": name, "role": role} for name, role in (("a", "categorical"), ("b", "categorical"), ("n", "numeric"))
+            ],
+            "crosses": [["a", "b"]],
+        },
+    }
+    recipe = Recipe.from_json(json.dumps(record).encode())
+    assert recipe.version == 1
+    assert Recipe.from_json(recipe.to_json()) == recipe
+    assert b'"type"' not in recipe.to_json()
+    (tmp_path / "t.csv").write_text("y,a,b,n\n1,True,3.0,0\n0,p*q,r,0\n1,p,q*r,0\n")
+    streamcut.convert(tmp_path / "t.csv", tmp_path / "t.zarr", recipe=recipe)
+    found = open_dataset(tmp_path / "t.zarr").read(0)
+    assert found.indices.tolist() == [0, 4, 2, 5, 2]
+
+
+def test_row_68_a_word_among_numbers(run, tmp_path):
+    rows = [f"{i % 2},{i}.5" for i in range(10_000)]
+    rows[7777] = "-,3.5"
+    for rows_before, reason in (([], r"row 7777"), (rows[:10] * 30_000, "row 307777")):
+        (tmp_path / "t.csv").write_text("y,x\n" + "\n".join(rows_before + rows) + "\n")
+        code, _, said = run("convert", tmp_path / "t.csv", tmp_path / "o.zarr", "--labels", "y", "-q")
+        assert code == 3
+        assert "'-'" in said
+        assert "column 'y'" in said
+        assert reason in said or reason.replace("row ", "rows ") in said
+    pa.parquet.write_table(pa.csv.read_csv(tmp_path / "t.csv"), tmp_path / "t.parquet")
+    code, _, said = run("convert", tmp_path / "t.parquet", tmp_path / "o.zarr", "--labels", "y", "-q")
+    assert code == 3
+    assert "row 307777 (0-based), column 'y': label '-' is no number" in said
+    for name in ("t.csv", "t.parquet"):
+        code, _, said = run("convert", tmp_path / name, tmp_path / "w.zarr", "--labels", "y", "--labels-as", "words", "--force")
+        assert code == 0
+        assert [word for word, _ in open_dataset(tmp_path / "w.zarr").recipe.labels.words] == ["0", "1", "-"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("hashed", [False, True])
+def test_row_68_one_label_is_0_in_one_file_and_minus_1_in_the_next(run, tmp_path, kind, hashed):
+    for name, other in (("1", 0), ("2", -1)):
+        frame = pa.table({"y": [1, other, 1, other], "x": list("abab")})
+        (pa.csv.write_csv if kind == "csv" else pa.parquet.write_table)(frame, tmp_path / f"{name}.{kind}")
+    given = ["convert", tmp_path / f"1.{kind}", tmp_path / f"2.{kind}", tmp_path / "o.zarr", "--labels", "y", "-q"]
+    given += ["--hash-bits", "8"] if hashed else []
+    code, _, said = run(*given)
+    assert code == 3
+    assert f"1.{kind}: row 1 (0-based) has the label 0" in said
+    assert f"2.{kind}: row 1 (0-based) has -1" in said
+    assert not (tmp_path / "o.zarr").exists()
+    assert run(*given, "--labels-as", "numbers")[0] == 0
+    assert open_dataset(tmp_path / "o.zarr").manifest.statistics.labels == {-1.0: 2, 0.0: 2, 1.0: 4}
+
+
+def test_row_68_three_labels_are_three_labels(tmp_path):
+    """Where one file has both 0 and −1, they are two."""
+    for name, labels in (("1", [0, 1, 1]), ("2", [-1, 1, 1]), ("3", [-1, 0, 1])):
+        pa.parquet.write_table(pa.table({"y": labels, "x": list("aba")}), tmp_path / f"{name}.parquet")
+    streamcut.convert([tmp_path / f"{i}.parquet" for i in (1, 2, 3)], tmp_path / "o.zarr", labels="y")
+    assert len(open_dataset(tmp_path / "o.zarr").manifest.statistics.labels) == 3
+
+
+@pytest.fixture(scope="module")
+def fruit(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fruit")
+    frame = pa.table({"y": ["yes", "no"] * 20, "fruit": ["fig", "plum", "fig", "pear"] * 10, "ripe": [True, False] * 20})
+    (folder / "new.csv").write_text("fruit,ripe,y\nkiwi,maybe,yes\nfig,true,no\nkiwi,FALSE,yes\n")
+    streamcut.save_model(streamcut.train(frame, label="y"), folder / "m.npz")
+    return folder
+
+
+def test_what_does_not_fit_is_said(run, fruit):
+    expected = {
+        "values of fruit that training did not see": 2,
+        "values of ripe that training did not see": 1,
+        "values of ripe that are neither true nor false": 1,
+    }
+    with pytest.warns(UserWarning, match="values of fruit that training did not see: 2"):
+        answers = streamcut.predict(fruit / "m.npz", fruit / "new.csv", output="scores")
+    assert answers.unseen == expected
+    assert type(answers + 1) is np.ndarray
+    assert isinstance(answers.max(), float)
+    with pytest.warns(UserWarning, match="neither true nor false: 1"):
+        assert streamcut.evaluate(fruit / "m.npz", fruit / "new.csv").unseen == expected
+    assert streamcut.predict(fruit / "m.npz", {"fruit": "fig", "ripe": True}).unseen == {}
+    for command in ("predict", "evaluate"):
+        code, _, said = run(command, fruit / "m.npz", fruit / "new.csv")
+        assert code == 0
+        for what, count in expected.items():
+            assert f"{what}: {count}" in said
+
+
+def test_strict_refuses_what_does_not_fit(run, fruit):
+    for use in (streamcut.predict, streamcut.evaluate):
+        with pytest.raises(BadInputError, match=r"new\.csv: values of fruit that training did not see: 2"):
+            use(fruit / "m.npz", fruit / "new.csv", strict=True)
+    for command in ("predict", "evaluate"):
+        code, out, said = run(command, fruit / "m.npz", fruit / "new.csv", "--strict")
+        assert (code, out) == (3, "")
+        assert "values of fruit that training did not see: 2" in said
+    assert streamcut.predict(fruit / "m.npz", [{"fruit": "fig", "ripe": "TRUE"}], strict=True).tolist() == ["yes"]
+
+
+@pytest.mark.parametrize("value", [{"x": 1, "fruit": "fig"}, {"fruit": "fig"}])
+def test_a_column_that_is_missing_is_named(fruit, value):
+    for data in (value, [value], pa.Table.from_pylist([value])):
+        with pytest.raises(BadInputError, match="no column 'ripe'"):
+            streamcut.predict(fruit / "m.npz", data)
+    with pytest.raises(BadInputError, match="the rows: column 'ripe'"):
+        streamcut.predict(fruit / "m.npz", [{"fruit": "fig", "ripe": True}, {"fruit": "fig", "ripe": "no"}])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[1]] * 4),
+        pa.array([{"a": 1}] * 4),
+        pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())),
+        pa.array([1] * 4, pa.duration("s")),
+        pa.array([None] * 4, pa.month_day_nano_interval()),
+    ],
+)
+@pytest.mark.parametrize("role", ["", "--numeric", "--categorical", "--text"])
+def test_columns_that_are_no_features_are_bad_input(run, tmp_path, column, role):
+    pa.feather.write_feather(pa.table({"y": [0, 1] * 2, "x": column}), tmp_path / "t.arrow")
+    given = ["convert", tmp_path / "t.arrow", tmp_path / "o.zarr", "--labels", "y", "-q", *([role, "x"] if role else [])]
+    code, _, said = run(*given)
+    assert code == 3
+    assert "column 'x' holds " in said
+    assert not (tmp_path / "o.zarr").exists()
+
+
+def test_a_number_that_becomes_a_text_late_names_its_column(run, tmp_path):
+    (tmp_path / "t.csv").write_text("z,y,x\n" + "7,1,2.5\n" * 200_000 + "7,0,late\n")
+    code, _, said = run("convert", tmp_path / "t.csv", tmp_path / "o.zarr", "--labels", "y", "--drop", "z", "-q")
+    assert code == 3
+    assert "row 200000 (0-based), column 'x': not double" in said
