@@ -355,7 +355,7 @@ def test_a_dry_run_shows_the_first_rows_and_writes_nothing(tmp_path, run):
     code, out, _ = run(*given)
     assert code == 0
     lines = out.splitlines()
-    assert "  site   categorical" in lines
+    assert "  site   categorical (text)" in lines
     assert lines[-5:-2] == ["yes | miles: 10 | site=LAS", "no | miles: 2.5 | site=JFK", "no | site=LAS | miles is missing"]
     found = json.loads(run(*given, "--json")[1])
     assert found["rows"][1] == {"label": "no", "features": {"miles": 2.5, "site=JFK": 1.0}}

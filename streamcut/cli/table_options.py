@@ -76,7 +76,7 @@ def recipe_lines(recipe: Recipe) -> Iterator[str]:
         return
     width = max(len(column.name) for column in table.columns)
     for column in table.columns:
-        kind = "" if column.type in (None, column.role) else f" ({column.type})"
+        kind = f" ({column.type})" if column.type and column.role == "categorical" else ""
         yield f"  {column.name:<{width}}  {column.in_words()}{kind}"
     for cross in table.crosses:
         yield f"  {'*'.join(cross)}  cross"
