@@ -19,6 +19,7 @@ from streamcut.compiled import thresholds
 _SMALL = 1e-13
 _ROUNDING = 1e-15  # of the parts of F′, which nearly cancel at the minimum
 _MOST_STEPS = 60
+_CLOSER = 0.125  # of the bracket: where F is not finite, the next point is there
 
 
 class Kinks:
@@ -122,10 +123,12 @@ def _search(A0: float, B0: float, C: float, kinks: Kinks) -> Generator[float, tu
         where the rows' slope, straightened at k, the kinks and the parabola give F′ = 0: the next k
         where it leaves the bracket, or is more than half as far as the last one: the middle
     until it stays, which at a kink is exact
+
+    Where powers of e are too large, F rises as steeply as can be: much closer to where it still falls is next.
     """
     slope, curvature = yield 0.0
     rise = B0 + kinks.slope_at_zero + C * slope
-    if rise >= 0.0 or A0 <= 0.0:
+    if not rise < 0.0 or A0 <= 0.0:
         return 0.0
     low, high = 0.0, np.nextafter(-rise / A0, np.inf)
     places, jumps = kinks.up_to(high)
@@ -140,6 +143,12 @@ def _search(A0: float, B0: float, C: float, kinks: Kinks) -> Generator[float, tu
             move = 0.5 * (low + high) - k
         k, last = k + move, abs(move)
         slope, curvature = yield k
+        while not np.isfinite(k * A0 + B0 + C * slope) or not np.isfinite(A0 + C * curvature):
+            high = k
+            if not low < (k := low + _CLOSER * (high - low)) < high:
+                return low
+            last = k - low
+            slope, curvature = yield k
         smooth = k * A0 + B0 + C * slope
         before, behind = (float(after[np.searchsorted(places, k, side=side)]) for side in ("left", "right"))
         rounding = _ROUNDING * max(abs(B0), abs(C * slope), k * A0, abs(before), abs(behind))
