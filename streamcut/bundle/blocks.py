@@ -127,8 +127,8 @@ class BlockBundle(Bundle):
         self._unused, self._age = np.zeros(shape, np.int64), np.full(shape, -1)
         return self.saved()
 
-    def solve(self, tolerance: float) -> MasterSolution:
-        solution = self._solved(self._beta, self.c_bar, self.penalty, tolerance)
+    def solve(self, tolerance: float, matters: float = 0.0) -> MasterSolution:
+        solution = self._solved(self._beta, self.c_bar, self.penalty, tolerance, matters=matters)
         self.merging, self._merged = self._merged, False
         self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
         dead = (self._unused >= UNUSED_ITERATIONS) & (self._age >= 0)
@@ -138,22 +138,24 @@ class BlockBundle(Bundle):
         return solution
 
     def _solved(
-        self, beta: np.ndarray, c_bar: float, penalty: L2, tolerance: float, worth: np.ndarray | None = None
-    ) -> MasterSolution:
+        self, beta: np.ndarray, c_bar: float, penalty: L2, tolerance: float, worth: np.ndarray | None = None,
+        matters: float = 0.0,
+    ) -> MasterSolution:  # fmt: skip
         values = self._b if worth is None else worth
         size = self.max_cuts + 1
         rows, starts = self._vectors.reshape(-1, self._dimension), np.arange(self.blocks) * size
-        gap = penalty.solve_master(rows, self._gram, values.ravel(), c_bar, beta.ravel(), tolerance, starts)
+        master = penalty.solve_master(rows, self._gram, values.ravel(), c_bar, beta.ravel(), tolerance, starts, matters)
         used = beta[:, 1:].sum(axis=1)
         over = used > c_bar  # rounding only
         if over.any():
             beta[over, 1:] *= (c_bar / used[over])[:, None]
-        v = np.empty(self._dimension)
-        kernels.combine(self._vectors, -beta, v)
+        v = np.empty(self._dimension) if master.v is None else master.v
+        if master.v is None:
+            kernels.combine(self._vectors, -beta, v)
         a, b = v / -c_bar, float((beta * self._b).sum()) / c_bar
         error = self._error_of_mixture(beta / c_bar)
         bound, computed = penalty.bound(c_bar, a, b, error)
-        return MasterSolution(v, penalty.weights(v), a, b, error, bound, gap, computed - bound)
+        return MasterSolution(v, penalty.weights(v), a, b, error, bound, master.gap, computed - bound)
 
     def _lengths(self) -> np.ndarray:
         squares = np.diagonal(self._gram).reshape(self.blocks, -1)

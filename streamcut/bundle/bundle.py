@@ -189,31 +189,34 @@ class Bundle:
         self._unused, self.slots = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
         return self.saved()
 
-    def solve(self, tolerance: float) -> MasterSolution:
-        """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`."""
-        solution = self._solved(self._beta, self.c_bar, self.penalty, tolerance)
+    def solve(self, tolerance: float, matters: float = 0.0) -> MasterSolution:
+        """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`, or where only more digits
+        than float64 has would do, `matters`."""
+        solution = self._solved(self._beta, self.c_bar, self.penalty, tolerance, matters=matters)
         self.merging, self._merged = self._merged, False
         self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
         self._drop((self._unused >= UNUSED_ITERATIONS).nonzero()[0])
         return solution
 
     def _solved(
-        self, beta: np.ndarray, c_bar: float, penalty: L2, tolerance: float, worth: np.ndarray | None = None
-    ) -> MasterSolution:
+        self, beta: np.ndarray, c_bar: float, penalty: L2, tolerance: float, worth: np.ndarray | None = None,
+        matters: float = 0.0,
+    ) -> MasterSolution:  # fmt: skip
         """What `beta` gives, improved in place, for cuts that are `worth` so much instead of b; made feasible, if rounding has
         left it otherwise."""
         values = self._b if worth is None else worth
-        gap = penalty.solve_master(self._vectors[: len(self._b)], self._gram, values, c_bar, beta, tolerance)
+        rows = self._vectors[: len(self._b)]
+        master = penalty.solve_master(rows, self._gram, values, c_bar, beta, tolerance, matters=matters)
         used = float(beta[1:].sum())
         if used > c_bar:  # rounding only; the bound must come from a feasible point
             beta[1:] *= c_bar / used
-        v = self._mixed(-beta)
+        v = self._mixed(-beta) if master.v is None else master.v
         a, b = self.shelf.zeros(len(v)), float(beta @ self._b) / c_bar
         np.divide(v, -c_bar, out=a)
         error = self._error_of_mixture(beta / c_bar)
         bound, computed = penalty.bound(c_bar, a, b, error)
         self.shelf.release()
-        return MasterSolution(v, penalty.weights(v), a, b, error, bound, gap, computed - bound)
+        return MasterSolution(v, penalty.weights(v), a, b, error, bound, master.gap, computed - bound)
 
     def _mixed(self, coefficients: np.ndarray) -> np.ndarray:
         """Σ_t coefficients[t] · cut t, in memory."""

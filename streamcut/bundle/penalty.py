@@ -18,9 +18,9 @@ from typing import ClassVar
 import numpy as np
 
 from streamcut.bundle.kinks import Kinks
-from streamcut.bundle.master import ONE_BLOCK, solve_master
-from streamcut.bundle.penalised_master import solve_penalised
+from streamcut.bundle.master import ONE_BLOCK
 from streamcut.bundle.thresholded_step import longest_step
+from streamcut.bundle.verified_master import Verified, solve_verified
 from streamcut.compiled import ovr_dual, thresholds, vectors
 from streamcut.rounding import CutError, absolute_above, dual_value, objective, threshold_below
 
@@ -57,13 +57,14 @@ class L2:
 
     def solve_master(
         self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
-        starts: np.ndarray = ONE_BLOCK,
-    ) -> float:  # fmt: skip
-        """Improve the feasible `beta` (T,) in place until the master problem's gap is at most `tolerance`; returns the gap.
+        starts: np.ndarray = ONE_BLOCK, matters: float = 0.0,
+    ) -> Verified:  # fmt: skip
+        """Improve the feasible `beta` (T,) in place until the master problem's gap is at most `tolerance`; returns that gap.
 
-        The cuts are `rows` (T, D) and b (T,), and `gram` (T, T) has their products; `starts` as streamcut.bundle.master has them.
+        The cuts are `rows` (T, D) and b (T,), and `gram` (T, T) has their products; `starts` as streamcut.bundle.master has them,
+        `matters` as streamcut.bundle.verified_master.
         """
-        return solve_master(gram, b, total, beta, tolerance, starts)
+        return solve_verified(rows, gram, b, total, beta, tolerance, starts, self.l1, matters)
 
     def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks | None:
         """Where R has kinks along w_b + k(w − w_b); None: it has none anywhere."""
@@ -125,12 +126,6 @@ class ElasticNet(L2):
         thresholds.shrink(a, threshold_below(self.l1, c_bar), least)
         square = vectors.dot(least, least)
         return dual_value(c_bar, square, b, error, len(a)), c_bar * b - 0.5 * c_bar * c_bar * square
-
-    def solve_master(
-        self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
-        starts: np.ndarray = ONE_BLOCK,
-    ) -> float:  # fmt: skip
-        return solve_penalised(rows, gram, b, total, beta, tolerance, self.l1, starts)
 
     def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks:
         return Kinks(w_b, w - w_b, self.l1)

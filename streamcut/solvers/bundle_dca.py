@@ -41,6 +41,7 @@ from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 
 VISITS = 2, 6  # steps for each row of a group while it is in cache; while the bound is what is late
+NULL_PASSES = 3  # passes in a row that bring nothing, before the next one starts from the master problem's solution in any case
 ENOUGH = 0.0005  # sweeps over cached rows end when one brings no more than this part of the gap
 
 
@@ -77,7 +78,7 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
             shares = acceleration.weights(ascended, oracle)
             del predicted, ascended  # dense vectors
             s.solve_master(rule)
-            if shares is not None:
+            if shares is not None and progress.still < NULL_PASSES:
                 acceleration.go_on(shares, ascent.stretch, way, oracle)
             way.advance(before - s.F_b, oracle, rule)
     except Interrupted:

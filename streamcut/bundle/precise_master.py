@@ -1,0 +1,207 @@
+"""The master problem where float64 cannot resolve it: columns or cuts of very different sizes.
+
+One column of 10⁹ among small ones makes G = ⟨a_s, a_t⟩ of 10¹⁸, whose last digit is a thousand times what the small columns
+amount to; and β in float64 can no longer say how cuts balance in the large one. The values b and the cuts a themselves are good
+enough, and so is w, of which each number has a size of its own. So from the β that is known, in 50 decimal digits,
+
+    repeat
+        v = −Σ β_t a_t, summed in two float64 and then rounded; w = S(v, λ); the gradient g_t = b_t + ⟨a_t, w⟩ in float64
+        the gap Σ_k Σ_t β_t (max g − g_t) over blocks k, and what rounding may have done to it
+        the face: all β > 0, and of each block the one with the largest g
+        a Newton step on the face, cut off where a β reaches 0, which then leaves; again until one is whole
+        with λ > 0: only as far as the value rises
+
+as streamcut.compiled.simplex_qp and streamcut.bundle.penalised_master have it, which are a hundred times faster and asked first.
+Products of cuts on the face are summed in two float64 (Dekker 1971; Ogita, Rump & Oishi 2005).
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal, localcontext
+from typing import NamedTuple
+
+import numpy as np
+
+from streamcut.bundle.thresholded_step import longest_step
+from streamcut.compiled import pairs_of_floats, thresholds, vectors
+from streamcut.rounding import EPSILON
+
+_DIGITS = 50
+_FLAT = Decimal(2) ** -98  # of the products that a pivot is the difference of: less is rounding
+_LEAST = Decimal("1e-300")
+_ROUNDINGS = 4.0  # of the terms of a gradient: what their sum is off by, as a rule
+_TURNS = 300
+_PATIENCE = 8  # turns that bring no smaller gap
+_FIRST, _LEAST_PART, _FACTOR, _SHORT = 1e-3, 1e-9, 10.0, 0.3  # as in streamcut.bundle.penalised_master
+
+
+class Precise(NamedTuple):
+    """gap: at most so far is the value below the optimum; v (D,) = −Σ β_t a_t, nearer to it than float64 β can say."""
+
+    gap: float
+    v: np.ndarray
+
+
+def solve_precisely(
+    rows: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float, starts: np.ndarray, l1: float = 0.0
+) -> Precise | None:
+    """Improve the feasible `beta` (T,) in place until the gap is at most `tolerance`, or as far as 50 digits go.
+
+    rows (T, D) are the a_t, l1 is λ; b, total and starts as streamcut.bundle.master has them. None where a number is too large.
+    """
+    with localcontext(Context(prec=_DIGITS)):
+        return _Problem(rows, b, total, starts, l1).solved(beta, tolerance)
+
+
+class _Problem:
+    def __init__(self, rows: np.ndarray, b: np.ndarray, total: float, starts: np.ndarray, l1: float) -> None:
+        self._rows, self._b, self._total, self._starts, self._l1 = rows, b, total, starts, l1
+        self._block = np.repeat(np.arange(len(starts)), np.diff([*starts.tolist(), len(b)]))
+        self._products: dict[tuple[int, int], Decimal] = {}  # of cuts that were ever on the face
+        self._part = _FIRST
+
+    def solved(self, start: np.ndarray, tolerance: float) -> Precise | None:
+        beta, late = self._feasible(start), 0
+        best: tuple[float, np.ndarray, np.ndarray] | None = None
+        for _ in range(_TURNS):
+            v = self._combined(-beta)
+            w = self._thresholded(v)
+            gradient, gap, doubt = self._gradient(w, beta)
+            if not np.isfinite(gap + doubt):
+                break
+            late = 0 if best is None or gap + doubt < best[0] else late + 1
+            if late == 0:
+                best = gap + doubt, beta, v
+            if gap <= max(tolerance, doubt) or late == _PATIENCE:
+                break
+            target = self._on_face(beta, gradient, w)
+            beta = target if self._l1 == 0.0 else self._towards(target, beta, v)
+        if best is None:
+            return None
+        start[:] = [float(x) for x in best[1]]
+        return Precise(best[0], best[2])
+
+    def _feasible(self, start: np.ndarray) -> np.ndarray:
+        """As Decimals, each block scaled to add up to the total."""
+        beta = np.array([Decimal(x) for x in np.maximum(start, 0.0).tolist()], object)
+        for k in range(len(self._starts)):
+            own = self._block == k
+            beta[own] *= Decimal(self._total) / sum(beta[own], Decimal(0))
+        return beta
+
+    def _combined(self, coefficients: np.ndarray) -> np.ndarray:
+        """Σ_t coefficients[t] · cut t."""
+        high = np.array([float(x) for x in coefficients])
+        low = np.array([float(x - Decimal(y)) for x, y in zip(coefficients, high.tolist(), strict=True)])
+        v = np.empty(self._rows.shape[1])
+        pairs_of_floats.combine(self._rows, high, low, v)
+        return v
+
+    def _thresholded(self, v: np.ndarray) -> np.ndarray:
+        if self._l1 == 0.0:
+            return v
+        w = np.empty_like(v)
+        thresholds.shrink(v, self._l1, w)
+        return w
+
+    def _gradient(self, w: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """(b + ⟨a, w⟩, the gap, what rounding may add to it)."""
+        products, sizes = np.empty(len(beta)), np.empty(len(beta))
+        vectors.dots(self._rows, w, products)
+        pairs_of_floats.absolute_dots(self._rows, w, sizes)
+        gradient = self._b + products
+        most = np.maximum.reduceat(gradient, self._starts)
+        gap = float(beta.astype(float) @ (most[self._block] - gradient))
+        doubt = self._total * float(np.maximum.reduceat(sizes + np.abs(self._b), self._starts).sum())
+        return gradient, gap, _ROUNDINGS * EPSILON * doubt
+
+    def _on_face(self, beta: np.ndarray, slopes: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """Newton steps on the face until one is whole; `slopes` are the gradient."""
+        beta = beta.copy()
+        best = [int(max(np.flatnonzero(self._block == k), key=slopes.__getitem__)) for k in range(len(self._starts))]
+        face = sorted({*np.flatnonzero(beta > 0).tolist(), *best})
+        cuts = np.array(face)
+        G = self._curvature(face, w)
+        block, own = self._block[cuts], beta[cuts]
+        gradient = np.array([Decimal(x) for x in slopes[cuts].tolist()], object)
+        on = np.ones(len(face), np.bool_)
+        while True:
+            lead = np.array([self._largest(own, on & (block == k)) for k in range(len(self._starts))])[block]
+            free = np.flatnonzero(on & (lead != np.arange(len(face))))
+            if len(free) == 0:
+                break
+            step = _newton(G, gradient, free, lead[free])
+            unwanted = (own[free] == 0) & (step <= 0)
+            if unwanted.any():
+                on[free[unwanted]] = False
+                continue
+            direction = np.array([Decimal(0)] * len(face), object)
+            direction[free] = step
+            for t, move in zip(lead[free], step, strict=True):
+                direction[t] -= move
+            falls = [t for t in np.flatnonzero(on) if own[t] + direction[t] < 0]
+            last = min(falls, key=lambda t: own[t] / -direction[t], default=None)
+            if last is not None:
+                direction = direction * (own[last] / -direction[last])
+            own = np.array([max(x, Decimal(0)) for x in own + direction], object)
+            if last is None:
+                break
+            own[last] = Decimal(0)
+            gradient = gradient - G @ direction
+            on &= own > 0
+        beta[cuts] = own
+        return beta
+
+    @staticmethod
+    def _largest(beta: np.ndarray, among: np.ndarray) -> int:
+        return int(max(np.flatnonzero(among), key=beta.__getitem__))
+
+    def _curvature(self, face: list[int], w: np.ndarray) -> np.ndarray:
+        """Products of the cuts on the face (m, m); where λ > 0 of the features that are not 0, and a part of the others'."""
+        G = np.array([[self._product(min(s, t), max(s, t)) for t in face] for s in face], object)
+        if self._l1 == 0.0:
+            return G
+        active = np.ascontiguousarray(self._rows[face][:, w != 0.0])
+        m, part, own = len(face), Decimal(self._part), np.empty_like(G)
+        for i in range(m):
+            for j in range(i + 1):
+                own[i, j] = own[j, i] = _exact(pairs_of_floats.dot(active[i], active[j]))
+        return own + part * (G - own)
+
+    def _product(self, s: int, t: int) -> Decimal:
+        if (s, t) not in self._products:
+            self._products[s, t] = _exact(pairs_of_floats.dot(self._rows[s], self._rows[t]))
+        return self._products[s, t]
+
+    def _towards(self, target: np.ndarray, beta: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The best point between β and `target`."""
+        direction = target - beta
+        gain = float(direction @ np.array([Decimal(x) for x in self._b.tolist()], object))
+        k = longest_step(v, self._combined(-direction), gain, self._l1)
+        if k < _SHORT:
+            self._part = min(1.0, self._part * _FACTOR)
+        elif k == 1.0:
+            self._part = max(_LEAST_PART, self._part / _FACTOR)
+        return beta + Decimal(k) * direction
+
+
+def _exact(pair: tuple[float, float]) -> Decimal:
+    return Decimal(pair[0]) + Decimal(pair[1])
+
+
+def _newton(G: np.ndarray, gradient: np.ndarray, free: np.ndarray, lead: np.ndarray) -> np.ndarray:
+    """The step of the β at `free` (m,) to where the gradient is that of those at `lead` (m,), which balance it."""
+    step = gradient[free] - gradient[lead]
+    H = G[np.ix_(free, free)] - G[np.ix_(lead, free)] - G[np.ix_(free, lead)] + G[np.ix_(lead, lead)]
+    least = [max(_FLAT * (G[s, s] + G[p, p]), _LEAST) for s, p in zip(free, lead, strict=True)]
+    for i in range(len(free)):  # LDLᵀ: H's columns become those of L, its diagonal D
+        flat = H[i, i] <= least[i]
+        pivot = H[i, i] = least[i] if flat else H[i, i]
+        column = H[i + 1 :, i] * Decimal(not flat) / pivot
+        H[i + 1 :, i + 1 :] -= column[:, None] * (column * pivot)[None, :]
+        H[i + 1 :, i] = column
+        step[i + 1 :] -= column * step[i]
+    step = step / np.diagonal(H)
+    for i in range(len(free) - 1, 0, -1):
+        step[:i] -= H[i, :i] * step[i]
+    return step
