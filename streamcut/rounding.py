@@ -238,10 +238,17 @@ class Drift:
         """
         if k == 0.0:
             return
+        self.error = self._after(k, spread, scale)
+        self.best = spread
+
+    def ahead(self, k: float, scale: RowScale) -> float:
+        """The error after such a step, at most, before it is taken."""
+        return self.error if k == 0.0 else self._after(k, abs(1.0 - k) * self.best + k * self.scored, scale)
+
+    def _after(self, k: float, spread: float, scale: RowScale) -> float:
         both = self.best + self.scored + self.error + self.fresh(self.scored, scale)
         carried = abs(1.0 - k) * self.error + k * self.fresh(self.scored, scale)
-        self.error = _LOOSE * (carried + gamma(1) * (2.0 * spread + 2.0 * carried) + gamma(4) * k * both) + _TINY
-        self.best = spread
+        return _LOOSE * (carried + gamma(1) * (2.0 * spread + 2.0 * carried) + gamma(4) * k * both) + _TINY
 
     def combine(self, p: float, q: float, spread: float, scale: RowScale) -> None:
         """After z_b ← p z_b + q z and w_b ← p w_b + q w, of scores, which now has ⟨S, |w_b|⟩ = `spread`; targets count in all.

@@ -113,7 +113,7 @@ class OvrJob(ClassesJob):
     def _model_at_once(self, solution: OvrSolution, C: float, *, oracle: OvrOracle, manifest: Manifest) -> MulticlassModel:
         classes = solution.state.classes
         lines = [ClassLine.of(own, reason) for own, reason in zip(classes, solution.reasons, strict=True)]
-        W = np.stack([own.w_b for own in classes], axis=1)
+        W = np.stack([own.best.w for own in classes], axis=1)
         witnesses = tuple(own.witness for own in classes)
         return self._model(W, lines, witnesses, solution.history, C, c_bar=oracle.c_bar, l1=oracle.penalty.l1, manifest=manifest)
 

@@ -77,8 +77,8 @@ class Continuation:
         still, slow = self.fell + fell < _STILL * gap, gap > _SLOW * self.gap
         self.fell, self.gap = fell, gap
         if self.stage == self.C:
-            if s.F_b <= self.F or self.w is s.w_b:  # w moves with w_b, even where rounding lets F rise
-                self.w, self.F, self.raised = s.w_b, s.F_b, s.raised
+            if s.best.F <= self.F or self.w is s.w_b:  # w moves with w_b, even where rounding lets F rise
+                self.w, self.F, self.raised = s.best.w, s.best.F, s.best.raised
             if s.bound > self.bound:
                 self.bound, self.witness = s.bound, s.witness
             far = gap > _LATE * oracle.c_bar * oracle.unit

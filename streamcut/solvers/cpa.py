@@ -32,8 +32,7 @@ def solve(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int) -> S
             progress.keep(s, oracle)
             cut, loss = oracle.cut_at(s.w)
             F = oracle.penalty.objective(s.w, oracle.C, loss)
-            if s.F_b > F:
-                s.w_b, s.loss, s.F_b, s.raised = s.w, loss, F, oracle.C * oracle.raised
+            s.take(s.w, loss, F, oracle.C * oracle.raised)
             s.sharpen(oracle)
             s.improve(cut, rule)
     except Interrupted:

@@ -49,7 +49,7 @@ def solve(
         s = BundleState.restored(found, oracle.dimension, oracle.shelf)
     rule = progress.measure_in(oracle.unit)
     try:
-        while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
+        while (reason := progress.note(s.best.F, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
             progress.keep(s, oracle)
             place = 1.0 if progress.still else mu  # the cut at w itself always improves the bundle: a full one may need that
             if not s.stepped:
@@ -60,7 +60,7 @@ def solve(
                 s.move(s.search(oracle), oracle)
                 s.stepped = True
             if cut == "exact":
-                if rule.reason(s.F_b, s.bound, oracle.c_bar, 0, 0.0) is not None:
+                if rule.reason(s.best.F, s.bound, oracle.c_bar, 0, 0.0) is not None:
                     continue  # converged: its second pass is not needed
                 new = oracle.cut_between(place)
             s.improve(new, rule)

@@ -26,6 +26,7 @@ from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.ovr import OvrOracle
+from streamcut.solvers.best import Best
 from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Iteration, Progress, StoppingRule
 from streamcut.solvers.standstill import Standing
@@ -97,7 +98,7 @@ class ClassLine(NamedTuple):
     @classmethod
     def of(cls, state: BundleState, reason: StopReason) -> Self:
         proof = state.witness
-        return cls(state.F_b, state.bound, state.raised, proof.b, *proof.error, reason.value)
+        return cls(state.best.F, state.bound, state.best.raised, proof.b, *proof.error, reason.value)
 
     @property
     def converged(self) -> bool:
@@ -163,11 +164,14 @@ def step_along_lines(classes: list[BundleState], oracle: OvrOracle) -> None:
     A0, B0 = np.array([vectors.line(c.w_b, c.w) for c in classes]).T
     kinks = [found for c in classes if (found := penalty.kinks(c.w_b, c.w)) is not None]
     k = oracle.line_searches(A0, B0, kinks or None)
+    for c, doubt in zip(classes, oracle.doubts(k), strict=True):
+        c.best.before(c.w_b, oracle.C * doubt, c.F_b - c.bound, c.shelf)
     squares = [vectors.move(c.w_b, c.w, step) for c, step in zip(classes, k.tolist(), strict=True)]
     losses = oracle.step_all(k, [c.w_b for c in classes])
     for state, step, square, loss, raised in zip(classes, k.tolist(), squares, losses, oracle.raises, strict=True):
         state.k, state.loss, state.raised = step, loss, oracle.C * raised
         state.F_b = penalty.objective(state.w_b, oracle.C, loss, square)
+        state.best.offer(state.w_b, state.F_b, state.raised)
         state.scored = None if penalty.threshold is None else state.w
 
 
@@ -194,11 +198,12 @@ def _go_to_few_weights(classes: list[BundleState], oracle: OvrOracle, rule: Stop
         own = classes[a]
         own.loss, own.raised = losses[a], oracle.C * oracle.raises[a]
         own.F_b = oracle.penalty.objective(own.w_b, oracle.C, own.loss)
+        own.best = Best(own.w_b, own.F_b, own.raised)
 
 
 def _converged(state: BundleState, oracle: OvrOracle, rule: StoppingRule) -> bool:
     limitless = replace(rule, target=None, max_passes=None, max_time=None)
-    return limitless.reason(state.F_b, state.bound, oracle.c_bar, 0, 0.0) is StopReason.CONVERGED
+    return limitless.reason(state.best.F, state.bound, oracle.c_bar, 0, 0.0) is StopReason.CONVERGED
 
 
 def _at_work(s: OvrState, oracle: OvrOracle, rule: StoppingRule) -> list[int]:
@@ -207,7 +212,7 @@ def _at_work(s: OvrState, oracle: OvrOracle, rule: StoppingRule) -> list[int]:
 
 def _note(s: OvrState, oracle: OvrOracle, progress: Progress, rule: StoppingRule) -> StopReason | None:
     """Record an iteration of all classes; returns why to stop, or None."""
-    primal, bound = sum(c.F_b for c in s.classes), sum(c.bound for c in s.classes)
+    primal, bound = sum(c.best.F for c in s.classes), sum(c.bound for c in s.classes)
     step = float(np.mean([c.k for c in s.classes]))
     standing = Standing.of_all(s.classes[k].standing for k in _at_work(s, oracle, rule))
     return progress.note(primal, bound, step, sum(len(c.bundle) for c in s.classes), oracle, standing)

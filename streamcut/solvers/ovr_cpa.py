@@ -20,6 +20,5 @@ def iterate(classes: list[BundleState], oracle: OvrOracle, mu: float, rule: Stop
     for own, cut, loss, raised in zip(classes, cuts, losses, oracle.raises, strict=True):
         F = oracle.penalty.objective(own.w, oracle.C, loss)
         own.k = 1.0
-        if own.F_b > F:
-            own.w_b, own.loss, own.F_b, own.raised = own.w, loss, F, oracle.C * raised
+        own.take(own.w, loss, F, oracle.C * raised)
         own.improve(cut, rule)

@@ -73,7 +73,7 @@ class _Done:
 
     def take(self, group: range, found: OvrSolution, oracle: OvrOracle) -> None:
         for k, own, reason in zip(group, found.state.classes, found.reasons, strict=True):
-            self.W[:, k], self.slopes[k] = own.w_b, own.witness.a
+            self.W[:, k], self.slopes[k] = own.best.w, own.witness.a
             self.lines[k] = ClassLine.of(own, reason)
         self.passes[group.start] = oracle.passes
         self.count(oracle)

@@ -41,7 +41,7 @@ def solve(oracle: SequenceDualOracle, progress: Progress, *, max_cuts: int) -> S
     found = progress.resume(oracle)
     s = BundleState.at_zero(oracle, max_cuts, rule) if found is None else BundleState.restored(found, oracle.dimension)
     try:
-        while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
+        while (reason := progress.note(s.best.F, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
             progress.keep(s, oracle)
             place = 1.0 if progress.still else MU
             predicted, held = oracle.score_and_ascend(s.w, s.k + place * (1.0 - s.k))

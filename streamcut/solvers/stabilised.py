@@ -48,8 +48,8 @@ def solve(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int) -> S
             if a_b is not None:
                 here, there = (float(way @ (w + oracle.c_bar * a)) for w, a in ((s.w_b, a_b), (w_c, cut.a)))
                 k = guessed_step(here, there, s.k)
-            if s.F_b > F:
-                s.w_b, s.loss, s.F_b, s.raised, a_b = w_c, loss, F, oracle.C * oracle.raised, np.array(cut.a)
+            if s.take(w_c, loss, F, oracle.C * oracle.raised):
+                a_b = np.array(cut.a)
             s.sharpen(oracle)
             s.improve(cut, rule)
             s.k = 1.0 if s.bound <= bound else max(LEAST, k + MU * (1.0 - k))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,14 @@ from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.rounding import CutError, plane_doubt
+from streamcut.solvers.best import Best
 from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 from streamcut.solvers.standstill import Standing
 
 CAREFUL = 0.01  # of the gap: when rounding takes more off the bound, cuts are summed more finely, and their errors count
 PLANE_MATTERS = 0.01  # of the gap: what a search over a plane has to bring
 PLANE_WAITS = 4  # passes after one that did not
+QP_MATTERS = 0.01  # of the present gap: so much may be left of the master problem before it is solved in more digits
 QP_SHARE = 1e-3  # the master problem is solved to this part of the gap that is asked for
 
 
@@ -43,6 +45,7 @@ class BundleState:
     k        the last step of a line search
     stepped  the line search from w_b towards `w` is done, and its cut still to be taken
     waits    passes until a plane is searched again: the last one brought too little
+    best     what is returned: w_b itself, unless rounding has raised F since
     scored   the w that line searches last went to, where the penalty has thresholds: it has fewer weights than w_b
     """
 
@@ -62,6 +65,10 @@ class BundleState:
     raised: float = 0.0
     scored: np.ndarray | None = None
     waits: int = 0
+    best: Best = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.best = Best(self.w_b, self.F_b, self.raised)
 
     @property
     def penalty(self) -> L2:
@@ -101,12 +108,20 @@ class BundleState:
         if self.penalty.threshold is not None:
             self.scored = self.w
         self.k = k
+        self.best.before(self.w_b, oracle.C * oracle.doubt(k), self.F_b - self.bound, self.shelf)
         square = vectors.move(self.w_b, self.w, k)
         self.loss = oracle.step(k, self.w_b)
         self.raised = oracle.C * oracle.raised
         self.F_b = self.penalty.objective(self.w_b, oracle.C, self.loss, square)
+        self.best.offer(self.w_b, self.F_b, self.raised)
         self.shelf.release()
         self.sharpen(oracle)
+
+    def take(self, w: np.ndarray, loss: float, F: float, raised: float) -> bool:
+        """Make w, with such a loss and F, the best point, if it is better; returns whether it is."""
+        if found := self.best.offer(w, F, raised):
+            self.w_b, self.loss, self.F_b, self.raised = w, loss, F, raised
+        return found
 
     def spread(self, oracle: Any) -> None:
         """w_b ← the best point, nearly, of all p·w_b + q·w, w being what the oracle scored last. The data is not read.
@@ -135,6 +150,7 @@ class BundleState:
         self.loss = oracle.combine(float(p), float(q), w_b)
         self.raised = oracle.C * oracle.raised
         self.F_b = self.penalty.objective(w_b, oracle.C, self.loss)
+        self.best.offer(w_b, self.F_b, self.raised)
 
     def sharpen(self, oracle: Any) -> None:
         """Have the next cuts summed more finely, if rounding keeps the bound down."""
@@ -158,7 +174,7 @@ class BundleState:
         """The value of the master problem is a bound, its solution the next w."""
         c_bar = self.bundle.c_bar
         tolerance = qp_tolerance(rule, self.F_b, c_bar)
-        master = self.bundle.solve(tolerance)
+        master = self.bundle.solve(tolerance, QP_MATTERS * (self.F_b - self.bound))
         self.v, self.w = master.v, master.w
         self.value, self.qp_gap, self.taken = master.lower_bound, master.qp_gap, master.taken
         self.stepped = False
@@ -183,6 +199,7 @@ class BundleState:
         self.raised *= oracle.c_bar / self.bundle.c_bar
         self.scored = self.scored if penalty.threshold is not None else None
         self.F_b = penalty.objective(self.w_b, C, self.loss)
+        self.best = Best(self.w_b, self.F_b, self.raised)
         self.shelf.release()
         self.bundle.scale(oracle.c_bar, penalty)
         self.bound = 0.0
@@ -202,7 +219,7 @@ class BundleState:
 
     def solution(self, reason: StopReason, history: list[Iteration], oracle: Any, rule: StoppingRule) -> Solution:
         found = self.fewest_weights(oracle, rule) if reason is StopReason.CONVERGED else None
-        w, F, raised = found or (self.w_b, self.F_b, self.raised)
+        w, F, raised = found or (self.best.w, self.best.F, self.best.raised)
         return Solution(w, F, self.bound, self.witness, reason, history, self, raised)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -219,6 +236,8 @@ class BundleState:
             "qp_gap": self.qp_gap,
             "taken": self.taken,
             "raised": self.raised,
+            "best_F": self.best.F,
+            "best_raised": self.best.raised,
             "waits": self.waits,
             "max_cuts": self.bundle.max_cuts,
             "most": self.bundle.most,
@@ -232,6 +251,8 @@ class BundleState:
             own["v"] = self.v
         if self.scored is not None:
             own["scored"] = self.scored
+        if self.best.w is not self.w_b:
+            own["best"] = self.best.w
         return numbers, {**own, **{f"bundle.{name}": array for name, array in self.bundle.saved().items()}}
 
     @classmethod
@@ -261,7 +282,7 @@ class BundleState:
         shelf.release()
         if numbers["bound"] > numbers["F_b"] * _NEARLY:
             raise ValueError("its bound is above its objective")
-        return cls(
+        state = cls(
             bundle,
             w_b,
             numbers["loss"],
@@ -279,6 +300,12 @@ class BundleState:
             found.read("scored", shape) if "scored" in found.arrays else None,
             numbers["waits"],
         )
+        if "best" in found.arrays:
+            best = read_to(shelf, found, "best", shape)
+            if not bundle.penalty.value(best) <= numbers["best_F"] * _NEARLY < math.inf:
+                raise ValueError("its best objective is not that of its weights")
+            state.best = Best(best, numbers["best_F"], numbers["best_raised"])
+        return state
 
 
 def read_to(shelf: Shelf, found: StoredCheckpoint, name: str, shape: tuple[int]) -> np.ndarray:
@@ -293,6 +320,7 @@ def read_to(shelf: Shelf, found: StoredCheckpoint, name: str, shape: tuple[int])
 _NEARLY = 1.0 + 1e-9  # what is summed in another way is as much
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("loss", "F_b", "bound", "witness_b", "k", "value", "qp_gap", "taken", "raised", "c_bar", "l1"), 0.0),
+    **dict.fromkeys(("best_F", "best_raised"), 0.0),
     "witness_error": (0.0, 0.0),
     **dict.fromkeys(("max_cuts", "most", "blocks", "waits"), 0),
     **dict.fromkeys(("stepped", "merging"), False),
