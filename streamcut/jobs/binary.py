@@ -249,7 +249,7 @@ class BinaryJob:
             labels=self.labels,
             C=float(C),
             l1=oracle.penalty.l1,
-            certificate=certificate(solution, oracle.c_bar, options, unit=oracle.unit),
+            certificate=certificate(solution, oracle, options, unit=oracle.unit),
             positive_weight=float(options.positive_weight),
             rest=self.rest,
             witness=solution.witness.reduced(oracle.c_bar, oracle.penalty.l1),

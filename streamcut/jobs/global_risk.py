@@ -129,7 +129,7 @@ class GlobalJob:
             bias=float(self.bias),
             labels=self.labels,
             C=float(C),
-            certificate=certificate(solution, oracle.c_bar, self.options),
+            certificate=certificate(solution, oracle, self.options),
             rest=self.rest,
             witness=solution.witness,
             task=self.task,

@@ -30,6 +30,7 @@ from streamcut.units import parse_size, part_of
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
 _GROWN_BYTES, _MOST_CUTS = 128 << 20, 64  # dense problems of 3 to 40 features need no more (bundle_dca.md)
 _WARM_UP_CACHE = 1 << 20
+_APART = 1e4  # columns that differ more than that in size are named where rounding ends a training
 
 
 def bundle_size(dimension: int) -> int:
@@ -177,16 +178,32 @@ class Trainer:
         return penalty_of(part * most), {"l1_max": most}
 
 
-def certificate(solution: Solution, c_bar: float, options: TrainOptions, *, unit: float = 1.0) -> Certificate:
-    """What `solution` proves, next to what was asked for, in this unit of mean losses."""
+def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit: float = 1.0) -> Certificate:
+    """What `solution` of a problem that `oracle` knows proves, next to what was asked for, in this unit of mean losses."""
     return Certificate(
         primal=solution.primal,
         lower_bound=solution.lower_bound,
-        c_bar=c_bar,
+        c_bar=oracle.c_bar,
         tol=options.tol,
         tol_relative=options.tol_relative,
         converged=solution.reason is StopReason.CONVERGED,
         stop_reason=solution.reason,
         unit=unit,
         raised=solution.raised,
+        detail=detail(solution.reason, oracle),
     )
+
+
+def detail(reason: StopReason, oracle: Any) -> str:
+    """What more there is to say of a training that ended for rounding or scale: the column that is to blame."""
+    if reason not in (StopReason.STALLED, StopReason.SCALE):
+        return ""
+    sizes = oracle.column_sizes()
+    sizes, places = sizes[sizes > 0.0], np.flatnonzero(sizes > 0.0)
+    if len(sizes) == 0:
+        return ""
+    largest, smallest = int(np.argmax(sizes)), int(np.argmin(sizes))
+    if sizes[largest] < _APART * sizes[smallest]:
+        return ""
+    names = f"feature {places[largest]} is {sizes[largest] / sizes[smallest]:.1g} times as large as feature {places[smallest]}"
+    return f"{names} (0-based); --scale makes columns alike"

@@ -103,7 +103,7 @@ class MulticlassJob(ClassesJob):
         options, W = self.options, solution.w.reshape(-1, self.risk.classes).copy()  # the next of a path takes solution.w over
         oracle.shelf.release()
         witness = replace(solution.witness, a=oracle.shelf.take(solution.witness.a))
-        found = Proved(W, (certificate(solution, oracle.c_bar, options),), (witness,), solution.history)
+        found = Proved(W, (certificate(solution, oracle, options),), (witness,), solution.history)
         fixed: dict[str, Any] = {"lanes": len(self.lanes), **({"row_cache": f"{row_cache}B"} if self.solver.dual else {})}
         return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=oracle.penalty.l1, **fixed)
 

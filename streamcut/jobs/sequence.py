@@ -98,7 +98,7 @@ class SequenceJob:
             bias=float(options.bias),
             labels=self.risk.labels,
             C=float(options.C),
-            certificate=certificate(solution, oracle.c_bar, options),
+            certificate=certificate(solution, oracle, options),
             task="sequence",
             solver=options.chosen_solver,
             history=[asdict(iteration) for iteration in solution.history],

@@ -21,6 +21,7 @@ class StopReason(StrEnum):
     TIME = "time"
     TARGET = "target"
     STALLED = "stalled"
+    SCALE = "scale"
     BUNDLE = "bundle_too_small"
     INTERRUPTED = "interrupted"
     EPOCHS = "epochs"
@@ -40,6 +41,7 @@ _BECAUSE = {
     StopReason.TIME: "the allowed time was used up",
     StopReason.TARGET: "the objective reached the target",
     StopReason.STALLED: "rounding allows no further progress",
+    StopReason.SCALE: "its cuts cannot be mixed any better in float64: numbers of the data differ too much in size",
     StopReason.BUNDLE: "its bundle of cuts is too small (raise --max-cuts, or leave it out to let the bundle grow)",
     StopReason.INTERRUPTED: "it was interrupted",
     StopReason.EPOCHS: "the rows were gone through as often as asked",
@@ -47,9 +49,6 @@ _BECAUSE = {
     StopReason.SETTLED: "the error on held-out rows no longer falls",
     StopReason.SAMPLES: "what samples estimate meets what was asked for, what is proved does not; a larger --samples helps",
 }
-
-
-_FLOOR = 1e-3  # of C̄: tol_relative is of F, or of so much where F is less
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +60,10 @@ class Tolerance:
 
     @classmethod
     def strictest(cls, tol: float | None, tol_relative: float | None, primal: float, c_bar: float) -> Tolerance:
-        """Of gap ≤ tol·C̄ and gap ≤ tol_relative·max(F, C̄/1000); None = switched off."""
+        """Of gap ≤ tol·C̄ and gap ≤ tol_relative·F; None = switched off."""
         asked = [] if tol is None else [cls(tol * c_bar, f"tol {tol:g}")]
         if tol_relative is not None:
-            least = _FLOOR * c_bar
-            rule = "least of " * (primal < least) + f"tol_relative {tol_relative:g}"
-            asked.append(cls(tol_relative * max(primal, least), rule))
+            asked.append(cls(tol_relative * primal, f"tol_relative {tol_relative:g}"))
         return min(asked, key=lambda tolerance: tolerance.gap, default=cls(0.0, ""))
 
 
@@ -76,9 +73,9 @@ class Certificate(Shown):
     rule.
 
     c_bar is C·Σu_i, which turns a gap into units of mean loss. `tol` (of gap / (c_bar · unit)) and `tol_relative` (of gap /
-    primal, or of gap / (c_bar · unit / 1000) where that is more) are the stopping rules asked for, None when switched off.
-    unit is 1 for losses of labels; for losses of numbers about the mean loss of the best constant. raised was put onto F so that
-    rounding cannot make `primal` too little.
+    primal) are the stopping rules asked for, None when switched off. unit is 1 for losses of labels; for losses of numbers about
+    the mean loss of the best constant. raised was put onto F so that rounding cannot make `primal` too little. detail says more
+    about the reason, where there is more to say.
     """
 
     primal: float
@@ -90,6 +87,7 @@ class Certificate(Shown):
     stop_reason: StopReason
     unit: float = 1.0
     raised: float = 0.0
+    detail: str = ""
 
     @property
     def gap(self) -> float:
@@ -113,7 +111,7 @@ class Certificate(Shown):
     def in_words(self) -> str:
         """The certificate in two sentences."""
         verdict, allowed = "Converged" if self.converged else "Not converged", self.tolerance
-        because = self.stop_reason.because
+        because = self.stop_reason.because + (f" ({self.detail})" if self.detail else "")
         if self.converged:
             because += f" ({allowed.rule})"
         elif allowed.rule:

@@ -61,17 +61,13 @@ class DecomposableOracle:
         self, runner: PassRunner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, grids: Grids | None = None,
         width: int = 1,
     ) -> None:  # fmt: skip
-        self.dimension = dimension
-        self.C = C
+        self.dimension, self.C = dimension, C
         self.penalty: L2 = SQUARES
-        self.total_weight = 0.0
-        self.passes = 0
+        self.total_weight, self.passes = 0.0, 0
         self.raised = 0.0  # by so much the last Σ u_i ℓ_i was raised for its rounding
         self.traffic = Traffic()
         self.shelf = runner.shelf
-        self._runner = runner
-        self._risk = risk
-        self._kinds = kinds
+        self._runner, self._risk, self._kinds = runner, risk, kinds
         self._bias = bias
         statistics = runner.feed.data.manifest.statistics
         weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum
@@ -89,13 +85,8 @@ class DecomposableOracle:
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) that a checkpoint keeps; release the row state after each look at the arrays."""
-        numbers = {
-            "total_weight": self.total_weight,
-            "passes": self.passes,
-            "traffic": asdict(self.traffic),
-            "drift": asdict(self._drift),
-            "grids": self._grids,
-        }
+        numbers = {"total_weight": self.total_weight, "passes": self.passes, "traffic": asdict(self.traffic)}
+        numbers |= {"drift": asdict(self._drift), "grids": self._grids}
         return numbers, {"magnitudes": self._magnitudes, **kept_rows(self._runner.row_state)}
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
@@ -126,6 +117,10 @@ class DecomposableOracle:
         found = self._cut(sums), self._loss_at(w, sums.loss)
         self.tighten()
         return found
+
+    def column_sizes(self) -> np.ndarray:
+        """Σ_i u_i |x_ij| of each feature j (d,), about."""
+        return self._magnitudes[: len(self._magnitudes) - (self._bias != 0.0)]
 
     def steepest_at_zero(self) -> float:
         """max_j |∂R/∂w_j| of the mean loss R at w = 0; the first pass, as `start`.
@@ -186,6 +181,10 @@ class DecomposableOracle:
         loss = self._look("StepPass", k)
         self._drift.step(k, self._spread(w_b), self._scale)
         return self._loss_above(self._summed(loss), self._drift.error)
+
+    def doubt(self, k: float) -> float:
+        """What rounding may add to Σ u_i ℓ_i by a `step` of k, about, before it is taken. The data is not read."""
+        return self._risk.rounding.slope * self._drift.ahead(k, self._scale)
 
     def slope_at_zero(self) -> float:
         return float(self._look("SlopePass").sum())
@@ -342,13 +341,16 @@ class LinearOracle(DecomposableOracle):
 
     def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b), for smooth losses."""
-        slope, curvature = self._look("SlopesPass", k)
-        return slope.sum(axis=1), curvature.sum(axis=1)
+        return tuple(found.sum(axis=1) for found in self._look("SlopesPass", k))
 
     def step(self, k: float, w_b: np.ndarray) -> float:
         self._reach.step(k, self._longest(w_b), self._scale)
         self._near = self._reach.error
         return super().step(k, w_b)
+
+    def doubt(self, k: float) -> float:
+        steepest = self._loss.steepest(self._steepest, self._reach.ahead(k, self._scale), self._targets)
+        return steepest * self._drift.ahead(k, self._scale)
 
     def on_plane(self, p: float, q: float) -> tuple[float, np.ndarray]:
         """Σ u_i ℓ_i at p·w_b + q·w, w being what was scored last, nearly, and its derivatives by p and q (2,)."""

@@ -190,6 +190,14 @@ class GlobalOracle:
         self._drift.step(k, self._spread(w_b), self._scale)
         return self._loss_above(risk, self._drift.error, self._drift.best)
 
+    def column_sizes(self) -> np.ndarray:
+        """max_i |x_ij| of each feature j (d,), about."""
+        return self._largest[: self._runner.feed.data.manifest.statistics.n_features]
+
+    def doubt(self, k: float) -> float:
+        """What rounding may add to m·R by a `step` of k, about, before it is taken. The data is not read."""
+        return self._n * self._size * self._drift.ahead(k, self._scale)
+
     def refine(self) -> bool:
         """From the next pass on take cuts whose sums are as good as exact, at twice the work; False if they are already."""
         if self._grids.folds > 1:

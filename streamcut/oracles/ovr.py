@@ -77,6 +77,11 @@ class OvrOracle(MulticlassOracle):
         errors = [(self._drifts[a].error, self._reaches[a].error) for a in self.active.tolist()]
         return self._losses_above(self._look(ovr_passes.StepPass, k), errors)
 
+    def doubts(self, k: np.ndarray) -> list[float]:
+        """What rounding may add to Σ u_i ℓ_i of each class by such steps, about, before they are taken. The data is not read."""
+        most = self._loss.rounding.slope
+        return [most * self._drifts[a].ahead(step, self._scale) for a, step in zip(self.active.tolist(), k.tolist(), strict=True)]
+
     def losses_scored(self, w: Sequence[np.ndarray]) -> list[float]:
         """At least Σ u_i ℓ_i of each class at its w, which is what was scored last. The data is not read."""
         fresh = Drift().fresh

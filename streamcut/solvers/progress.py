@@ -85,10 +85,8 @@ Observer = Callable[[Any], None]  # takes every Record
 
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
-    """Converged when gap ≤ tol·C̄ and gap ≤ tol_relative·max(F(w_b), C̄/1000); None = switched off.
+    """Converged when gap ≤ tol·C̄ and gap ≤ tol_relative·F(w_b); None = switched off. With both off only the limits below stop.
 
-    With both off only the limits below stop. C̄/1000: where nearly all rows are on their side of the margin, F may be a millionth
-    of C̄, and a part of it less than anybody can use; by default a gap of 1e-5·C̄ (1e-5 of the loss at w = 0) is enough.
     Mean losses are measured in `unit`s: C̄ means C̄·unit above, which is 1 for labels (streamcut.oracles.decomposable).
     `target`: stop once F(w_b) ≤ target. `max_passes`, `max_time` (seconds) are limits; they are looked at between passes.
     """

@@ -5,7 +5,8 @@ older, better one (a model's witness, another C's) that the bundle has yet to ca
 proof of anything: a cut taken at the master's solution always raises its value, but by as little as gap²/(8‖C̄a‖²).
 
     rounding    F and bound were moved apart for what rounding may have done to them; what is left of the gap without that is no
-                more than it, or than the gap of the master problem itself
+                more than it
+    scale       what is left of the gap is no more than that of the master problem, which all digits there are cannot solve
     the bundle  it is full, must not grow, and merges cuts that it still needs; said after many such passes only
 """
 
@@ -49,6 +50,11 @@ class Standing:
     @property
     def rounding(self) -> bool:
         """Whether the gap is no more than rounding may make of it."""
+        return self.primal - self.value <= 2.0 * self.error
+
+    @property
+    def unsolved(self) -> bool:
+        """Whether the gap is no more than that, and what the master problem's may make of it."""
         return self.primal - self.value <= 2.0 * (self.error + self.qp_gap)
 
 
@@ -79,6 +85,8 @@ class Standstill:
             return None
         if self.now.rounding:
             return StopReason.STALLED
+        if self.now.unsolved:
+            return StopReason.SCALE
         return StopReason.BUNDLE if self.now.full and self.still >= _MANY else None
 
     def saved(self) -> dict[str, Any]:
