@@ -31,7 +31,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.measures.classes import loss_of
 from streamcut.measures.global_loss import GlobalLoss
-from streamcut.measures.kernel_dual import ClaimedPoint, kernel_squares, resolution_of
+from streamcut.measures.kernel_dual import ClaimedPoint, KernelDoubt, claimed_value, kernel_squares
 from streamcut.measures.pointwise import risk_of
 from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.files import as_model
@@ -196,9 +196,10 @@ def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
     """One score with a kernel: ½‖w‖² of the support vectors alone, the losses of the rows, and the dual where it is claimed."""
     rows, loss, total = 0, 0.0, 0.0
     dual = None if model.certificate is None else ClaimedPoint(model)
-    risk = risk_of(model)
+    risk, doubt = risk_of(model), KernelDoubt(model)
     for chunk, scores in scored_chunks(model, data):
         u = risk.weights_of(chunk.y, chunk.weight)
+        doubt.meet(chunk, u)
         positive = model.is_positive(chunk.y, chunk.first_row) if model.labels else None  # raises for unknown labels
         rows += chunk.n_rows
         counts = u > 0.0  # a loss may be infinite, and no weight times that is nothing
@@ -213,7 +214,7 @@ def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
         mean_loss=loss / total if total else 0.0,
         recorded=model.certificate,
         witness_bound=None if dual is None else dual.value(),
-        resolution=resolution_of(model, data, total),
+        resolution=doubt.resolution,
     )
 
 
@@ -223,8 +224,9 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
     problems, K = loss_of_classes.problems, model.scores_per_row
     certificates: tuple[Certificate, ...]
     witnesses: tuple[Witness, ...] = ()
-    own, doubt, penalty = None, None, penalty_of(0.0)
+    own, doubt, kernel_doubt, penalty = None, None, None, penalty_of(0.0)
     if isinstance(model, KernelModel):
+        kernel_doubt = KernelDoubt(model)
         squares = kernel_squares(model, model.coefficients)
         certificates = () if model.certificate is None else (model.certificate,)
         dual = None if model.certificate is None or problems > 1 else ClaimedPoint(model)
@@ -245,6 +247,8 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
         total += float(u.sum())
         if dual is not None:
             dual.meet(chunk, classes, model.C * u)
+        if kernel_doubt is not None:
+            kernel_doubt.meet(chunk, u)
         if doubt is not None:
             doubt.add(loss_of_classes, classes, scores, values, u)
         if own is not None:
@@ -262,9 +266,8 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
             each = tuple(replace(found, combined_bound=bound) for found, bound in zip(each, mixed, strict=True))
     if own is not None:
         each = tuple(replace(found, own_bound=bound) for found, bound in zip(each, own.bounds(), strict=True))
-    if isinstance(model, KernelModel):
-        resolution = resolution_of(model, data, total)
-        each = tuple(replace(found, resolution=resolution) for found in each)
+    if kernel_doubt is not None:
+        each = tuple(replace(found, resolution=kernel_doubt.resolution) for found in each)
     if doubt is not None:
         doubts = (model.C * doubt.losses).tolist()
         each = tuple(replace(found, resolution=resolution) for found, resolution in zip(each, doubts, strict=True))
@@ -294,18 +297,21 @@ def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool
     """Labellings of whole sequences: the loss of each by its best path; with a kernel also the dual that is claimed."""
     rows, loss, risk = 0, np.zeros(2), SequenceRisk(model.labels)
     transitions = np.ascontiguousarray(model.transitions)
+    doubt = KernelDoubt(model.emissions) if isinstance(model, KernelSequenceModel) else None
     for chunk, scores in scored_chunks(model, data):
+        if doubt is not None:
+            doubt.meet(chunk, np.ones(chunk.n_rows))
         target, z = model.classes_of(chunk.y, chunk.first_row).astype(np.int32), np.ascontiguousarray(scores)
         risk.add(risk.worst(model.starts(chunk), target, z, z, 0.0, transitions)[1], loss)
         rows += chunk.n_rows
     total, witness, resolution = float(loss.sum()), None, 0.0
     if isinstance(model, KernelSequenceModel):
+        assert doubt is not None
         inner = model.emissions
         C, certificate, square = inner.C, inner.certificate, float(kernel_squares(inner, inner.coefficients).sum())
-        resolution = resolution_of(inner, data, float(rows))
+        resolution = doubt.resolution
         if inner.point is not None:
-            dense = inner.point.dense
-            witness = inner.point.value(float(kernel_squares(inner, inner.point.coefficients).sum()) + float(dense @ dense))
+            witness = claimed_value(inner, inner.point)
     else:
         C, certificate, square = model.C, model.certificate, float((model.augmented_weights**2).sum())
     return Verification(

@@ -144,3 +144,29 @@ def follow(sign, change, coefficient, scale, c, c_sum):
         c[j] = scale * (c[j] + sign[j] * (coefficient * change[j]))
         if c_sum is not None:
             c_sum[j] += c[j]
+
+
+@kernel
+def subtract(indptr, indices, data, index, value, out_indptr, out_indices, out_data):
+    """The rows less the sparse point (`index` int64 increasing, `value`), as CSR without zeros.
+
+    out_indptr (n + 1); out_indices, out_data have room for all entries and len(index) for each row.
+    """
+    at = 0
+    out_indptr[0] = 0
+    for i in range(len(indptr) - 1):
+        t, stop, k = indptr[i], indptr[i + 1], 0
+        while t < stop or k < len(index):
+            if k == len(index) or (t < stop and indices[t] < index[k]):
+                feature, difference = np.int64(indices[t]), entry(data, t)
+                t += 1
+            elif t == stop or index[k] < indices[t]:
+                feature, difference = index[k], -value[k]
+                k += 1
+            else:
+                feature, difference = index[k], entry(data, t) - value[k]
+                t, k = t + 1, k + 1
+            if difference != 0.0:
+                out_indices[at], out_data[at] = feature, difference
+                at += 1
+        out_indptr[i + 1] = at

@@ -24,7 +24,7 @@ from streamcut.execution.runner import Interrupted, PassRunner
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_choice import check_norms, chosen_kernel
+from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.losses import row_loss
@@ -145,6 +145,7 @@ class BudgetedJob:
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> KernelModel:
         options, feed = self.options, runner.feed
         kernel = self.start.kernel if self.start is not None and self.start.n_support else chosen_kernel(options, feed)
+        kernel = centred_kernel(kernel, feed)
         problem, mode = self._problem(feed.data.manifest, kernel), MODES[options.maintenance]
         if problem.of_numbers:
             offset = mean_target(feed) if self.start is None else float(self.start.intercept)

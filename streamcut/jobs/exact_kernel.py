@@ -16,12 +16,12 @@ from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import PassRunner
-from streamcut.io.dataset import Dataset
+from streamcut.io.dataset import Dataset, entry_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_choice import chosen_kernel
+from streamcut.jobs.kernel_choice import centred_kernel, chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import Certificate, StopReason
@@ -79,6 +79,8 @@ class ExactKernelJob:
         m = manifest.statistics.n_rows
         if self.options.record.in_memory:
             rows = 0 if manifest.backend == "memory" and len(manifest.shards) == 1 else whole_bytes(manifest)
+            if self.options.kernel == "rbf":  # the copy that it then takes
+                rows += (8 + entry_bytes(manifest)) * manifest.statistics.nnz + 24 * (m + 1)
             more = [("all rows", rows), ("support rows at most", whole_bytes(manifest)), ("dual variables", _SMO_BYTES * m)]
             return Needs(manifest.statistics.n_features, vectors=2, row_cache=self._cache_wanted(m), more=tuple(more))
         share = min(1.0, self._most_columns(m) / m)
@@ -128,7 +130,7 @@ class ExactKernelJob:
         return identity(self.options, fingerprint, validation=validation, positive_label=self.labels[1])
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> KernelModel:
-        kernel = chosen_kernel(self.options, runner.feed)
+        kernel = centred_kernel(chosen_kernel(self.options, runner.feed), runner.feed)
         make = self._by_smo if self.options.record.in_memory else self._by_rounds
         manifest = runner.feed.data.manifest
         return replace(
@@ -147,13 +149,15 @@ class ExactKernelJob:
             upper *= rows.weight
         d, c_bar = runner.feed.data.manifest.statistics.n_features, float(upper.sum())
         state = smo.SMO(
-            rows, kernel, signs, upper, dimension=d, bias=options.bias != 0.0, cache_bytes=plan.row_cache, workers=self.workers
-        )
+            kernel.moved(rows), kernel, signs, upper, dimension=d, bias=options.bias != 0.0, cache_bytes=plan.row_cache,
+            workers=self.workers,
+        )  # fmt: skip
         value, reason, history = smo.run(state, progress, c_bar)
         (support,) = np.nonzero(state.alpha)
         certificate = Certificate(
-            value.primal, value.dual, c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason
-        )
+            value.primal, value.dual, c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason,
+            raised=value.raised,
+        )  # fmt: skip
         return self._model(
             kernel,
             take(rows, support),

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+
+import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.execution.feed import Feed
+from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Statistics
-from streamcut.kernels.kernel import Kernel
+from streamcut.kernels.centre import centre_of
+from streamcut.kernels.kernel import RBF, Kernel
 from streamcut.oracles.variance import automatic_gamma
+from streamcut.rounding import EPSILON
+
+_FARTHEST = 100.0
 
 
 def chosen_kernel(options: TrainOptions, feed: Feed) -> Kernel:
@@ -18,6 +26,27 @@ def chosen_kernel(options: TrainOptions, feed: Feed) -> Kernel:
         return Kernel("linear")
     gamma = automatic_gamma(feed) if isinstance(options.gamma, str) else float(options.gamma)
     return Kernel(options.kernel, gamma, options.degree, options.coef0)
+
+
+def centred_kernel(kernel: Kernel, feed: Feed) -> Kernel:
+    """The kernel as it is computed for rows of these data: one of distances from near the rows, however far they are from 0.
+
+    Raises BadInputError for another one where rows are so far that its values hardly differ: columns of them are float32.
+    """
+    found, statistics = feature_statistics(feed.data), feed.data.manifest.statistics
+    centre = centre_of(statistics.n_rows, found.index, found.total, found.squares)
+    if kernel.code == RBF:
+        return replace(kernel, centre=centre)
+    mean = found.total / statistics.n_rows
+    spread = float(np.maximum(found.squares / statistics.n_rows - mean * mean, EPSILON * mean * mean).sum())
+    if centre is not None and float(centre.value @ centre.value) > _FARTHEST**2 * spread:
+        worst = int(np.argmax(np.abs(centre.value)))
+        raise BadInputError(
+            f"kernel: rows are over {_FARTHEST:g} times as far from the origin as from one another, most of it in feature "
+            f"{centre.index[worst] + 1} with a mean of {centre.value[worst]:g}, where kernel {kernel.name} hardly tells them apart; "
+            "subtract the means of such features, or take kernel rbf"
+        )
+    return kernel
 
 
 def check_norms(statistics: Statistics) -> None:

@@ -15,7 +15,7 @@ from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_choice import check_norms, chosen_kernel
+from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.jobs.sequence import chain
 from streamcut.kernels.kernel import Kernel
@@ -135,7 +135,7 @@ class SampledJob:
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
         options = self.options
         assert options.tol is not None
-        kernel = chosen_kernel(options, runner.feed)
+        kernel = centred_kernel(chosen_kernel(options, runner.feed), runner.feed)
         oracle = SampledOracle(
             runner, self.task, kernel, C=options.C, bias=options.bias, samples=self.samples, max_cuts=self.max_cuts,
             seed=options.seed, keep_scores=self.options.record.margins, weighted=self.weighted,
@@ -159,7 +159,9 @@ class SampledJob:
         elif reason is StopReason.CONVERGED or (reason is StopReason.TARGET and proof.primal > (options.target or 0.0)):
             reason = StopReason.SAMPLES
         converged = reason is StopReason.CONVERGED
-        return Certificate(proof.primal, proof.lower_bound, c_bar, options.tol, None, converged, reason)
+        return Certificate(
+            proof.primal, proof.lower_bound, c_bar, options.tol, None, converged, reason, raised=proof.raised
+        )
 
     def _model(
         self, solution: SampledSolution, support: Expansion, coefficients: np.ndarray, proof: Proof | None,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,12 @@ from streamcut.errors import UsageError
 from streamcut.rounding import gamma
 from streamcut.suggestions import unknown
 
+if TYPE_CHECKING:
+    from streamcut.chunk import Chunk
+    from streamcut.kernels.centre import Centre
+
 LINEAR, RBF, POLY = 0, 1, 2  # the codes that compiled code takes
-_OTHERS = 64  # roundings of a kernel value beside those of its inner product: of exp, and of sums of such values
+_OTHERS = 64  # roundings of a kernel value beside those of its inner product: of differences, of exp
 _CODES = {"linear": LINEAR, "rbf": RBF, "poly": POLY}
 
 
@@ -21,14 +25,18 @@ _CODES = {"linear": LINEAR, "rbf": RBF, "poly": POLY}
 class Kernel:
     """k(x, x′): linear ⟨x, x′⟩; rbf exp(−γ‖x − x′‖²); poly (γ⟨x, x′⟩ + coef0)^degree.
 
-    What a kernel does not use is ignored by it. Raises UsageError for an unknown name, γ ≤ 0, a degree that is no whole number
-    above 0, or coef0 < 0 (such a polynomial need not be positive definite).
+    What a kernel does not use is ignored by it. `centre` is subtracted from rows before their products are taken (`moved`): rbf
+    is the same with and without, but accurate far from the origin with it. It is no part of what the kernel is.
+
+    Raises UsageError for an unknown name, γ ≤ 0, a degree that is no whole number above 0, or coef0 < 0 (such a polynomial need
+    not be positive definite).
     """
 
     name: str
     gamma: float = 1.0
     degree: int = 3
     coef0: float = 0.0
+    centre: Centre | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.name not in _CODES:
@@ -63,24 +71,55 @@ class Kernel:
         """k(x, x) from ‖x‖², float64."""
         return self.values(squares, squares, squares)
 
-    def rounding(self, square: float, entries: int) -> float:
-        """About as far a computed value may be from k(x, x′), where ‖x‖² and ‖x′‖² are `square` at most, of `entries` each."""
-        n = entries + _OTHERS
+    def centred_on(self, rows: Chunk) -> Kernel:
+        """The same kernel with the centre of these rows, or without one where none is of use."""
+        if self.code != RBF:
+            return self
+        from streamcut.kernels.centre import centre_of_rows  # Numba, which models without a kernel do without
+
+        return replace(self, centre=centre_of_rows(rows))
+
+    def moved(self, rows: Chunk) -> Chunk:
+        """The rows that products are taken of: these, or without the centre."""
+        return rows if self.centre is None else self.centre.moved(rows)
+
+    def rounding(
+        self, squares: np.ndarray, others: np.ndarray, weights: np.ndarray, entries: int, constant: float = 0.0
+    ) -> np.ndarray:
+        """At most so far is each computed Σ_j c_j (k(x_i, x_j) + constant) from the true one, whatever the order: float64 (n,).
+
+        squares    ‖x_i‖², float64 (n,), of rows that were moved, of `entries` entries at most
+        others     ‖x_j‖², float64 (m,)
+        weights    |c_j|, float64 (m,) or (m, K); then the worst of K sums
+
+        With γ_n as in streamcut.rounding a product of two such rows is off by γ_n ‖x‖‖x′‖, ‖x − x′‖² by less than
+        4 γ_n (‖x‖² + ‖x′‖²), what centring rounds included; exp and its steps shrink no error below 1 and none grows. A
+        polynomial of non-negative coefficients is off by what it gains at (1 + γ_n) ‖x‖‖x′‖, and its value is at most
+        √(k(x, x) k(x′, x′)).
+        """
+        weights = np.abs(weights if weights.ndim == 2 else weights[:, None])
+        one, total = gamma(entries + _OTHERS), gamma(len(others) + _OTHERS)
+        A = weights.sum(axis=0).max(initial=0.0)
         if self.code == RBF:
-            return gamma(n) * (1.0 + 8.0 * self.gamma * square)
-        if self.code == LINEAR:
-            return gamma(n) * square
-        return gamma(self.degree * n) * (self.gamma * square + self.coef0) ** self.degree
+            B = (others @ weights).max(initial=0.0)
+            out = (one + total) * A + one * 4.0 * self.gamma * (A * squares + B)
+        else:
+            one = gamma(max(self.degree, 1) * (entries + _OTHERS)) if self.code != LINEAR else one
+            own, other = np.sqrt(self.diagonal(squares)), np.sqrt(self.diagonal(others))
+            out = (one + total) * own * (other @ weights).max(initial=0.0)
+        return (1.0 + 1e-6) * (out + total * constant * A)
 
     def matrix(self, X, Z) -> np.ndarray:
         """k of every row of `X` (n × d) with every row of `Z` (m × d), NumPy or SciPy sparse: float64 (n, m)."""
+        if self.code == RBF and (centre := _centre_of_columns(Z)) is not None:
+            X, Z = (_dense(each) - centre for each in (X, Z))
         products = X @ Z.T
         products = products.toarray() if hasattr(products, "toarray") else np.asarray(products)
         return self.values(products, squared_norms(X)[:, None], squared_norms(Z)[None, :])
 
     def as_dict(self) -> dict[str, Any]:
         """JSON types; Kernel(**of_it) is the same kernel."""
-        return asdict(self)
+        return {"name": self.name, "gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
 
 
 def squared_norms(X) -> np.ndarray:
@@ -89,3 +128,21 @@ def squared_norms(X) -> np.ndarray:
         return np.asarray(X.astype(np.float64).multiply(X.astype(np.float64)).sum(axis=1)).ravel()
     X = np.asarray(X, np.float64)
     return np.einsum("ij,ij->i", X, X)
+
+
+def _dense(X) -> np.ndarray:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
+
+
+def _centre_of_columns(X) -> np.ndarray | None:
+    """The centre of the rows of `X` (n × d), NumPy or SciPy sparse, float64 (d,), or None where none is of use."""
+    from streamcut.kernels.centre import centre_of  # Numba, see above
+
+    columns = np.arange(X.shape[1])
+    squares = X.multiply(X) if hasattr(X, "multiply") else np.square(X)
+    found = centre_of(X.shape[0], columns, *(np.asarray(each.sum(axis=0)).ravel() for each in (X, squares)))
+    if found is None:
+        return None
+    out = np.zeros(len(columns))
+    out[found.index] = found.value
+    return out

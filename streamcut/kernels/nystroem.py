@@ -37,7 +37,7 @@ class NystroemMap(FeatureMap):
     kind: ClassVar[str] = "nystroem"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_vectors", Vectors(self.landmarks, self.dimension))
+        object.__setattr__(self, "_vectors", Vectors(self.kernel.centred_on(self.landmarks), self.landmarks, self.dimension))
 
     @classmethod
     def of(cls, kernel: Kernel, rows: list[Chunk], dimension: int, identity: dict[str, Any] | None = None) -> Self:
@@ -45,7 +45,7 @@ class NystroemMap(FeatureMap):
         everything = concatenate(rows)
         n = len(rows)
         K = np.empty((n, n))
-        for i, j, values in Vectors(everything, dimension).values(kernel, everything):
+        for i, j, values in Vectors(kernel.centred_on(everything), everything, dimension).values(everything):
             K[i : i + len(values), j : j + values.shape[1]] = values
         L, pivots = np.zeros((n, n)), np.empty(n, np.int64)
         rank = nystroem.pivoted_cholesky(K, _DEPENDENT * K.diagonal().max(), L, pivots)
@@ -70,7 +70,7 @@ class NystroemMap(FeatureMap):
         values = np.empty((min(chunk.n_rows, _AT_ONCE), r))
         for first in range(0, chunk.n_rows, _AT_ONCE):
             some = chunk.rows(first, min(first + _AT_ONCE, chunk.n_rows))
-            for i, j, block in self._vectors.values(self.kernel, some):  # type: ignore[attr-defined]
+            for i, j, block in self._vectors.values(some):  # type: ignore[attr-defined]
                 values[i : i + len(block), j : j + block.shape[1]] = block
             nystroem.times_triangle(values[: some.n_rows], self.projection, scratch, out[first : first + some.n_rows])
         return out

@@ -15,13 +15,13 @@ _VALUES = 1 << 16  # kernel values at once: they stay in the second cache level
 
 
 class Vectors:
-    """Rows s_j that others are compared with, dense and feature-major, in tiles of `tile` numbers, 8 rows at least.
+    """Rows s_j that others are compared with by `kernel`, dense and feature-major, in tiles of `tile` numbers, 8 rows at least.
 
     kept  in memory, all of them; otherwise each is made when its turn comes, for every chunk anew
     """
 
-    def __init__(self, rows: Chunk, dimension: int, *, tile: int = _TILE, kept: bool = True) -> None:
-        self._rows, self._dimension = rows, dimension
+    def __init__(self, kernel: Kernel, rows: Chunk, dimension: int, *, tile: int = _TILE, kept: bool = True) -> None:
+        self._kernel, self._rows, self._dimension = kernel, kernel.moved(rows), dimension
         self._width = min(max(tile // max(dimension, 1), 8), max(rows.n_rows, 1))
         self._kept = list(self._made()) if kept else None
 
@@ -40,8 +40,9 @@ class Vectors:
     def _tiles(self) -> Iterable[tuple[int, np.ndarray, np.ndarray]]:
         return self._made() if self._kept is None else self._kept
 
-    def values(self, kernel: Kernel, chunk: Chunk) -> Iterator[tuple[int, int, np.ndarray]]:
+    def values(self, chunk: Chunk) -> Iterator[tuple[int, int, np.ndarray]]:
         """(i, j, k(x_i…, s_j…) float64) in blocks that together are all values of the chunk's rows; valid until the next."""
+        chunk = self._kernel.moved(chunk)
         for start, V, squares in self._tiles:
             width = len(squares)
             at_once = max(1, _VALUES // width)
@@ -49,11 +50,12 @@ class Vectors:
             for first in range(0, chunk.n_rows, at_once):
                 some = chunk.rows(first, min(first + at_once, chunk.n_rows))
                 block = room[: some.n_rows]
-                kernel_rows(some.indptr, some.indices, some.data, V, squares, kernel.compiled, scratch, block)
+                kernel_rows(some.indptr, some.indices, some.data, V, squares, self._kernel.compiled, scratch, block)
                 yield first, start, block
 
-    def add_sums(self, kernel: Kernel, chunk: Chunk, factors: np.ndarray, out: np.ndarray) -> None:
+    def add_sums(self, chunk: Chunk, factors: np.ndarray, out: np.ndarray) -> None:
         """out[i] += Σ_j factors[j] k(x_i, s_j) for the chunk's rows, float64 (n,), in place."""
+        chunk, parameters = self._kernel.moved(chunk), self._kernel.compiled
         for start, V, squares in self._tiles:
             p, k, some = np.empty(len(squares)), np.empty(len(squares)), factors[start : start + len(squares)]
-            add_sums(chunk.indptr, chunk.indices, chunk.data, V, squares, some, kernel.compiled, p, k, out)
+            add_sums(chunk.indptr, chunk.indices, chunk.data, V, squares, some, parameters, p, k, out)

@@ -6,29 +6,44 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.kernels.kernel import squared_norms
 from streamcut.models.certificate import SHORTER, DualPoint
 from streamcut.models.kernel import KernelModel
+from streamcut.oracles.kernel_columns import squared_norms
 from streamcut.rounding import gamma
 from streamcut.solver_table import SOLVER_TABLE
 
 
-def resolution_of(model: KernelModel, data: Any, weight: float) -> float:
-    """How far rounding of kernel values may move an objective over rows of this total weight.
+class KernelDoubt:
+    """How far rounding of kernel values may have moved what is computed of a model: scores of rows that are met, ‖w‖²."""
 
-    Σ|c| times that of a value is how far a score may be off, and a loss by twice that.
-    """
-    statistics, X = data.manifest.statistics, model.support
-    square = max(statistics.max_squared_norm, float(squared_norms(X).max(initial=0.0)))
-    constant = float(model.parameters["bias"]) ** 2 if SOLVER_TABLE[model.solver].constant else 0.0
-    one = model.kernel.rounding(square, statistics.max_row_nnz) + gamma(64) * constant
-    length = float(np.abs(model.coefficients).sum())
-    return length * one * (2.0 * model.C * weight + length)
+    def __init__(self, model: KernelModel) -> None:
+        self._model, rows = model, model.near.moved(model.support_rows)
+        self._squares, self._entries = squared_norms(rows), int(np.diff(rows.indptr).max(initial=0))
+        self._constant = float(model.parameters["bias"]) ** 2 if SOLVER_TABLE[model.solver].constant else 0.0
+        self._scores = 0.0
+
+    def meet(self, chunk: Chunk, weight: np.ndarray) -> None:
+        """Take rows, whose losses count by their weights u."""
+        rows = self._model.near.moved(chunk)
+        entries = max(self._entries, int(np.diff(rows.indptr).max(initial=0)))
+        self._scores += float(weight @ self._of(self._model.coefficients, squared_norms(rows), entries))
+
+    def square(self, coefficients: np.ndarray) -> float:
+        """Of Σ ‖w_k‖² with these coefficients of the support vectors."""
+        return float(np.abs(coefficients).reshape(len(self._squares), -1).sum(axis=1) @ self._of(coefficients, self._squares))
+
+    @property
+    def resolution(self) -> float:
+        """Of F over the rows that were met: no loss changes more than twice as much as the scores of its row."""
+        return 2.0 * self._model.C * self._scores + 0.5 * self.square(self._model.coefficients)
+
+    def _of(self, coefficients: np.ndarray, squares: np.ndarray, entries: int = 0) -> np.ndarray:
+        near, entries = self._model.near, max(entries, self._entries)
+        return near.rounding(squares, self._squares, coefficients, entries, self._constant)
 
 
 def kernel_squares(model: KernelModel, coefficients: np.ndarray) -> np.ndarray:
@@ -36,8 +51,7 @@ def kernel_squares(model: KernelModel, coefficients: np.ndarray) -> np.ndarray:
 
     The constant term of sampled cuts is a feature like others, the intercept of other solvers is free.
     """
-    X = model.support
-    vectors = Chunk(X.indptr.astype(np.int64), X.indices, X.data, np.zeros(model.n_support))
+    vectors = model.support_rows
     shape = model.n_support, model.scores_per_row
     other = replace(model, coefficients=coefficients, intercept=np.zeros(shape[1]) if coefficients.ndim == 2 else 0.0)
     c = coefficients.reshape(shape)
@@ -88,7 +102,14 @@ class ClaimedPoint:
         balanced = not self._free_intercept or math.fsum(coefficients) == 0.0
         if not balanced or any(left > 0.0 for left in self._left.values()):
             return 0.0
-        return self._point.value(float(kernel_squares(self._model, coefficients).sum()))
+        return claimed_value(self._model, self._point)
+
+
+def claimed_value(model: KernelModel, point: DualPoint) -> float:
+    """The dual at a point of the support vectors of `model`, less what rounding may have done."""
+    square = float(kernel_squares(model, point.coefficients).sum() + point.dense @ point.dense)
+    more = gamma(len(point.dense) + 16) * float(point.dense @ point.dense)
+    return point.value(square, KernelDoubt(model).square(point.coefficients) + more)
 
 
 def _entries(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None) -> Iterator[tuple[bytes, bytes]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.rounding import CutError, threshold_below
+from streamcut.rounding import CutError, below, gamma, threshold_below
 from streamcut.shown import Shown
 
 
@@ -163,7 +163,7 @@ class Witness:
         return max(0.0, penalty_of(l1).bound(c_bar, self.a, self.b, self.error)[0])
 
 
-_ROUNDING = 1e-12  # part of each term that is taken off a dual value: far more than sums of kernel values are off as a rule
+_SPARE = 16  # roundings of a few sums and products of scalars
 SHORTER = 1.0 - 1e-12  # a dual point with so much of its length is in its box, however its C_i were rounded
 
 
@@ -185,7 +185,7 @@ class DualPoint:
         c = self.coefficients
         return math.fsum(np.abs(c).ravel() if c.ndim == 1 or c.shape[1] == 1 else c[c > 0.0])
 
-    def value(self, square: float) -> float:
-        """The value of the dual there, where `square` is ‖w′‖², less what rounding may have done; or 0, a bound as well."""
-        half, offset = 0.5 * SHORTER**2 * square, SHORTER * self.offset
-        return max(0.0, offset - half - _ROUNDING * (offset + half))
+    def value(self, square: float, doubt: float) -> float:
+        """At most the value of the dual there, where ‖w′‖² is `square` or, by rounding, up to `doubt` more; 0 is a bound, too."""
+        half, offset = 0.5 * SHORTER**2 * (max(square, 0.0) + doubt), SHORTER * self.offset
+        return max(0.0, below(offset - half, gamma(_SPARE) * (offset + half)))

@@ -103,7 +103,7 @@ class KernelModel(Model):
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
         """Scores, float64 (n,) or (n, K), in memory bounded by a tile of support vectors and a block of kernel values."""
         coefficients = self.coefficients.reshape(self.n_support, -1)
-        scores = np.zeros((chunk.n_rows, coefficients.shape[1]))
+        scores, chunk = np.zeros((chunk.n_rows, coefficients.shape[1])), self.near.moved(chunk)
         for start, vectors, squares in self._tiles:
             width = len(squares)
             scratch, rows = np.empty(width), max(1, _VALUES // max(width, 1))
@@ -130,8 +130,22 @@ class KernelModel(Model):
         return self._tile(0, self.n_support)
 
     def _tile(self, start: int, width: int) -> tuple[int, np.ndarray, np.ndarray]:
-        some = self.support[start : start + width]
-        return start, np.ascontiguousarray(some.toarray().T), squared_norms(some)
+        some, centre = self.support[start : start + width], self.near.centre
+        if centre is None:
+            return start, np.ascontiguousarray(some.toarray().T), squared_norms(some)
+        vectors = centre.moved_there(some.toarray())
+        return start, np.ascontiguousarray(vectors.T), squared_norms(vectors)
+
+    @cached_property
+    def near(self) -> Kernel:
+        """`kernel` as it is computed near the support vectors: what the model file holds decides, and nothing else."""
+        return self.kernel.centred_on(self.support_rows)
+
+    @property
+    def support_rows(self) -> Chunk:
+        """The support vectors as rows without labels."""
+        X = self.support
+        return Chunk(X.indptr.astype(np.int64), X.indices, X.data, np.zeros(self.n_support))
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """The labels, float64; of two classes the negative one for a score of exactly 0, of K the first of the largest.

@@ -119,11 +119,12 @@ def take(chunk: Chunk, rows: np.ndarray) -> Chunk:
 class _SignPass(Pass):
     """Fills `square` and `sign` of the row state."""
 
+    kernel: Kernel
     positive: float
     interruptible: ClassVar[bool] = True
 
     def visit_chunk(self, partial: None, rows: Rows, chunk: Chunk) -> None:
-        rows["square"][:] = squared_norms(chunk)
+        rows["square"][:] = squared_norms(self.kernel.moved(chunk))
         if not np.isfinite(rows["square"]).all():
             bad = int(np.argmin(np.isfinite(rows["square"])))
             raise CorruptError(f"row {chunk.first_row + bad + 1}: its squared norm is not finite; scale the features")
@@ -132,7 +133,10 @@ class _SignPass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class _FollowPass(Pass):
-    """c ← scale·(c + y Σ_k coefficients_k k(·, s_k)); `c_sum` += c where it is kept. A part of it cannot be repeated."""
+    """c ← scale·(c + y Σ_k coefficients_k k(·, s_k)); `c_sum` += c where it is kept. A part of it cannot be repeated.
+
+    The rows `others` are moved by the kernel already.
+    """
 
     kernel: Kernel
     others: Chunk
@@ -143,7 +147,7 @@ class _FollowPass(Pass):
     column: KernelColumn | None
 
     def visit_chunk(self, partial: None, rows: Rows, chunk: Chunk) -> None:
-        square, coefficient = rows["square"], 1.0
+        chunk, square, coefficient = self.kernel.moved(chunk), rows["square"], 1.0
         if self.column is not None:
             change, coefficient = self.column.over(chunk, square), float(self.coefficients[0])
         else:
@@ -174,7 +178,7 @@ class Responses:
         for name in ("c", "square") + ("c_sum",) * averaged:
             runner.row_state.add(name)
         runner.row_state.add("sign", np.int8)
-        self._read(_SignPass(positive))
+        self._read(_SignPass(kernel, positive))
         self._buffers = runner.feed.buffers()
         self._slots: dict[int, int] = {}
         self._support: list[Chunk] = []
@@ -281,8 +285,9 @@ class Responses:
         return {"c": self.c, "alpha": self.alpha, **sums}
 
     def _chunk(self, rows: np.ndarray) -> Chunk:
+        """Rows of the support as products are taken of them."""
         chunks = [self._support[self._slots[row]] for row in rows.tolist()]
-        return chunks[0] if len(chunks) == 1 else concatenate(chunks)
+        return self.kernel.moved(chunks[0] if len(chunks) == 1 else concatenate(chunks))
 
     def _take_in(self, rows: np.ndarray) -> None:
         """Rows that are not in memory come there, from as few shards as hold them."""

@@ -46,7 +46,8 @@ class SampledRows:
         data = np.ones(self.rows.nnz) if self.rows.data is None else self.rows.data.astype(np.float64)
         shape = len(self.numbers), feed.data.manifest.statistics.n_features
         self.X = sp.csr_array((data, self.rows.indices, self.rows.indptr), shape=shape)
-        self._V = np.ascontiguousarray(self.X.toarray().T)
+        dense = self.X.toarray()
+        self._V = np.ascontiguousarray((dense if kernel.centre is None else kernel.centre.moved_there(dense)).T)
         self._squares = np.einsum("ij,ij->j", self._V, self._V)
         self.diagonal = kernel.diagonal(self._squares)
 
@@ -60,7 +61,7 @@ class SampledRows:
         found, scratch = np.zeros((len(self.numbers), coefficients.shape[1])), np.empty(len(self.numbers))
         for block in self._feed.blocks(0, len(coefficients), self._feed.buffers(), Traffic()):
             for start in range(0, block.n_rows, _AT_ONCE):
-                some = block.rows(start, min(start + _AT_ONCE, block.n_rows))
+                some = self._kernel.moved(block.rows(start, min(start + _AT_ONCE, block.n_rows)))
                 own = coefficients[some.first_row : some.first_row + some.n_rows]
                 if own.any():
                     values = np.empty((some.n_rows, len(self.numbers)))

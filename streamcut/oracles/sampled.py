@@ -68,7 +68,7 @@ class SampledOracle:
         self.passes = 0
         self.traffic = Traffic()
         self._runner, self._task, self._kernel = runner, task, kernel
-        self._dimension = statistics.n_features
+        self._statistics, self._dimension = statistics, statistics.n_features
         self._bias, self._seed = bias, seed
         self._expansions: dict[int, Expansion] = {}
         self._starts: np.ndarray | None = None
@@ -113,7 +113,7 @@ class SampledOracle:
                 rows=own, constant=arrays["constant"][t], dense=arrays["dense"][t], **by_row
             )
             if "cached" in self._runner.rows and slot != new:
-                self._read(ScorePass(self._kernel, slot, expansion, Vectors(own, self._dimension)))
+                self._read(ScorePass(slot, expansion, Vectors(self._kernel, own, self._dimension)))
         self._round = counted["drawn"] // _ROUNDS_AT_ONCE * _ROUNDS_AT_ONCE
         if counted["drawn"] > 0:
             self._find_starts()
@@ -170,7 +170,7 @@ class SampledOracle:
         """‖a‖²."""
         rows = expansion.rows
         self.evaluations += rows.n_rows**2
-        scores = expansion.scores(self._kernel, Vectors(rows, self._dimension), rows)
+        scores = expansion.scores(Vectors(self._kernel, rows, self._dimension), rows)
         return float(_along(scores, expansion).sum() + expansion.dense @ expansion.dense)
 
     def measure(self, bundle: GramBundle, steps: np.ndarray, place: int, round_number: int, new: int | None) -> LossSums:
@@ -185,10 +185,10 @@ class SampledOracle:
         added = None
         if new is not None:
             expansion = self._expansions[new]
-            added = new, expansion, Vectors(expansion.rows, self._dimension)
+            added = new, expansion, Vectors(self._kernel, expansion.rows, self._dimension)
             self.evaluations += self.rows * expansion.rows.n_rows
         seed = self._seed * 1_000_003 + round_number
-        return self._read(LossPass(self._task, self._kernel, line, place, added, CANDIDATES * self.samples, seed))
+        return self._read(LossPass(self._task, line, place, added, CANDIDATES * self.samples, seed))
 
     def cut_from(self, sums: LossSums, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
         """A cut made of examples drawn from those that were found wrong; Σ Δ is that of all rows (Algorithm 3, line 19).
@@ -209,8 +209,8 @@ class SampledOracle:
         sample = self._drawn()
         live = [self._expansions[t] for t in bundle.slots.tolist()]
         self.evaluations += sample.rows.n_rows * sum(expansion.rows.n_rows for expansion in live)
-        vectors = Vectors(sample.rows, self._dimension)
-        scores = [expansion.scores_of(self._kernel, vectors, sample.rows.n_rows) for expansion in live]
+        vectors = Vectors(self._kernel, sample.rows, self._dimension)
+        scores = [expansion.scores_of(vectors, sample.rows.n_rows) for expansion in live]
         cached = np.stack(scores, axis=1) if live else np.empty((sample.rows.n_rows, 0, self._task.columns))
         z = np.empty((sample.rows.n_rows, self._task.columns))
         sampled.mix(cached, np.arange(len(live)), bundle.mixture, z)
@@ -251,7 +251,7 @@ class SampledOracle:
         for (expansion, _), share in zip(live, shares, strict=True):
             places = np.searchsorted(support.numbers, expansion.numbers)
             np.add.at(dual, (places[:, None], expansion.columns), -np.sign(expansion.factors) * share.alpha[:, None])
-        work = proof_pass(self._task, self._kernel, support, coefficients, dual, shares, self._bias, self._dimension)
+        work = proof_pass(self._task, self._kernel, support, coefficients, dual, shares, self._bias, self._statistics)
         return proof(self._read(work), work, self.C)
 
     def _cut(self, sample: Examples, scores: np.ndarray, bundle: GramBundle, b: float, each: float) -> SampledCut:

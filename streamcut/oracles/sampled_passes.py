@@ -16,7 +16,6 @@ from streamcut.compiled.vectors import accumulate
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledTask
 from streamcut.oracles.crammer_singer_passes import targets
@@ -40,21 +39,21 @@ class Expansion:
     first: np.ndarray
     weight: np.ndarray
 
-    def scores(self, kernel: Kernel, vectors: Vectors, chunk: Chunk) -> np.ndarray:
+    def scores(self, vectors: Vectors, chunk: Chunk) -> np.ndarray:
         """⟨a, φ(x)⟩ in every column, float64 (n, columns), of the rows of a chunk; `vectors` are those of `rows`."""
         out = np.tile(self.constant, (chunk.n_rows, 1))
         if out.shape[1] == 1:
-            vectors.add_sums(kernel, chunk, self.factors.reshape(-1), out.reshape(-1))
+            vectors.add_sums(chunk, self.factors.reshape(-1), out.reshape(-1))
             return out
-        for i, j, values in vectors.values(kernel, chunk):
+        for i, j, values in vectors.values(chunk):
             part = slice(j, j + values.shape[1])
             sampled.add_scores(values, self.columns[part], self.factors[part], out[i : i + len(values)])
         return out
 
-    def scores_of(self, kernel: Kernel, vectors: Vectors, count: int) -> np.ndarray:
+    def scores_of(self, vectors: Vectors, count: int) -> np.ndarray:
         """As `scores`, of the `count` rows that `vectors` are."""
         out = np.tile(self.constant[:, None], (1, count))
-        for i, j, values in vectors.values(kernel, self.rows):
+        for i, j, values in vectors.values(self.rows):
             part = slice(i, i + len(values))
             sampled.add_scores_across(values, self.columns[part], self.factors[part], out[:, j : j + values.shape[1]])
         return np.ascontiguousarray(out.T)
@@ -155,7 +154,6 @@ class LossPass(Pass):
     """
 
     task: SampledTask
-    kernel: Kernel
     line: Line
     place: int
     new: tuple[int, Expansion, Vectors] | None
@@ -174,7 +172,7 @@ class LossPass(Pass):
         cached, line = rows["cached"], self.line
         if self.new is not None:
             slot, expansion, vectors = self.new
-            cached[:, slot] = expansion.scores(self.kernel, vectors, chunk)
+            cached[:, slot] = expansion.scores(vectors, chunk)
         ends = np.empty((2, chunk.n_rows, self.task.columns))
         for mixture, end in zip(line.mixtures, ends, strict=True):
             sampled.mix(cached, line.slots, mixture, end)
@@ -235,14 +233,13 @@ class StartsPass(Pass):
 class ScorePass(Pass):
     """Scores of all rows by the cut that `slot` holds, once more: checkpoints don't keep them."""
 
-    kernel: Kernel
     slot: int
     expansion: Expansion
     vectors: Vectors
     interruptible: ClassVar[bool] = True
 
     def visit_chunk(self, partial: None, rows: Rows, chunk: Chunk) -> None:
-        rows["cached"][:, self.slot] = self.expansion.scores(self.kernel, self.vectors, chunk)
+        rows["cached"][:, self.slot] = self.expansion.scores(self.vectors, chunk)
 
 
 @dataclass(frozen=True, slots=True)

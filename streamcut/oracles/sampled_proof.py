@@ -21,24 +21,28 @@ from streamcut.compiled.vectors import accumulate
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
+from streamcut.io.manifest import Statistics
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledTask
 from streamcut.models.certificate import DualPoint
 from streamcut.oracles.crammer_singer_passes import targets
+from streamcut.oracles.kernel_columns import squared_norms
 from streamcut.oracles.sampled_passes import Expansion
-from streamcut.rounding import exact_rounder
+from streamcut.rounding import above, exact_rounder, gamma, spacing
 
+_SPARE = 16  # roundings of a few sums and products
 TILE = 1 << 20  # numbers of the support rows that are dense at one time
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """F(w) ≥ min F ≥ the value of `point`, a feasible point of the dual; `dense` is its part that no kernel is applied to."""
+    """primal ≥ F(w) ≥ min F ≥ the value of `point`, a feasible point of the dual; `raised` was put onto F for rounding."""
 
     primal: float
     lower_bound: float
     point: DualPoint
+    raised: float
 
 
 class Share(NamedTuple):
@@ -78,12 +82,15 @@ def scales_of(shares: list[Share]) -> dict[int, float]:
 
 @dataclass(slots=True)
 class ProofSums:
-    """Σ u loss, ‖·‖² of w's and of w′'s expansions, each as (total, rounding lost); the dense part of w′."""
+    """Σ u loss, ‖·‖² of w's and of w′'s expansions, each as (total, rounding lost); the dense part of w′; how far Σ u loss may
+    be off.
+    """
 
     dense: np.ndarray
     loss: np.ndarray = field(default_factory=lambda: np.zeros(2))
     square: np.ndarray = field(default_factory=lambda: np.zeros(2))
     dual_square: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    doubt: np.ndarray = field(default_factory=lambda: np.zeros(2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,7 @@ class ProofPass(Pass):
     vectors   of these rows
     w, dual   their coefficients (n, columns)
     shares    scaled, of tasks with groups, whose w′ has a dense part; its terms are on the grid of `rounder`
+    squares   ‖x_k‖², of the kernel's moved rows; `entries` of a row at most; `constant` is added to the kernel
     """
 
     task: SampledTask
@@ -104,6 +112,9 @@ class ProofPass(Pass):
     dual: np.ndarray
     shares: list[Share]
     rounder: float
+    squares: np.ndarray
+    entries: int
+    constant: float
     interruptible: ClassVar[bool] = True
     row_arrays: ClassVar[tuple[str, ...]] = ()
 
@@ -115,7 +126,7 @@ class ProofPass(Pass):
         return ProofSums(np.zeros(self.task.dense))
 
     def visit_chunk(self, sums: ProofSums, rows: Rows, chunk: Chunk) -> None:
-        both = self.support.scores(self.kernel, self.vectors, chunk)
+        both = self.support.scores(self.vectors, chunk)
         finite = np.isfinite(both).all(axis=1)
         if not finite.all():
             row = chunk.first_row + int(np.argmin(finite)) + 1
@@ -125,12 +136,25 @@ class ProofPass(Pass):
         starts = group_starts(chunk) if self.task.groups else np.arange(chunk.n_rows + 1)
         target = targets(self.task, chunk)
         _, loss, _ = self.task.judge(starts, target, z, self.support.dense)
-        accumulate(self.task.weights(starts, chunk.y, chunk.weight) * loss, sums.loss)
+        weight = self.task.weights(starts, chunk.y, chunk.weight)
+        accumulate(weight * loss, sums.loss)
+        accumulate(weight * self._doubts(chunk, starts, z), sums.doubt)
         here, local = _within(self.support.numbers, chunk)
         accumulate((self.w[here] * z[local]).sum(axis=1), sums.square)
         accumulate((self.dual[here] * both[local, columns:]).sum(axis=1), sums.dual_square)
         for share in self.shares:
             self._add_transitions(share, chunk, starts, target, sums.dense)
+
+    def score_doubt(self, coefficients: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        """At most so far are scores by these coefficients (n, columns) from the true ones, of rows of these ‖x‖²."""
+        return self.kernel.rounding(squares, self.squares, coefficients, self.entries, self.constant)
+
+    def _doubts(self, chunk: Chunk, starts: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """At most so far is each example's loss from the true one: the best of sums of scores and transitions of its rows."""
+        scores = self.score_doubt(self.w, squared_norms(self.kernel.moved(chunk)))
+        sizes = 1.0 + 2.0 * (np.abs(z).max(axis=1) + float(np.abs(self.support.dense).max(initial=0.0)))
+        scores, sizes = (np.add.reduceat(each, starts[:-1]) for each in (scores, sizes))
+        return 2.0 * scores + gamma(1) * (2.0 * np.diff(starts) + _SPARE) * sizes
 
     def _add_transitions(self, share: Share, chunk: Chunk, starts: np.ndarray, target: np.ndarray, out: np.ndarray) -> None:
         """What the sequences of a cut add to the dense part: α times the targets' transitions less those of the path."""
@@ -150,7 +174,7 @@ class ProofPass(Pass):
 
     def merge(self, total: ProofSums, part: ProofSums) -> ProofSums:
         total.dense += part.dense
-        for name in ("loss", "square", "dual_square"):
+        for name in ("loss", "square", "dual_square", "doubt"):
             accumulate(getattr(part, name), getattr(total, name))
         return total
 
@@ -162,8 +186,9 @@ def _within(numbers: np.ndarray, chunk: Chunk) -> tuple[slice, np.ndarray]:
 
 
 def proof_pass(task: SampledTask, kernel: Kernel, support: Expansion, w: np.ndarray, dual: np.ndarray, shares: list[Share],
-               bias: float, dimension: int) -> ProofPass:  # fmt: skip
+               bias: float, statistics: Statistics) -> ProofPass:  # fmt: skip
     """The pass for w and w′ with these coefficients of the rows of `support`, whose `dense` is w's."""
+    longest = statistics.max_row_nnz + (0 if kernel.centre is None else len(kernel.centre.index))
     both = np.concatenate((w, dual), axis=1)
     terms = max(int(np.count_nonzero(both, axis=1).max()), 1)
     columns = np.argsort(both == 0.0, axis=1, kind="stable")[:, :terms].astype(np.int32)  # those that are not 0 first
@@ -172,16 +197,29 @@ def proof_pass(task: SampledTask, kernel: Kernel, support: Expansion, w: np.ndar
     support = replace(support, columns=columns, factors=factors, constant=bias**2 * both.sum(axis=0))
     groups = shares if task.groups else []
     return ProofPass(
-        task, kernel, support, Vectors(support.rows, dimension, tile=TILE, kept=False), w, dual, groups, exact_rounder(most)
-    )
+        task, kernel, support, Vectors(kernel, support.rows, statistics.n_features, tile=TILE, kept=False), w, dual, groups,
+        exact_rounder(most), squared_norms(kernel.moved(support.rows)), longest + task.columns + len(shares), bias**2,
+    )  # fmt: skip
 
 
 def proof(sums: ProofSums, work: ProofPass, C: float) -> Proof:
-    """What the sums of the pass prove."""
-    dense = work.support.dense
-    primal = 0.5 * (float(sums.square.sum()) + float(dense @ dense)) + C * float(sums.loss.sum())
+    """What the sums of the pass prove, rounding counted: in products of scores and coefficients, too, of which there are as many
+    as columns, and in the sums over cuts that coefficients are.
+    """
+    dense, own = work.support.dense, gamma(len(sums.dense) + _SPARE)
+    half, loss = 0.5 * (float(sums.square.sum()) + float(dense @ dense)), float(sums.loss.sum())
+    doubt = 0.5 * (_square_doubt(work, work.w) + own * float(dense @ dense)) + C * float(sums.doubt.sum())
+    primal = above(half + C * loss, doubt + gamma(2 * _SPARE) * (half + C * loss))
     square = float(sums.dual_square.sum()) + float(sums.dense @ sums.dense)
+    off = 2.0 * spacing(work.rounder) * sum(len(share.alpha) for share in work.shares)  # half a step for each of four terms
+    size = float(np.abs(sums.dense).max(initial=0.0)) + off
+    doubt = _square_doubt(work, work.dual) + 2.0 * size * off + own * float(sums.dense @ sums.dense)
     offset = DualPoint(work.dual, sums.dense).offset
     theta = 1.0 if square <= offset else offset / square  # along the ray the dual is a parabola
     point = DualPoint(theta * work.dual, theta * sums.dense)
-    return Proof(primal, point.value(theta * theta * square), point)
+    return Proof(primal, point.value(theta * theta * square, theta * theta * doubt), point, primal - (half + C * loss))
+
+
+def _square_doubt(work: ProofPass, coefficients: np.ndarray) -> float:
+    """At most so far is Σ c f(x) over the support from ‖w‖², less its dense part."""
+    return float(np.abs(coefficients).sum(axis=1) @ work.score_doubt(coefficients, work.squares))

@@ -143,15 +143,18 @@ def slots_bytes(problem: Problem, budget: int | None, mode: int) -> int:
     return 8 * (vectors * d * (slots + 8) + 6 * slots + 2 * d + (slots**2 if mode == passes.PROJECT else 0)) + tables
 
 
-def exported(model: Slots, scale: float) -> tuple[np.ndarray, np.ndarray]:
+def exported(model: Slots, scale: float, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients (n,) and vectors (n, d), copied, of the slots that count."""
     kept = np.flatnonzero(model.beta[: model.counts[passes.USED]])
-    return model.beta[kept] * scale, model.R[kept] if len(model.R) else model.V[:, kept].T
+    vectors = model.R[kept] if len(model.R) else model.V[:, kept].T
+    return model.beta[kept] * scale, vectors if kernel.centre is None else kernel.centre.moved_back(vectors)
 
 
 def filled(model: Slots, coefficients: np.ndarray, vectors: np.ndarray, kernel: Kernel) -> None:
     """Put `coefficients` (n,) and `vectors` (n, d) into an empty model with room for them."""
     n = len(coefficients)
+    if kernel.centre is not None:
+        vectors = kernel.centre.moved_there(vectors)
     model.V[:, :n], model.beta[:n], model.square[:n] = vectors.T, coefficients, np.einsum("ij,ij->i", vectors, vectors)
     if len(model.R):
         model.R[:n] = vectors
@@ -315,7 +318,7 @@ class Training:
         return StopReason.INTERRUPTED if self.progress.stop() else None
 
     def _exported(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        return [exported(m, self.method.scale(m)) for m in self.state.models]
+        return [exported(m, self.method.scale(m), self.problem.kernel) for m in self.state.models]
 
     def _record(self, epoch: int) -> Epoch:
         models, n = self.state.models, self.problem.n_rows

@@ -55,7 +55,8 @@ class Problem:
         return self.vectors_before + self.n_rows if budget is None else budget + 1
 
     def rows(self, chunk: Chunk, target: float) -> SparseRows:
-        """`chunk` as compiled code takes it."""
+        """`chunk` as compiled code takes it, moved by the kernel as all vectors are in training."""
+        chunk = self.kernel.moved(chunk)
         costs = np.full(chunk.n_rows, self.C)
         if self.of_numbers:
             epsilon = float(self.loss.conjugate(1.0, 0.0))  # ℓ*(−f) = ε|f|

@@ -32,14 +32,16 @@ from streamcut.compiled.smo import DONE, MISSING
 from streamcut.execution.runner import Interrupted
 from streamcut.fields import expect_like
 from streamcut.kernels.kernel import Kernel
-from streamcut.models.certificate import StopReason
+from streamcut.models.certificate import DualPoint, StopReason
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.kernel_columns import KernelColumn, scores_in_memory, squared_norms, take
+from streamcut.rounding import above, gamma
 from streamcut.solvers.progress import Progress
 
 _SHRINK_EVERY = 1000  # steps, or as many as there are rows
 _NEAR = 10.0  # times the tolerance: where all rows are looked at once more, and shrinking starts from what is then known
 _MISSES = 256  # missing columns after which `stop` is asked
+_SPARE = 16  # roundings of a few sums and products of scalars
 _FIRST, _TIGHTER, _LAST = 0.1, 0.25, 1e-9  # tolerances: the first one, the factor from one to the next, and when to give up
 
 
@@ -86,7 +88,8 @@ class KernelCache:
 
 
 class SMO:
-    """`chunk` holds all rows, `signs` (m) their classes ±1, `upper` (m) their C_i; `cache_bytes` for kernel columns.
+    """`chunk` holds all rows, moved by the kernel already, `signs` (m) their classes ±1, `upper` (m) their C_i; `cache_bytes` for
+    kernel columns.
 
     evaluations  kernel values computed so far
     gradient     y_i f(x_i) − 1 without the intercept; exact to the precision of float32 kernel values
@@ -244,7 +247,7 @@ class SMO:
             balance(self.alpha, self._sign, self._upper)
         responses = self._sign * self._scores(np.arange(self._chunk.n_rows))
         self.gradient = responses - 1.0
-        return self._value(responses)
+        return self._proved(responses, self._value(responses))
 
     def _value(self, responses: np.ndarray) -> Value:
         intercept = best_intercept(self._sign, self._upper, responses) if self._bias else 0.0
@@ -252,14 +255,35 @@ class SMO:
         loss = math.fsum(self._upper * np.maximum(0.0, 1.0 - responses - self._sign * intercept))
         return Value(0.5 * square + loss, math.fsum(self.alpha) - 0.5 * square, intercept)
 
+    def _proved(self, responses: np.ndarray, value: Value) -> Value:
+        """The same, true for real numbers: what rounding may have done is on the primal and off the dual."""
+        (support,) = np.nonzero(self.alpha)
+        alpha, signs = self.alpha[support], self._sign[support]
+        entries = int(np.diff(self._chunk.indptr).max())
+        doubts = self._kernel.rounding(self._squares, self._squares[support], alpha, entries)
+        size = np.abs(responses)
+        square = math.fsum(self.alpha * responses)
+        square_doubt = math.fsum(self.alpha * (doubts + gamma(2) * size))
+        slack = 1.0 - responses - self._sign * value.intercept
+        slack += doubts + gamma(_SPARE) * (1.0 + size + abs(value.intercept))
+        most = 0.5 * (square + square_doubt) + math.fsum(self._upper * np.maximum(0.0, slack))
+        primal = above(most, gamma(_SPARE) * most)
+        dual = DualPoint(alpha * signs, np.zeros(0)).value(square, square_doubt)
+        return Value(primal, dual, value.intercept, primal - value.primal, value.dual - dual)
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i)) with the best intercept, and the dual objective, which no primal one is below."""
+    """½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i)) with the best intercept, and the dual objective, which no primal one is below.
+
+    For rounding the first was `raised` and the second `lowered`.
+    """
 
     primal: float
     dual: float
     intercept: float
+    raised: float = 0.0
+    lowered: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -338,7 +362,7 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
         if progress.observe is not None:
             progress.observe(history[-1])
         reason = rule.reason(value.primal, value.dual, c_bar, 0, seconds)
-        if reason is None and last:
+        if reason is None and (last or value.raised + value.lowered > allowed):
             reason = StopReason.INTERRUPTED if progress.stop() else StopReason.STALLED
         if reason is not None:
             return value, reason, history
