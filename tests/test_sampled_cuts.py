@@ -242,8 +242,8 @@ def test_sparse_rows_score_like_dense_ones():
     C = np.zeros((5, 3))
     np.add.at(C, (np.arange(5)[:, None], columns), factors)
     want = kernel.matrix(X, X[rows]) @ C + [1.0, 2.0, 3.0]
-    assert np.allclose(expansion.scores(kernel, Vectors(some, 30), chunk), want, rtol=1e-12)
-    assert np.allclose(expansion.scores_of(kernel, Vectors(chunk, 30), 40), want, rtol=1e-12)
+    assert np.allclose(expansion.scores(Vectors(kernel, some, 30), chunk), want, rtol=1e-12)
+    assert np.allclose(expansion.scores_of(Vectors(kernel, chunk, 30), 40), want, rtol=1e-12)
 
 
 def test_keys_are_spread_evenly():

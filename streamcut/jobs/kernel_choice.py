@@ -43,7 +43,7 @@ def centred_kernel(kernel: Kernel, feed: Feed) -> Kernel:
         worst = int(np.argmax(np.abs(centre.value)))
         raise BadInputError(
             f"kernel: rows are over {_FARTHEST:g} times as far from the origin as from one another, most of it in feature "
-            f"{centre.index[worst] + 1} with a mean of {centre.value[worst]:g}, where kernel {kernel.name} hardly tells them apart; "
+            f"{centre.index[worst]} (0-based), mean {centre.value[worst]:g}; there kernel {kernel.name} hardly tells them apart; "
             "subtract the means of such features, or take kernel rbf"
         )
     return kernel

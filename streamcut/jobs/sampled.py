@@ -159,9 +159,7 @@ class SampledJob:
         elif reason is StopReason.CONVERGED or (reason is StopReason.TARGET and proof.primal > (options.target or 0.0)):
             reason = StopReason.SAMPLES
         converged = reason is StopReason.CONVERGED
-        return Certificate(
-            proof.primal, proof.lower_bound, c_bar, options.tol, None, converged, reason, raised=proof.raised
-        )
+        return Certificate(proof.primal, proof.lower_bound, c_bar, options.tol, None, converged, reason, raised=proof.raised)
 
     def _model(
         self, solution: SampledSolution, support: Expansion, coefficients: np.ndarray, proof: Proof | None,
