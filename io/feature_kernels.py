@@ -30,3 +30,31 @@ def tally(indptr, indices, data, unit, first, table):
         row[SQUARES] += value * value
         row[NONZEROS] += 1.0
     return beyond
+
+
+@kernel
+def tally_about(indptr, indices, data, unit, weight, slots, about, table):
+    """As `tally` for entries x of the features with a place in `slots` (n_features; −1: none), by the weights of their rows.
+
+    Row p of the table (float64 (k, 4)) gets the largest |x|, Σ u (x − about[p]), Σ u (x − about[p])² and Σ u; weight float64 (n)
+    or empty: all are 1. Rows of weight 0 are passed over.
+    """
+    value, u = 1.0, 1.0
+    for i in range(len(indptr) - 1):
+        if len(weight) > 0:
+            u = weight[i]
+            if u == 0.0:
+                continue
+        for t in range(indptr[i], indptr[i + 1]):
+            p = slots[indices[t]]
+            if p < 0:
+                continue
+            if not unit:
+                value = np.float64(data[t])
+                if value == 0.0:
+                    continue
+            row, x = table[p], value - about[p]
+            row[LARGEST] = max(row[LARGEST], abs(value))
+            row[TOTAL] += u * x
+            row[SQUARES] += u * (x * x)
+            row[NONZEROS] += u

@@ -19,6 +19,7 @@ from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.spec import FEATURES, MOST_FEATURES
 
 BYTES = 32  # a feature, while they are made
+_FAR = 1e-4  # of the mean square: less variance than that is summed again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,3 +128,55 @@ def _joined(parts: list[tuple[np.ndarray, np.ndarray]]) -> FeatureStatistics:
     table = np.concatenate([rows for _, rows in parts])
     columns = (np.ascontiguousarray(table[:, column]) for column in (k.LARGEST, k.TOTAL, k.SQUARES))
     return FeatureStatistics(np.concatenate([index for index, _ in parts]), table[:, k.NONZEROS].astype(np.int64), *columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """How far the values of features spread over rows by their weights: arrays of one element a feature that occurs.
+
+    index     int64, increasing, as in FeatureStatistics
+    largest   float64: largest absolute value, 0 where only rows of weight 0 have the feature
+    mean, variance   float64, zeros of rows without the feature included
+    """
+
+    index: np.ndarray
+    largest: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+
+
+def spread_of(data: Dataset) -> Spread:
+    """From the statistics of features alone where they say it well enough and no row has a weight, else by a pass or two.
+
+    Σx²/n − mean² loses what x has in common, so features far from 0 are summed again from one of their values on, which makes
+    constant ones exactly 0 (Chan, Golub & LeVeque 1983).
+    """
+    found, statistics = feature_statistics(data), data.manifest.statistics
+    largest, total, squares, weight = found.largest, found.total, found.squares, float(statistics.n_rows)
+    if statistics.weight_sum is not None:
+        largest, total, squares, _ = _about(data, found.index, np.zeros(len(found.index)))
+        weight = statistics.weight_sum
+    mean = total / weight
+    variance = squares / weight - mean * mean
+    far = np.flatnonzero(variance <= _FAR * (squares / weight))
+    if len(far) > 0:
+        start = np.copysign(largest[far], total[far])
+        _, moved, squared, there = _about(data, found.index[far], start)
+        moved -= (weight - there) * start  # rows without the feature
+        squared += (weight - there) * start * start
+        mean[far] = start + moved / weight
+        variance[far] = np.maximum(squared / weight - (moved / weight) ** 2, 0.0)
+    return Spread(found.index, largest, mean, variance)
+
+
+def _about(data: Dataset, index: np.ndarray, about: np.ndarray) -> np.ndarray:
+    """float64 (4, k) of the features `index`: what streamcut.io.feature_kernels.tally_about collects in a pass."""
+    slots = np.full(data.manifest.statistics.n_features, -1, np.int64)
+    slots[index] = np.arange(len(index))
+    table, buffers, none = np.zeros((len(index), 4)), data.buffers(), np.empty(0)
+    for shard in range(len(data.manifest.shards)):
+        chunk = data.read(shard, buffers)
+        values = np.empty(0, np.int8) if chunk.data is None else chunk.data
+        weight = none if chunk.weight is None else chunk.weight
+        k.tally_about(chunk.indptr, chunk.indices, values, chunk.data is None, weight, slots, about, table)
+    return np.ascontiguousarray(table.T)

@@ -20,6 +20,7 @@ from streamcut.errors import UsageError
 from streamcut.io.dataset import Dataset, ShownDataset, first_rows
 from streamcut.io.gathering import gather
 from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBuilder
+from streamcut.units import plain
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _FACTORS = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)
@@ -224,8 +225,8 @@ def folds_of(data: Dataset, count: Any, seed: int = 0, groups: str | None = "qid
 
     Raises UsageError for what makes no folds.
     """
-    statistics = data.manifest.statistics
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
+    statistics, count, seed = data.manifest.statistics, plain(count), plain(seed)
+    if isinstance(count, bool) or not isinstance(count, int) or count < 2:
         raise UsageError(f"folds: {count!r} is not a whole number, 2 or above")
     if groups not in ("qid", None):
         raise UsageError(f"groups: {groups!r} is not offered; use 'qid', which keeps rows of one qid together, or None")

@@ -104,7 +104,7 @@ class Data:
     def look(self, method: str, model: passes.Slots, objectives: bool) -> dict[str, float]:
         """Test accuracy of the model and, if wanted, its primal and dual objective."""
         scale = METHODS[method]().scale(model)
-        found = exported(model, scale, self.problem.kernel)
+        found = exported(model, scale)
         (T, t), (X, y) = self.test, self.sample
         record = {"accuracy": float(np.mean((self.scores(T, *found) > 0) == (t > 0)))}
         if objectives:

@@ -72,7 +72,8 @@ def with_probabilities(model: Model, scores: np.ndarray, y: np.ndarray, weight: 
 
 
 def _linked(model: Model, scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> Model:
-    found, rows = (scores, truth, weights), len(scores)
+    counts = weights > 0.0  # a row of weight 0 is a row that is not there
+    found, rows = (scores[counts], truth[counts], weights[counts]), int(np.count_nonzero(counts))
     link: Link = Sigmoid(*platt(*found), rows) if model.task == "binary" else Softmax(*tempered(*found), rows)
     return replace(model, link=link)
 

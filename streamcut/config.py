@@ -11,7 +11,7 @@ from streamcut.errors import UsageError
 from streamcut.loss_table import CLASSES_LOSSES, LABELLING_LOSSES, ROW_LOSSES
 from streamcut.solver_table import COMMON, SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
 from streamcut.suggestions import unknown
-from streamcut.units import part_of
+from streamcut.units import parse_size, part_of, take_plain
 
 TASKS = ("auto", "binary", "regression", "multiclass", "one-class", "ranking", "roc-area", "sequence")
 LINEAR = solvers("linear")
@@ -31,7 +31,7 @@ CHOICES = {
     "normalisation": ("pairs", "queries"),
     "cut": ("predicted", "exact"),
     "kernel": ("linear", "rbf", "poly"),
-    "maintenance": ("merge", "remove", "project", "none"),
+    "maintenance": ("auto", "merge", "remove", "project", "none"),
 }
 
 _LARGEST = 1e100  # of C: (C · rows · ‖x‖)² has to be a float64
@@ -49,7 +49,7 @@ _OF_TASKS = {  # options that only some tasks have; a name that is not here is f
     "k": ("binary",),
     "bias": ("binary", "regression", "multiclass", "sequence"),  # it cancels in every pair
     "cut": ("binary", "regression", "multiclass", "sequence"),
-    "normalisation": ("ranking", "roc-area"),
+    "normalisation": ("ranking",),  # of one list of pairs both are the same
     "strategy": ("multiclass",),
     "warm_start": ("binary", "regression", "multiclass"),
     "row_cache": ("binary", "regression", "multiclass"),
@@ -77,6 +77,7 @@ class CheckpointOptions:
     resume: bool = False
 
     def __post_init__(self) -> None:
+        take_plain(self)
         if not self.every >= 0.0:
             raise UsageError(f"checkpoint_every: {self.every!r} is not a number of seconds")
         if self.iterations is not None and self.iterations < 1:
@@ -120,7 +121,7 @@ class TrainOptions:
     fourier: int | None = None
     frequencies: Literal["independent", "orthogonal"] = "independent"
     budget: int | None = None
-    maintenance: str = "merge"
+    maintenance: str = "auto"
     merged: int = 2
     damping: float = 0.5
     epochs: float | None = None
@@ -184,6 +185,13 @@ class TrainOptions:
         return "bundle-dca" if parts and self.cut == "predicted" else "ocas"
 
     @property
+    def chosen_maintenance(self) -> str:
+        """`maintenance`, or what "auto" stands for: vectors of the Gaussian kernel merge, others have no merged one."""
+        if self.maintenance != "auto" or self.record.family != "budgeted":
+            return self.maintenance
+        return "merge" if self.kernel == "rbf" else "project"
+
+    @property
     def record(self) -> SolverRecord:
         """What the chosen solver needs and gives."""
         return SOLVER_TABLE[self.chosen_solver]
@@ -214,6 +222,7 @@ class TrainOptions:
         return {name: value for name, value in self.as_dict().items() if name not in never} | {"solver": self.chosen_solver}
 
     def __post_init__(self) -> None:
+        take_plain(self)
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise UsageError(f"{name}: {unknown(getattr(self, name), allowed)}")
@@ -275,6 +284,12 @@ class TrainOptions:
         drawn = name == "seed" and self.maps
         return name in COMMON or name in self.record.options or drawn
 
+    def _intercept_stays(self, name: str) -> bool:
+        """Whether the model has an intercept that no `bias` of 0 takes away."""
+        return name == "bias" and (
+            self.problem == "one-class" or (self.record.family == "budgeted" and self.task == "regression")
+        )
+
     def _check_fit(self) -> None:
         """Every option that was given must mean something to the task and the solver."""
         solver, task = self.chosen_solver, self.chosen_task
@@ -289,7 +304,7 @@ class TrainOptions:
             raise UsageError(f"solver: {what} is trained by {', '.join(those)}, not by {solver}")
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
-            if value == _default(name) or (name in _OFF and value == _OFF[name]):
+            if value == _default(name) or (name in _OFF and value == _OFF[name] and not self._intercept_stays(name)):
                 continue
             tasks = _OF_TASKS.get(name, TASKS)
             if not self._solver_has(name):
@@ -303,6 +318,11 @@ class TrainOptions:
             raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows and Crammer-Singer; {what}")
         if self.record.intercept and self.bias not in (0.0, 1.0):
             raise UsageError(f"bias: {solver} does not regularise its intercept, so there is 1 for one and 0 for none")
+        if self.budget is not None and self.maintenance == "none":
+            raise UsageError("budget: maintenance none keeps all vectors; leave one of them out")
+        cached = self.row_cache == "auto" or parse_size(self.row_cache, option="row_cache", total=10**12) > 0
+        if self.sweeps not in (0, _default("sweeps")) and not cached:
+            raise UsageError("sweeps: they go over rows in the cache, and row_cache 0 keeps none there; leave one of them out")
         if self.nu is not None and self.C != 1.0:
             raise UsageError("nu: it takes the place of C; give one of them")
         if (self.loss in ("prec@k", "rec@k")) != (self.k is not None):
@@ -373,7 +393,7 @@ class TrainOptions:
         if start is not None:
             start = os.fspath(start) if isinstance(start, str | os.PathLike) else "a model in memory"
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**values, "warm_start": start, "loss": self.chosen_loss}
+        return {**values, "warm_start": start, "loss": self.chosen_loss, "maintenance": self.chosen_maintenance}
 
 
 def _default(name: str) -> Any:

@@ -20,7 +20,7 @@ from streamcut.models.model import Model
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.training import Session, checked, opened
-from streamcut.units import part_of
+from streamcut.units import part_of, plain
 
 _VALIDATION_ROW = 64  # bytes: scores kept and sorted, weights
 
@@ -152,6 +152,7 @@ def tried_model(
 
 def _steps(Cs: Sequence[float], l1s: Sequence[float | str] | None, options: dict[str, Any]) -> list[dict[str, Any]]:
     """The options that change along a path, in its order. Raises UsageError for values that make none."""
+    Cs, l1s = [plain(C) for C in Cs], None if l1s is None else [plain(l1) for l1 in l1s]
     if "C" in options or not Cs:
         raise UsageError("Cs: give one value of C or more, and no option C")
     values = sorted(float(C) for C in Cs)

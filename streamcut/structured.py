@@ -57,6 +57,7 @@ from streamcut.oracles.structured import StructuredOracle, examples
 from streamcut.solvers import cpa, stabilised
 from streamcut.solvers.progress import Iteration, Observer, Progress, StoppingRule
 from streamcut.suggestions import unknown
+from streamcut.units import plain
 
 _SOLVERS = {"stabilised": stabilised, "cpa": cpa}
 
@@ -121,6 +122,7 @@ def train(
     Raises UsageError when the task's argmax gives less than y itself, and for options that make no sense; KeyboardInterrupt when
     `stop` says so before there is an answer.
     """
+    C, tol, tol_relative, max_passes, max_time, max_cuts = map(plain, (C, tol, tol_relative, max_passes, max_time, max_cuts))
     if solver not in _SOLVERS:
         raise UsageError(f"solver: {unknown(solver, tuple(_SOLVERS))}")
     asked = TrainOptions(

@@ -109,7 +109,7 @@ def train(
                      of the targets lies below), "poisson" (counts of mean e^score); of bsca and bsgd "hinge", for numbers
                      "epsilon-insensitive" (their default) or "quantile", with the mean of the targets as intercept
     strategy         multiclass: "crammer-singer", or "one-vs-rest", which has the losses of two classes; "softmax" needs none
-    normalisation    ranking, roc-area: the mean over all "pairs", or over "queries" of the mean over their pairs
+    normalisation    ranking: the mean over all "pairs", or over "queries" of the mean over their pairs
     solver, cut      linear: "bundle-dca", "ocas" with "predicted" or "exact" cuts, "cpa"; kernels: "bsca", "bsgd", "smo", "sbp",
                      "sdca", "pegasos", "perceptron", "sampled-constant", "sampled-linear"; "auto": TrainOptions.chosen_solver
     kernel, gamma, degree, coef0   "linear", "rbf" exp(−γ‖x−x′‖²), "poly" (γ⟨x,x′⟩ + coef0)^degree; γ "auto":

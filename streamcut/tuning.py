@@ -18,6 +18,7 @@ from streamcut.search import Cell, Search
 from streamcut.selection import Tried
 from streamcut.solvers.progress import Observer
 from streamcut.training import opened, train
+from streamcut.units import plain
 
 _FIRST = ("C", "l1", "gamma", "budget", "nu")  # the order of options in tables; others follow as they are given
 _NO_GRID = {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"}
@@ -117,6 +118,7 @@ def tune(
 
 def _values(name: str, values: Sequence[Any]) -> list[Any]:
     """Numbers from the smallest on, whole ones as such where the option is one; words in their order."""
+    values = values if isinstance(values, str) else [plain(value) for value in values]
     if isinstance(values, str) or not values or len(set(values)) < len(values):
         raise UsageError(f"{name}: give one value or more, every one once")
     if any(isinstance(value, str) for value in values):

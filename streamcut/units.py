@@ -35,6 +35,20 @@ def parse_size(text: str, *, option: str = "size", total: int | None = None) -> 
     return int(number * _BY_NAME[unit.lower()])
 
 
+def plain(value: Any) -> Any:
+    """A NumPy scalar, or an array of no dimensions, as the number of Python's (or text) that it is; all else as it is."""
+    if getattr(value, "shape", None) != () or not hasattr(value, "item"):
+        return value
+    found = value.item()
+    return float(found) if hasattr(found, "dtype") else found  # a long double is none of Python's
+
+
+def take_plain(record: Any) -> None:
+    """The fields of `record`, a frozen dataclass of options, become `plain`, in place: what every such record does first."""
+    for name in record.__dataclass_fields__:
+        object.__setattr__(record, name, plain(getattr(record, name)))
+
+
 def format_bytes(count: float) -> str:
     """`count` bytes for people, three significant digits, decimal units: `1.23 GB`."""
     if count < 1000:

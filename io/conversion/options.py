@@ -16,7 +16,7 @@ from streamcut.io.sources.row_source import FORMATS, LISTS, TABLES
 from streamcut.io.stores.spec import BACKENDS
 from streamcut.suggestions import unknown
 from streamcut.systems import memory as memory_of_machine
-from streamcut.units import parse_size
+from streamcut.units import parse_size, take_plain
 
 _TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "npy", "mtx", "10x"), ("anndata", LISTS)
 _APPLIES = {  # options that mean something for some formats only
@@ -111,6 +111,7 @@ class ConvertOptions:
     force: bool = False
 
     def __post_init__(self) -> None:
+        take_plain(self)
         _one_of("--format", self.format, ("auto", *FORMATS))
         _one_of("--backend", self.backend, BACKENDS)
         _one_of("--dtype", self.dtype, (None, "float32", "float64"))

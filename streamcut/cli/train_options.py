@@ -132,7 +132,7 @@ GROUPS: dict[str, list[Callable]] = {
         ),
         _option("--frequencies", "fourier: orthogonal frequencies approximate the kernel more closely.", default="independent"),
         _option("--budget", "bsca, bsgd: maximum number of support vectors (default 500).", type=int, metavar="VECTORS"),
-        _option("--maintenance", "bsca, bsgd: how the budget is kept.", default="merge"),
+        _option("--maintenance", "bsca, bsgd: how the budget is kept; auto: merge for rbf, else project.", default="auto"),
         _option("--merged", "bsca, bsgd: how many vectors merging makes one of; the more, the rarer it is.", type=int, default=2),
         _option(
             "--damping",

@@ -30,6 +30,7 @@ from streamcut.models.model import Model
 from streamcut.prediction import predict
 from streamcut.suggestions import unknown
 from streamcut.training import opened, train
+from streamcut.units import plain
 
 DTYPES = (np.float64, np.float32)
 _THEIRS = {"max_iter": "max_passes", "n_jobs": "workers"}  # scikit-learn's names of what `train` has, too
@@ -67,7 +68,7 @@ class StreamedEstimator(BaseEstimator):
 
     def _options(self) -> dict[str, Any]:
         given = {each.name: getattr(self, each.name) for each in fields(self) if each.metadata.get("option")}
-        chosen = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}  # of a grid
+        chosen = {name: plain(value) for name, value in given.items()}
         if chosen["solver"] not in self._solvers:
             raise UsageError(f"solver of {type(self).__name__}: {unknown(chosen['solver'], self._solvers)}")
         if "fit_intercept" in chosen:

@@ -56,8 +56,8 @@ class OnBudget(KernelMachine):
     solver: str = parameter("Dual coordinate ascent, or stochastic gradient steps (Pegasos).", default="bsca", choices=_solvers)
     budget: int | None = parameter("Support vectors at most, for each of more than two classes; None: 500.", default=None)
     maintenance: str = parameter(
-        'What is done to keep the budget; "merge" is for kernel "rbf", "none" keeps no budget.',
-        default="merge",
+        'What is done to keep the budget; "auto": "merge" for kernel "rbf", else "project"; "none": there is no budget.',
+        default="auto",
         choices=CHOICES["maintenance"],
     )
     merged: int = parameter("Vectors that merging makes one of; more is faster and less exact.", default=2)

@@ -1,12 +1,13 @@
 """A data set whose values are divided by a number for each feature when they are read; nothing is written anew.
 
 The divisors are scikit-learn's of MaxAbsScaler and of StandardScaler(with_mean=False): nothing is centred, so zeros stay zeros.
-They come from the statistics of features that stores keep (streamcut.io.features), and are the same wherever they are made.
+They count rows by their weights, and are the same wherever they are made (streamcut.io.features).
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +16,11 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.config import SCALES
 from streamcut.io.dataset import Dataset, ShownDataset
-from streamcut.io.features import FeatureStatistics, feature_statistics
+from streamcut.io.features import Spread, feature_statistics, spread_of
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.stores.buffers import buffer_bytes
 
+log = logging.getLogger(__name__)
 _EPSILON = 2.0**-52
 _LONGER = 1.0 + 1e-9  # squares of rows are added in float64
 
@@ -30,9 +32,10 @@ class ScaledDataset(ShownDataset):
         self.inner, self.scale = data, scale
         self.path, self.recipe = data.path, data.recipe
         manifest = data.manifest
-        n, statistics = manifest.statistics.n_rows, feature_statistics(data)
-        self.divisors = divisors(statistics, scale, n, manifest.statistics.n_features)
-        largest = float((statistics.largest / self.divisors[statistics.index]).max(initial=0.0))
+        found = spread_of(data)
+        self.divisors = divisors(found, scale, manifest.statistics.n_rows, manifest.statistics.n_features)
+        everything = feature_statistics(data) if manifest.statistics.weight_sum is not None else found  # rows of weight 0, too
+        largest = float((everything.largest / self.divisors[found.index]).max(initial=0.0))
         longest = manifest.statistics.max_squared_norm / float(self.divisors.min(initial=1.0)) ** 2
         digest = hashlib.sha256(f"{manifest.fingerprint} {scale} ".encode() + self.divisors.tobytes())
         self.manifest = Manifest(
@@ -68,20 +71,24 @@ class ScaledDataset(ShownDataset):
         return ((what, self.divisors.nbytes + workers * (behind + 2 * values)),)
 
 
-def divisors(found: FeatureStatistics, scale: str, rows: int, n_features: int) -> np.ndarray:
+def divisors(found: Spread, scale: str, rows: int, n_features: int) -> np.ndarray:
     """What the values of each feature are divided by, float64 (n_features,): 1 where that would be 0.
 
-    "max-abs": the largest absolute value. "std": the standard deviation over all `rows`, zeros included; a feature that is
-    constant but for rounding keeps its values.
+    "max-abs": the largest absolute value. "std": the standard deviation, zeros included. A feature keeps its values where it is
+    constant but for what rounding may do to the sums over `rows` rows, by scikit-learn's rule; that is logged where it does vary.
     """
     out = np.ones(n_features)
     if scale == "max-abs":
-        out[found.index] = found.largest
-    else:
-        mean, square = found.total / rows, found.squares / rows
-        variance = square - mean * mean
-        varies = variance > 8.0 * rows * _EPSILON * square
-        out[found.index[varies]] = np.sqrt(variance[varies])
+        there = found.largest > 0.0
+        out[found.index[there]] = found.largest[there]
+        return out
+    noise = rows * _EPSILON * found.variance + (rows * _EPSILON * found.mean) ** 2
+    varies = found.variance > noise
+    out[found.index[varies]] = np.sqrt(found.variance[varies])
+    left = found.index[~varies & (found.variance > 0.0)]
+    if len(left) > 0:
+        some = ", ".join(map(str, left[:5].tolist())) + ", …" * (len(left) > 5)
+        log.warning("scale: %d features vary by no more than rounding does, and keep their values: %s (0-based)", len(left), some)
     return out
 
 

@@ -64,10 +64,10 @@ class BudgetedJob:
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         statistics = manifest.statistics
-        if options.maintenance == "merge" and options.kernel != "rbf":
+        if options.chosen_maintenance == "merge" and options.kernel != "rbf":
             raise UsageError(f"maintenance: merging is for kernel rbf; with {options.kernel} take project or remove")
-        if options.merged != 2 and options.maintenance != "merge":
-            raise UsageError(f"merged: {options.merged} is for maintenance merge; {options.maintenance} merges none")
+        if options.merged != 2 and options.chosen_maintenance != "merge":
+            raise UsageError(f"merged: {options.merged} is for maintenance merge; {options.chosen_maintenance} merges none")
         if options.merged > (options.budget or BUDGET):
             raise UsageError(f"merged: {options.merged} vectors are more than the budget holds, {options.budget or BUDGET}")
         check_norms(statistics)
@@ -99,7 +99,7 @@ class BudgetedJob:
         return cls(options, labels, targets, rest, budget, manifest.fingerprint, lanes, workers, start)
 
     def needs(self, manifest: Manifest) -> Needs:
-        problem, mode = self._problem(manifest, Kernel(self.options.kernel)), MODES[self.options.maintenance]
+        problem, mode = self._problem(manifest, Kernel(self.options.kernel)), MODES[self.options.chosen_maintenance]
         slots = len(self.targets) * slots_bytes(problem, self.budget, mode)
         vectors = problem.slots(None) if self.budget is None else self.budget
         groups, some = epochs_bytes(manifest, ahead=self._ahead), self.options.progress_rows
@@ -146,7 +146,7 @@ class BudgetedJob:
         options, feed = self.options, runner.feed
         kernel = self.start.kernel if self.start is not None and self.start.n_support else chosen_kernel(options, feed)
         kernel = centred_kernel(kernel, feed)
-        problem, mode = self._problem(feed.data.manifest, kernel), MODES[options.maintenance]
+        problem, mode = self._problem(feed.data.manifest, kernel), MODES[options.chosen_maintenance]
         if problem.of_numbers:
             offset = mean_target(feed) if self.start is None else float(self.start.intercept)
             problem = replace(problem, offset=offset)

@@ -18,7 +18,7 @@ def check_weights(statistics: Statistics, options: TrainOptions) -> None:
         return
     if statistics.weight_sum == 0.0:
         raise BadInputError("all rows have weight 0: there is nothing to learn from; look at the weights")
-    classes = dict(statistics.label_weights or {})
+    classes = dict(statistics.label_weights or {}) if options.chosen_task in ("binary", "multiclass") else {}
     positive = options.positive_label
     if positive is not None and positive in classes:  # all other labels are one class
         classes = {positive: classes.pop(positive), math.nan: math.fsum(classes.values())}

@@ -17,7 +17,7 @@ _CANDIDATES = 8  # for each landmark, of which leverage chooses
 def nystroem_map(data: Dataset, kernel: Kernel, landmarks: int, choice: str, seed: int) -> NystroemMap:
     """The map of `landmarks` rows of `data`, drawn by `choice`.
 
-    uniform   all rows alike
+    uniform   all rows alike, or in proportion to their weights; those of weight 0 never
     leverage  of 8 times as many rows, drawn uniformly, each in proportion to how much of it a first such map leaves out:
               k(x, x) − ‖features‖² plus a share that all have. That is about the ridge leverage score of x (Musco & Musco 2017,
               one level); rows far from all others count more, duplicates less
@@ -25,19 +25,39 @@ def nystroem_map(data: Dataset, kernel: Kernel, landmarks: int, choice: str, see
     statistics = data.manifest.statistics
     rng = np.random.default_rng(seed)
     feed, traffic = Feed(data), Traffic()
-    count = min(landmarks, statistics.n_rows)
     identity = {"landmarks": landmarks, "choice": choice, "seed": seed}
 
     def made(rows: np.ndarray) -> NystroemMap:
         return NystroemMap.of(kernel, fetch(feed, rows, feed.buffers(), traffic), statistics.n_features, identity)
 
     if choice == "uniform":
-        return made(np.sort(rng.choice(statistics.n_rows, count, replace=False, shuffle=False)))
-    drawn = np.sort(rng.choice(statistics.n_rows, min(_CANDIDATES * count, statistics.n_rows), replace=False, shuffle=False))
+        return made(_drawn(feed, rng, landmarks))
+    drawn = _drawn(feed, rng, _CANDIDATES * landmarks)
+    count = min(landmarks, len(drawn))
     pilot = made(np.sort(rng.choice(drawn, count, replace=False, shuffle=False)))
     left = np.array([_left_out(pilot, kernel, chunk) for chunk in fetch(feed, drawn, feed.buffers(), traffic)])
-    chances = left + left.mean() + np.finfo(np.float64).tiny
-    return made(np.sort(rng.choice(drawn, count, replace=False, shuffle=False, p=chances / chances.sum())))
+    missed = left + left.mean() + np.finfo(np.float64).tiny
+    return made(np.sort(rng.choice(drawn, count, replace=False, shuffle=False, p=missed / missed.sum())))
+
+
+def _drawn(feed: Feed, rng: np.random.Generator, most: int) -> np.ndarray:
+    """Numbers of up to `most` distinct rows, increasing: all alike, or in proportion to their weights, never of weight 0.
+
+    With weights each row has the key log(r) / u, r uniform, and the largest are taken (Efraimidis & Spirakis 2006); one pass.
+    """
+    statistics = feed.data.manifest.statistics
+    if statistics.weight_sum is None:
+        return np.sort(rng.choice(statistics.n_rows, min(most, statistics.n_rows), replace=False, shuffle=False))
+    numbers, keys = np.empty(0, np.int64), np.empty(0)
+    for block in feed.blocks(0, statistics.n_rows, feed.buffers(), Traffic()):
+        assert block.weight is not None
+        counts = np.flatnonzero(block.weight)
+        numbers = np.append(numbers, block.first_row + counts)
+        keys = np.append(keys, np.log(rng.random(len(counts))) / block.weight[counts])
+        if len(keys) > most:
+            best = np.sort(np.argpartition(-keys, most - 1)[:most])
+            numbers, keys = numbers[best], keys[best]
+    return numbers
 
 
 def _left_out(pilot: NystroemMap, kernel: Kernel, row) -> float:

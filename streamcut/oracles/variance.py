@@ -4,23 +4,41 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.compiled.moments import add_moments
+from streamcut.compiled.moments import add_moments, add_weighted_moments
 from streamcut.errors import BadInputError
 from streamcut.execution.feed import Feed, Traffic
 
+_FAR = 1e-4  # of the mean square: less variance than that is summed again, about the mean
+
 
 def automatic_gamma(feed: Feed) -> float:
-    """1 / (d · variance of all m × d values), as scikit-learn's "scale"; one pass, and the same bits however rows are stored.
+    """1 / (d · variance of all m × d values), as scikit-learn's "scale"; a pass or two.
 
-    Raises BadInputError when all values are equal.
+    Rows count by their weights; the bits are the same however rows are stored. Raises BadInputError when all values are equal.
     """
     statistics = feed.data.manifest.statistics
-    sums = np.zeros(2)
-    for chunk in feed.blocks(0, statistics.n_rows, feed.buffers(), Traffic()):
-        ones = np.broadcast_to(np.int8(1), chunk.nnz)
-        add_moments(ones if chunk.data is None else chunk.data[chunk.indptr[0] : chunk.indptr[-1]], sums)
-    count = statistics.n_rows * statistics.n_features
+    weight = float(statistics.n_rows) if statistics.weight_sum is None else statistics.weight_sum
+    count, sums = weight * statistics.n_features, _moments(feed, 0.0)
     variance = sums[1] / count - (sums[0] / count) ** 2
+    if variance <= _FAR * (sums[1] / count):
+        mean = sums[0] / count
+        sums = _moments(feed, mean) + (count - _moments(feed, None)[0]) * np.array([-mean, mean * mean])
+        variance = sums[1] / count - (sums[0] / count) ** 2
     if not variance > 0.0:
         raise BadInputError("gamma: auto is 1 / (features × variance of all values), but all values are equal; give a number")
     return float(1.0 / (statistics.n_features * variance))
+
+
+def _moments(feed: Feed, about: float | None) -> np.ndarray:
+    """Σ u (v − about), Σ u (v − about)² over the values v that are stored; None: Σ u of them, twice."""
+    sums = np.zeros(2)
+    for chunk in feed.blocks(0, feed.data.manifest.statistics.n_rows, feed.buffers(), Traffic()):
+        ones = np.broadcast_to(np.int8(1), chunk.nnz)
+        values = ones if chunk.data is None or about is None else chunk.data[chunk.indptr[0] : chunk.indptr[-1]]
+        if about:
+            values = values - np.float64(about)
+        if chunk.weight is None:
+            add_moments(values, sums)
+        else:
+            add_weighted_moments(values, np.repeat(chunk.weight, np.diff(chunk.indptr)), sums)
+    return sums

@@ -22,6 +22,7 @@ from streamcut.errors import CorruptError
 from streamcut.execution.epochs import Epochs
 from streamcut.execution.runner import RowKeeper, Rows
 from streamcut.fields import expect_like, expect_lines
+from streamcut.kernels.centre import Centre
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
@@ -143,11 +144,11 @@ def slots_bytes(problem: Problem, budget: int | None, mode: int) -> int:
     return 8 * (vectors * d * (slots + 8) + 6 * slots + 2 * d + (slots**2 if mode == passes.PROJECT else 0)) + tables
 
 
-def exported(model: Slots, scale: float, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (n,) and vectors (n, d), copied, of the slots that count."""
+def exported(model: Slots, scale: float, centre: Centre | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (n,) and vectors (n, d), copied, of the slots that count; they were moved by `centre`."""
     kept = np.flatnonzero(model.beta[: model.counts[passes.USED]])
     vectors = model.R[kept] if len(model.R) else model.V[:, kept].T
-    return model.beta[kept] * scale, vectors if kernel.centre is None else kernel.centre.moved_back(vectors)
+    return model.beta[kept] * scale, vectors if centre is None else centre.moved_back(vectors)
 
 
 def filled(model: Slots, coefficients: np.ndarray, vectors: np.ndarray, kernel: Kernel) -> None:
@@ -318,7 +319,7 @@ class Training:
         return StopReason.INTERRUPTED if self.progress.stop() else None
 
     def _exported(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        return [exported(m, self.method.scale(m), self.problem.kernel) for m in self.state.models]
+        return [exported(m, self.method.scale(m), self.problem.kernel.centre) for m in self.state.models]
 
     def _record(self, epoch: int) -> Epoch:
         models, n = self.state.models, self.problem.n_rows
