@@ -11,7 +11,7 @@ from streamcut.errors import UsageError
 from streamcut.loss_table import CLASSES_LOSSES, LABELLING_LOSSES, ROW_LOSSES
 from streamcut.solver_table import COMMON, SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
 from streamcut.suggestions import unknown
-from streamcut.units import parse_size, part_of, take_plain
+from streamcut.units import part_of, take_plain
 
 TASKS = ("auto", "binary", "regression", "multiclass", "one-class", "ranking", "roc-area", "sequence")
 LINEAR = solvers("linear")
@@ -320,8 +320,7 @@ class TrainOptions:
             raise UsageError(f"bias: {solver} does not regularise its intercept, so there is 1 for one and 0 for none")
         if self.budget is not None and self.maintenance == "none":
             raise UsageError("budget: maintenance none keeps all vectors; leave one of them out")
-        cached = self.row_cache == "auto" or parse_size(self.row_cache, option="row_cache", total=10**12) > 0
-        if self.sweeps not in (0, _default("sweeps")) and not cached:
+        if self.sweeps not in (0, _default("sweeps")) and self.row_cache == "0":
             raise UsageError("sweeps: they go over rows in the cache, and row_cache 0 keeps none there; leave one of them out")
         if self.nu is not None and self.C != 1.0:
             raise UsageError("nu: it takes the place of C; give one of them")

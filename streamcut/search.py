@@ -20,6 +20,7 @@ from streamcut.solvers.progress import Observer
 from streamcut.systems import peak_bytes
 from streamcut.together import Problem, Together, decoded_bytes
 from streamcut.training import checked, job_class, train
+from streamcut.units import plain
 
 Splits = list[tuple[Dataset, Dataset]]  # of each fold: rows to train on, rows to measure on
 
@@ -81,6 +82,7 @@ class Search:
     resources: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.Cs, self.options = [plain(C) for C in self.Cs], {name: plain(value) for name, value in self.options.items()}
         found = [for_data(checked({**self.options, **point, "C": C})[0], self.data) for point in self.others for C in self.Cs]
         self.chosen = chosen = found[0]
         if len({each.record.family for each in found}) > 1:

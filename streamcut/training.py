@@ -100,8 +100,8 @@ def train(
     C                loss of a row, as in LIBLINEAR and scikit-learn
     l1               λ ≥ 0 of the elastic net: F(w) = ½‖w‖² + λ‖w‖₁ + C Σ u_i ℓ_i, for losses of single rows; most weights are 0
                      when it is large. "10%": of λmax, from which on all of them are; a pass finds it
-    scale            "max-abs" or "std" (not centred): train on values divided by this number of each feature, which are scaled as
-                     they are read. The certificate is about the scaled problem, the model's weights are for values as they are
+    scale            "max-abs" or "std" (not centred; rows count by their weights): values are divided by this number of each
+                     feature as they are read. The certificate is about the scaled problem, the weights are for values as they are
     loss, k          binary: "hinge" (the default), "squared-hinge", "logistic", or a bound on a measure of all rows: "f1",
                      "prbep", "prec@k", "rec@k", "error"; k is "100" or "10%"; multiclass: "hinge", "softmax", one-vs-rest those
                      of two classes; regression: "squared" (the default), "huber" (linear beyond `delta`),

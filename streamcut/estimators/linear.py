@@ -45,6 +45,9 @@ class LinearClassifier(ScoringClassifier, RowLosses):
         shards, and arrays of more than 4 million entries are cut like them. Nothing is proved about several calls:
         primal_objective_ is the objective on the rows of the last one, lower_bound_ is 0. Beside the parameters of the problem
         (no l1, no scale) tol, sweeps and random_state matter here.
+
+        Each call is a step of the proximal point method, to which rows that come again are further rows: called over and over
+        with the same ones, it goes on to their least loss, and ½‖w‖² counts less each time. `fit` is for going over rows again.
         """
         data = self._further(X, y, classes, sample_weight)
         return self._learn(data, tuple(self._labels.tolist()), **self._task(len(self.classes_) > 2))

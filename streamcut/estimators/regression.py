@@ -119,6 +119,9 @@ class LinearSVR(Regressor, RowLosses):
         store is as many calls as it has shards, and arrays of more than 4 million entries are cut like them. Nothing is proved
         about several calls: primal_objective_ is the objective on the rows of the last one, lower_bound_ is 0. Beside the
         parameters of the problem (no l1, no scale) tol, sweeps and random_state matter here.
+
+        Each call is a step of the proximal point method, to which rows that come again are further rows: called over and over
+        with the same ones, it goes on to their least loss, and ½‖w‖² counts less each time. `fit` is for going over rows again.
         """
         return self._learn(self._numbers(X, y, sample_weight, reset=not hasattr(self, "model_")), None, **self._task())
 
