@@ -7,7 +7,7 @@ import shlex
 import zipfile
 from pathlib import Path
 
-from streamcut.errors import BadInputError, IncompleteError, NotFoundError
+from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.codec import MAX_BYTES
 from streamcut.io.stores.guarded import damaged, read_guarded, read_small
@@ -15,11 +15,12 @@ from streamcut.io.stores.manifest_file import MAX_MANIFEST, read_manifest
 from streamcut.io.stores.spec import JOURNAL, MANIFEST, PARTIAL, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.stores.zarr_layout import METADATA, is_foreign
-from streamcut.opened import open_regular
+from streamcut.opened import opened_file, readable, regular
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _MODEL = "meta.json.npy"  # what every model file of streamcut.models.files holds
 _METADATA_BYTES = 1 << 20
+_RESTORE = "; restore it from a copy, or convert the data again"
 _CONVERT = "make a store of it with `streamcut convert`"
 
 
@@ -77,11 +78,11 @@ def _open_file(path: Path) -> StoredDataset:
     if not path.is_file():
         raise NotFoundError(f"{path}: a pipe or a device, not a streamcut store; {_CONVERT}")
     try:
-        with open(open_regular(path), "rb") as file:
+        with opened_file(path) as file:
             start = file.read(len(_HDF5_MAGIC))
     except OSError as error:
         raise NotFoundError(f"{path}: {error.strerror}") from None
-    if zipfile.is_zipfile(path):
+    if zipfile.is_zipfile(regular(path)):
         _check_members(path)
         return _fallback(str(path))
     if start == _HDF5_MAGIC:
@@ -94,7 +95,7 @@ def _hdf5_members(path: Path) -> set[str]:
     import h5py
 
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(regular(path), "r") as file:
             return set(file)
     except (OSError, RuntimeError, ValueError):
         return set()
@@ -109,12 +110,9 @@ def _refuse_anndata(path: Path, members: set[str]) -> None:
 
 def _check_members(path: Path) -> None:
     """Raise NotFoundError for a zip file of NumPy arrays (.npz): a model, or a matrix; CorruptError for one that no store is."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            names = file.namelist()
-            longest = max((member.file_size for member in file.infolist()), default=0)
-    except (zipfile.BadZipFile, ValueError, OSError) as error:
-        raise damaged(path, f"is not a readable zip file ({error})") from None
+    with readable(path, CorruptError, "is not a readable zip file", _RESTORE), zipfile.ZipFile(regular(path)) as file:
+        names = file.namelist()
+        longest = max((member.file_size for member in file.infolist()), default=0)
     if longest > MAX_MANIFEST + MAX_BYTES:
         raise damaged(path, f"holds a file of {longest:,} bytes, which no store has")
     if names and all(name.endswith(".npy") for name in names):

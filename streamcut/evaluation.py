@@ -18,6 +18,7 @@ from streamcut.measures.regression import RegressionMeasures
 from streamcut.measures.sequence import SequenceMeasures
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
+from streamcut.opened import read_file
 from streamcut.prediction import scored_chunks, warn_of
 
 
@@ -146,10 +147,11 @@ def collect(
 def _named(path: str | os.PathLike) -> dict[float, str]:
     """The names of labels in a file with a label and its name on every line."""
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = [line.split() for line in file]
-    except (FileNotFoundError, IsADirectoryError):
-        raise NotFoundError(f"label names: {os.fspath(path)} is not a file") from None
+        lines = [line.split() for line in read_file(path).decode().splitlines()]
+    except OSError as error:
+        raise NotFoundError(f"label names: {os.fspath(path)}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"label names: {os.fspath(path)}: not UTF-8 ({error})") from None
     names: dict[float, str] = {}
     for number, words in enumerate(lines, start=1):
         try:

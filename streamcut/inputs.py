@@ -194,8 +194,8 @@ def _text_rows(path: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
     if recipe.hash_bits is None:
         given["dtype"] = "float64"  # the numbers as they are written; hashed sums are those of training to the bit
     options = SvmlightOptions(**given, no_labels=not raw.labelled, wide_index=True)
-    states = FileStates([path])
-    for chunk, _ in states.watch(SvmlightSource([path], options, model_takes=recipe.in_words()).blocks()):
+    rows = SvmlightSource([path], options, model_takes=recipe.in_words())
+    for chunk, _ in FileStates(each.name for each in rows.inputs).watch(rows.blocks()):
         yield chunk
 
 
@@ -208,7 +208,7 @@ def _vw_rows(path: str, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
         raise UsageError(f"keep: {', '.join(raw.keep)}: Vowpal Wabbit's text has no columns")
     labels = "none" if not raw.labelled else "skip" if raw.missing_labels == "skip" else "read"
     rows = VwSource(find_files([path], "vw")[1], VwOptions(labels, dtype=recipe.dtype or "float32", recipe=recipe))
-    for chunk, _ in FileStates([path]).watch(rows.blocks()):
+    for chunk, _ in FileStates(each.name for each in rows.inputs).watch(rows.blocks()):
         raw.count(rows.counters, path)
         yield chunk
     raw.count(rows.counters, path)

@@ -38,6 +38,7 @@ from numba.core.runtime import rtsys
 from numba.core.typing.templates import builtin_registry
 
 from streamcut.compiling import Wanted, compiler, unsaved
+from streamcut.opened import read_file
 
 _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
 # Machine code for all processors of a kind, which is only read: `streamcut warm-up --into`.
@@ -73,7 +74,7 @@ class _CheckedFiles(IndexDataCacheFile):
             places.append(os.path.join(_SHIPPED, os.path.basename(self._file(shipped))))
         for place in places:
             try:
-                stored = Path(place).read_bytes()
+                stored = read_file(place)
             except OSError:
                 continue
             content = stored[_DIGEST:]
@@ -130,7 +131,7 @@ def _stamp(name: str) -> str:
     """What the sources behind the kernels of module `name` are; asked once the module is complete."""
     digest = hashlib.sha256()
     for path in sorted(_sources(name), key=lambda path: Path(path).name):
-        digest.update(Path(path).read_bytes())
+        digest.update(read_file(path))
     return digest.hexdigest()
 
 
@@ -146,7 +147,7 @@ def shipped_key(key: Any) -> Any:
 @cache
 def _shipped() -> dict[str, Any] | None:
     try:
-        return json.loads(Path(_SHIPPED, TARGET).read_bytes())
+        return json.loads(read_file(Path(_SHIPPED, TARGET)))
     except (OSError, ValueError):
         return None
 

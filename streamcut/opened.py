@@ -1,15 +1,20 @@
-"""Opening files that somebody else has made: what is no regular file is refused at once, and links in a store are not followed.
+"""The door by which files come in that somebody else has made: nothing else in the package opens one.
 
-A pipe in the place of a file would block who opens it, a device would never end, and a symbolic link in a store would lead out of
-it to any file that this user can read.
+What is no regular file is refused at once: a pipe in the place of a file would block who opens it, and a device would never end.
+Links in a store are not followed: they would lead out of it to any file that this user can read. Whatever a library raises on
+damaged or forged content becomes a sentence (`readable`).
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from streamcut.errors import BadInputError, StreamcutError
 from streamcut.systems import AT_ONCE, BINARY, FOLDER, FOLDERS_OPEN, NO_LINK, NO_TERMINAL
 
 _KINDS = {
@@ -22,12 +27,14 @@ _KINDS = {
 }
 _FLAGS = os.O_RDONLY | AT_ONCE | NO_TERMINAL | BINARY
 _FOLDER = os.O_RDONLY | FOLDER | BINARY
+_SHOWN = 300  # characters of what a library says
 
 
 class IrregularFileError(OSError):
     """There is something of that name, but no file; strerror says what."""
 
     def __init__(self, path: str | os.PathLike, mode: int) -> None:
+        self.mode = mode
         what = _KINDS.get(stat.S_IFMT(mode), "no regular file")
         super().__init__(errno.EINVAL, f"is {what}, not a file", os.fspath(path))
 
@@ -41,6 +48,59 @@ def open_regular(path: str | os.PathLike) -> int:
             raise IrregularFileError(path, stat.S_IFSOCK) from None
         raise
     return _regular(handle, path)
+
+
+def opened_file(path: str | os.PathLike) -> io.BufferedReader:
+    """The regular file `path` for reading; raises as `open_regular`."""
+    return open(open_regular(path), "rb")
+
+
+def opened_raw(path: str | os.PathLike) -> io.FileIO:
+    """The same without a buffer."""
+    return open(open_regular(path), "rb", buffering=0)
+
+
+def opened_stream(path: str | os.PathLike) -> io.FileIO:
+    """As `opened_raw`; a pipe or a device is opened, too, for those who name one to be read from front to back."""
+    try:
+        return opened_raw(path)
+    except IrregularFileError as error:
+        if not (stat.S_ISFIFO(error.mode) or stat.S_ISCHR(error.mode)):
+            raise
+        return open(path, "rb", buffering=0)
+
+
+def read_file(path: str | os.PathLike, most: int | None = None) -> bytes:
+    """The content of the regular file `path`; raises as `open_regular`, and OSError for one longer than `most` bytes."""
+    with opened_file(path) as file:
+        if most is not None and os.fstat(file.fileno()).st_size > most:
+            raise OSError(errno.EFBIG, f"is longer than the {most:,} bytes that it may have", os.fspath(path))
+        return file.read()
+
+
+def regular(path: str | os.PathLike) -> str:
+    """`path` for a library that opens files by itself, once it is known to be a regular file; raises as `open_regular`."""
+    os.close(open_regular(path))
+    return os.fspath(path)
+
+
+@contextmanager
+def readable(
+    path: object, error: type[StreamcutError] = BadInputError, what: str = "cannot be read", advice: str = ""
+) -> Iterator[None]:
+    """Turn whatever the libraries that read `path` raise on damaged or forged content into an `error`: PATH: WHAT (why)ADVICE.
+
+    Errors of ours pass, and MemoryError does.
+    """
+    try:
+        yield
+    except (StreamcutError, MemoryError):
+        raise
+    except Exception as found:
+        why = " ".join(str(found).split())[:_SHOWN]
+        if type(found) is not ValueError or not why:  # that is a sentence as it stands
+            why = f"{type(found).__name__}: {why}"
+        raise error(f"{path}: {what} ({why}){advice}") from found
 
 
 def open_below(root: str | os.PathLike, relative: str) -> int:

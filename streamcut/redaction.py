@@ -1,17 +1,83 @@
-"""Secrets that URLs carry, taken out of whatever is shown, logged or stored."""
+"""Secrets that URLs carry, taken out of whatever is shown, logged or stored. The time it takes is linear in the length."""
 
 from __future__ import annotations
 
 import re
 
 HIDDEN = "***"
-_USER = re.compile(r"(?<=://)[^/\s:@]*:[^/\s]*(?=@)")  # user:password; a container of Azure (abfs://name@account) has no colon
-_NAMES = "sig|token|key|secret|passw|cred|auth"
-_QUERY = re.compile(rf"(?<=[?&;])([^\s=&;]*(?:{_NAMES})[^\s=&;]*=)[^\s&;'\"]+", re.IGNORECASE)
+_ACCOUNTS = ("abfs", "abfss", "wasb", "wasbs", "az", "adl")  # of Azure: what stands before @ is a container, if it has no colon
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}$")
+_END = re.compile(r'[\s"<>]')  # no URL goes on behind these
+_LEFT = "'`,.:;!?)]}>"  # at the end of a value: punctuation of the sentence around it
+_PARAMETER = re.compile(r'([?&;#])([^\s=&;#?"<>]*)=([^\s&;#"<>]*)')
+_BARE = re.compile(r'([?#&])([^\s=&;#?"<>*]+)(?=[&;#"<>\s]|$)')
+_HARMLESS = {  # parameters whose values are shown; of all others they are not
+    "page", "limit", "offset", "version", "versionid", "format", "type", "lang", "table", "sheet", "prefix", "delimiter",
+    "list-type", "max-keys", "partnumber", "region", "download", "raw", "x-amz-expires", "x-amz-date", "x-amz-algorithm",
+}  # fmt: skip
+_SECRETS = re.compile(r"sig|tok|key|secret|pass|pwd|cred|auth|acc|code|jwt|sas|sess|bearer|ticket|otp|pin", re.IGNORECASE)
 
 
 def redacted(text: str) -> str:
-    """`text` without the passwords and signatures in its URLs: `https://***@host/a?sig=***&page=2`."""
-    if "://" not in text:
-        return text
-    return _QUERY.sub(rf"\1{HIDDEN}", _USER.sub(HIDDEN, text))
+    """`text` without the passwords, tokens and signatures in its URLs: `https://***@host/a?sig=***&page=2`.
+
+    Whatever stands before the @ of a server goes, and the value of every parameter that is not known to be harmless.
+    """
+    before, *pieces = text.split("://")
+    shown = [before]
+    for piece in pieces:
+        scheme = _SCHEME.search(before[-31:])
+        shown.append(_piece(piece, scheme[0].lower() if scheme else ""))
+        before = piece
+    return "://".join(shown)
+
+
+def _piece(piece: str, scheme: str) -> str:
+    """What follows `scheme://` up to the next URL."""
+    start = _end_of_user(piece, scheme)
+    user = HIDDEN if start else ""
+    end = _END.search(piece, start)
+    stop = end.start() if end else len(piece)
+    url = _PARAMETER.sub(_hidden, piece[start:stop])
+    if scheme in ("http", "https"):  # elsewhere ? stands for any letter of a name
+        url = _BARE.sub(_hidden_bare, url)
+    return user + url + _PARAMETER.sub(_hidden_if_secret, piece[stop:])
+
+
+def _end_of_user(piece: str, scheme: str) -> int:
+    """Where the @ behind user and password is; 0: there is none."""
+    limit = _END.search(piece)
+    token = piece[: limit.start() if limit else len(piece)]
+    server = re.split(r"[/?#]", token, maxsplit=1)[0]
+    if "@" in server:
+        at = server.rindex("@")
+        return 0 if scheme in _ACCOUNTS and ":" not in server[:at] else at
+    colon = -1 if server.startswith("[") else server.find(":")  # [::1] is a server
+    if colon < 0 or colon + 1 == len(token):  # no password, or the colon of a sentence
+        return 0
+    if "@" in token:  # a slash in the password; or a port, and @ in the path, which is hidden rather than a secret shown
+        return token.rindex("@")
+    port = server[colon + 1 :].rstrip(_LEFT)
+    if port.isdigit() or "@" not in piece:
+        return 0
+    line = piece.split("\n", 1)[0]
+    return max(line.rfind("@"), 0)  # a blank in the password
+
+
+def _hidden(found: re.Match[str]) -> str:
+    sign, name, value = found.groups()
+    return f"{sign}{name}={value if name.lower() in _HARMLESS else _kept_end(value)}"
+
+
+def _hidden_bare(found: re.Match[str]) -> str:
+    return found[1] + _kept_end(found[2])
+
+
+def _hidden_if_secret(found: re.Match[str]) -> str:
+    return _hidden(found) if _SECRETS.search(found[2]) else found[0]
+
+
+def _kept_end(value: str) -> str:
+    """HIDDEN and the punctuation at the end of a value."""
+    left = value.rstrip(_LEFT)
+    return (HIDDEN if left else "") + value[len(left) :]

@@ -21,12 +21,23 @@ from typing import IO, Any, TypeVar
 from streamcut.answers import ask, asking, final, pause
 from streamcut.errors import DiskFullError, NotFoundError, UsageError
 from streamcut.files import disk_full, failpoint
+from streamcut.opened import read_file
 from streamcut.redaction import redacted
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci", "memory")
+_PACKAGES = {  # that fsspec needs beside what streamcut[remote] brings
+    **dict.fromkeys(("s3", "s3a"), "s3fs"),
+    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
+    **dict.fromkeys(("az", "abfs", "abfss", "adl"), "adlfs"),
+    **dict.fromkeys(("sftp", "ssh"), "paramiko"),
+    "oss": "ossfs",
+    "oci": "ocifs",
+    "hf": "huggingface_hub",
+    "smb": "smbprotocol",
+}
 ATTEMPTS = 6
 _PAUSE = 0.2  # seconds before the second attempt, twice as long before each further one
 _WHOLE = 32 << 20  # bytes: what is larger goes in parts, from a file
@@ -49,11 +60,16 @@ def file_system(url: str) -> tuple[Any, str]:
 
         files, path = url_to_fs(url)
     except ImportError as error:
-        what = f"cannot be opened ({error}); run pip install 'streamcut[remote]' and what the URL needs"
-        raise NotFoundError(f"{url}: {what}") from None
+        raise NotFoundError(f"{url}: cannot be opened ({error}); {install_line(url)}") from None
     except (OSError, ValueError) as error:
         raise NotFoundError(f"{url}: cannot be opened ({error})") from None
     return files, path.rstrip("/")
+
+
+def install_line(url: str) -> str:
+    """What to type where the package is missing that knows such URLs."""
+    more = _PACKAGES.get(url.partition("://")[0].rpartition("::")[2], "")
+    return f"run: pip install 'streamcut[remote]'{more and ' ' + more}"
 
 
 def expect_writable(url: str, what: str = "") -> None:
@@ -235,8 +251,7 @@ def _upload(url: str, name: str) -> None:
     files, path = file_system(url)
     size = os.path.getsize(name)
     if size <= _WHOLE:
-        with open(name, "rb") as file:
-            write_object(url, file.read())
+        write_object(url, read_file(name))
         return
     parts = {"chunksize": max(_S3_PART, -(-size // _S3_PARTS)), "max_concurrency": _S3_AT_ONCE}
     options = parts if "s3" in (files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)) else {}

@@ -29,7 +29,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
 ]
 FOUNDATION = {"", "answers", "chunk", "compiling", "config", "errors", "files", "interrupts", "jit"}  # "" is streamcut itself
 FOUNDATION |= {"fields", "linked", "opened", "outputs", "redaction", "rehearsal", "remote", "rounding", "shown", "solver_table"}
-FOUNDATION |= {"indices", "loss_table", "machine", "suggestions", "systems", "units", "visible"}
+FOUNDATION |= {"archives", "indices", "loss_table", "machine", "suggestions", "systems", "units", "visible"}
 WIRING = {"by_data", "calibration", "datasets", "evaluation", "flags", "inputs", "prediction", "row_bounds", "selection"}
 WIRING |= {"named_weights", "online", "structured", "training", "tuning", "verification", "warming"}
 WIRING |= {"costs", "cross_validation", "pooling", "search", "together"}

@@ -187,7 +187,7 @@ def test_scattered_entries_and_what_is_wrong_with_them(tmp_path):
     parts = list(scattered.by_rows(blocks, 6, str(tmp_path), BlockSize(1, 10), "x", start=2))
     assert parts[0].first == 2
     assert np.concatenate([part.indices for part in parts]).tolist() == [7, 0, 1]
-    with pytest.raises(BadInputError, match="row 5 in a matrix of 5"):
+    with pytest.raises(BadInputError, match="row of an entry 5 is not below 5"):
         list(scattered.by_rows(blocks, 5, str(tmp_path), BlockSize(1, 10), "x"))
     with pytest.raises(BadInputError, match="column pointers"):
         list(scattered.column_entries(np.array([0, 2, 1]), lambda cut: (rows[cut], rows[cut]), "x"))

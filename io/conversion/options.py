@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 from streamcut.errors import NotFoundError, UsageError
@@ -14,6 +13,7 @@ from streamcut.io.recipe.files import recipe_from
 from streamcut.io.recipe.table import LABELS_AS, MISSING, MISSING_LABELS
 from streamcut.io.sources.row_source import FORMATS, LISTS, TABLES
 from streamcut.io.stores.spec import BACKENDS
+from streamcut.opened import read_file
 from streamcut.suggestions import unknown
 from streamcut.systems import memory as memory_of_machine
 from streamcut.units import parse_size, take_plain
@@ -222,7 +222,7 @@ def _feature_names(given: Any) -> tuple[str, ...] | None:
     if not isinstance(given, str | os.PathLike):
         return tuple(str(name) for name in given)
     try:
-        names = Path(given).read_text(encoding="utf-8-sig").splitlines()
+        names = read_file(given).decode("utf-8-sig").splitlines()
     except OSError as error:
         raise NotFoundError(f"--feature-names: {os.fspath(given)}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
@@ -244,11 +244,13 @@ def _label_map(given: Mapping[str, float] | str | None) -> dict[str, float] | No
             lines = given.split(",")
         else:
             try:
-                lines = [line for line in Path(given).read_text().splitlines() if line.strip()]
+                lines = [line for line in read_file(given).decode("utf-8-sig").splitlines() if line.strip()]
             except OSError as error:
                 raise NotFoundError(
                     f"--label-map: {given!r} is neither word=number,… nor a readable file ({error.strerror})"
                 ) from None
+            except UnicodeDecodeError as error:
+                raise UsageError(f"--label-map: {given}: not UTF-8 ({error})") from None
         pairs = [line.rsplit("=", 1) for line in lines]
     found: dict[str, float] = {}
     for pair in pairs:

@@ -11,6 +11,7 @@ from streamcut.errors import NotFoundError, UsageError
 from streamcut.files import disk_full
 from streamcut.io.stores.spec import PARTIAL
 from streamcut.io.text.svmlight import Reject
+from streamcut.opened import opened_file
 from streamcut.outputs import output
 
 _BEGIN = re.compile(rb"# .*:\d+:\d+: ")
@@ -78,7 +79,7 @@ class RejectsFile:
         if self.draft.stat().st_size == 0:
             self.final.unlink(missing_ok=True)
             return False
-        with open(self.draft, "rb") as draft, output(self.final, prefix="convert.rejects") as file:
+        with opened_file(self.draft) as draft, output(self.final, prefix="convert.rejects") as file:
             while piece := draft.read(1 << 20):
                 file.write(piece)
         return True
@@ -88,6 +89,6 @@ def _is_ours(path: Path) -> bool:
     """Whether `path` begins as such a file does, or is empty."""
     if path.is_symlink() or not path.is_file():
         return False
-    with open(path, "rb") as file:
+    with opened_file(path) as file:
         head = file.read(1 << 16)
     return not head or _BEGIN.match(head) is not None

@@ -27,6 +27,7 @@ from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.files import disk_full, failpoint
 from streamcut.io.conversion.gather import gather_rows
 from streamcut.io.stores.leftovers import RUNS, remove
+from streamcut.opened import regular
 from streamcut.units import format_bytes
 
 PIECE = 1 << 18  # entries handed on at a time
@@ -277,7 +278,7 @@ class _Run:
 
     def _read(self, name: str, start: int, count: int) -> np.ndarray:
         dtype = self.types[name]
-        found = np.fromfile(self.path / name, dtype, count, offset=start * dtype.itemsize)
+        found = np.fromfile(regular(self.path / name), dtype, count, offset=start * dtype.itemsize)
         if len(found) != count:
             raise OSError(f"{self.path / name}: the scratch file is shorter than it was written")
         return found

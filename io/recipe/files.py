@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import os
-import zipfile
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from streamcut.archives import plain_arrays
 from streamcut.errors import BadInputError, NotFoundError
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.io.stores.spec import MANIFEST
+from streamcut.opened import read_file, readable
 from streamcut.remote import is_url, read_object, size_of
 
-_MEMBER = "recipe.npy"  # of a model file
+_MEMBER = "recipe"  # of a model file
 
 
 def recipe_from(given: Any) -> Recipe | None:
@@ -32,18 +29,13 @@ def recipe_from(given: Any) -> Recipe | None:
         if found is None:
             raise NotFoundError(f"{path}: the store has no recipe: nobody said how its features were made")
         return found
-    try:
+    with readable(path, NotFoundError, "no recipe can be read there"):
         content = _content(path)
-    except NotFoundError:
-        raise
-    except (OSError, zipfile.BadZipFile, ValueError) as error:
-        raise NotFoundError(f"{path}: no recipe can be read there ({error})") from None
-    try:
-        return Recipe.from_json(content)
-    except NewerRecipeError as error:
-        raise NotFoundError(f"{path}: {error}") from None
-    except (TypeError, ValueError, KeyError) as error:
-        raise BadInputError(f"{path}: not a recipe ({error})") from None
+    with readable(path, BadInputError, "not a recipe"):
+        try:
+            return Recipe.from_json(content)
+        except NewerRecipeError as error:
+            raise NotFoundError(f"{path}: {error}") from None
 
 
 def _is_store(path: str) -> bool:
@@ -53,11 +45,10 @@ def _is_store(path: str) -> bool:
 
 
 def _content(path: str) -> bytes:
-    whole = read_object(path) if is_url(path) else Path(path).read_bytes()
-    if not zipfile.is_zipfile(io.BytesIO(whole)):
+    whole = read_object(path) if is_url(path) else read_file(path)
+    if not whole.startswith(b"PK\x03\x04"):
         return whole
-    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
-        if _MEMBER not in archive.namelist():
-            raise ValueError("a model without a recipe, or no model")
-        with archive.open(_MEMBER) as member:
-            return np.lib.format.read_array(member, allow_pickle=False).tobytes()
+    try:
+        return plain_arrays(whole, [_MEMBER])[_MEMBER].tobytes()
+    except KeyError:
+        raise ValueError("a model without a recipe, or no model") from None

@@ -5,24 +5,28 @@ Rows lie together in CSR and dense matrices; of CSC ones the entries are brought
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
+from streamcut.fields import INT64_MAX
+from streamcut.indices import expect_indices, expect_pointers
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.recipe.table import BOOLEANS
 from streamcut.io.sources import scattered
 from streamcut.io.sources.arrays import Entries, dense_entries
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.row_source import BlockSize, row_ranges
-from streamcut.io.sources.self_contained import expect_self_contained, readable
+from streamcut.io.sources.self_contained import CHUNK_COPIES, Array, Members, opened_members
+from streamcut.opened import readable
 
 ROWS_AT_ONCE = 1 << 16
 _OBS = "obs:"
 NO_LABELS = "none"
+_CATEGORIES, _NULLABLE = ("codes", "categories"), ("values", "mask")  # how columns are stored that are no plain arrays
 _FORMS = {"csr_matrix": "csr", "csc_matrix": "csc", "csr": "csr", "csc": "csc"}
 
 
@@ -49,73 +53,97 @@ class AnnDataReader:
             self._open(labels, qid, weight, layer)
 
     def _open(self, labels: str, qid: str | None, weight: str | None, layer: str | None) -> None:
-        path, group = self.path, _open(self.path)
+        path, group = self.path, opened_members(self.path)
         if "X" not in group or "obs" not in group:
             raise BadInputError(f"{path}: not an AnnData file (X and obs are missing)")
         self.X = group["X"] if layer is None else self._layer(group, layer)
-        for name, part in (("X", self.X), ("obs", group["obs"]), ("var", group.get("var"))):
-            if part is not None:
-                expect_self_contained({name: part} if hasattr(part, "shape") else part, path)
-        self.form, shape = self._form_and_shape()
-        self.n_rows, self.n_features = (int(size) for size in shape)
-        self.held_bytes = 64 * self.n_rows  # the columns of obs, words included
+        self.form, self.n_rows, self.n_features = self._form_and_shape()
+        parts = [self.X] if isinstance(self.X, Array) else [self.X[name] for name in ("data", "indices", "indptr")]
+        if self.form != "dense":
+            self._data, self._indices, self._indptr = parts
+            lines = self.n_rows if self.form == "csr" else self.n_features
+            if any(len(part.shape) != 1 for part in parts) or len(self._indptr) != lines + 1:
+                raise BadInputError(f"{path}: X/indptr, X/indices or X/data are not of the shape of X; the file is damaged")
+        obs, name = self._frame(group, "obs"), labels.removeprefix(_OBS)
+        none = labels == NO_LABELS and NO_LABELS not in obs
+        wanted = {"labels": None if none else name, "qid": qid, "weight": weight}
+        self._columns = {role: _Column(obs, column, self.n_rows, path) for role, column in wanted.items() if column is not None}
+        self._rule = LabelRule(none=True) if none else LabelRule(column=name)
+        self._var, self._layer_name = self._frame(group, "var") if "var" in group else None, layer
+        parts += [part for column in self._columns.values() for part in column.parts]
+        self.held_bytes = 64 * self.n_rows + CHUNK_COPIES * max(part.chunk_bytes for part in parts)
+        self.held_bytes += sum(column.held_bytes for column in self._columns.values())
         if self.form == "csc":
             self.held_bytes += scattered.held_bytes(self.n_rows) + 8 * self.n_features
-        name = labels.removeprefix(_OBS)
-        none = labels == NO_LABELS and NO_LABELS not in group["obs"]
-        self.labels = np.zeros(self.n_rows) if none else self._column(group["obs"], name)
-        self.qid = None if qid is None else self._column(group["obs"], qid)
-        self.weight = None if weight is None else self._column(group["obs"], weight)
-        rule = LabelRule(none=True) if none else LabelRule(column=name)
-        self.recipe = Recipe(labels=rule, names=self._names(group), layer=layer)
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        with readable(self.path):
+            return Recipe(labels=self._rule, names=self._names(), layer=self._layer_name)
+
+    @cached_property
+    def _values(self) -> dict[str, np.ndarray]:
+        """Of the columns of obs, by what they are for."""
+        zeros = {"labels": np.zeros(self.n_rows)}
+        return zeros | {role: column.values() for role, column in self._columns.items()}
 
     def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
         with readable(self.path):
+            values = self._values
             for part in self._entries(start, size):
                 rows = slice(part.first, part.stop)
-                qid = None if self.qid is None else self.qid[rows]
-                weight = None if self.weight is None else self.weight[rows]
-                yield RawRows(part.indptr, part.indices, part.values, self.labels[rows], qid, weight)
+                labels, qid, weight = (values[role][rows] if role in values else None for role in ("labels", "qid", "weight"))
+                assert labels is not None
+                yield RawRows(part.indptr, part.indices, part.values, labels, qid, weight)
 
     def _entries(self, start: int, size: BlockSize) -> Iterator[Entries]:
         if self.form == "dense":
             yield from dense_entries(self.X, size, start)
         elif self.form == "csc":
-            indptr = np.asarray(self.X["indptr"][:], np.int64)
+            indptr = expect_pointers(self._indptr[:], len(self._data), f"{self.path}: X/indptr")
 
             def blocks() -> Iterator[scattered.Scattered]:
-                return scattered.column_entries(
-                    indptr, lambda cut: (self.X["indices"][cut], self.X["data"][cut]), f"{self.path}: X"
-                )
+                return scattered.column_entries(indptr, self._read, f"{self.path}: X")
 
             yield from scattered.by_rows(blocks, self.n_rows, self._scratch, size, self.path, start)
         else:
             yield from self._csr_entries(start, size)
 
+    def _read(self, cut: slice) -> tuple[np.ndarray, np.ndarray]:
+        """(indices, values) of a range of the entries."""
+        bound = self.n_features if self.form == "csr" else self.n_rows
+        indices, values = expect_indices(self._indices[cut], bound, f"{self.path}: X/indices"), self._data[cut]
+        if not len(indices) == len(values) == cut.stop - cut.start:
+            raise BadInputError(f"{self.path}: X/indices or X/data ends early; the file is damaged")
+        return indices, values
+
     def _csr_entries(self, start: int, size: BlockSize) -> Iterator[Entries]:
         while start < self.n_rows:
             stop = min(start + ROWS_AT_ONCE, self.n_rows)
-            bounds = np.asarray(self.X["indptr"][start : stop + 1], np.int64)
-            if len(bounds) != stop - start + 1 or (np.diff(bounds) < 0).any():
-                raise BadInputError(f"{self.path}: X/indptr is damaged")
+            bounds = expect_pointers(self._indptr[start : stop + 1], len(self._data), f"{self.path}: X/indptr")
             for first, last in row_ranges(bounds, size, self.path, start):
-                entries = slice(int(bounds[first]), int(bounds[last]))
-                indices, values = self.X["indices"][entries], self.X["data"][entries]
-                if len(indices) != len(values) or len(values) != entries.stop - entries.start:
-                    raise BadInputError(f"{self.path}: X/indices or X/data ends early; the file is damaged")
+                indices, values = self._read(slice(int(bounds[first]), int(bounds[last])))
                 yield Entries(start + first, start + last, bounds[first : last + 1], indices, values)
             start = stop
 
-    def _layer(self, group: Any, layer: str) -> Any:
-        known = list(group["layers"]) if "layers" in group else []
+    def _frame(self, group: Members, name: str) -> Members:
+        """obs or var."""
+        found = group[name]
+        if not isinstance(found, Members):
+            raise BadInputError(f"{self.path}: {name} is one array, as files of AnnData before 0.7 have it; save it anew")
+        return found
+
+    def _layer(self, group: Members, layer: str) -> Any:
+        layers = group.get("layers")
+        known = list(layers) if isinstance(layers, Members) else []
         if layer not in known:
             raise UsageError(f"{self.path}: no layer {layer!r}; it has {', '.join(known) or 'none'}")
-        return group["layers"][layer]
+        return layers[layer]
 
-    def _form_and_shape(self) -> tuple[str, Any]:
-        """("csr", "csc" or "dense", (rows, columns)) of the matrix."""
+    def _form_and_shape(self) -> tuple[str, int, int]:
+        """("csr", "csc" or "dense", rows, columns) of the matrix."""
         attributes = self.X.attrs
-        if hasattr(self.X, "shape"):
+        if isinstance(self.X, Array):
             form, shape = "dense", self.X.shape
         else:
             encoding = attributes.get("encoding-type", attributes.get("h5sparse_format"))
@@ -125,38 +153,52 @@ class AnnDataReader:
             shape = attributes["shape"] if "shape" in attributes else attributes["h5sparse_shape"]
         if len(shape) != 2:
             raise BadInputError(f"{self.path}: X has {len(shape)} dimensions, not 2")
-        return form, shape
+        rows, columns = expect_indices(np.asarray(shape), INT64_MAX, f"{self.path}: X", "a side of its shape").tolist()
+        return form, rows, columns
 
-    def _names(self, group: Any) -> tuple[str, ...] | None:
+    def _names(self) -> tuple[str, ...] | None:
         """The names of the features: the index of var."""
-        if "var" not in group or not hasattr(group["var"], "attrs"):
+        if self._var is None:
             return None
-        var = group["var"]
-        index = var.attrs.get("_index", "_index")
-        if index not in var or not hasattr(var[index], "shape") or var[index].shape != (self.n_features,):
+        index = self._var.attrs.get("_index", "_index")
+        found = self._var.get(index) if isinstance(index, str) else None
+        if not isinstance(found, Array) or found.shape != (self.n_features,):
             return None
-        return tuple(_text(name) for name in np.asarray(var[index][:]).tolist())
+        return tuple(_text(name) for name in found[:].tolist())
 
-    def _column(self, obs, name: str) -> np.ndarray:
-        """A column of obs as numbers or words, None where there is none. Raises UsageError naming the columns that there are."""
-        if name not in obs:
+
+class _Column:
+    """A column of obs, as the `parts` that it is stored in; nothing is read before `values`.
+
+    Raises UsageError naming the columns that there are, BadInputError.
+    """
+
+    def __init__(self, obs: Members, name: str, n_rows: int, path: str) -> None:
+        self._where = f"{path}: obs/{name}"
+        found = obs.get(name)
+        if found is None:
             known = [str(column) for column in obs.attrs.get("column-order", list(obs))]
-            raise UsageError(f"{self.path}: obs has no column {name!r}; it has {', '.join(known) or 'none'}")
-        stored = obs[name]
-        if hasattr(stored, "shape"):
-            values = np.asarray(stored[:])
-        elif "categories" in stored and "codes" in stored:
-            codes, categories = np.asarray(stored["codes"][:]), np.asarray(stored["categories"][:])
-            numbers = categories.dtype.kind in "biuf"  # the last one, −1, is for what has none
-            last = np.array([np.nan if numbers else None], dtype=np.float64 if numbers else object)
-            values = np.concatenate([categories.astype(last.dtype), last])[codes]
-        elif "values" in stored and "mask" in stored:  # a nullable column
-            values = np.asarray(stored["values"][:]).astype(object)
-            values[np.asarray(stored["mask"][:]).astype(bool)] = None
-        else:
-            raise BadInputError(f"{self.path}: obs/{name} is neither a plain column nor categories")
-        if len(values) != self.n_rows:
-            raise BadInputError(f"{self.path}: obs/{name} has {len(values)} values for {self.n_rows} rows")
+            raise UsageError(f"{path}: obs has no column {name!r}; it has {', '.join(known) or 'none'}")
+        parts = [found]
+        if not isinstance(found, Array):
+            names = next((names for names in (_CATEGORIES, _NULLABLE) if all(part in found for part in names)), ())
+            parts = [found[part] for part in names]
+            self._categories = names is _CATEGORIES
+        if not parts or not all(isinstance(part, Array) and len(part.shape) == 1 for part in parts):
+            raise BadInputError(f"{self._where} is neither a plain column nor categories")
+        if len(parts[0]) != n_rows:
+            raise BadInputError(f"{self._where} has {len(parts[0])} values for {n_rows} rows")
+        self.parts: list[Array] = parts
+        self.held_bytes = sum(64 * len(part) for part in parts[1:])
+
+    def values(self) -> np.ndarray:
+        """Numbers or words, None where there is none."""
+        values = self.parts[0][:]
+        if len(self.parts) == 2 and self._categories:
+            values = self._words(values, self.parts[1][:])
+        elif len(self.parts) == 2:
+            values = values.astype(object)
+            values[self.parts[1][:].astype(bool)] = None
         if values.dtype.kind in "biuf":
             return values
         words = [None if value is None else _text(value) for value in values.tolist()]
@@ -164,19 +206,14 @@ class AnnDataReader:
             return np.array([np.nan if word is None else float(BOOLEANS[word] == "true") for word in words])
         return np.array(words, dtype=object)
 
+    def _words(self, codes: np.ndarray, categories: np.ndarray) -> np.ndarray:
+        """What the codes mean; −1 is for what has none."""
+        known = codes[codes != -1] if codes.dtype.kind == "i" else codes
+        expect_indices(known, len(categories), self._where, "code")
+        numbers = categories.dtype.kind in "biuf"
+        last = np.array([np.nan if numbers else None], dtype=np.float64 if numbers else object)
+        return np.concatenate([categories.astype(last.dtype), last])[codes]
+
 
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _open(path: str):
-    try:
-        if os.path.isdir(path):
-            import zarr
-
-            return zarr.open_group(path, mode="r")
-        import h5py
-
-        return h5py.File(path, "r")
-    except (OSError, ValueError, KeyError) as error:
-        raise BadInputError(f"{path}: not a readable AnnData file ({error})") from None

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
 from collections.abc import Iterator
-from typing import BinaryIO, cast
 
 import numpy as np
 
+from streamcut.archives import array_header
 from streamcut.errors import BadInputError, NotFoundError
-from streamcut.io.text.decompress import open_bytes
-from streamcut.io.text.inputs import Input
+from streamcut.io.text.decompress import ShortLines, open_bytes
+from streamcut.opened import opened_file, opened_raw, readable, regular
 
 
 class ColumnFile:
@@ -22,8 +21,11 @@ class ColumnFile:
     """
 
     def __init__(self, path: str, what: str) -> None:
-        if not os.path.isfile(path):
-            raise NotFoundError(f"{path}: no such file; {what} needs a text file with one value a line, or a .npy file")
+        try:
+            regular(path)
+        except OSError as error:
+            needed = f"{what} needs a text file with one value a line, or a .npy file"
+            raise NotFoundError(f"{path}: {error.strerror}; {needed}") from None
         self.path, self.what = path, what
         self._next = 0
         self._lines: Iterator[str] | None = None
@@ -35,9 +37,12 @@ class ColumnFile:
         """Values of rows start … start + count - 1. Raises BadInputError when the file is too short."""
         if self._array is not None:
             offset, dtype, length = self._array
-            found = np.fromfile(self.path, dtype, max(0, min(count, length - start)), offset=offset + start * dtype.itemsize)
+            found = np.fromfile(
+                regular(self.path), dtype, max(0, min(count, length - start)), offset=offset + start * dtype.itemsize
+            )
         else:
-            found = self._read_lines(start, count)
+            with readable(self.path):
+                found = self._read_lines(start, count)
         if len(found) < count:
             raise BadInputError(f"{self.path}: {start + len(found)} values, but the matrix has more rows than that")
         return found
@@ -49,13 +54,8 @@ class ColumnFile:
             raise BadInputError(f"{self.path}: more values than the {rows} rows of the matrix")
 
     def _open_array(self) -> None:
-        with open(self.path, "rb") as file:
-            try:
-                version = np.lib.format.read_magic(file)
-                header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, _, dtype = header(file)
-            except ValueError as error:
-                raise BadInputError(f"{self.path}: not a .npy file ({error})") from None
+        with readable(self.path, what="not a .npy file"), opened_file(self.path) as file:
+            shape, _, dtype = array_header(file)
             if len(shape) != 1 or dtype.kind not in "biufU":
                 raise BadInputError(
                     f"{self.path}: {self.what} must be one-dimensional numbers or words, not {dtype} of shape {shape}"
@@ -83,5 +83,5 @@ class ColumnFile:
 
 def _open_text(path: str) -> io.TextIOWrapper:
     """A text file, compressed or not, for reading lines."""
-    stream, _ = open_bytes(Input(path).open(), path)
-    return io.TextIOWrapper(cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, stream))), encoding="utf-8-sig")
+    stream, _ = open_bytes(opened_raw(path), path)
+    return io.TextIOWrapper(io.BufferedReader(ShortLines(stream, path)), encoding="utf-8-sig")

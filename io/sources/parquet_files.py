@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.fields import INT64_MAX
+from streamcut.indices import expect_indices
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.row_source import BlockSize, row_ranges
+from streamcut.opened import readable, regular
 
 ROWS_AT_ONCE = 1 << 13
 
@@ -98,7 +101,7 @@ class ParquetReader:
         if what == "indices":
             if entries.dtype.kind not in "iu":
                 raise UsageError(f"{self.path}: column {name!r} holds {entries.dtype}, not whole feature numbers")
-            entries = entries.astype(np.int64) - self.index_base
+            entries = expect_indices(entries, INT64_MAX, f"{self.path}: column {name!r}").astype(np.int64) - self.index_base
         return offsets - offsets[0], entries
 
     def _column(self, batch, what: str, row: int) -> Any:
@@ -111,10 +114,11 @@ class ParquetReader:
         return column.to_numpy(zero_copy_only=False)
 
     def _open(self):
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
-            return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise BadInputError(f"{self.path}: not a readable Parquet file ({error})") from None
+            place = regular(self.path)
+        except OSError as error:
+            raise NotFoundError(f"{self.path}: {error.strerror}") from None
+        with readable(self.path, what="not a readable Parquet file"):
+            return pq.ParquetFile(place, pre_buffer=False, buffer_size=1 << 20)

@@ -19,10 +19,10 @@ from streamcut.io.recipe.comparison import difference
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.canonical import LabelWords, RawRows, RowRules, canonical
 from streamcut.io.sources.remote import remote_files
-from streamcut.io.sources.self_contained import readable
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.groups import GroupCheck
-from streamcut.io.text.inputs import find_inputs
+from streamcut.io.text.inputs import expect_file, find_inputs
+from streamcut.opened import IrregularFileError, opened_file, readable, regular
 from streamcut.redaction import redacted
 from streamcut.remote import is_url, read_object, size_of
 from streamcut.units import format_bytes
@@ -143,7 +143,7 @@ class TableSource:
         has_qid, groups = None, GroupCheck()
         for number in range(begin["file"], len(self.readers)):
             row = begin["row"] if number == begin["file"] else 0
-            for raw in self.readers[number].rows(row, self.size):
+            for raw in self._raw_rows(number, row):
                 counters, words = dict(self.counters), list(self._words.known.items())
                 position = {"file": number, "row": row, "given": given, "counters": counters, "words": words}
                 chunk = canonical(raw, self.rules, self.counters, self.paths[number], given, row, self._words)
@@ -163,6 +163,10 @@ class TableSource:
                     check_groups(groups, chunk.qid, self.paths[number], position["row"], labelled)
                 yield chunk, position
                 given += chunk.n_rows
+
+    def _raw_rows(self, number: int, row: int) -> Iterator[RawRows]:
+        with readable(self.paths[number]):
+            yield from self.readers[number].rows(row, self.size)
 
     def _labelled(self, chunk: Chunk, rows: np.ndarray) -> Chunk:
         """The rows that have a label."""
@@ -228,13 +232,13 @@ def sniff(path: str) -> str:
         raise NotFoundError(f"{path}: no such file or directory")
     if os.path.isdir(path):
         return _sniff_directory(path)
-    if not os.path.isfile(path):  # a FIFO or a device cannot be looked into without losing what was read
-        return _suffix_says(path) or "svmlight"
     try:
-        with open(path, "rb") as file:
+        with opened_file(path) as file:
             head = file.read(16)
-    except PermissionError:
-        raise NotFoundError(f"{path}: permission denied") from None
+    except IrregularFileError:  # what comes through a pipe or from a device is lost once it was looked at
+        return _suffix_says(path) or "svmlight"
+    except OSError as error:
+        raise NotFoundError(f"{path}: {error.strerror}") from None
     found = _sniff_head(path, head)
     expected = {".npz": "npz", ".h5ad": "anndata", ".parquet": "parquet"}.get(Path(path).suffix.lower())
     if expected and found != expected:
@@ -261,12 +265,12 @@ def _sniff_url(url: str) -> str:
 
 def _sniff_head(path: str, head: bytes) -> str:
     if head.startswith(b"\x89HDF\r\n\x1a\n"):
-        import h5py
+        from streamcut.io.sources.self_contained import opened_hdf5
 
-        with readable(path), h5py.File(path, "r") as file:
-            if any("barcodes" in group for group in file.values() if isinstance(group, h5py.Group)):
-                return "10x"
-            return _sniff_groups(path, set(file))
+        with readable(path):
+            file = opened_hdf5(path)
+            members = set(file)
+            return "10x" if any("barcodes" in group for _, group in file.groups()) else _sniff_groups(path, members)
     if head.startswith(b"\x93NUMPY"):
         return "npy"
     if head.startswith(b"PAR1"):
@@ -274,11 +278,9 @@ def _sniff_head(path: str, head: bytes) -> str:
     if head.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         return "arrow"
     if head.startswith(b"PK\x03\x04"):
-        with readable(path), zipfile.ZipFile(path) as archive:
-            names = set(archive.namelist())
-        if any(name.endswith(("zarr.json", ".zgroup")) for name in names):
-            return "streamcut"
-        return "npz"
+        with readable(path), zipfile.ZipFile(regular(path)) as archive:
+            zarr = any(name.endswith(("zarr.json", ".zgroup")) for name in archive.namelist())
+        return "streamcut" if zarr else "npz"
     if head.startswith(b"%%MatrixMarket") or path.lower().endswith((".mtx", ".mtx.gz", ".mtx.bz2")):
         return "mtx"
     found = _suffix_says(path)
@@ -308,7 +310,7 @@ def _sniff_groups(path: str, members: set[str]) -> str:
         return "streamcut"  # damaged or unfinished: opening it will say
     raise NotFoundError(
         f"{path}: neither a streamcut store nor an AnnData file nor a matrix of 10x "
-        f"(it holds {', '.join(sorted(members)) or 'nothing'})"
+        f"(it holds {', '.join(sorted(members)[:10]) or 'nothing'})"
     )
 
 
@@ -361,4 +363,5 @@ def _glob(name: str) -> list[str]:
     """What a glob matches; a name that exists, or matches nothing, stays as it is."""
     if os.path.lexists(name) or "://" in name or not glob.has_magic(name):
         return [name]
-    return sorted(glob.glob(name, recursive=True)) or [name]
+    found = sorted(glob.glob(name, recursive=True)) or [name]
+    return [each if os.path.isdir(each) else expect_file(each, name) for each in found]

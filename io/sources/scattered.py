@@ -16,6 +16,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError
 from streamcut.files import disk_full
+from streamcut.indices import expect_indices
 from streamcut.io.sources.arrays import Entries
 from streamcut.io.sources.row_source import BlockSize, row_ranges
 
@@ -48,8 +49,7 @@ def by_rows(
     counts = np.zeros(n_rows, np.int64)
     value_type = np.dtype(np.float64)
     for block in blocks():
-        if len(block.rows) and (block.rows.min() < 0 or block.rows.max() >= n_rows):
-            raise BadInputError(f"{where}: an entry of row {int(block.rows.max())} in a matrix of {n_rows} rows")
+        expect_indices(block.rows, n_rows, where, "row of an entry")
         counts += np.bincount(block.rows, minlength=n_rows)
         value_type = block.values.dtype
     indptr = np.concatenate([[0], np.cumsum(counts)])

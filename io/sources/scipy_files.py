@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import zipfile
+import io
+import os
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
+from streamcut.archives import Archive, Member, array_header
 from streamcut.errors import BadInputError
+from streamcut.fields import INT64_MAX
+from streamcut.indices import expect_indices, expect_pointers
 from streamcut.io.sources import scattered
 from streamcut.io.sources.arrays import dense_entries
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.columns import ColumnFile
 from streamcut.io.sources.row_source import BlockSize, row_ranges
+from streamcut.io.text.decompress import ShortLines, open_bytes
+from streamcut.opened import opened_file, opened_raw, readable, regular
 
 ROWS_AT_ONCE = 1 << 16
+_AT_ONCE = 1 << 20  # bytes of text
 COORDINATE_BYTES = 48  # (row, column, value) twice while they are read, and the CSR that they become
 
 
@@ -49,25 +57,32 @@ class NpzReader:
 
     def __init__(self, path: str, side: SideFiles, offset: int, scratch: str = ".") -> None:
         self.path, self.side, self.offset, self._scratch = path, side, offset, scratch
-        with self._archive() as archive:
-            members = {name.removesuffix(".npy") for name in archive.namelist()}
-            if not {"data", "shape", "format"} <= members:
-                raise BadInputError(
-                    f"{path}: not a sparse matrix of scipy.sparse.save_npz (it holds {', '.join(sorted(members))})"
-                )
-            layout = self._small(archive, "format").item()
-            layout = layout.decode() if isinstance(layout, bytes) else layout
-            if layout not in _MEMBERS or not _MEMBERS[layout] <= members:
-                raise BadInputError(f"{path}: the matrix is saved as {layout}; save it by rows: save_npz(path, X.tocsr())")
-            self._layout = layout
-            self.n_rows, self.n_features = (int(size) for size in self._small(archive, "shape"))
-            if layout != "csr":
-                self.held_bytes = scattered.held_bytes(self.n_rows) + 8 * self.n_features * (layout == "csc")
-            if layout != "coo":
-                lines = self.n_rows if layout == "csr" else self.n_features
-                with _Member(archive, path, "indptr") as indptr:
-                    if indptr.length != lines + 1:
-                        raise BadInputError(f"{path}: {indptr.length} pointers, and not {lines + 1}; the file is damaged")
+        with self._opened() as archive:
+            if not {"data", "shape", "format"} <= set(archive.names):
+                listed = ", ".join(sorted(archive.names)[:10])
+                raise BadInputError(f"{path}: not a sparse matrix of scipy.sparse.save_npz (it holds {listed})")
+            layout = archive.small("format", 1).reshape(-1)[:1].tolist()
+            self._layout = (
+                layout[0].decode(errors="replace") if layout and isinstance(layout[0], bytes) else "".join(map(str, layout))
+            )
+            if self._layout not in _MEMBERS or not _MEMBERS[self._layout] <= set(archive.names):
+                raise BadInputError(f"{path}: the matrix is saved as {self._layout}; save it by rows: save_npz(path, X.tocsr())")
+            shape = archive.small("shape", 2)
+            if shape.shape != (2,):
+                raise BadInputError(f"{path}: shape holds {shape.size} numbers, not those of rows and columns")
+            self.n_rows, self.n_features = expect_indices(shape, INT64_MAX, f"{path}: shape", "a side").tolist()
+            if self._layout != "csr":
+                self.held_bytes = scattered.held_bytes(self.n_rows) + 8 * self.n_features * (self._layout == "csc")
+            if self._layout != "coo":
+                lines = self.n_rows if self._layout == "csr" else self.n_features
+                found = {}
+                for name in ("indptr", "indices", "data"):
+                    with self._vector(archive, name) as member:
+                        found[name] = member.length
+                if found["indptr"] != lines + 1:
+                    raise BadInputError(f"{path}: {found['indptr']} pointers, and not {lines + 1}; the file is damaged")
+                if found["indices"] != found["data"]:
+                    raise BadInputError(f"{path}: {found['indices']} indices for {found['data']} values; the file is damaged")
 
     def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
         if self._layout == "csr":
@@ -79,60 +94,55 @@ class NpzReader:
     def _scattered(self) -> Iterator[scattered.Scattered]:
         """The entries of a CSC or COO matrix."""
         names = ("row", "col") if self._layout == "coo" else ("indices", "indptr")
-        with (
-            self._archive() as archive,
-            _Member(archive, self.path, names[0]) as rows,
-            _Member(archive, self.path, names[1]) as columns,
-            _Member(archive, self.path, "data") as data,
-        ):
+        with self._opened() as archive, ExitStack() as stack:
+            rows, columns, data = (stack.enter_context(self._vector(archive, name)) for name in (*names, "data"))
             if self._layout == "csc":
-                indptr = columns.read(columns.length).astype(np.int64)
+                indptr = expect_pointers(columns.read(columns.length), data.length, f"{self.path}: indptr")
 
                 def read(cut: slice) -> tuple[np.ndarray, np.ndarray]:
                     count = cut.stop - cut.start
                     return rows.read(count), data.read(count)
 
                 yield from scattered.column_entries(indptr, read, self.path)
-                return
-            if not rows.length == columns.length == data.length:
-                raise BadInputError(f"{self.path}: rows, columns and values differ in number; the file is damaged")
-            for begin in range(0, data.length, scattered.AT_ONCE):
-                count = min(scattered.AT_ONCE, data.length - begin)
-                yield scattered.Scattered(rows.read(count), columns.read(count), data.read(count))
+            else:
+                if not rows.length == columns.length == data.length:
+                    raise BadInputError(f"{self.path}: rows, columns and values differ in number; the file is damaged")
+                for begin in range(0, data.length, scattered.AT_ONCE):
+                    count = min(scattered.AT_ONCE, data.length - begin)
+                    yield scattered.Scattered(rows.read(count), self._columns(columns.read(count)), data.read(count))
+            for member in (rows, columns, data):
+                member.finish()
 
     def _csr_rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
-        with (
-            self._archive() as archive,
-            _Member(archive, self.path, "indptr") as indptr,
-            _Member(archive, self.path, "indices") as indices,
-            _Member(archive, self.path, "data") as data,
-        ):
+        with self._opened() as archive, ExitStack() as stack:
+            members = [stack.enter_context(self._vector(archive, name)) for name in ("indptr", "indices", "data")]
+            indptr, indices, data = members
             indptr.skip(start)
             bounds = indptr.read(1)
-            indices.skip(int(bounds[0]))
-            data.skip(int(bounds[0]))
+            first = int(expect_pointers(bounds, data.length, f"{self.path}: indptr")[0])
+            indices.skip(first)
+            data.skip(first)
             while start < self.n_rows:
-                bounds = np.concatenate([bounds[-1:], indptr.read(min(ROWS_AT_ONCE, self.n_rows - start))]).astype(np.int64)
-                if (np.diff(bounds) < 0).any():
-                    raise BadInputError(f"{self.path}: row pointers decrease; the file is damaged")
+                bounds = np.concatenate([bounds[-1:], indptr.read(min(ROWS_AT_ONCE, self.n_rows - start))])
+                bounds = expect_pointers(bounds, data.length, f"{self.path}: indptr", "row pointer")
                 for first, stop in row_ranges(bounds, size, self.path, start):
                     count = int(bounds[stop] - bounds[first])
-                    entries = indices.read(count), data.read(count)
+                    entries = self._columns(indices.read(count)), data.read(count)
                     yield self.side.rows(bounds[first : stop + 1], *entries, self.offset + start + first)
                 start += len(bounds) - 1
+            for member in members:
+                member.finish()
 
-    def _archive(self) -> zipfile.ZipFile:
-        try:
-            return zipfile.ZipFile(self.path)
-        except zipfile.BadZipFile as error:
-            raise BadInputError(f"{self.path}: not a readable .npz file ({error})") from None
+    def _columns(self, found: np.ndarray) -> np.ndarray:
+        return expect_indices(found, self.n_features, f"{self.path}: column")
 
-    def _small(self, archive: zipfile.ZipFile, name: str) -> np.ndarray:
-        with archive.open(f"{name}.npy") as file:
-            try:
-                return np.lib.format.read_array(file, allow_pickle=False)
-            except (ValueError, zipfile.BadZipFile) as error:
-                raise BadInputError(f"{self.path}: {name} cannot be read ({error})") from None
+    @contextmanager
+    def _opened(self) -> Iterator[Archive]:
+        with readable(self.path, what="not a readable .npz file"), Archive(opened_file(self.path)) as archive:
+            yield archive
+
+    def _vector(self, archive: Archive, name: str) -> _Vector:
+        return _Vector(archive.member(name), f"{self.path}: {name}")
 
 
 _MEMBERS = {"csr": {"indices", "indptr"}, "csc": {"indices", "indptr"}, "coo": {"row", "col"}}  # beside data
@@ -145,19 +155,17 @@ class NpyReader:
 
     def __init__(self, path: str, side: SideFiles, offset: int) -> None:
         self.path, self.side, self.offset = path, side, offset
-        with open(path, "rb") as file:
-            try:
-                version = np.lib.format.read_magic(file)
-                header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, by_columns, self._dtype = header(file)
-            except ValueError as error:
-                raise BadInputError(f"{path}: not a .npy file ({error})") from None
+        with readable(path, what="not a .npy file"), opened_file(path) as file:
+            shape, by_columns, self._dtype = array_header(file)
             self._begin = file.tell()
+            size = os.fstat(file.fileno()).st_size
         if len(shape) != 2 or self._dtype.kind not in "biuf":
             raise BadInputError(f"{path}: {self._dtype} of shape {shape}, not a matrix of real numbers")
         if by_columns and min(shape) > 1:
             raise BadInputError(f"{path}: the array lies by columns; save it by rows: np.save(path, np.ascontiguousarray(X))")
         self.n_rows, self.n_features = shape
+        if self._begin + self.n_rows * self.n_features * self._dtype.itemsize > size:
+            raise BadInputError(f"{path}: ends early: {self._dtype} of shape {shape} in {size:,} bytes; the file is damaged")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -166,7 +174,7 @@ class NpyReader:
     def __getitem__(self, rows: slice) -> np.ndarray:
         """A run of rows."""
         count, line = rows.stop - rows.start, self.n_features * self._dtype.itemsize
-        found = np.fromfile(self.path, self._dtype, count * self.n_features, offset=self._begin + rows.start * line)
+        found = np.fromfile(regular(self.path), self._dtype, count * self.n_features, offset=self._begin + rows.start * line)
         if len(found) != count * self.n_features:
             raise BadInputError(f"{self.path} ends early; the file is damaged")
         return found.reshape(count, self.n_features)
@@ -176,48 +184,37 @@ class NpyReader:
             yield self.side.rows(part.indptr, part.indices, part.values, self.offset + part.first)
 
 
-class _Member:
-    """One array of an .npz file, read from front to back."""
+class _Vector:
+    """A member of an .npz file that is one row of real numbers, read from front to back."""
 
-    def __init__(self, archive: zipfile.ZipFile, path: str, name: str) -> None:
-        self.where = f"{path}: {name}"
-        self.file = archive.open(f"{name}.npy")
-        try:
-            version = np.lib.format.read_magic(self.file)
-            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, _, self.dtype = header(self.file)
-        except ValueError as error:
-            raise BadInputError(f"{self.where} cannot be read ({error})") from None
-        if len(shape) != 1 or self.dtype.kind not in "biuf":
-            raise BadInputError(f"{self.where} is {self.dtype} of shape {shape}, not one row of real numbers")
-        self.length = shape[0]
+    def __init__(self, member: Member, where: str) -> None:
+        self._member = member
+        if len(member.shape) != 1 or member.dtype.kind not in "biuf":
+            raise BadInputError(f"{where} is {member.dtype} of shape {member.shape}, not one row of real numbers")
+        self.length, self._left = member.shape[0], member.shape[0]
 
-    def __enter__(self) -> _Member:
+    def __enter__(self) -> _Vector:
         return self
 
-    def __exit__(self, *_) -> None:
-        self.file.close()
+    def __exit__(self, *_: object) -> None:
+        self._member.close()
 
     def skip(self, count: int) -> None:
-        while count > 0:
-            count -= len(self.read(min(count, 1 << 20)))
+        self._left -= count
+        self._member.skip(count)
 
     def read(self, count: int) -> np.ndarray:
-        out = np.empty(count, self.dtype)
-        view = out.view(np.uint8).data
-        try:
-            while view:
-                got = self.file.readinto(view)  # type: ignore[attr-defined]
-                if not got:
-                    raise BadInputError(f"{self.where} ends early; the file is damaged")
-                view = view[got:]
-        except (zipfile.BadZipFile, EOFError) as error:
-            raise BadInputError(f"{self.where} cannot be read ({error})") from None
-        return out
+        self._left -= count
+        return self._member.read(count)
+
+    def finish(self) -> None:
+        """Take what is left, so that the archive's checksum of it is compared."""
+        self.skip(self._left)
+        self._member.expect_end()
 
 
 class MatrixMarketReader:
-    """A MatrixMarket file (also .gz, .bz2), rows = examples. Its entries come in any order, so it is read whole.
+    """A MatrixMarket file (also .gz, .bz2, .xz, .zst), rows = examples. Its entries come in any order, so it is read whole.
 
     `held_bytes` is what that takes.
     """
@@ -226,12 +223,12 @@ class MatrixMarketReader:
         import scipy.io
 
         self.path, self.side, self.offset = path, side, offset
-        try:
-            self.n_rows, self.n_features, entries, layout, field, symmetry = scipy.io.mminfo(path)
-        except (ValueError, OSError) as error:
-            raise BadInputError(f"{path}: not a MatrixMarket file ({error})") from None
+        with readable(path, what="not a MatrixMarket file"), self._text() as text:
+            self.n_rows, self.n_features, entries, layout, field, symmetry = scipy.io.mminfo(text)
         if field == "complex":
             raise BadInputError(f"{path}: complex values; a feature must be a real number")
+        if min(self.n_rows, self.n_features, entries) < 0:
+            raise BadInputError(f"{path}: {self.n_rows} rows, {self.n_features} columns, {entries} entries; the file is damaged")
         copies = 1 if symmetry == "general" else 2
         coordinates = entries * copies if layout == "coordinate" else self.n_rows * self.n_features
         self.held_bytes = coordinates * COORDINATE_BYTES + self.n_rows * 16
@@ -240,11 +237,13 @@ class MatrixMarketReader:
         import scipy.io
         import scipy.sparse as sp
 
-        try:
-            X = sp.csr_array(scipy.io.mmread(self.path))
-        except (ValueError, OSError, EOFError, OverflowError) as error:
-            raise BadInputError(f"{self.path}: {error}") from None
+        with self._text() as text:
+            X = sp.csr_array(scipy.io.mmread(text))
         for first, stop in row_ranges(X.indptr[start:], size, self.path, start):
             first, stop = start + first, start + stop
             entries = slice(X.indptr[first], X.indptr[stop])
             yield self.side.rows(X.indptr[first : stop + 1], X.indices[entries], X.data[entries], self.offset + first)
+
+    def _text(self) -> io.BufferedReader:
+        """The file, decompressed; no line of it is long."""
+        return io.BufferedReader(ShortLines(open_bytes(opened_raw(self.path), self.path)[0], self.path), _AT_ONCE)

@@ -1,46 +1,185 @@
-"""Files of other programs that lead elsewhere: HDF5 and Zarr can name other files, and codecs that run what they read."""
+"""HDF5 and Zarr files of other programs, from which only what lies in them is read.
+
+HDF5 can name other files: by links, by views on arrays elsewhere, by storage outside. No such link is followed: all links of a
+file are looked at, and none is needed. An array is opened when it is wanted and looked at before its size is asked for, since the
+size of a view is that of the files behind it. Codecs of Zarr can run what they read, and a chunk of either can unpack to a
+thousand times its size.
+"""
 
 from __future__ import annotations
 
+import math
+import os
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from itertools import product
 from typing import Any
 
-from streamcut.errors import BadInputError, StreamcutError
+import numpy as np
+
+from streamcut.errors import BadInputError, CorruptError, NotFoundError
+from streamcut.io.stores.guarded import expect_files_only
 from streamcut.io.zarr_codecs import expect_plain
+from streamcut.opened import readable, regular
 
 _MOST_CHUNK = 1 << 31  # bytes
+_MOST_MEMBERS = 1 << 20
+_DEFLATE = 1  # the number of this filter of HDF5
+_PIECE = 1 << 18  # bytes that are unpacked at once to see how many there are
+CHUNK_COPIES = 3  # of a chunk that is unpacked: HDF5 doubles its buffer until all fits, and keeps the chunk
 
 
-def expect_self_contained(group: Any, path: str) -> None:
-    """Raise BadInputError when an array below `group`, of h5py or zarr, lies in another file or is not plainly encoded."""
-    for name, item in _members(group, path):
-        where = f"{path}: {name}"
-        if getattr(item, "is_virtual", False) or getattr(item, "external", None):
-            raise BadInputError(f"{where} lies in another file; save the data as one file")
-        if hasattr(item, "metadata") and hasattr(item, "chunks"):
+class Members:
+    """A group: names of what lies in it, each a group or an array. Nothing is opened that is not asked for."""
+
+    def __init__(self, group: Any, path: str, name: str = "") -> None:
+        self._group, self._path, self._name = group, path, name
+        self.attrs = group.attrs
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._group)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._group
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The member of that name ("a/b" is one of `a`): Members or an Array; `default` where there is none.
+
+        Raises BadInputError for an array that lies in another file, or is not plainly encoded.
+        """
+        first, _, rest = name.partition("/")
+        if first not in self._group:
+            return default
+        found, where = self._group[first], f"{self._name}{first}"
+        if getattr(found, "is_virtual", False) or getattr(found, "external", None):
+            raise BadInputError(f"{self._path}: {where} lies in another file; save the data as one file")
+        if hasattr(found, "chunks"):
+            return default if rest else Array(found, f"{self._path}: {where}")
+        inside = Members(found, self._path, f"{where}/")
+        return inside.get(rest, default) if rest else inside
+
+    def __getitem__(self, name: str) -> Any:
+        found = self.get(name)
+        if found is None:
+            raise KeyError(f"{self._name}{name}")
+        return found
+
+    def groups(self) -> Iterator[tuple[str, Members]]:
+        """The groups in it, which are opened one by one."""
+        import h5py
+
+        for name in self:
+            if h5py.h5o.get_info(self._group.id, name.encode()).type == h5py.h5o.TYPE_GROUP:
+                yield name, self[name]
+
+
+class Array:
+    """An array of h5py or zarr that is read by ranges of its first dimension. Raises BadInputError for chunks that lie."""
+
+    def __init__(self, array: Any, where: str) -> None:
+        self._array, self._where = array, where
+        self.shape, self.dtype, self.attrs = array.shape, array.dtype, array.attrs
+        self._sides = array.chunks  # None: it lies in one piece
+        self.chunk_bytes = 0 if self._sides is None else self.dtype.itemsize * math.prod(int(side) for side in self._sides)
+        if self.chunk_bytes > _MOST_CHUNK:
+            raise BadInputError(f"{where}: a chunk would take {self.chunk_bytes:,} bytes, and {_MOST_CHUNK:,} are the most")
+        if hasattr(array, "metadata"):
             try:
-                expect_plain(item, _MOST_CHUNK)
+                expect_plain(array, _MOST_CHUNK)
             except ValueError as error:
                 raise BadInputError(f"{where}: {error}; save the data with another codec") from None
+        self._deflate = None if hasattr(array, "metadata") else _deflate_of(array, where)
+        self._sound: set[tuple[int, ...]] = set()  # chunks of the range that was read last
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        if self._deflate is not None:
+            self._expect_chunks(*rows.indices(len(self))[:2])
+        return np.asarray(self._array[rows])
+
+    def _expect_chunks(self, start: int, stop: int) -> None:
+        """Raise BadInputError unless the chunks of these rows unpack to what they should, before HDF5 makes room for them."""
+        ranges = [range(0, size, side) for size, side in zip(self.shape, self._sides, strict=True)]
+        first = self._sides[0]
+        ranges[0] = range(start // first * first, stop, first)
+        chunks = set(product(*ranges))
+        for chunk in chunks - self._sound:
+            about = self._array.id.get_chunk_info_by_coord(chunk)
+            if about.byte_offset is None:
+                continue
+            if about.size > self.chunk_bytes + self.chunk_bytes // 100 + 1024:
+                raise BadInputError(f"{self._where}: a chunk of {about.size:,} bytes where {self.chunk_bytes:,} belong")
+            left_out, left = self._array.id.read_direct_chunk(chunk)
+            if left_out >> self._deflate & 1:
+                continue
+            unpacker, size = zlib.decompressobj(), 0
+            while left and not unpacker.eof and size <= self.chunk_bytes:
+                size += len(unpacker.decompress(left, _PIECE))
+                left = unpacker.unconsumed_tail
+            if size > self.chunk_bytes:
+                raise BadInputError(f"{self._where}: a chunk unpacks to more than its {self.chunk_bytes:,} bytes")
+        self._sound = chunks
 
 
-def _members(group: Any, path: str, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name in list(group):
-        if hasattr(group, "file") and type(group.get(name, getlink=True)).__name__ == "ExternalLink":
-            raise BadInputError(f"{path}: {prefix}{name} lies in another file; save the data as one file")
-        item = group[name]
-        yield prefix + name, item
-        if not hasattr(item, "shape"):
-            yield from _members(item, path, f"{prefix}{name}/")
+def _deflate_of(array: Any, where: str) -> int | None:
+    """The place of deflate among the filters of an array of HDF5, None where it is not there. Raises BadInputError for two."""
+    properties = array.id.get_create_plist()
+    filters = [properties.get_filter(k)[0] for k in range(properties.get_nfilters())]
+    if filters.count(_DEFLATE) > 1:
+        raise BadInputError(f"{where}: deflated twice; save the data with another filter")
+    return filters.index(_DEFLATE) if _DEFLATE in filters else None
 
 
-@contextmanager
-def readable(path: str) -> Iterator[None]:
-    """Turn whatever the libraries that read `path` raise on damaged or forged content into BadInputError."""
+def opened_hdf5(path: str) -> Members:
+    """The root of the HDF5 file `path`. Raises BadInputError for one that is none, or has links, NotFoundError."""
+    import h5py
+
     try:
-        yield
-    except (StreamcutError, MemoryError):
-        raise
-    except Exception as error:
-        raise BadInputError(f"{path}: cannot be read ({type(error).__name__}: {error})") from error
+        place = regular(path)
+    except OSError as error:
+        raise NotFoundError(f"{path}: {error.strerror}") from None
+    with readable(path, what="not a readable HDF5 file"):
+        file = h5py.File(place, "r")  # from `regular`
+        _expect_no_links(file, path)
+    return Members(file, path)
+
+
+def opened_zarr(path: str) -> Members:
+    """The same of a Zarr group in the folder `path`."""
+    import zarr
+
+    try:
+        expect_files_only(path)
+    except CorruptError as error:
+        raise BadInputError(str(error)) from None
+    with readable(path, what="not a readable Zarr group"):
+        return Members(zarr.open_group(path, mode="r"), path)
+
+
+def opened_members(path: str) -> Members:
+    """The one or the other."""
+    return opened_zarr(path) if os.path.isdir(path) else opened_hdf5(path)
+
+
+def _expect_no_links(file: Any, path: str) -> None:
+    """Raise BadInputError for a soft or external link anywhere; links are looked at, not followed, and arrays are not opened."""
+    from h5py import h5g, h5l, h5o
+
+    seen, pending, count = set(), [("", file.id)], 0
+    while pending:
+        prefix, group = pending.pop()
+        for name in group:
+            shown = prefix + name.decode("utf-8", "surrogateescape")
+            count += 1
+            if count > _MOST_MEMBERS:
+                raise BadInputError(f"{path}: more than {_MOST_MEMBERS:,} members")
+            kind = group.links.get_info(name).type
+            if kind != h5l.TYPE_HARD:
+                what = "is a link" if kind == h5l.TYPE_SOFT else "lies in another file"
+                raise BadInputError(f"{path}: {shown} {what}; save the data as one file, without links")
+            about = h5o.get_info(group, name)
+            if about.type == h5o.TYPE_GROUP and about.addr not in seen:
+                seen.add(about.addr)
+                pending.append((f"{shown}/", h5g.open(group, name)))

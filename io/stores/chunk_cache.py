@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from streamcut.errors import NotFoundError, UsageError
+from streamcut.opened import read_file
 from streamcut.units import format_bytes, parse_size
 
 log = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ class ChunkCache:
     def get(self, name: str, length: int) -> bytes | None:
         """The chunk, None when it is not there."""
         try:
-            content = self._place(name).read_bytes()
+            content = read_file(self._place(name))
         except OSError:
             return None
         if len(content) == length:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 from contextlib import suppress
 
@@ -109,3 +110,12 @@ def read_guarded(root: str | os.PathLike, name: str, guard: tuple[int, int], raw
     if crc32c(content) != crc:
         raise damaged(f"{os.fspath(root)}/{name}", "does not have the checksum that the manifest states")
     return content
+
+
+def expect_files_only(root: str) -> None:
+    """Raise CorruptError unless there are only files and folders below `root`: zarr-python opens whatever has the right name."""
+    for folder, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            mode = os.lstat(os.path.join(folder, name)).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise damaged(os.path.join(folder, name), str(IrregularFileError(name, mode).strerror))

@@ -15,6 +15,7 @@ from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.hdf5_store import file_name
 from streamcut.io.stores.spec import CSR_ATTRIBUTES, HDF5_CHUNK_BYTES, SHARDS
 from streamcut.io.stores.zarr_writer import remove_temporaries
+from streamcut.opened import read_file
 
 # gzip, because h5py's LZF starts from uninitialised memory and gives other bytes every time
 _FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
@@ -39,7 +40,7 @@ class HDF5Writer:
         """Put the number of features into the file, which is written anew when it was unknown. Failpoint: convert.shard_meta."""
         failpoint("convert.shard_meta")
         path = self._path(shard)
-        before = path.read_bytes()
+        before = read_file(path)
         image = _with_features(before, n_features)
         if image != before:
             write_durably(path, image, prefix="convert.shard_meta")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
+from streamcut.errors import CorruptError, NotFoundError
 from streamcut.files import disk_full, failpoint
 from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.manifest_file import canonical_json
+from streamcut.opened import IrregularFileError, read_file, readable
 
 
 def read_journal(path: str | os.PathLike) -> list[tuple[dict, int]]:
@@ -17,9 +18,13 @@ def read_journal(path: str | os.PathLike) -> list[tuple[dict, int]]:
     Reading stops before the first line that is torn or damaged: what it said was not finished. A missing file has no records.
     """
     try:
-        return read_lines(Path(path).read_bytes())
+        content = read_file(path)
     except FileNotFoundError:
         return []
+    except IrregularFileError as error:
+        raise NotFoundError(f"{path}: {error.strerror}; move it away, or choose another name") from None
+    with readable(path, CorruptError, "no journal of a conversion"):
+        return read_lines(content)
 
 
 def read_lines(content: bytes) -> list[tuple[dict, int]]:

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from streamcut.errors import UsageError
+from streamcut.errors import NotFoundError, UsageError
 from streamcut.files import sync_directory
 from streamcut.io.stores.journal import read_journal
 from streamcut.io.stores.spec import BUILD, DTYPES, EXTRAS, JOURNAL, LOCK, MANIFEST, PARTIAL, REPLACED, SHARDS
+from streamcut.opened import IrregularFileError, opened_file, read_file
 from streamcut.systems import WINDOWS
 
 SCRATCH_FOLDER = "scratch"  # inside NAME.partial: sorted runs
@@ -108,8 +109,11 @@ def expect_partial(partial: Path) -> None:
     if lock.exists() and lock.stat().st_size:
         raise UsageError(f"{lock} was not made by streamcut; move it away or choose another name")
     if journal.exists():
-        with open(journal, "rb") as file:
-            begin = file.read(len(_BEGIN))
+        try:
+            with opened_file(journal) as file:
+                begin = file.read(len(_BEGIN))
+        except IrregularFileError as error:
+            raise NotFoundError(f"{journal}: {error.strerror}; move it away, or choose another name") from None
         if not _BEGIN.startswith(begin):
             raise UsageError(f"{journal} was not written by streamcut; move it away or choose another name")
 
@@ -123,7 +127,7 @@ def remove_partial(partial: Path) -> None:
 def _manifest_digest(store: Path) -> str:
     """Empty when there is no manifest."""
     try:
-        return hashlib.sha256((store / MANIFEST).read_bytes()).hexdigest()
+        return hashlib.sha256(read_file(store / MANIFEST)).hexdigest()
     except OSError:
         return ""
 

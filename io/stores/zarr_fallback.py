@@ -7,7 +7,6 @@ written by other software: what is compared is the content of each array.
 from __future__ import annotations
 
 import os
-import stat
 import zipfile
 from typing import Any
 
@@ -21,12 +20,12 @@ from zarr.storage import FsspecStore, LocalStore, ZipStore
 from streamcut.errors import NotFoundError
 from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.codec import MAX_BYTES, crc32c
-from streamcut.io.stores.guarded import damaged
+from streamcut.io.stores.guarded import damaged, expect_files_only
 from streamcut.io.stores.manifest_file import parse_manifest
 from streamcut.io.stores.spec import MANIFEST, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.zarr_codecs import expect_plain
-from streamcut.opened import IrregularFileError
+from streamcut.opened import regular
 
 
 class ZarrPythonStore(StoredDataset):
@@ -69,20 +68,11 @@ class ZarrPythonStore(StoredDataset):
             self.check_content(shard, name, array)
 
 
-def expect_files_only(root: str) -> None:
-    """Raise CorruptError unless there are only files and folders below `root`: zarr-python opens whatever has the right name."""
-    for folder, folders, files in os.walk(root):
-        for name in (*folders, *files):
-            mode = os.lstat(os.path.join(folder, name)).st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                raise damaged(os.path.join(folder, name), str(IrregularFileError(name, mode).strerror))
-
-
 def _zarr_store(path: str) -> Store:
     try:
         if "://" in path:
             return FsspecStore.from_url(path, read_only=True)
-        if zipfile.is_zipfile(path):
+        if not os.path.isdir(path) and zipfile.is_zipfile(regular(path)):
             return sync(ZipStore.open(path, mode="r"))
         return LocalStore(path, read_only=True)
     except (OSError, ValueError, ImportError) as error:

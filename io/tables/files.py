@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from io import BufferedReader
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +17,7 @@ from streamcut.io.tables.arrow import plain_batch
 from streamcut.io.tables.parquet_pages import PageError, Pages, pages_of
 from streamcut.io.text.inputs import STDIN
 from streamcut.io.text.remote_bytes import RemoteFile
+from streamcut.opened import IrregularFileError, opened_raw, regular
 
 BUFFER = 1 << 20  # bytes of a column chunk that Parquet reads at once
 SAMPLE_ROWS, SAMPLE_BYTES = 1 << 13, 8 << 20
@@ -111,10 +112,22 @@ def opened(path: str) -> BinaryIO:
     """The bytes of a local file or a URL. Raises NotFoundError."""
     if "://" not in path:
         try:
-            return open(path, "rb", buffering=0)
+            return cast(BinaryIO, opened_raw(path))
+        except IrregularFileError as error:
+            raise NotFoundError(
+                f"{path}: {error.strerror}; a text of a table may come through a pipe as standard input, -"
+            ) from None
         except OSError as error:
             raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
     return BufferedReader(RemoteFile(path), _AT_ONCE)  # type: ignore[return-value]
+
+
+def _checked(path: str) -> str:
+    """`path`, once it is known to be that of a regular file. Raises NotFoundError."""
+    try:
+        return regular(path)
+    except OSError as error:
+        raise NotFoundError(f"{path}: {error.strerror}") from None
 
 
 def unique_names(schema: pa.Schema, path: str) -> pa.Schema:
@@ -230,12 +243,9 @@ class ParquetTable(WholeBatches):
         return frozenset(self._schema.names)
 
     def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
-        source = opened(self.name) if "://" in self.name else self.name
         options: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": list(dictionaries)}
         try:
-            return pq.ParquetFile(source, **options)
-        except FileNotFoundError:
-            raise NotFoundError(f"{self.name}: no such file") from None
+            return pq.ParquetFile(opened(self.name) if "://" in self.name else _checked(self.name), **options)
         except (pa.ArrowException, OSError) as error:
             raise BadInputError(f"{self.name}: not a readable Parquet file ({error})") from None
 

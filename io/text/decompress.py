@@ -11,6 +11,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, BinaryIO, cast
 
 from streamcut.errors import BadInputError, NotFoundError
@@ -19,6 +20,8 @@ _PIECE = 1 << 16  # compressed bytes read at once
 _ZSTD_PIECE = 1 << 10  # compressed bytes given to zstd at once; they can become 32 MB at most, which bounds the memory
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 _HEAD = max(map(len, _MAGIC))
+_LINE = 1 << 20  # bytes of a line where lines are short
+_MEMORY = 1 << 28  # bytes that a dictionary of xz may take; `xz -9` needs 65 MB to unpack
 
 
 def open_bytes(file: BinaryIO, name: str) -> tuple[BinaryIO, str | None]:
@@ -45,6 +48,30 @@ def expect_whole(file: BinaryIO, name: str) -> None:
     buffer = bytearray(1 << 20)
     while kind is not None and stream.readinto(buffer):  # type: ignore[attr-defined]
         pass
+
+
+class ShortLines(io.RawIOBase):
+    """The bytes of `stream`, for readers that hold a line: BadInputError naming `name` for one of more than 1 MB."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._stream, self._name, self._length, self._lines = stream, name, 0, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target) -> int:
+        count = self._stream.readinto(target)  # type: ignore[attr-defined]
+        found = bytes(target[:count])
+        end = found.rfind(b"\n")
+        self._lines += found.count(b"\n")
+        self._length = count - end - 1 if end >= 0 else self._length + count
+        if self._length > _LINE:
+            raise BadInputError(f"{self._name}:{self._lines + 1}: a line of more than {_LINE:,} bytes")
+        return count
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 def _sniff(head: bytes) -> str | None:
@@ -157,7 +184,9 @@ def _decompressor(kind: str, name: str) -> tuple[Callable[[], Any], type[Excepti
         return lambda: _Zstd(zstandard.ZstdDecompressor().decompressobj()), zstandard.ZstdError
     if kind == "gzip":
         return _Gzip, zlib.error
-    return (bz2.BZ2Decompressor, OSError) if kind == "bzip2" else (lzma.LZMADecompressor, lzma.LZMAError)
+    return (
+        (bz2.BZ2Decompressor, OSError) if kind == "bzip2" else (partial(lzma.LZMADecompressor, memlimit=_MEMORY), lzma.LZMAError)
+    )
 
 
 class _Gzip:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from streamcut.errors import NotFoundError, UsageError
+from streamcut.opened import opened_stream
 from streamcut.remote import is_url, size_of
 
 STDIN = "-"
@@ -38,7 +39,7 @@ class Input:
 
             return cast(BinaryIO, RemoteBytes(self.name))
         try:
-            return open(self.name, "rb", buffering=0)
+            return cast(BinaryIO, opened_stream(self.name))
         except OSError as error:
             raise NotFoundError(f"{self.name}: cannot be read: {error.strerror}") from error
 
@@ -73,12 +74,12 @@ def _expand(path: str) -> list[Input]:
         files = [str(p) for p in sorted(Path(path).rglob("*")) if not p.is_dir() and not _hidden(p.relative_to(path))]
         if not files:
             raise NotFoundError(f"{path}: the directory holds no files")
-        return [_inspect(file) for file in files]
+        return [_inspect(expect_file(file, path)) for file in files]
     if not os.path.lexists(path) and glob.has_magic(path):
         matches = sorted(glob.glob(path, recursive=True))
         if not matches:
             raise NotFoundError(f"{path}: no file matches this pattern")
-        nested = [_expand(match) if not glob.has_magic(match) or os.path.isdir(match) else [_inspect(match)] for match in matches]
+        nested = [_expand(match) if os.path.isdir(match) else [_inspect(expect_file(match, path))] for match in matches]
         return [found for group in nested for found in group]
     return [_inspect(path)]
 
@@ -92,6 +93,13 @@ def _inspect_url(url: str) -> Input:
     if size is None:
         raise NotFoundError(f"{url}: no such file")
     return Input(url, size)
+
+
+def expect_file(path: str, within: str) -> str:
+    """`path`, for which the folder or glob `within` stands, among others. Raises NotFoundError for a pipe or a device."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise NotFoundError(f"{path}: not a file; {within} stands for files, and pipes are named one by one")
+    return path
 
 
 def _inspect(path: str) -> Input:

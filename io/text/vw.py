@@ -2,7 +2,8 @@
 
 The key of a feature is `namespace^feature`, or `feature` in the namespace without a name, as VW's audit prints them. It becomes a
 feature by hashing (MurmurHash3, the columns of scikit-learn's FeatureHasher; not VW's own) or by a dictionary. The same feature
-twice in a row adds up. Only single labels are read: no `class:cost`, no lines that belong together.
+twice in a row adds up. Importances are read if the first row of all has one; rows without one have 1 then. Only single labels are
+read: no `class:cost`, no lines that belong together.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class VwSource:
         self._learn = options.recipe is None
         self._keys = KeyDictionary(known, most=options.max_categories if self._learn else len(known))
         self.n_features = 1 << bits if bits is not None else None if self._learn else len(known)
-        self._weighted: bool | None = None  # whether rows have importances, known after the first block
+        self._weighted: bool | None = None  # whether rows have importances: whether the first row has one
 
     def recipe(self) -> Recipe:
         if self.options.recipe is not None:
@@ -205,10 +206,10 @@ class VwSource:
 
     def _weights(self, heads: pa.Array, given: np.ndarray, at: np.ndarray, wrong: list[_Wrong]) -> np.ndarray | None:
         if self._weighted is None:
-            self._weighted = bool(given.any())
+            self._weighted = bool(given[0])
         if given.any() and not self._weighted:
             first = int(at[np.argmax(given)])
-            wrong.append(_Wrong(first, "an importance, and none in the rows before; write 1 into the first row"))
+            wrong.append(_Wrong(first, "an importance, and the first row has none; write 1 into that"))
         if not self._weighted:
             return None
         weight = _numbers(heads.take(pa.array(k.HEADS * np.arange(len(given)) + 1)), "1", at, "importance", wrong)

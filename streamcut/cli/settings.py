@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from typing import Any
 
 import click
 
 from streamcut.cli.output import note
 from streamcut.errors import NotFoundError, StreamcutError, UsageError
+from streamcut.fields import shown
+from streamcut.opened import read_file
 from streamcut.suggestions import meant, plain
 
 _RUNNING = "streamcut.cli.settings"  # in a context's meta: the context of the command that runs
 _PREFIX = "STREAMCUT_"
+_HEADER = re.compile(r"""\s*\[\s*["']?([^\[\]"']*?)["']?\s*\]""")
+_MOST = 1 << 20  # bytes of a file
+_MOST_BITS = 1024  # of a number, as float64 has it
 
 
 def configurable(command: click.Command, name: str) -> click.Command:
@@ -92,43 +98,98 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
             note(f"streamcut: the variable {variable} is not read; {close}")
     if path is None:
         return
-    content = _content(path)
+    config = _Config(path)
+    content = config.content
     commands = context.find_root().command
     assert isinstance(commands, click.Group)
     names = commands.list_commands(context)
     tables = {name: table for name, table in content.items() if isinstance(table, dict)}
     for name in tables:
         if name not in names:
-            raise UsageError(f"{path}: [{name}] is no command; {meant(name, names) or 'use ' + ', '.join(names)}")
+            raise UsageError(f"{config.place(name)}: [{name}] is no command; {meant(name, names) or 'use ' + ', '.join(names)}")
     shared = {name: value for name, value in content.items() if name not in tables}
     own = tables.get(command, {})
     by_name = {plain(key): key for key in options if key != "config"}
     for name in own:
         if plain(name) not in by_name:
             close = meant(name, by_name.values()) or f"see `streamcut {command} --help`"
-            raise UsageError(f"{path}: {command} has no option {name}; {close}")
+            raise UsageError(f"{config.place(command, name)}: {command} has no option {name}; {close}")
     for name in shared:
         if plain(name) not in by_name:
-            _expect_of_any(path, name, commands, names, context)
+            _expect_of_any(config.place(name), name, commands, names, context)
     context.default_map = defaults = {}
-    for where, table in (("", shared), (f" [{command}]", own)):
+    for above, table in (((), shared), ((command,), own)):
+        where = f" [{command}]" if above else ""
         for name, value in table.items():
             if (key := by_name.get(plain(name))) is not None:
                 option = options[key]
-                defaults[option.name] = _value(f"{path}:{where} {name}", value, option)
+                try:
+                    defaults[option.name] = _value(value, option)
+                except ValueError as error:
+                    raise UsageError(f"{config.place(*above, name)}:{where} {name}: {error}") from None
                 context.meta[f"{_RUNNING}.{key}"] = f"{path}{where}"
 
 
-def _content(path: str) -> dict[str, Any]:
+class _Config:
+    """What the file `path` says: `content`. Raises NotFoundError, and UsageError naming the line."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        try:
+            self._text = read_file(path, _MOST).decode()
+        except OSError as error:
+            raise NotFoundError(f"--config: {path}: {error.strerror}") from None
+        except ValueError as error:
+            raise UsageError(f"--config: {path}: {error}") from None
+        try:
+            self.content = _parsed(self._text)
+        except _BeyondParsingError as error:
+            raise UsageError(f"--config: {path}:{self._wrong_line()}: {error}") from None
+        except ValueError as error:  # with line and column
+            raise UsageError(f"--config: {path}: {error}") from None
+
+    def place(self, *names: str) -> str:
+        """FILE:LINE of an option or a table, FILE where no line begins with it."""
+        *tables, name = names
+        whole, wanted, table = ".".join(names), ".".join(tables), ""
+        for number, line in enumerate(self._text.splitlines(), start=1):
+            if header := _HEADER.match(line):
+                table = header[1]
+                if table == whole or table.startswith(f"{whole}."):
+                    return f"{self._path}:{number}"
+            elif table == wanted and re.match(rf"""\s*["']?{re.escape(name)}["']?\s*[.=]""", line):
+                return f"{self._path}:{number}"
+        return self._path
+
+    def _wrong_line(self) -> int:
+        """The number of the first line that is beyond parsing."""
+        ends = [k + 1 for k, each in enumerate(self._text) if each == "\n"]
+        return bisect_left(ends, True, key=lambda end: _is_beyond(self._text[:end])) + 1
+
+
+class _BeyondParsingError(ValueError):
+    """No error in the text that has a line, but too much of something."""
+
+
+def _is_beyond(text: str) -> bool:
+    try:
+        _parsed(text)
+    except ValueError as error:
+        return isinstance(error, _BeyondParsingError)
+    return False
+
+
+def _parsed(text: str) -> dict[str, Any]:
     import tomllib  # only for those who have a file
 
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise NotFoundError(f"--config: {path}: {error.strerror}") from None
-    except ValueError as error:  # no UTF-8, or no TOML: then with line and column
-        raise UsageError(f"--config: {path}: {error}") from None
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise _BeyondParsingError("lists or tables in each other, more than a thousand deep") from None
+    except ValueError:
+        raise _BeyondParsingError("a number of thousands of digits") from None
 
 
 def _expect_of_any(path: str, name: str, commands: click.Group, names: list[str], context: click.Context) -> None:
@@ -142,19 +203,25 @@ def _expect_of_any(path: str, name: str, commands: click.Group, names: list[str]
         raise UsageError(f"{path}: no command has an option {name}; {meant(name, known) or 'see `streamcut --help`'}")
 
 
-def _value(where: str, value: Any, option: click.Option) -> Any:
-    """`value` of a file as the command line would hold it."""
+def _value(value: Any, option: click.Option) -> Any:
+    """`value` of a file as the command line would hold it. Raises ValueError."""
     if option.is_flag:
         if not isinstance(value, bool):
-            raise UsageError(f"{where}: {value!r} is neither true nor false")
+            raise ValueError(f"{_shown(value)} is neither true nor false")
         return value if option.is_bool_flag else option.flag_value if value else None
     if isinstance(value, list) and value and all(map(_plain_value, value)):
         texts = [str(part) for part in value]
         return texts if option.multiple else ",".join(texts)
     if not _plain_value(value):
-        raise UsageError(f"{where}: {value!r} is no text, number or list of them")
+        raise ValueError(f"{_shown(value)} is no text, number or list of them")
     return [str(value)] if option.multiple else str(value)
 
 
 def _plain_value(value: Any) -> bool:
-    return isinstance(value, str | int | float) and not isinstance(value, bool)
+    huge = isinstance(value, int) and value.bit_length() > _MOST_BITS
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and not huge
+
+
+def _shown(value: Any) -> str:
+    """A value in a message; what may be nested a thousand deep by what it is."""
+    return "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else shown(value)

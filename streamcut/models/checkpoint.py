@@ -31,7 +31,7 @@ from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, DiskFullError, UsageError
 from streamcut.fields import Fields, shown
 from streamcut.models.checkpoint_places import checkpoint_place
-from streamcut.opened import IrregularFileError, open_regular
+from streamcut.opened import IrregularFileError, open_regular, opened_raw
 from streamcut.redaction import redacted
 
 log = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ class StoredCheckpoint:
         if part is not None:
             offset += part[0] * out.dtype.itemsize * math.prod(shape[1:])
         flat, step = out.reshape(-1), _PIECE // out.dtype.itemsize
-        with open(self.path, "rb", buffering=0) as file:
+        with opened_raw(self.path) as file:
             file.seek(offset)
             for start in range(0, len(flat), step):
                 piece = flat[start : start + step]

@@ -20,6 +20,7 @@ import json
 import math
 import os
 import zipfile
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
@@ -28,11 +29,13 @@ from typing import Any
 import numpy as np
 
 from streamcut import __version__
+from streamcut.archives import plain_arrays
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.fields import Fields, shown
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.models.model import Model, common_meta
 from streamcut.models.stated import MOST_FEATURES
+from streamcut.opened import opened_file, read_file, readable
 from streamcut.outputs import output
 from streamcut.redaction import redacted
 from streamcut.remote import is_url, read_object, size_of
@@ -100,15 +103,19 @@ def load_model(path: str | os.PathLike) -> Model:
 
 def _built(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
     """The model of these parts, which may be anything."""
-    try:
+    with _well_formed(path):
         given = Fields(meta, "model")
         module, name = _KINDS[given.text("kind", _KINDS) if "kind" in given else "linear"]
-        recipe = Recipe.from_json(arrays.pop("recipe").tobytes()) if "recipe" in arrays else None
+        try:
+            recipe = Recipe.from_json(arrays.pop("recipe").tobytes()) if "recipe" in arrays else None
+        except NewerRecipeError as error:
+            raise NotFoundError(f"{path}: {error}") from None
         return replace(getattr(import_module(module), name).from_parts(meta, arrays), recipe=recipe)
-    except NewerRecipeError as error:
-        raise NotFoundError(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-        raise CorruptError(f"{path}: not a well-formed model: {error}; train again or restore the file") from error
+
+
+def _well_formed(path: str | os.PathLike) -> AbstractContextManager[None]:
+    """Whatever goes wrong with what a file of the right checksum holds is CorruptError."""
+    return readable(path, CorruptError, "not a well-formed model", "; train again or restore the file")
 
 
 def as_model(model: Model | str | os.PathLike) -> Model:
@@ -123,7 +130,7 @@ def is_model(path: str | os.PathLike) -> bool:
         return size_of(url) is not None and _FIRST_MEMBER in read_object(url, 64)
     if not os.path.isfile(path):
         return False
-    with open(path, "rb") as file:
+    with opened_file(path) as file:
         return _FIRST_MEMBER in file.read(64)
 
 
@@ -229,16 +236,14 @@ def plain(value: Any) -> Any:
 def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """meta.json and the other arrays of a model file that is whole."""
     try:
-        raw = read_object(os.fspath(path)) if is_url(path) else Path(path).read_bytes()
+        raw = read_object(os.fspath(path)) if is_url(path) else read_file(path)
     except NotFoundError as error:
         raise NotFoundError(f"cannot read this model: {error}") from None
     except OSError as error:
         raise NotFoundError(f"{path}: cannot read this model: {error.strerror}") from error
     _check_whole(path, raw)
-    try:
-        _check_sizes(raw)
-        with np.load(io.BytesIO(raw), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+    with _well_formed(path):
+        arrays = plain_arrays(raw)
         meta = json.loads(arrays.pop("meta.json").tobytes())
         given = Fields(meta, "model")
         version = given.integer("version", 1)
@@ -252,25 +257,7 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray
                 raise CorruptError(f"{path}: array {name!r} differs from its SHA-256; train again or restore the file")
         if "sparse" in given:  # not in older versions
             _unpack(given.object("sparse"), given.list("narrow") if "narrow" in given else [], arrays)
-    except (NotFoundError, CorruptError):
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise CorruptError(f"{path}: not a well-formed model: {error}; train again or restore the file") from error
     return meta, arrays
-
-
-def _check_sizes(raw: bytes) -> None:
-    """Raise ValueError unless the arrays are as long as they say, uncompressed: nothing takes more memory than the file."""
-    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-        for member in archive.infolist():
-            with archive.open(member) as file:
-                np.lib.format.read_magic(file)
-                shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-                if dtype.hasobject:
-                    raise ValueError(f"{member.filename!r} holds objects, which allow_pickle=False refuses")
-                stated = file.tell() + math.prod(shape) * dtype.itemsize
-            if member.compress_type != zipfile.ZIP_STORED or stated != member.file_size or member.file_size > len(raw):
-                raise ValueError(f"{member.filename!r} is not as long as it says")
 
 
 def _check_whole(path: str | os.PathLike, raw: bytes) -> None:

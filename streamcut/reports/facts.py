@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from streamcut.errors import BadInputError, NotFoundError
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
+from streamcut.opened import read_file
 from streamcut.solver_table import COMMON, SOLVER_TABLE
 
 _SECONDS = ("max_time", "deadline")
@@ -94,7 +94,7 @@ def names(model: Model) -> list[str] | None:
 def vocabulary(path: str | os.PathLike, n_features: int) -> list[str]:
     """Names of the features, one a line. Raises NotFoundError, and BadInputError for another number of lines than features."""
     try:
-        names = Path(path).read_text(encoding="utf-8").splitlines()
+        names = read_file(path).decode().splitlines()
     except OSError as error:
         raise NotFoundError(f"{path}: cannot read the vocabulary: {error.strerror}") from error
     except UnicodeDecodeError as error:

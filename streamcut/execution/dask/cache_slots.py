@@ -20,6 +20,7 @@ from typing import Any
 from streamcut.errors import DiskFullError
 from streamcut.execution.row_cache import RowCache
 from streamcut.files import disk_full
+from streamcut.opened import opened_file
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +134,7 @@ class Slots:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    with open(path, "rb") as file:
+    with opened_file(path) as file:
         rest, sizes = pickle.load(file)
         arrays = [bytearray(size) for size in sizes]
         for array in arrays:

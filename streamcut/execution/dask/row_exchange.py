@@ -20,6 +20,7 @@ from typing import Any
 
 from streamcut.execution.runner import Interrupted
 from streamcut.files import disk_full
+from streamcut.opened import opened_raw
 
 PIECE = 4 << 20
 _PATIENCE = 10.0  # seconds that another worker has for a piece
@@ -59,7 +60,7 @@ def forget_others(clients: Iterable[str]) -> None:
 def read_piece(run: str, file: str, offset: int, size: int = PIECE) -> bytes | None:
     """At most `size` bytes of a file, fewer at its end; None: it is not here."""
     try:
-        with open(_path(run, file), "rb", buffering=0) as handle:
+        with opened_raw(_path(run, file)) as handle:
             handle.seek(offset)
             return handle.read(size)
     except (FileNotFoundError, KeyError):

@@ -43,6 +43,7 @@ from streamcut.execution.passes import Pass, row_caches
 from streamcut.execution.runner import PassReport, Watchable
 from streamcut.files import disk_full, locked
 from streamcut.io.dataset import Dataset
+from streamcut.opened import read_file
 
 __all__ = ["LOCAL", "Cluster", "DaskRunner", "connect"]
 
@@ -259,7 +260,7 @@ class _Submitter:
 
     def __call__(self, address: str, lanes: tuple[int, ...], passes: tuple[int, ...]) -> distributed.Future:
         runner, numbers = self._runner, [each for each in passes if each != self._number]
-        before = [runner._held(f"{self._name}-before", runner._file(each).read_bytes(), self._addresses) for each in numbers]
+        before = [runner._held(f"{self._name}-before", read_file(runner._file(each)), self._addresses) for each in numbers]
         key = f"{self._name}-{uuid.uuid4().hex}"
         call = run_lanes, runner._run, lanes, (*numbers, self._number), *before, self._body
         return runner._cluster.client.submit(*call, key=key, workers=[address], pure=False)

@@ -22,6 +22,7 @@ from numpy.typing import DTypeLike
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
 from streamcut.files import disk_full
+from streamcut.opened import opened_raw
 
 _PIECE = 1 << 20
 _ROWS = 1 << 13
@@ -54,7 +55,7 @@ class RowFiles:
         if version is None:
             return np.zeros((rows, *shape), dtype)
         array = np.empty((rows, *shape), dtype)
-        with open(self.path(name, lane, version), "rb", buffering=0) as file:
+        with opened_raw(self.path(name, lane, version)) as file:
             length = self.lengths.get((name, lane), 0)
             if shape and length < shape[0]:  # written before rows were widened
                 array[:, length:] = 0
@@ -76,7 +77,7 @@ class RowFiles:
         start = 0
         if array.ndim > 1 and self.lengths[name, lane] != array.shape[1]:  # it was widened
             return True
-        with open(self.path(name, lane, version), "rb", buffering=0) as file:
+        with opened_raw(self.path(name, lane, version)) as file:
             while start < len(flat):
                 count = file.readinto(piece[: len(flat) - start].data)
                 if not count or not np.array_equal(piece[:count], flat[start : start + count]):
@@ -297,7 +298,7 @@ class SharedRows:
 
     def _content(self, name: str, lane: int, version: int) -> Iterator[bytes]:
         """The bytes of a file."""
-        with open(self.files.path(name, lane, version), "rb", buffering=0) as file:
+        with opened_raw(self.files.path(name, lane, version)) as file:
             while piece := file.read(_PIECE):
                 yield piece
 

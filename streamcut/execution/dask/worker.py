@@ -41,6 +41,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.machine import machine_memory
+from streamcut.opened import opened_file
 from streamcut.systems import node, resident_bytes
 
 tell_ours_once()
@@ -322,7 +323,7 @@ def _job(folder: Path, number: int) -> Job:
 
 def _read(folder: Path, number: int) -> Job:
     try:
-        with open(folder / f"pass.{number}", "rb") as file:
+        with opened_file(folder / f"pass.{number}") as file:
             return pickle.load(file)
     except FileNotFoundError:
         raise _NoPassError from None
