@@ -22,6 +22,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,14 +78,14 @@ def figure(said: str) -> int | None:
 # --- the tables -----------------------------------------------------------------------------------------------------------
 
 
-def long_strings(path: Path, scale: float) -> None:
-    """A column of 200,000 different strings of 1 kB, each twice."""
+def long_strings(path: Path, scale: float, coded: bool = False) -> None:
+    """A column of 200,000 different strings of 1 kB, each twice; `coded`: as numbers of a dictionary."""
     distinct = int(200_000 * scale)
-    words = pa.array([f"{number:010d}" + "x" * 990 for number in range(distinct)])
+    words = [f"{number:010d}" + "x" * 990 for number in range(distinct)]
     codes = pa.array(np.arange(2 * distinct) % distinct, pa.int32())
     url = pa.DictionaryArray.from_arrays(codes, words)
     label = pa.array(np.arange(2 * distinct) % 3 == 0).cast(pa.int8())
-    pq.write_table(pa.table({"label": label, "url": url}), path)
+    pq.write_table(pa.table({"label": label, "url": url if coded else url.cast(pa.string())}), path)
 
 
 def one_page(path: Path, scale: float) -> None:
@@ -166,9 +167,7 @@ def npz_of(**bombs: tuple[str, tuple[int, ...]]) -> Callable[[Path, float], None
                     if kind == "header":  # which says that it is as long as this
                         member.write(b"\x93NUMPY\x02\x00" + struct.pack("<I", size))
                     else:
-                        np.lib.format.write_array_header_1_0(
-                            member, {"descr": kind, "fortran_order": False, "shape": (size,)}
-                        )
+                        np.lib.format.write_array_header_1_0(member, {"descr": kind, "fortran_order": False, "shape": (size,)})
                         size *= np.dtype(kind).itemsize
                     for start in range(0, size, 1 << 20):
                         member.write(bytes(min(1 << 20, size - start)))
@@ -200,6 +199,8 @@ _NPZ = ("--labels", "{stem}.txt")
 TABLES = {
     "long-strings": Table("parquet", long_strings, (*_URL, *_ALL)),
     "long-strings-hashed": Table("parquet", long_strings, (*_URL, "--hash-bits", "20")),
+    "long-codes": Table("parquet", partial(long_strings, coded=True), (*_URL, *_ALL)),
+    "long-codes-hashed": Table("parquet", partial(long_strings, coded=True), (*_URL, "--hash-bits", "20")),
     "one-page-hashed": Table("parquet", one_page, (*_USER, "--hash-bits", "22")),
     "one-page": Table("parquet", one_page, (*_USER, *_ALL)),
     "many-keys-hashed": Table("parquet", many_keys, (*_USER, "--hash-bits", "22")),

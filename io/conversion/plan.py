@@ -13,9 +13,10 @@ from streamcut.systems import resident_bytes
 from streamcut.units import format_bytes, format_enough
 
 DEFAULT_LIMIT = 10**9
-_VARIES = 4 << 20  # from one run of a command to the next
+_VARIES = 8 << 20  # from one run of a command to the next
 SLACK = 24 << 20  # what the allocator keeps of freed arrays, threads, decompressors, files
 SORT_LEAST = 32 << 20
+_KEYS_LEAST = 8 << 20  # a dictionary of categories and words; most of what is left is for it, too
 BLOCKS = (512 << 10, 256 << 10, 128 << 10)
 SHARD_LEAST = 1 << 18
 FEATURES_LEAST = 1 << 15  # statistics of this many features always fit into SLACK
@@ -30,6 +31,7 @@ class ConvertPlan:
 
     block_bytes  of text (or of the entries of a table) in one piece
     sort_bytes   for shuffling and grouping
+    key_bytes    for a dictionary that is learned
     row_bytes    for a row or group that is larger than a block or a shard; `longest` is that in entries
     features     statistics of single features are kept if there are no more of them
     """
@@ -39,6 +41,7 @@ class ConvertPlan:
     block_bytes: int
     shard_nnz: int
     sort_bytes: int
+    key_bytes: int
     row_bytes: int
     features: int
     lines: dict[str, int] = field(default_factory=dict)
@@ -66,6 +69,7 @@ def make_plan(
     threads: int,
     shard_nnz: int | None,
     sorting: bool,
+    learning: bool = False,
     writers: int,
     source_bytes: Callable[[int, int], int],
     writer_bytes: Callable[[int, int], int],
@@ -93,7 +97,8 @@ def make_plan(
         tallies = writers * max(0, counted - FEATURES_LEAST) * BYTES * (features is None)  # none while a store is resumed
         # Sorted rows are written after all are read, to one output after the other; otherwise all goes on at once.
         work = max(reading, writing) + SORT_LEAST if sorting else reading + writers * writing
-        choices.append((base + SLACK + tallies + work, shard, count, block, reading, writing, tallies, kept))
+        needed = base + SLACK + tallies + work + learning * _KEYS_LEAST
+        choices.append((needed, shard, count, block, reading, writing, tallies, kept))
     least = min(choices)[0] + _VARIES
     limit = max(DEFAULT_LIMIT, least) if limit is None else limit
     reserve = max(0, limit - base) // 8  # rather smaller blocks than none of the memory for long rows
@@ -107,7 +112,9 @@ def make_plan(
     needed, shard, count, block, reading, writing, tallies, kept = fitting[0]
     left = limit - needed
     sort_bytes = SORT_LEAST + left // 2 if sorting else 0
-    row_bytes = left - left // 2 if sorting else left
+    left -= left // 2 if sorting else 0
+    key_bytes = _KEYS_LEAST + left * 3 // 4 if learning else 0
+    row_bytes = left // 4 if learning else left
     lines = {
         "interpreter and libraries": base,
         "allocator, threads, files": SLACK,
@@ -115,6 +122,7 @@ def make_plan(
         f"writing, shards of {shard:,} entries": writing if sorting else writers * writing,
         "statistics of features": tallies,
         "sorting": sort_bytes,
+        "dictionary of categories and words": key_bytes,
         "rows longer than a block": row_bytes,
     }
-    return ConvertPlan(limit, count, block, shard, sort_bytes, row_bytes, kept, lines)
+    return ConvertPlan(limit, count, block, shard, sort_bytes, key_bytes, row_bytes, kept, lines)

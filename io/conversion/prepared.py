@@ -24,12 +24,11 @@ from streamcut.io.features import FeatureTally
 from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.opening import open_dataset
 from streamcut.io.sources.choice import holds_lists, open_readers, open_source, source_bytes
-from streamcut.io.sources.row_source import FRAME, LISTS, RowSource, find_files
+from streamcut.io.sources.row_source import FRAME, LISTS, TABLES, RowSource, find_files
 from streamcut.io.stores.build import build_of
 from streamcut.io.stores.narrow import smallest
 from streamcut.io.stores.structure import first_problem
 from streamcut.io.stores.writer import writer_bytes
-from streamcut.io.tables.dictionary import KEY_BYTES
 from streamcut.io.text.blocks import BlockParser
 from streamcut.io.text.kernels import ERROR, PADDING, QID_UNKNOWN, Rules
 from streamcut.io.text.raw_blocks import RawBlock
@@ -77,7 +76,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     give_back()
     begun = _begun_with(outputs, settings)
     widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
-    dictionary = 0 if settings.hash_bits or settings.recipe else settings.max_categories * KEY_BYTES
+    learning = kind in (*TABLES, "vw") and not (settings.hash_bits or settings.recipe)
     ahead = AHEAD_BYTES if kind in ("svmlight", "vw") and any(is_url(path) for path in paths) else 0
     planned = partial(
         make_plan,
@@ -85,8 +84,9 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
         threads=settings.threads,
         shard_nnz=settings.shard_nnz or begun.get("shard_nnz"),
         sorting=settings.sorting,
+        learning=learning,
         writers=len(outputs),
-        source_bytes=lambda block, threads: ahead + source_bytes(kind, readers, block, threads, dictionary),
+        source_bytes=lambda block, threads: ahead + source_bytes(kind, readers, block, threads),
         writer_bytes=partial(writer_bytes, remote=is_url(outputs[0])),
         n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
         features=begun.get("features"),

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from streamcut.io.recipe.table import NUMERIC, TYPES, Comparison, Table, known
 
 VERSIONS = (1, 2)  # tables whose columns have types are of the second
+_NAMES_AT_ONCE = 1 << 14  # there may be millions, and JSON is made of a copy
 FORMS = ("numbers", "hashed", "table", "vw")
 
 
@@ -105,11 +106,16 @@ class Recipe:
 
     def to_json(self) -> bytes:
         """Canonical JSON: sorted keys, no spaces, ASCII, and a line feed."""
-        record = {"version": self.version, **asdict(self)}
+        record = {"version": self.version, **asdict(replace(self, names=None))}
         for typed in (record["labels"], *(record["table"] or {}).get("columns", ())):
             if typed["type"] is None:
                 del typed["type"]
-        return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        text = _json(record)
+        if self.names is None:
+            return text + b"\n"
+        before, key, after = text.partition(b'"names":')  # no text within has these quotes as they are
+        names = (_json(self.names[i : i + _NAMES_AT_ONCE])[1:-1] for i in range(0, len(self.names), _NAMES_AT_ONCE))
+        return b"".join([before, key, b"[", b",".join(names), b"]", after.removeprefix(b"null"), b"\n"])
 
     @classmethod
     def from_json(cls, content: bytes) -> Self:
@@ -133,6 +139,10 @@ class Recipe:
             return found
         except (TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"not well-formed: {error}") from None
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _expect_consistent(recipe: Recipe) -> None:

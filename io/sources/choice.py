@@ -11,6 +11,7 @@ from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.sources.canonical import RowRules
 from streamcut.io.sources.columns import ColumnFile
 from streamcut.io.sources.row_source import ENTRY_BYTES, LISTS, TABLES, BlockSize, RowSource, TableReader, TableSource
+from streamcut.io.tables.dictionary import KeyRoom
 from streamcut.io.text.options import by_recipe
 from streamcut.io.text.svmlight import LONGEST_LINE, Reject, SvmlightOptions, SvmlightSource, blocks_in_flight
 
@@ -83,17 +84,14 @@ def _matrix_readers(kind: str, paths: Sequence[str], options: ConvertOptions, sc
     return readers
 
 
-def source_bytes(kind: str, readers: Sequence[Any], block_bytes: int, threads: int, dictionary_bytes: int = 0) -> int:
-    """Memory that reading takes with blocks of `block_bytes`, apart from rows that are longer than a block.
-
-    dictionary_bytes   of keys that are learned; tables count their own
-    """
+def source_bytes(kind: str, readers: Sequence[Any], block_bytes: int, threads: int) -> int:
+    """Memory that reading takes with blocks of `block_bytes`, apart from rows that are longer than a block."""
     if kind == "svmlight":
         return blocks_in_flight(threads) * block_bytes * TEXT_BYTES
     if kind == "vw":
         from streamcut.io.text.vw import BYTES
 
-        return block_bytes * BYTES + dictionary_bytes
+        return block_bytes * BYTES
     if kind in TABLES:
         return readers[0].reading_bytes(block_bytes, threads)
     return max((reader.held_bytes for reader in readers), default=0) + TABLE_BLOCKS * block_bytes
@@ -121,15 +119,16 @@ def open_source(
             on_reject=on_reject,
             recipe=options.recipe,
         )
+    room = KeyRoom(plan.key_bytes, plan.limit, partial(_memory_for_keys, plan.limit, planned))
     if kind == "vw":
         from streamcut.io.text.vw import BYTES, VwOptions, VwSource
 
         labels = "none" if options.labels == "none" else "skip" if options.missing_labels == "skip" else "read"
         dtype = options.dtype or (None if options.recipe is None else options.recipe.dtype) or "float32"
         how = VwOptions(labels, options.hash_bits, options.max_categories, dtype, options.keep_zeros, options.recipe)
-        return VwSource(list(paths), how, plan.block_bytes, plan.block_bytes + plan.row_bytes // BYTES)
+        return VwSource(list(paths), how, plan.block_bytes, plan.block_bytes + plan.row_bytes // BYTES, room)
     if kind in TABLES:
-        return readers[0].rows(plan.block_bytes, plan.row_bytes // 8, plan.threads, grouped=not options.group_by_qid)
+        return readers[0].rows(plan.block_bytes, plan.row_bytes // 8, plan.threads, grouped=not options.group_by_qid, room=room)
     kept = options.dtype, options.duplicates, options.keep_zeros, options.label_map, options.n_features
     rules = RowRules(*kept, options.missing_labels)
     usual = TABLE_BLOCKS * plan.block_bytes // ENTRY_BYTES
@@ -146,6 +145,13 @@ def _memory_for(limit: int, planned: Callable[[int], ConvertPlan], size: int) ->
     """A limit above `limit`, by 5 % more than need be, that leaves memory for a line of `size` bytes."""
     while _held_line(planned(limit)) < size:
         limit += limit // 20
+    return limit
+
+
+def _memory_for_keys(limit: int, planned: Callable[[int], ConvertPlan], size: int) -> int:
+    """A limit above `limit`, by 2 % more than need be, that leaves memory for a dictionary of `size` bytes."""
+    while planned(limit).key_bytes < size:
+        limit += limit // 50
     return limit
 
 

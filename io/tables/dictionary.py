@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
+from streamcut.errors import MemoryBudgetError
 from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.words import listed
+from streamcut.units import format_bytes, format_enough
 
-KEY_BYTES = 192  # of a key: in the dictionary, and its name in the recipe when it is written
+KEY_BYTES, TEXT_BYTES = 208, 5  # at the most, of a key and a byte of it: a dictionary that grows, the names, the recipe
+_AT_ONCE = 1 << 14
+_PLACES = 1 << 22  # of a KeyCounter: of 30 million keys it is wrong by a part of 400
+_ANY_HASH = (1 << 31) - 1
 _NO_BYTES = np.empty(0, np.uint8)
 _NO_ROWS = np.empty(0, np.int64)
 
@@ -18,15 +25,51 @@ class TooManyKeysError(Exception):
     """More different keys than the dictionary may have."""
 
 
+class NoRoomForKeysError(Exception):
+    """The keys need more memory than there is for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRoom:
+    """The memory that keys may take, in bytes, with the ceiling that it is of; `limit_for`: the ceiling that leaves so much."""
+
+    most: int
+    limit: int
+    limit_for: Callable[[int], int]
+
+    def refusal(self, where: str, counted: KeyCounter | None) -> MemoryBudgetError:
+        """What to tell when there is no room. `counted`: all keys; None where they can be read only once."""
+        left = f"--memory {format_bytes(self.limit)} leaves {format_bytes(self.most)} for it"
+        if counted is None:
+            return MemoryBudgetError(
+                f"{where}: the dictionary of categories and words is too large: {left}; raise --memory, or hash them with "
+                "--hash-bits 22"
+            )
+        keys, text = counted.keys_and_text()
+        enough, bits = self.limit_for(needed_bytes(keys, text)), min(max((4 * keys).bit_length(), 18), 28)
+        return MemoryBudgetError(
+            f"{where}: a dictionary of {keys:,} categories and words, {format_bytes(text)} of text, is too large: {left}; raise "
+            f"it to --memory {format_enough(enough)}, or hash them with --hash-bits {bits}"
+        )
+
+
+def needed_bytes(keys: int, text: int) -> int:
+    """Memory for that many keys of `text` bytes together."""
+    return KEY_BYTES * keys + TEXT_BYTES * text
+
+
 class KeyDictionary:
     """Keys (UTF-8) and their features.
 
     Within a batch of rows columns are worked off one after the other, so keys come in another order than rows have them;
     `number` puts that right at its end. Then the features don't depend on how rows were cut into batches.
+
+    most, room   keys, and bytes of memory for them, that there may be
     """
 
-    def __init__(self, keys: Iterable[str] = (), *, most: int) -> None:
-        self.most = most
+    def __init__(self, keys: Iterable[str] = (), *, most: int, room: int | None = None) -> None:
+        self.most, self._room = most, math.inf if room is None else room
+        self._names: tuple[str, ...] = ()
         self._state = np.zeros(k.STATE, np.int64)
         self._columns: list[tuple[int, int]] = []  # (column, keys before it came) of this batch
         self._features = np.empty(1 << 10, np.int64)
@@ -45,9 +88,16 @@ class KeyDictionary:
 
     def names(self) -> tuple[str, ...]:
         """The keys in the order of their features; all are numbered."""
-        ends, text = self._table.ends.tolist(), self._table.arena[: self._state[k.ARENA]].tobytes()
-        by_feature = np.argsort(self._features[: len(self)], kind="stable")
-        return tuple(text[ends[key] : ends[key + 1]].decode("utf-8", "surrogateescape") for key in by_feature.tolist())
+        if len(self._names) < len(self):
+            self._names = tuple(self._decoded(np.argsort(self._features[: len(self)], kind="stable")))
+        return self._names
+
+    def _decoded(self, keys: np.ndarray) -> Iterator[str]:
+        ends, text = self._table.ends, self._table.arena.data
+        for first in range(0, len(keys), _AT_ONCE):
+            some = keys[first : first + _AT_ONCE]
+            for start, stop in zip(ends[some].tolist(), ends[some + 1].tolist(), strict=True):
+                yield str(text[start:stop], "utf-8", "surrogateescape")
 
     def find(self, words: k.Words, prefix: np.ndarray, absent: np.ndarray, out: np.ndarray) -> int:
         """The key of each row's word into `out`; returns how many rows have a word that is unknown.
@@ -73,17 +123,19 @@ class KeyDictionary:
 
         column, rows   in which order columns of one row come; the row of each word as `keys_of` takes it
 
-        Raises TooManyKeysError.
+        Raises TooManyKeysError, NoRoomForKeysError.
         """
         self._columns.append((column, len(self)))
         state, seen = self._state, k.not_yet(words)
         state[k.ROW] = 0
         while True:
             ended = k.keys_of(words, prefix, absent, True, self._table, self.most, rows, first_row, seen, state, out)
-            if ended == k.DONE:
-                return
             if ended == k.TOO_MANY:
                 raise TooManyKeysError
+            if needed_bytes(len(self), int(state[k.ARENA])) > self._room:
+                raise NoRoomForKeysError
+            if ended == k.DONE:
+                return
             self._grow()
 
     def number(self) -> None:
@@ -110,6 +162,52 @@ class KeyDictionary:
         larger.ends[: keys + 1], larger.arena[:used] = old.ends[: keys + 1], old.arena[:used]
         k.rehash(larger, keys)
         self._table = larger
+
+
+class KeyCounter:
+    """Stands in for a KeyDictionary to tell how large it would become: it knows of a key only whether its hash came before.
+
+    From the places that hashes have not hit follows how many hit one twice (Whang, Vander-Zanden & Taylor 1990, linear counting).
+    """
+
+    def __init__(self) -> None:
+        self._hit = np.zeros(_PLACES, bool)
+        self._count = self._text = 0
+
+    def keys_and_text(self) -> tuple[int, int]:
+        """(keys, bytes of them all), with a little more than is likely."""
+        free = max(1, _PLACES - self._count)
+        keys = math.ceil(1.01 * _PLACES * math.log(_PLACES / free))
+        return keys, math.ceil(self._text * keys / max(1, self._count))
+
+    def learn(
+        self,
+        column: int,
+        words: k.Words,
+        prefix: np.ndarray,
+        absent: np.ndarray,
+        rows: np.ndarray,
+        first_row: int,
+        out: np.ndarray,
+    ) -> None:
+        """As KeyDictionary takes them; `out` gets nothing."""
+        k.hashed(words, prefix, absent, _ANY_HASH, k.not_yet(words), out)
+        given = np.flatnonzero(out >= 0)
+        places, first = np.unique(out[given] & (_PLACES - 1), return_index=True)
+        new = ~self._hit[places]
+        self._hit[places[new]] = True
+        word = given[first[new]]
+        word = word if words.direct else words.codes[word]
+        lengths = np.where(word < 0, len(absent), len(prefix) + words.stops[word] - words.starts[word])
+        self._count += len(lengths)
+        self._text += int(lengths.sum())
+        out[:] = k.NONE
+
+    def number(self) -> None:
+        """Keys have no numbers here."""
+
+    def renumber(self, keys: np.ndarray) -> None:
+        """Keys have no numbers here."""
 
 
 def _table(keys: int, arena: int) -> k.Dictionary:

@@ -17,7 +17,7 @@ from streamcut.io.recipe.table import ABSENT, BINNED, CATEGORICAL, NUMERIC, TEXT
 from streamcut.io.tables import row_kernels, text_words
 from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, not_finite, numbers_of
-from streamcut.io.tables.dictionary import KeyDictionary, TooManyKeysError
+from streamcut.io.tables.dictionary import KeyCounter, KeyDictionary, TooManyKeysError
 from streamcut.io.tables.scratch import Scratch
 from streamcut.io.tables.times import part_of_time
 from streamcut.io.tables.values import escaped, words_of
@@ -25,6 +25,7 @@ from streamcut.io.tables.words import NO_CODES, listed
 
 T = TypeVar("T")
 _NO_KEY = np.empty(0, np.uint8)
+_MOST_LANES = 256  # of more features a row is sorted by comparing: a network would have too many exchanges
 _NOWHERE = KeyDictionary(most=0)  # for hashing, which takes no dictionary
 
 
@@ -61,22 +62,27 @@ class Encoder:
     Otherwise categories are those of the recipe, or hashed, and batches may be encoded by several threads at once.
     """
 
-    def __init__(self, recipe: Recipe, *, learn: bool = False, most: int = 0) -> None:
+    def __init__(self, recipe: Recipe, *, learn: bool = False, most: int = 0, room: int | None = None) -> None:
         assert recipe.table is not None
         self.recipe, self.table, self._learn, self._most = recipe, recipe.table, learn, most
         self._mask = 0 if recipe.hash_bits is None else (1 << recipe.hash_bits) - 1
         numeric = [column.name for column in self.table.columns if column.role == NUMERIC]
         keys = recipe.names or [self.table.key(name) for name in numeric]
         self._scratch = Scratch()
-        self._dictionary = _NOWHERE
+        self._columns = {column.name: column for column in self.table.columns}
+        self._dictionary: KeyDictionary = _NOWHERE
+        self._keys: KeyDictionary | KeyCounter
         if recipe.hash_bits is None:
-            self._dictionary = KeyDictionary(keys, most=max(most, len(numeric)) if learn else len(keys))
-        self._slots = _slots(self.table, {name: self._feature(self.table.key(name)) for name in numeric})
+            self._dictionary = KeyDictionary(keys, most=max(most, len(numeric)) if learn else len(keys), room=room)
+        self._keys = self._dictionary
+        features = self._features([self.table.key(name) for name in numeric])
+        self._slots = _slots(self.table, dict(zip(numeric, features, strict=True)))
         self._numeric = [slot for slot in self._slots if slot.feature >= 0]
         self._others = [slot for slot in self._slots if slot.feature < 0]
         self._fixed = np.array([slot.feature for slot in self._numeric], np.int32)
         indicators = len(self._numeric) if self.table.missing == "own" else 0
-        self._network = row_kernels.sorting_network(indicators + len(self._others))
+        lanes = indicators + len(self._others)
+        self._network = row_kernels.sorting_network(lanes if lanes <= _MOST_LANES else 0)
 
     @property
     def columns(self) -> list[str]:
@@ -94,17 +100,21 @@ class Encoder:
         """Names of the features, None when they are hashed."""
         return None if self.recipe.hash_bits is not None else self._dictionary.names()
 
+    def count_keys(self) -> KeyCounter:
+        """Forget the dictionary: from now on keys are counted, and rows stay without them."""
+        self._dictionary, self._keys = _NOWHERE, KeyCounter()
+        return self._keys
+
     def encode(self, batch: pa.RecordBatch, place: Place) -> Encoded:
         """The rows of `batch`. Raises BadInputError naming the file, the row and the column."""
         return _Batch(self, batch, place).encoded()
 
-    def _feature(self, key: str) -> int:
-        data = np.frombuffer(key.encode(), np.uint8)
+    def _features(self, keys: list[str]) -> list[int]:
         if self.recipe.hash_bits is not None:
-            return int(k.bucket(k.murmur(data), self._mask))
-        out = np.empty(1, np.int32)
-        self._dictionary.find(listed([key]), _NO_KEY, _NO_KEY, out)
-        return int(out[0])
+            return [int(k.bucket(k.murmur(_bytes(key)), self._mask)) for key in keys]
+        out = np.empty(len(keys), np.int32)
+        self._dictionary.find(listed(keys), _NO_KEY, _NO_KEY, out)
+        return out.tolist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +184,16 @@ class _Batch:
             if column.role == TEXT
         ]
         if encoder._learn:
-            encoder._dictionary.number()
-            encoder._dictionary.renumber(features)
+            encoder._keys.number()
+            encoder._keys.renumber(features)
         return self._rows(features, values, texts)
 
     def _rows(self, features: np.ndarray, values: np.ndarray, texts: list[Callable[[], text_words.Rows]]) -> Encoded:
         encoder, size = self.encoder, features.size + values.size
         indptr = np.empty(self.n + 1, np.int64)
         indices, data = encoder._scratch.array("indices", size, np.int32), encoder._scratch.array("data", size, np.float64)
+        if len(features) > _MOST_LANES:
+            features.view(np.uint32).sort(axis=0)
         ones = row_kernels.assemble(encoder._fixed, values, features.view(np.uint32), encoder._network, indptr, indices, data)
         for text in texts:
             *more, more_ones = text()
@@ -233,7 +245,7 @@ class _Batch:
 
     def _category(self, name: str) -> k.Words:
         if name not in self.words:
-            column = next(column for column in self.encoder.table.columns if column.name == name)
+            column = self.encoder._columns[name]
             if column.role == BINNED:
                 self.words[name] = _bins(column, self._numbers(column))
             else:
@@ -284,7 +296,7 @@ class _Batch:
 
         def counted() -> text_words.Rows:
             if encoder._learn:
-                encoder._dictionary.renumber(found)
+                encoder._keys.renumber(found)
             out = _room(self.n, len(found))
             return *out, row_kernels.count_words(ends, found, *out)
 
@@ -313,7 +325,7 @@ class _Batch:
                 self.unseen[name] += unseen
         else:
             try:
-                encoder._dictionary.learn(number, words, prefix, absent, rows, self.place.first_row, out)
+                encoder._keys.learn(number, words, prefix, absent, rows, self.place.first_row, out)
             except TooManyKeysError:
                 raise BadInputError(
                     f"{self.place.file}: more than {encoder._most:,} different categories and words (--max-categories), "

@@ -53,6 +53,10 @@ class TableFile(Protocol):
     @property
     def n_rows(self) -> int | None: ...
 
+    @property
+    def again(self) -> bool:
+        """Whether it can be read more than once."""
+
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
         """Memory that reading these (None: all) takes beside the batches, known before any of it is unpacked."""
 
@@ -140,7 +144,8 @@ def unique_names(schema: pa.Schema, path: str) -> pa.Schema:
 
 def require(path: str, schema: pa.Schema, wanted: Sequence[str]) -> None:
     """Raise BadInputError when columns are missing."""
-    lacking = [name for name in wanted if name not in schema.names]
+    there = set(schema.names)
+    lacking = [name for name in wanted if name not in there]
     if lacking:
         close = [name for name in schema.names if name.strip().lower() == lacking[0].strip().lower()]
         meant = f" (is {close[0]!r} meant?)" if close else ""
@@ -151,6 +156,7 @@ class ParquetTable(WholeBatches):
     """A Parquet file, row group after row group."""
 
     position = None
+    again = True
     guesses = spelled = False
 
     def __init__(self, path: str) -> None:
@@ -254,6 +260,7 @@ class ArrowFile(WholeBatches):
     """An Arrow IPC file (Feather 2) or stream."""
 
     position = None
+    again = True
     n_rows = None
     guesses = spelled = False
 

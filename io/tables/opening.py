@@ -15,7 +15,7 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import expect_room
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.row_source import FRAME
-from streamcut.io.tables.dictionary import KEY_BYTES
+from streamcut.io.tables.dictionary import KeyRoom
 from streamcut.io.tables.files import ParquetTable, TableFile, require, table_file
 from streamcut.io.tables.frames import FrameFile
 from streamcut.io.tables.labels import typed_rule
@@ -52,9 +52,9 @@ class OpenedTables:
         else:
             self.recipe = _given(options.recipe, first.schema(), options.labels, first.name)
         self._learn = options.recipe is None
-        dictionary = self._learn and options.hash_bits is None
-        columns = self._maker().columns
-        self.held_bytes = max(file.held_bytes(columns) for file in files) + dictionary * options.max_categories * KEY_BYTES
+        others = (self.recipe.labels.column, self.table.qid, self.table.weight)
+        columns = dict.fromkeys([*(column.name for column in self.table.columns), *(name for name in others if name is not None)])
+        self.held_bytes = max(file.held_bytes(list(columns)) for file in files)
 
     def rehearse(self) -> None:
         """Take a few rows through every kernel, so that they and what they load are there before memory is measured."""
@@ -71,8 +71,8 @@ class OpenedTables:
         """Memory that reading takes with that number of threads."""
         return self.held_bytes + batch_bytes(_BLOCKS * block_bytes, threads, self.table)
 
-    def rows(self, block_bytes: int, most_bytes: int, threads: int, *, grouped: bool) -> TableRows:
-        """The rows; bins are found first. Raises BadInputError."""
+    def rows(self, block_bytes: int, most_bytes: int, threads: int, *, grouped: bool, room: KeyRoom | None = None) -> TableRows:
+        """The rows, with `room` for keys that are learned; bins are found first. Raises BadInputError."""
         rule, reading = self.recipe.labels, Reading(_BLOCKS * block_bytes, max(most_bytes, _BLOCKS * block_bytes), threads)
         if any(column.bins and not column.edges for column in self.table.columns):
             if any(file.name == STDIN for file in self.files):
@@ -80,16 +80,17 @@ class OpenedTables:
                     "-: bins are found by a pass of their own, and standard input can be read once; save it to a file"
                 )
             self.recipe = with_bins(self.recipe, TableRows(self.files, self._maker(), reading))
+        maker = self._maker(room.most if room is not None and self._learn else None)
         one_coding = self._options.labels_as == "auto" and not (rule.none or rule.words or rule.learned or rule.comparison)
-        return TableRows(self.files, self._maker(), reading, grouped=grouped, same_columns=self._learn, one_coding=one_coding)
+        return TableRows(self.files, maker, reading, grouped=grouped, same_columns=self._learn, one_coding=one_coding, room=room)
 
     @property
     def table(self):
         assert self.recipe.table is not None
         return self.recipe.table
 
-    def _maker(self) -> RowMaker:
-        return RowMaker(self.recipe, **self._maker_options())
+    def _maker(self, room: int | None = None) -> RowMaker:
+        return RowMaker(self.recipe, **self._maker_options(), room=room)
 
     def _maker_options(self) -> dict[str, Any]:
         options, rule = self._options, self.recipe.labels

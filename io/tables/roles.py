@@ -74,9 +74,9 @@ def roles_of(sample: pa.RecordBatch, options: RoleOptions, where: str) -> tuple[
     """
     schema = sample.schema
     label = label_rule(schema, options.labels, where)
-    given = _given(options)
+    given, there = _given(options), {*schema.names, "*"}
     for name in chain(given, _names(options.drop), _names(options.ids), filter(None, (options.qid, options.weights))):
-        if name not in schema.names and name != "*":
+        if name not in there:
             raise UsageError(f"{where}: no column {name!r}; it has {', '.join(schema.names)}")
     others = {name for name in (label.column, options.qid, options.weights) if name is not None}
     others |= {*_names(options.drop), *_names(options.ids)}

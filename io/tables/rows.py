@@ -31,7 +31,7 @@ _NOT = {  # what is said of values that are none of a type
 class RowMaker:
     """Makes rows by `recipe`.
 
-    learn           categories that the recipe lacks get numbers as they come, at most `most` of them
+    learn           categories that the recipe lacks get numbers as they come, at most `most` of them, in `room` bytes of memory
     learn_labels    so do labels that are words
     labels          whether labels are read; otherwise they are 0
     missing_labels  "error", or "skip": rows without a label are left out
@@ -52,11 +52,12 @@ class RowMaker:
         missing_labels: str = "error",
         dtype: str | None = None,
         keep: Sequence[str] = (),
+        room: int | None = None,
     ) -> None:
         assert recipe.table is not None
         self.recipe, self.table = recipe, recipe.table
         learn = learn and recipe.hash_bits is None
-        self.encoder = Encoder(recipe, learn=learn, most=most)
+        self.encoder = Encoder(recipe, learn=learn, most=most, room=room)
         self.reads_labels = labels and not recipe.labels.none
         self.in_order = learn or (learn_labels and self.reads_labels)
         self._labels = LabelReader(recipe.labels, learn=learn_labels)

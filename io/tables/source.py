@@ -19,6 +19,7 @@ from streamcut.io.recipe.table import BINNED, CATEGORICAL, TEXT, Column, Table
 from streamcut.io.sources.row_source import check_groups, describe
 from streamcut.io.tables.ahead import ahead
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of
+from streamcut.io.tables.dictionary import KeyCounter, KeyRoom, NoRoomForKeysError
 from streamcut.io.tables.files import BatchSize, Part, TableFile, is_text, require
 from streamcut.io.tables.fitting import sampled
 from streamcut.io.tables.labels import LabelCodings
@@ -31,7 +32,7 @@ Made = tuple[Chunk, Counter[str], Any, np.ndarray | None]  # what RowMaker makes
 _TIMES = 4  # a batch as Arrow and as rows, next to its own bytes
 _SMALLER = 4  # batches of texts, and of numbers written as text, which take more memory as rows than those
 _CELL = 40  # bytes of a value while rows are made of it
-_LEAST_ROWS = 16  # of a batch: however many columns there are, their overhead is for several rows
+_FEW_ROWS, _FEW_BYTES = (16, 64), 64 << 20  # a batch has some rows however many columns there are, which cost time by themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class TableRows:
     same_columns   all files must have the columns of the first one
     kept           receives the columns that `maker` keeps, a batch for each block of rows
     one_coding     files that call the same label 0 and −1 are refused
+    room           for the keys that `maker` learns
     """
 
     def __init__(
@@ -69,9 +71,10 @@ class TableRows:
         same_columns: bool = True,
         kept: deque[pa.RecordBatch] | None = None,
         one_coding: bool = False,
+        room: KeyRoom | None = None,
     ) -> None:
         self.files, self.maker, self.reading, self.grouped = files, maker, reading, grouped
-        self._same_columns, self._kept, self._one_coding = same_columns, kept, one_coding
+        self._same_columns, self._kept, self._one_coding, self._room = same_columns, kept, one_coding, room
         self._types: dict[str, pa.DataType] = {}
         self.counters: Counter[str] = Counter()
         self.identity = {"inputs": [described(file.name) for file in files]}
@@ -90,6 +93,22 @@ class TableRows:
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """As RowSource says."""
+        try:
+            yield from self._blocks(start)
+        except NoRoomForKeysError:
+            assert self._room is not None
+            raise self._room.refusal(self.files[0].name, self._counted()) from None
+
+    def _counted(self) -> KeyCounter | None:
+        """All keys, from one more pass; None where there can be none."""
+        if not all(file.again for file in self.files):
+            return None
+        counter = self.maker.encoder.count_keys()
+        for _ in self._made(0, 0, 0):
+            pass
+        return counter
+
+    def _blocks(self, start: dict | None) -> Iterator[tuple[Chunk, dict]]:
         begin = start or {"file": 0, "row": 0, "read": 0, "given": 0, "counters": {}}
         self.counters = Counter(begin["counters"])
         groups, given, codings = GroupCheck(), begin["given"], LabelCodings(begin.get("codings", ()))
@@ -206,7 +225,9 @@ def batch_bytes(block_bytes: int, threads: int, table: Table) -> int:
 
 
 def _block_bytes(wanted: int, table: Table) -> int:
-    return max(wanted, _LEAST_ROWS * 2 * _CELL * cells(table) // _TIMES)
+    row = 2 * _CELL * cells(table)
+    least, enough = _FEW_ROWS
+    return max(wanted, row * max(least, min(enough, _FEW_BYTES // row)) // _TIMES)
 
 
 def cells(table: Table) -> int:

@@ -25,12 +25,12 @@ from streamcut.io.conversion.shuffle import take_rows
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.tables import word_kernels as words
-from streamcut.io.tables.dictionary import KeyDictionary, TooManyKeysError
+from streamcut.io.tables.dictionary import KeyCounter, KeyDictionary, KeyRoom, NoRoomForKeysError, TooManyKeysError
 from streamcut.io.tables.words import NO_CODES
 from streamcut.io.text import kernels as svmlight
 from streamcut.io.text import vw_kernels as k
 from streamcut.io.text.blocks import BOM
-from streamcut.io.text.inputs import find_inputs
+from streamcut.io.text.inputs import STDIN, find_inputs
 from streamcut.io.text.raw_blocks import RawBlock, read_blocks
 from streamcut.redaction import redacted
 
@@ -66,7 +66,14 @@ class VwSource:
 
     rereads = True
 
-    def __init__(self, paths: list[str], options: VwOptions, block_bytes: int = 1 << 19, most_bytes: int = 1 << 26) -> None:
+    def __init__(
+        self,
+        paths: list[str],
+        options: VwOptions,
+        block_bytes: int = 1 << 19,
+        most_bytes: int = 1 << 26,
+        room: KeyRoom | None = None,
+    ) -> None:
         self.options, self._block_bytes, self._most = options, block_bytes, max(most_bytes, block_bytes)
         self.inputs = find_inputs(paths)
         self.identity = {"inputs": [[redacted(i.name), i.size, i.mtime_ns] for i in self.inputs]}
@@ -75,7 +82,9 @@ class VwSource:
         self._mask = None if bits is None else (1 << bits) - 1
         known = () if options.recipe is None else options.recipe.names or ()
         self._learn = options.recipe is None
-        self._keys = KeyDictionary(known, most=options.max_categories if self._learn else len(known))
+        most, self._room = options.max_categories if self._learn else len(known), room
+        self._dictionary = KeyDictionary(known, most=most, room=room.most if room is not None and self._learn else None)
+        self._keys: KeyDictionary | KeyCounter = self._dictionary
         self.n_features = 1 << bits if bits is not None else None if self._learn else len(known)
         self._weighted: bool | None = None  # whether rows have importances: whether the first row has one
 
@@ -83,12 +92,29 @@ class VwSource:
         if self.options.recipe is not None:
             return self.options.recipe
         bits = None if self._mask is None else self._mask.bit_length()
-        names = None if bits is not None else self._keys.names()
+        names = None if bits is not None else self._dictionary.names()
         rule = LabelRule(none=self.options.labels == "none")
         return Recipe("vw", bits, dtype=self.options.dtype, duplicates="sum", labels=rule, names=names)
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """As RowSource says; `start` is not asked for."""
+        try:
+            yield from self._blocks()
+        except NoRoomForKeysError:
+            assert self._room is not None
+            raise self._room.refusal(self.inputs[0].name, self._counted()) from None
+
+    def _counted(self) -> KeyCounter | None:
+        """All keys, from one more pass; None where there can be none."""
+        if any(each.name == STDIN for each in self.inputs):
+            return None
+        self._dictionary = KeyDictionary(most=0)
+        self._keys = counter = KeyCounter()
+        for _ in self._blocks():
+            pass
+        return counter
+
+    def _blocks(self) -> Iterator[tuple[Chunk, dict]]:
         self.counters = Counter()
         free: queue.SimpleQueue[RawBlock | None] = queue.SimpleQueue()
         free.put(RawBlock(self._block_bytes, svmlight.PADDING))
@@ -176,7 +202,7 @@ class VwSource:
             words.hashed(keys, _NOTHING, _NOTHING, self._mask, words.not_yet(keys), found)
             return found
         if not self._learn:
-            self._keys.find(keys, _NOTHING, _NOTHING, found)
+            self._dictionary.find(keys, _NOTHING, _NOTHING, found)
             return found
         try:
             self._keys.learn(0, keys, _NOTHING, _NOTHING, row_of, given, found)
