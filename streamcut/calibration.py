@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.kept_rows import KeptRows
 from streamcut.models.files import as_model
 from streamcut.models.link import Link, Sigmoid, Softmax
 from streamcut.models.model import Model
@@ -42,7 +44,8 @@ def calibrate(model: Model | str | os.PathLike, data: Any) -> Model:
     """`model` with probabilities fitted on `data`: a store (path or opened), svmlight file, (X, y) or (X, y, row weights).
 
     The rows should not be those of training, whose scores lie too far out: a UserWarning says so where the data is known to be
-    the same. Keeps 17 bytes a row for two classes (25 with weights), 8 more for each of several.
+    the same. What it keeps of rows, 24 bytes each for two classes, 16 and 8 more for each of several, goes beyond 64 MiB into a
+    scratch file (TMPDIR, else /var/tmp), so memory does not grow with rows.
     Raises UsageError for models of other tasks, BadInputError for labels that the model does not know, and for one class only.
 
     >>> model = calibrate(streamcut.train("rows.zarr"), "rows.zarr")  # made in the example of `convert`
@@ -54,27 +57,47 @@ def calibrate(model: Model | str | os.PathLike, data: Any) -> Model:
         raise UsageError(f"probabilities are for models of classes, not of task {model.task}")
     if _of_training(model, data):
         warnings.warn("these are the rows of training: probabilities fitted on them are too sure of themselves", stacklevel=2)
-    scores, truth, weights = [], [], []
-    for chunk, values in scored_chunks(model, data):
-        scores.append(values.copy())
+    rows: KeptRows | None = None
+    for chunk, scores in scored_chunks(model, data):
+        rows = KeptRows(_row_type(scores)) if rows is None else rows
         classes = model.is_positive if model.task == "binary" else model.classes_of  # type: ignore[attr-defined]
-        truth.append(classes(chunk.y, chunk.first_row))
-        weights.append(np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight.copy())
-    if not scores:
+        weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
+        _keep(rows, scores, classes(chunk.y, chunk.first_row), weight)
+    if rows is None:
         raise BadInputError("there are no rows to fit probabilities on")
-    return _linked(model, np.concatenate(scores), np.concatenate(truth), np.concatenate(weights))
+    return _linked(model, rows)
 
 
 def with_probabilities(model: Model, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Model:
     """`model` with probabilities fitted on `scores` (n,) or (n, K) that rows with labels `y` (n) got without being trained on."""
     truth = model.is_positive(y) if model.task == "binary" else model.classes_of(y)  # type: ignore[attr-defined]
-    return _linked(model, scores, truth, np.ones(len(y)) if weight is None else weight)
+    return _linked(model, kept(scores, truth, np.ones(len(y)) if weight is None else weight))
 
 
-def _linked(model: Model, scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> Model:
+def kept(scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> KeptRows:
+    """Rows as `platt` and `tempered` take them: scores (n,) or (n, K), classes (bool, or numbers) and weights (n)."""
+    rows = KeptRows(_row_type(scores))
+    _keep(rows, scores, truth, weights)
+    return rows
+
+
+def _keep(rows: KeptRows, scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> None:
     counts = weights > 0.0  # a row of weight 0 is a row that is not there
-    found, rows = (scores[counts], truth[counts], weights[counts]), int(np.count_nonzero(counts))
-    link: Link = Sigmoid(*platt(*found), rows) if model.task == "binary" else Softmax(*tempered(*found), rows)
+    rows.add(scores=scores[counts], truth=truth[counts], weight=weights[counts])
+
+
+def _row_type(scores: np.ndarray) -> np.dtype:
+    return np.dtype([("scores", np.float64, scores.shape[1:]), ("truth", np.int64), ("weight", np.float64)])
+
+
+def _blocks(rows: KeptRows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """(scores, classes, weights) of some rows at a time."""
+    for block in rows:
+        yield tuple(np.ascontiguousarray(block[name]) for name in ("scores", "truth", "weight"))  # type: ignore[misc]
+
+
+def _linked(model: Model, rows: KeptRows) -> Model:
+    link: Link = Sigmoid(*platt(rows), len(rows)) if model.task == "binary" else Softmax(*tempered(rows), len(rows))
     return replace(model, link=link)
 
 
@@ -87,21 +110,32 @@ def _of_training(model: Model, data: Any) -> bool:
     return manifest is not None and bool(model.fingerprint) and manifest.fingerprint == model.fingerprint
 
 
-def tempered(scores: np.ndarray, target: np.ndarray, weights: np.ndarray) -> tuple[float, tuple[float, ...]]:
-    """(a, b) for scores float64 (n, K), classes int (n,) and weights float64 (n,). Raises BadInputError for one class only."""
-    if len(np.unique(target[weights > 0.0])) < 2:
+def tempered(rows: KeptRows) -> tuple[float, tuple[float, ...]]:
+    """(a, b) for rows of several classes. Raises BadInputError for one class only."""
+    (K,) = rows.dtype["scores"].shape
+    classes, total, moments = np.zeros(K), 0.0, np.zeros(2)
+    for scores, target, weights in _blocks(rows):
+        classes += np.bincount(target, weights, K)
+        total += float(weights.sum())
+        moments += scores.sum(), scores.size
+    if np.count_nonzero(classes) < 2:
         raise BadInputError("probabilities need rows of two classes at least")
-    n, K = scores.shape
-    own = np.zeros((n, K))
-    own[np.arange(n), target] = 1.0
-    total, spread = float(weights.sum()), float(scores.std()) or 1.0
+    mean = moments[0] / moments[1]
+    off_mean = sum(float(((scores - mean) ** 2).sum()) for scores, _, _ in _blocks(rows))
+    spread = float(np.sqrt(off_mean / moments[1])) or 1.0
 
     def negative_likelihood(x: np.ndarray) -> tuple[float, np.ndarray]:
-        f = x[0] / spread * scores + x[1:]
-        log_sum = logsumexp(f, axis=1)
-        off = weights[:, None] * (np.exp(f - log_sum[:, None]) - own)
-        value = float(weights @ (log_sum - f[np.arange(n), target])) + 0.5e-6 * float(x[1:] @ x[1:])
-        slope = np.concatenate([[float((off * scores).sum()) / spread], off.sum(axis=0) + 1e-6 * x[1:]])
+        value, slope = 0.5e-6 * float(x[1:] @ x[1:]), np.concatenate([[0.0], 1e-6 * x[1:]])
+        for scores, target, weights in _blocks(rows):
+            n = np.arange(len(scores))
+            f = x[0] / spread * scores + x[1:]
+            log_sum = logsumexp(f, axis=1)
+            value += float(weights @ (log_sum - f[n, target]))
+            off = np.exp(f - log_sum[:, None])
+            off[n, target] -= 1.0
+            off *= weights[:, None]
+            slope[0] += float((off * scores).sum()) / spread
+            slope[1:] += off.sum(axis=0)
         return value / total, slope / total
 
     start = np.zeros(K + 1)
@@ -111,27 +145,26 @@ def tempered(scores: np.ndarray, target: np.ndarray, weights: np.ndarray) -> tup
     return float(found.x[0] / spread), tuple(found.x[1:].tolist())
 
 
-def platt(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """(A, B) for scores float64 (n,), classes bool (n,) and weights float64 (n,). Raises BadInputError for one class only."""
-    n_positive, n_negative = float(weights[positive].sum()), float(weights[~positive].sum())
+def platt(rows: KeptRows) -> tuple[float, float]:
+    """(A, B) for rows of two classes. Raises BadInputError for one class only."""
+    n_positive = n_negative = 0.0
+    for _, positive, weights in _blocks(rows):
+        n_positive += float(weights[positive != 0].sum())
+        n_negative += float(weights[positive == 0].sum())
     if n_positive == 0.0 or n_negative == 0.0:
         raise BadInputError("probabilities need rows of both classes")
-    target = np.where(positive, (n_positive + 1.0) / (n_positive + 2.0), 1.0 / (n_negative + 2.0))
+    targets = np.array([1.0 / (n_negative + 2.0), (n_positive + 1.0) / (n_positive + 2.0)])
     A, B = 0.0, float(np.log((n_negative + 1.0) / (n_positive + 1.0)))
-    value = _value(A, B, scores, target, weights)
+    value = _value(A, B, rows, targets)
     for _ in range(_MOST_STEPS):
-        p = Sigmoid(A, B)(scores)
-        off, curvature = weights * (target - p), weights * p * (1.0 - p)
-        g_A, g_B = float(off @ scores), float(off.sum())
+        g_A, g_B, h_AA, h_AB, h_BB = _slopes(A, B, rows, targets)
         if abs(g_A) < _GRADIENT and abs(g_B) < _GRADIENT:
             break
-        h_AA, h_BB = float(curvature @ (scores * scores)) + _RIDGE, float(curvature.sum()) + _RIDGE
-        h_AB = float(curvature @ scores)
         determinant = h_AA * h_BB - h_AB * h_AB
         d_A, d_B = -(h_BB * g_A - h_AB * g_B) / determinant, -(h_AA * g_B - h_AB * g_A) / determinant
         slope, step = g_A * d_A + g_B * d_B, 1.0
         while step >= _SMALLEST_STEP:
-            found = _value(A + step * d_A, B + step * d_B, scores, target, weights)
+            found = _value(A + step * d_A, B + step * d_B, rows, targets)
             if found < value + _DECREASE * step * slope:
                 A, B, value = A + step * d_A, B + step * d_B, found
                 break
@@ -141,7 +174,20 @@ def platt(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> tupl
     return A, B
 
 
-def _value(A: float, B: float, scores: np.ndarray, target: np.ndarray, weights: np.ndarray) -> float:
+def _slopes(A: float, B: float, rows: KeptRows, targets: np.ndarray) -> tuple[float, ...]:
+    """The gradient (by A, by B) and the Hessian (AA, AB, BB) of the value."""
+    found = np.array([0.0, 0.0, _RIDGE, 0.0, _RIDGE])
+    for scores, positive, weights in _blocks(rows):
+        p = Sigmoid(A, B)(scores)
+        off, curvature = weights * (targets[positive] - p), weights * p * (1.0 - p)
+        found += off @ scores, off.sum(), curvature @ (scores * scores), curvature @ scores, curvature.sum()
+    return tuple(found.tolist())
+
+
+def _value(A: float, B: float, rows: KeptRows, targets: np.ndarray) -> float:
     """−log likelihood: t·log(1 + e^f) + (1 − t)·log(1 + e^−f) with f = A s + B."""
-    f = A * scores + B
-    return float(weights @ (target * np.logaddexp(0.0, f) + (1.0 - target) * np.logaddexp(0.0, -f)))
+    value = 0.0
+    for scores, positive, weights in _blocks(rows):
+        f, target = A * scores + B, targets[positive]
+        value += float(weights @ (target * np.logaddexp(0.0, f) + (1.0 - target) * np.logaddexp(0.0, -f)))
+    return value

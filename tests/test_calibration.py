@@ -15,7 +15,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from streamcut.calibration import calibrate, platt, tempered
+from streamcut.calibration import calibrate, kept, platt, tempered
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.io.memory import MemoryDataset
@@ -43,7 +43,7 @@ def test_nothing_beats_it(seed, scale, separable):
     positive = np.append(rng.random(60) < 0.3, [True, False])
     scores = scale * (np.where(positive, 1.0, -1.0) + (0 if separable else 1.5) * rng.standard_normal(62))
     weights = rng.uniform(0.1, 4.0, 62)
-    found = value(platt(scores, positive, weights), scores, positive, weights)
+    found = value(platt(kept(scores, positive, weights)), scores, positive, weights)
     start = np.array([0.0, np.log((weights[~positive].sum() + 1) / (weights[positive].sum() + 1))])
     best = minimize(value, start * [1.0 / scale, 1.0], (scores, positive, weights), method="Nelder-Mead",
                     options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000})  # fmt: skip
@@ -58,7 +58,7 @@ def test_it_is_a_logistic_regression_with_soft_targets():
     both = LogisticRegression(C=1e10, tol=1e-10).fit(
         np.tile(scores, 2)[:, None], np.repeat([1, 0], 500), sample_weight=np.concatenate([t, 1 - t])
     )
-    slope, offset = platt(scores, positive, np.ones(500))
+    slope, offset = platt(kept(scores, positive, np.ones(500)))
     assert slope == pytest.approx(-both.coef_[0, 0], rel=1e-4)
     assert offset == pytest.approx(-both.intercept_[0], abs=1e-4)
 
@@ -67,8 +67,8 @@ def test_weights_are_repeated_rows():
     rng = np.random.default_rng(1)
     positive, times = rng.random(80) < 0.5, rng.integers(0, 4, 80)
     scores = np.where(positive, 1.0, -1.0) + 2 * rng.standard_normal(80)
-    repeated = platt(np.repeat(scores, times), np.repeat(positive, times), np.ones(times.sum()))
-    np.testing.assert_allclose(platt(scores, positive, times.astype(float)), repeated, rtol=1e-6)
+    repeated = platt(kept(np.repeat(scores, times), np.repeat(positive, times), np.ones(times.sum())))
+    np.testing.assert_allclose(platt(kept(scores, positive, times.astype(float))), repeated, rtol=1e-6)
 
 
 def rows(seed=0, n=600):
@@ -142,11 +142,11 @@ def test_scores_and_offsets_are_those_of_greatest_likelihood():
         p = softmax(x[0] * scores + x[1:], axis=1)
         return -float(u @ np.log(p[np.arange(200), target])) + 0.5e-6 * float(x[1:] @ x[1:])
 
-    a, b = tempered(scores, target, u)
+    a, b = tempered(kept(scores, target, u))
     reached, best = cost(np.array([a, *b])), minimize(cost, np.zeros(4), method="Nelder-Mead", options={"maxiter": 4000}).fun
     assert reached <= best + 1e-6
     with pytest.raises(BadInputError, match="two classes"):
-        tempered(scores, np.ones(200, np.int64), u)
+        tempered(kept(scores, np.ones(200, np.int64), u))
 
 
 def test_a_logistic_model_has_probabilities_of_its_own(tmp_path):
