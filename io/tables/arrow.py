@@ -77,10 +77,11 @@ def decoded(column: pa.Array) -> pa.Array:
 
 def codes_of(column: pa.Array, missing: int) -> np.ndarray:
     """int32 codes of a dictionary column, `missing` for null. Raises ColumnTypeError for codes that are none."""
-    codes = pc.fill_null(column.indices.cast(pa.int64()), missing).to_numpy(zero_copy_only=False)
+    indices = column.indices.cast(pa.int64()) if pa.types.is_unsigned_integer(column.indices.type) else column.indices
+    codes = (pc.fill_null(indices, missing) if indices.null_count else indices).to_numpy(zero_copy_only=False)
     if len(codes) and not (missing <= codes.min() and codes.max() < len(column.dictionary)):
         raise ColumnTypeError(f"holds codes from {codes.min()} to {codes.max()} for {len(column.dictionary)} values")
-    return codes.astype(np.int32)
+    return codes.astype(np.int32, copy=False)
 
 
 def bytes_of(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, not_finite, numbers_of
 from streamcut.io.tables.dictionary import KeyCounter, KeyDictionary, TooManyKeysError
 from streamcut.io.tables.scratch import Scratch
-from streamcut.io.tables.times import part_of_time
+from streamcut.io.tables.times import part_of_time, times_of
 from streamcut.io.tables.values import escaped, words_of
 from streamcut.io.tables.words import NO_CODES, listed
 
@@ -163,6 +163,7 @@ class _Batch:
         self.n = batch.num_rows
         self.words: dict[str, k.Words] = {}
         self.escaped: dict[str, k.Words] = {}
+        self.times: dict[str, pa.Array] = {}
         self.unseen: Counter[str] = Counter()
         self.unfit: Counter[str] = Counter()
 
@@ -237,10 +238,9 @@ class _Batch:
                 words = self._crossed(words, self._part_of_cross(name))
             return words
         if slot.part:
-            name, local = slot.column.name, slot.column.type is None
-            words, lost = self._said(name, lambda: part_of_time(self._column(name), slot.part, local=local))
-            self._note(self.unfit, name, int(lost.sum()))
-            return self._given(name, words)
+            name = slot.column.name
+            times = self._times(slot.column)
+            return self._given(name, self._said(name, lambda: part_of_time(times, slot.part)))
         return self._category(slot.column.name)
 
     def _category(self, name: str) -> k.Words:
@@ -250,9 +250,20 @@ class _Batch:
                 self.words[name] = _bins(column, self._numbers(column))
             else:
                 words, unfit = self._said(name, lambda: words_of(self._column(name), column.type))
-                self._note(self.unfit, name, unfit)
                 self.words[name] = self._given(name, words)
+                if unfit:
+                    self.unfit[name] = unfit
         return self.words[name]
+
+    def _times(self, column: Column) -> pa.Array:
+        """The times of a column; older recipes keep their zones."""
+        name = column.name
+        if name not in self.times:
+            local = column.type is None
+            self.times[name], lost = self._said(name, lambda: times_of(self._column(name), local=local))
+            if lost.any():
+                self.unfit[name] = int(lost.sum())
+        return self.times[name]
 
     def _part_of_cross(self, name: str) -> k.Words:
         """The values of a column as they stand in crosses: older recipes escape nothing."""
@@ -261,12 +272,6 @@ class _Batch:
         if name not in self.escaped:
             self.escaped[name] = escaped(self._category(name))
         return self.escaped[name]
-
-    @staticmethod
-    def _note(counter: Counter[str], name: str, rows: int) -> None:
-        """All parts of a time see the same values: they count once."""
-        if rows:
-            counter[name] = rows
 
     def _given(self, name: str, words: k.Words) -> k.Words:
         """`words`, of which none may be missing where that is an error: in text a missing value is an empty one."""

@@ -47,14 +47,8 @@ def check_zone(found: pa.DataType) -> None:
         raise ColumnTypeError(f"holds times of the time zone {zone!r}, which nobody knows") from None
 
 
-def part_of_time(column: pa.Array, part: str, *, local: bool = False) -> tuple[Words, np.ndarray]:
-    """(a part of times as words, missing where the time is; which times no calendar has, bool (n,): they are missing, too).
-
-    local   of times with a zone the part is that of the clocks there, otherwise that of UTC
-
-    Raises ColumnTypeError, ValueOfRowError for a text that is no time.
-    """
-    column, lost = times_of(column, local=local)
+def part_of_time(column: pa.Array, part: str) -> Words:
+    """A part of times, as `times_of` gives them, as words; missing where the time is. Raises ColumnTypeError."""
     if pa.types.is_time(column.type) and part not in ("hour", "minute"):
         raise ColumnTypeError(f"holds times of day, which have no {part}")
     if pa.types.is_date(column.type):
@@ -62,21 +56,20 @@ def part_of_time(column: pa.Array, part: str, *, local: bool = False) -> tuple[W
             raise ColumnTypeError(f"holds dates, which have no {part}")
         column = column.cast(pa.timestamp("s"))
     function, least, most = _PARTS[part]
-    codes = pc.fill_null(function(column), least - 1).to_numpy(zero_copy_only=False).astype(np.int64)
-    missing = column.is_null().to_numpy(zero_copy_only=False)
-    if not (missing | ((codes >= least) & (codes <= most))).all():  # a code becomes the index of a word
+    codes = pc.fill_null(function(column), least - 1).to_numpy(zero_copy_only=False)
+    if len(codes) and not (least - 1 <= codes.min() and codes.max() <= most):  # a code becomes the index of a word
         raise ColumnTypeError(f"holds times whose {part} is none: {codes.min()} to {codes.max()}")
     if part == "year":
         distinct, codes = np.unique(codes, return_inverse=True)
-        return listed(["" if year < least else str(year) for year in distinct.tolist()], codes.astype(np.int32)), lost
+        return listed(["" if year < least else str(year) for year in distinct.tolist()], codes.astype(np.int32))
     named = _NAMES.get(part) or [str(number) for number in range(least, most + 1)]
-    return listed(named, np.where(missing, MISSING, codes - least).astype(np.int32)), lost
+    return listed(named, np.where(codes < least, MISSING, codes - least).astype(np.int32))
 
 
 def spelled_times(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
     """(times as ISO 8601 in UTC, `2024-05-17T13:45:00Z`, times of day as `13:45:00`; which no calendar has: they are None).
 
-    Fractions of a second are written without zeros at their end, and a date is its midnight. Raises as `part_of_time`.
+    Fractions of a second are written without zeros at their end, and a date is its midnight. Raises as `times_of`.
     """
     column, lost = times_of(column)
     of_day = pa.types.is_time(column.type)
@@ -100,7 +93,11 @@ def times_of(column: pa.Array, *, local: bool = False) -> tuple[pa.Array, np.nda
     """(timestamps, dates or times of day; which of them no calendar has, bool (n,): they are null).
 
     Texts as in ISO 8601 become timestamps, of UTC where they name no other zone. Years are 1 to 9999; the least and greatest
-    numbers of int64 and the infinities of databases are no times. Raises ColumnTypeError, ValueOfRowError.
+    numbers of int64 and the infinities of databases are no times.
+
+    local   times with a zone keep it, and their parts are those of the clocks there, not of UTC
+
+    Raises ColumnTypeError, ValueOfRowError for a text that is no time.
     """
     column = decoded(column)
     kind = kind_of(column.type)
@@ -125,9 +122,9 @@ def _within_calendar(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
     else:
         per_second = _SECOND["ms"] if pa.types.is_date64(found) else _SECOND[found.unit]
         least, end = max(_FIRST * per_second, -(1 << 63) + 2), min(_END * per_second, (1 << 63) - 1)
+    if not len(raw) or (least <= raw.min() and raw.max() < end):
+        return column, np.zeros(len(raw), bool)
     outside = (raw < least) | (raw >= end)
-    if not outside.any():
-        return column, outside
     lost = outside & column.is_valid().to_numpy(zero_copy_only=False)
     return pc.if_else(pa.array(~outside), column, pa.scalar(None, found)), lost
 
@@ -135,7 +132,7 @@ def _within_calendar(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
 def _numbers(column: pa.Array) -> np.ndarray:
     """int64: what a time is kept as; 0 for null."""
     wide = pa.int32() if column.type.bit_width == 32 else pa.int64()
-    return pc.fill_null(column.view(wide), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return pc.fill_null(column.view(wide), 0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
 
 
 def _of_texts(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
