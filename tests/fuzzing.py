@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 import test_forged_checkpoint as runs
 from forging import forge
+from fuzzing_doors import DOORS
 from fuzzing_text import TEXTS
 from mutations import ELSEWHERE, forged_array, forged_document, scattered
 from test_hostile_model import contents
@@ -374,4 +375,4 @@ def _data_bytes() -> int:
 FUZZERS: dict[str, Callable[[random.Random, Path], Iterator[str]]] = {
     each.__name__: each
     for each in (flips, manifests, recipes, models, checkpoints, metadata, stores, resumes, hdf5, frames)
-} | TEXTS  # fmt: skip
+} | DOORS | TEXTS  # fmt: skip

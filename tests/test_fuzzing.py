@@ -6,6 +6,7 @@ import random
 
 import pytest
 from fuzzing import FUZZERS, make
+from fuzzing_doors import DOORS
 from fuzzing_text import TEXTS
 
 STEPS = {
@@ -18,6 +19,8 @@ STEPS = {
     "stores": 75,
     "resumes": 50,
     "hdf5": 50,
+    "bits": 150,
+    "lies": 60,
 }
 STEPS |= {"frames": 200, "svmlight": 100, "vw": 60, "csv": 60, "tsv": 40, "jsonl": 40}
 
@@ -34,4 +37,4 @@ def test_48_fuzzed(made, name):
     found = [next(steps) for _ in range(STEPS[name])]
     steps.close()
     if name not in ("flips", *TEXTS):
-        assert "refused" in found
+        assert any("refused" in each for each in found) if name in DOORS else "refused" in found
