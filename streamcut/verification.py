@@ -1,33 +1,33 @@
-"""Check a model's certificate against its data, in one fresh pass.
+"""Check a model's certificate against its data, in one fresh pass; and prove its bound anew (streamcut.proving).
 
 What is proved, and by what:
 
 * `primal` is recomputed from the rows alone. That the model reaches it is certain.
+* C̄ and unit, which tolerances are parts of, are too; whether the gap is within them is then a matter of arithmetic.
 * `witness_bound` is recomputed from what the model keeps. Of a linear model that is a cutting plane, whose slope and offset come
   from training: that no row multiplier was out of its box cannot be seen without them, so this shows that the record is
   consistent, not that it is true. Of a kernel model it is the dual variables themselves, and that they are a feasible point is
   seen in the rows: this bound is true whatever the model file claims. Only of sequences with a kernel it is not seen that the
   transitions are those of the labellings behind the dual variables.
-* `own_bound` is made from the rows alone: the cut at the model's weights, scaled as well as can be. No weights can reach less,
-  whatever the model file claims. It is looser, since rows on the margin enter it with all of their weight or with none:
-  measured 38 to 95 % of the optimum, and next to nothing when features differ much in scale.
-* `combined_bound` is the best mixture of the last two, and as trustworthy as the witness.
+* `proof` is made from the rows and the weights alone, by passes of training that know nothing of the certificate.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from streamcut.bundle.penalty import penalty_of
+from streamcut.claims import AGREEMENT, Proof, Verification
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.inputs import open_store
 from streamcut.io.memory import MemoryDataset
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.measures.classes import loss_of
 from streamcut.measures.global_loss import GlobalLoss
@@ -40,74 +40,37 @@ from streamcut.models.linear import LinearModel
 from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
-from streamcut.models.sequence import ChainModel, KernelSequenceModel, SequenceModel
+from streamcut.models.sequence import KernelSequenceModel, SequenceModel
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import scored_chunks
-from streamcut.rounding import UNSEEN
-from streamcut.row_bounds import ClassesDoubt, OwnCuts, ScoreDoubt
+from streamcut.proving import expect_provable, proofs
+from streamcut.score_doubt import ClassesDoubt, ScoreDoubt, score_doubt
 from streamcut.solver_table import SOLVER_TABLE
 
-AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
+_LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """What a fresh pass over `rows` rows found; every bound is a lower bound of min F. None: not asked for or not possible.
-
-    recorded       the certificate of the model, None when it has none
-    witness_bound  of a kernel model 0 when its coefficients are no feasible point for these rows
-    resolution     how far rounding may have moved the objective that was recomputed: sums can cancel out
-    classes        of a model of each class against the rest: what was found for each, in the order of the labels; the rest of
-                   this record, and of `recorded`, is then the sum over them
-    """
-
-    rows: int
-    same_data: bool
-    primal: float
-    mean_loss: float
-    recorded: Certificate | None
-    witness_bound: float | None = None
-    own_bound: float | None = None
-    combined_bound: float | None = None
-    resolution: float = 0.0
-    classes: tuple[Verification, ...] = ()
-
-    @property
-    def primal_agrees(self) -> bool | None:
-        """None when the model has no certificate to compare with."""
-        if self.recorded is None:
-            return None
-        above = self.recorded.primal - self.primal  # by what was put on it for rounding, and as much that rounding did
-        return -self._slack <= above <= self._slack + 2.0 * self.recorded.raised
-
-    @property
-    def bound_agrees(self) -> bool | None:
-        """None when the model has no witness to compare with."""
-        if self.witness_bound is None or self.recorded is None:
-            return None
-        return abs(self.witness_bound - self.recorded.lower_bound) <= self._slack
-
-    @property
-    def _slack(self) -> float:
-        return AGREEMENT * self.primal + 2.0 * self.resolution + UNSEEN  # what is recorded may be off by as much
-
-    @property
-    def consistent(self) -> bool:
-        """The certificate is what this data and the model's witness give, and primal and bounds are in order."""
-        bounds = [b for b in (self.witness_bound, self.own_bound, self.combined_bound) if b is not None]
-        bounds += [] if self.recorded is None else [self.recorded.lower_bound]
-        agrees = self.primal_agrees is not False and self.bound_agrees is not False
-        return agrees and all(b <= self.primal + self._slack for b in bounds) and all(each.consistent for each in self.classes)
-
-
-def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, force: bool = False) -> Verification:
+def verify(
+    model: Model | str | os.PathLike,
+    data: Any,
+    *,
+    prove: bool = False,
+    passes: int = 100,
+    memory: str = "auto",
+    force: bool = False,
+) -> Verification:
     """Recompute the certificate of `model` on `data`: an opened data set, the path of a store, (X, y) or (X, y, row weights).
 
-    bound   also compute bounds from the rows themselves (8 bytes a feature, twice the arithmetic, the same pass)
-    force   take data that are not those the model was trained on; the certificate then says nothing about them
+    prove    also prove the recorded bound from the rows and the weights alone, trusting nothing of the certificate: linear models
+             by training that begins with the weights where it can, and ends once the bound is proved or refuted; kernel
+             models by their dual variables, which the rows show to be feasible
+    passes   of that training, at most
+    memory   "4GB", "50%" or "auto": its ceiling on resident memory
+    force    take data that are not those the model was trained on; the certificate then says nothing about them
 
     Of a model without certificate the objective alone is computed, for the C that it has.
-    Raises UsageError for other data without `force`, BadInputError for labels or features that the model does not know.
+    Raises UsageError for other data without `force` and for what cannot be proved, BadInputError for labels or features that the
+    model does not know, and what `train` raises.
     """
     trained: Any = as_model(model)
     if isinstance(data, tuple):
@@ -127,19 +90,62 @@ def verify(model: Model | str | os.PathLike, data: Any, *, bound: bool = False, 
         raise UsageError("the weights of a compact model are rounded; verify the model that it was made from")
     if trained.solver not in SOLVER_TABLE or "bias" not in trained.parameters:
         raise UsageError("the model does not say how it was trained, so there is no objective to verify")
-    sorts = isinstance(trained, LinearModel) and GlobalLoss.trained(trained)
-    if bound and (sorts or not isinstance(trained, LinearModel | MulticlassModel)):
-        raise UsageError("bound: only linear models with a loss of single rows have a bound from the rows alone")
+    if prove:
+        expect_provable(trained)
     same = data.manifest.fingerprint == trained.fingerprint
     if not same and not force:
         raise UsageError("these are not the data that the model was trained on (fingerprints differ); use --force to go on")
-    if isinstance(trained, LinearModel):
-        return _verified_by_sorting(trained, data, same) if sorts else _linear(trained, data, same, bound)
-    if isinstance(trained, ChainModel):
-        return _sequences(trained, data, same)
-    if isinstance(trained, MulticlassModel) or trained.scores_per_row > 1:
-        return _several(trained, data, same, bound)
-    return _kernel(trained, data, same)
+    found = _found(trained, data, same)
+    found = replace(found, wrong=(*found.wrong, *_misstated(trained)))
+    return _with_proof(found, trained, data, passes, memory) if prove else found
+
+
+def _found(model: Any, data: Any, same: bool) -> Verification:
+    """What one pass finds."""
+    if isinstance(model, LinearModel):
+        return _verified_by_sorting(model, data, same) if GlobalLoss.trained(model) else _linear(model, data, same)
+    if isinstance(model, SequenceModel | KernelSequenceModel):
+        return _sequences(model, data, same)
+    if isinstance(model, MulticlassModel) or model.scores_per_row > 1:
+        return _several(model, data, same)
+    return _kernel(model, data, same)
+
+
+def _with_proof(found: Verification, model: Any, data: Any, passes: int, memory: str) -> Verification:
+    """`found`, and what is proved of the bound of each of its problems."""
+    if isinstance(model, KernelModel):
+        bound = found.witness_bound
+        return replace(found, proof=None if bound is None else Proof(bound, found.primal, 0))
+    each = found.classes or (found,)
+    proved = proofs(model, data, each, passes=passes, memory=memory)
+    if not found.classes:
+        return replace(found, proof=proved[0])
+    bound, least = (math.fsum(getattr(one, name) for one in proved) for name in ("lower_bound", "least"))
+    classes = tuple(replace(one, proof=proof) for one, proof in zip(each, proved, strict=True))
+    return replace(found, proof=Proof(bound, least, proved[0].passes), classes=classes)
+
+
+def _misstated(model: Any) -> tuple[str, ...]:
+    """What no rows are needed to refute: an intercept where there is none, tolerances that were not asked for."""
+    inner, wrong = model.emissions if isinstance(model, KernelSequenceModel) else model, []
+    intercept = np.atleast_1d(inner.intercepts if hasattr(inner, "intercepts") else inner.intercept)
+    if not isinstance(inner, KernelModel):
+        if inner.bias == 0.0 and np.any(intercept):
+            wrong.append("it has an intercept, and was trained without a bias feature")
+    elif SOLVER_TABLE[inner.solver].constant:  # that of the kernel's constant term
+        c = inner.coefficients.reshape(inner.n_support, -1)
+        sums, sizes = (float(inner.parameters["bias"]) ** 2 * each.sum(axis=0) for each in (c, np.abs(c)))
+        if np.any(np.abs(intercept - sums) > AGREEMENT * sizes):
+            wrong.append("its intercept is not what its coefficients give")
+    if model.task == "one-class" and inner.labels != (-1.0, 1.0):
+        wrong.append("its labels for rows outside and inside are not -1 and 1")
+    certificates = inner.certificates if isinstance(inner, MulticlassModel) else (inner.certificate,)
+    asked, options = model.parameters, SOLVER_TABLE[model.solver].options
+    for name in ("tol", "tol_relative"):
+        recorded = {getattr(c, name) for c in certificates if c is not None}
+        if name in options and name in asked and recorded - {asked[name]}:
+            wrong.append(f"its record says {name} {recorded.pop()}, its parameters {asked[name]}")
+    return tuple(wrong)
 
 
 def _as_long(values: np.ndarray, size: int) -> np.ndarray:
@@ -155,12 +161,33 @@ def _features(model: MappedModel, data: Any) -> MappedDataset:
     return MappedDataset(data, model.map)
 
 
-def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verification:
+class _Unit:
+    """The unit of mean losses (streamcut.oracles.decomposable): of numbers about the mean loss of the best constant, else 1."""
+
+    def __init__(self, risk: PointwiseRisk, statistics: Any) -> None:
+        self._risk, self._scores, weight = risk, np.zeros(0), statistics.weight_sum
+        if risk.loss.targets == "numbers":
+            weight = float(statistics.n_rows) if weight is None else weight
+            self._scores = np.append(risk.loss.constants(risk.scale(weight, statistics.label_min, statistics.label_max)), 0.0)
+        self._losses = np.zeros(len(self._scores))
+
+    def add(self, y: np.ndarray, u: np.ndarray) -> None:
+        for number, score in enumerate(self._scores.tolist()):
+            self._losses[number] += float(u[u > 0.0] @ self._risk.values(y, np.full(len(y), score))[u > 0.0])
+
+    def value(self, total: float) -> float:
+        """Where rows have the sum of weights `total`."""
+        if not len(self._losses) or not self._losses[-1] > 0.0:
+            return 1.0
+        return float(max(self._losses.min(), _LEAST_UNIT * self._losses[-1])) / total
+
+
+def _linear(model: LinearModel, data: Any, same: bool) -> Verification:
     """A loss of each row."""
     penalty = penalty_of(model.l1)
     w = np.ascontiguousarray(model.augmented_weights)
     risk, doubt = risk_of(model), ScoreDoubt(model, data.manifest.statistics)
-    own = OwnCuts(model, data.manifest.statistics, 1, 1, risk.rounding.conjugate) if bound else None
+    unit = _Unit(risk, data.manifest.statistics)
     rows, loss, total = 0, 0.0, 0.0
     for chunk, scores in scored_chunks(model, data):
         if model.labels is not None:
@@ -171,25 +198,22 @@ def _linear(model: LinearModel, data: Any, same: bool, bound: bool) -> Verificat
         loss += float(u[counts] @ risk.values(chunk.y, scores)[counts])
         total += float(u.sum())
         doubt.add(risk, chunk.y, scores, u)
-        if own is not None:
-            own.add(chunk, u, *(each[:, None] for each in risk.duals(chunk.y, scores)))
+        unit.add(chunk.y, u)
     return Verification(
         rows=rows,
         same_data=same,
         primal=penalty.value(w) + model.C * loss,
         mean_loss=loss / total if total else 0.0,
         recorded=model.certificate,
-        witness_bound=None if model.witness is None else model.witness.bound(model.certificate.c_bar, model.l1),
-        own_bound=None if own is None else own.bounds()[0],
-        combined_bound=None
-        if own is None or model.witness is None
-        else own.bounds_with([model.witness], [model.certificate.c_bar])[0],
+        c_bar=model.C * total,
+        unit=unit.value(total),
+        witness_bound=_value(model.witness, model.C * total, model.l1),
         resolution=model.C * doubt.loss,
     )
 
 
-def _value(witness: Witness | None, certificate: Certificate) -> float | None:
-    return None if witness is None else witness.bound(certificate.c_bar)
+def _value(witness: Witness | None, c_bar: float, l1: float = 0.0) -> float | None:
+    return None if witness is None else witness.bound(c_bar, l1)
 
 
 def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
@@ -213,18 +237,19 @@ def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
         primal=0.5 * float(kernel_squares(model, model.coefficients)[0]) + model.C * loss,
         mean_loss=loss / total if total else 0.0,
         recorded=model.certificate,
+        c_bar=model.C * total,
         witness_bound=None if dual is None else dual.value(),
         resolution=doubt.resolution,
     )
 
 
-def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound: bool) -> Verification:
+def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Verification:
     """K classes: a loss of all together, or K problems in the same pass."""
     loss_of_classes = loss_of(model)
-    problems, K = loss_of_classes.problems, model.scores_per_row
+    problems = loss_of_classes.problems
     certificates: tuple[Certificate, ...]
     witnesses: tuple[Witness, ...] = ()
-    own, doubt, kernel_doubt, penalty = None, None, None, penalty_of(0.0)
+    doubt, kernel_doubt, penalty = None, None, penalty_of(0.0)
     if isinstance(model, KernelModel):
         kernel_doubt = KernelDoubt(model)
         squares = kernel_squares(model, model.coefficients)
@@ -236,7 +261,6 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
         certificates, witnesses = model.certificates, model.witnesses
         prices = np.array([penalty.value(np.ascontiguousarray(w)) for w in (W.T if problems > 1 else [W.reshape(-1)])])
         doubt = ClassesDoubt(model, data.manifest.statistics, problems)
-        own = OwnCuts(model, data.manifest.statistics, K, problems, loss_of_classes.conjugate) if bound else None
     rows, total, losses = 0, 0.0, np.zeros(problems)
     for chunk, scores in scored_chunks(model, data):
         classes = model.classes_of(chunk.y, chunk.first_row)
@@ -251,21 +275,14 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
             kernel_doubt.meet(chunk, u)
         if doubt is not None:
             doubt.add(loss_of_classes, classes, scores, values, u)
-        if own is not None:
-            own.add(chunk, u, *loss_of_classes.duals(classes, scores))
+    c_bar, means = model.C * total, losses / total if total else np.zeros(problems)
     each = tuple(
-        Verification(rows, same, float(price) + model.C * float(loss), float(loss) / total if total else 0.0, recorded)
-        for price, loss, recorded in zip(prices, losses, certificates or [None] * problems, strict=True)
+        Verification(rows, same, float(price) + model.C * float(loss), float(mean), recorded, c_bar)
+        for price, loss, mean, recorded in zip(prices, losses, means, certificates or [None] * problems, strict=True)
     )
     if witnesses:
-        c_bars, l1 = [certificate.c_bar for certificate in certificates], penalty.l1
-        known = [witness.bound(c_bar, l1) for witness, c_bar in zip(witnesses, c_bars, strict=True)]
+        known = [_value(witness, c_bar, penalty.l1) for witness in witnesses]
         each = tuple(replace(found, witness_bound=bound) for found, bound in zip(each, known, strict=True))
-        if own is not None:
-            mixed = own.bounds_with(witnesses, c_bars)
-            each = tuple(replace(found, combined_bound=bound) for found, bound in zip(each, mixed, strict=True))
-    if own is not None:
-        each = tuple(replace(found, own_bound=bound) for found, bound in zip(each, own.bounds(), strict=True))
     if kernel_doubt is not None:
         each = tuple(replace(found, resolution=kernel_doubt.resolution) for found in each)
     if doubt is not None:
@@ -279,9 +296,8 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool, bound:
         primal=math.fsum(found.primal for found in each),
         mean_loss=math.fsum(found.mean_loss for found in each),
         recorded=_sum_of(certificates) if certificates else None,
+        c_bar=c_bar,
         witness_bound=_sum_of_bounds([found.witness_bound for found in each]),
-        own_bound=_sum_of_bounds([found.own_bound for found in each]),
-        combined_bound=_sum_of_bounds([found.combined_bound for found in each]),
         resolution=math.fsum(found.resolution for found in each),
         classes=each,
     )
@@ -295,14 +311,17 @@ def _sum_of_bounds(bounds: list[float | None]) -> float | None:
 
 def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool) -> Verification:
     """Labellings of whole sequences: the loss of each by its best path; with a kernel also the dual that is claimed."""
-    rows, loss, risk = 0, np.zeros(2), SequenceRisk(model.labels)
+    rows, longest, loss, risk = 0, 0, np.zeros(2), SequenceRisk(model.labels)
     transitions = np.ascontiguousarray(model.transitions)
     doubt = KernelDoubt(model.emissions) if isinstance(model, KernelSequenceModel) else None
+    moves = float((transitions**2).sum())
     for chunk, scores in scored_chunks(model, data):
         if doubt is not None:
             doubt.meet(chunk, np.ones(chunk.n_rows))
         target, z = model.classes_of(chunk.y, chunk.first_row).astype(np.int32), np.ascontiguousarray(scores)
-        risk.add(risk.worst(model.starts(chunk), target, z, z, 0.0, transitions)[1], loss)
+        starts = model.starts(chunk)
+        risk.add(risk.worst(starts, target, z, z, 0.0, transitions)[1], loss)
+        longest = max(longest, int(np.diff(starts).max(initial=0)))
         rows += chunk.n_rows
     total, witness, resolution = float(loss.sum()), None, 0.0
     if isinstance(model, KernelSequenceModel):
@@ -314,12 +333,16 @@ def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool
             witness = claimed_value(inner, inner.point)
     else:
         C, certificate, square = model.C, model.certificate, float((model.augmented_weights**2).sum())
+        witness = _value(model.witness, C * rows)
+        near = score_doubt(data.manifest.statistics, model.bias, math.sqrt(square + moves), entries=4 * longest, longer=4.0)
+        resolution = 2.0 * C * rows * near
     return Verification(
         rows=rows,
         same_data=same,
-        primal=0.5 * (square + float((transitions**2).sum())) + C * total,
+        primal=0.5 * (square + moves) + C * total,
         mean_loss=total / rows if rows else 0.0,
         recorded=certificate,
+        c_bar=C * rows,
         witness_bound=witness,
         resolution=resolution,
     )
@@ -340,12 +363,19 @@ def _verified_by_sorting(model: LinearModel, data: Any, same: bool) -> Verificat
     for chunk, scores in scored_chunks(model, data):
         collected.add(chunk, scores)
         rows += chunk.n_rows
-    w, loss = model.trained_weights, collected.value()
+    w = model.trained_weights
+    near, wrong = score_doubt(data.manifest.statistics, model.bias, math.sqrt(float(w @ w))), list[str]()
+    offset, loss = collected.offset(), collected.value()
+    if offset is not None and not abs(model.intercept + offset) <= AGREEMENT * abs(offset) + 4.0 * near:
+        wrong.append(f"the offset of its plane is {offset:.10g}, and its intercept {model.intercept:.10g} is not minus that")
     return Verification(
         rows=rows,
         same_data=same,
         primal=0.5 * float(w @ w) + model.C * rows * loss,
         mean_loss=loss,
         recorded=model.certificate,
-        witness_bound=_value(model.witness, model.certificate),
+        c_bar=model.C * rows,
+        witness_bound=_value(model.witness, model.C * rows),
+        resolution=2.0 * model.C * rows * near,
+        wrong=tuple(wrong),
     )

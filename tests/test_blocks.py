@@ -155,7 +155,7 @@ def test_certificates_of_many_blocks_hold(loss, row_cache):
         MemoryDataset(X, y), task=task, loss=loss, C=3.0, row_cache=row_cache, lanes=3, scheduler="sync", tol=1e-5, max_passes=300
     )
     assert model.certificate.converged
-    assert verify(model, (X, y), bound=True).consistent
+    assert verify(model, (X, y)).consistent
 
 
 def test_lanes_with_blocks_take_hardly_more_passes():

@@ -283,14 +283,15 @@ def test_evaluate(run, folder):
 
 
 def test_verify(run, folder):
-    code, out, _ = run("verify", folder / "m.npz", folder / "rows.zarr", "--bound", "--json")
+    code, out, _ = run("verify", folder / "m.npz", folder / "rows.zarr", "--prove", "--json")
     report = json.loads(out)
     assert code == 0
     assert report["consistent"]
-    assert report["own_bound"] <= report["combined_bound"] <= report["primal"]
+    assert report["proved"]
+    assert report["recorded_bound"] <= report["proved_bound"] <= report["primal"]
     code, table, _ = run("verify", folder / "m.npz", folder / "rows.zarr")
     assert code == 0
-    assert "own bound" not in table
+    assert "proved" not in table
     code, _, err = run("verify", folder / "m.npz", folder / "one.zarr")
     assert code == ExitCode.USAGE
     assert "--force" in err

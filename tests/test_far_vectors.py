@@ -85,7 +85,7 @@ def test_the_bits_are_those_of_vectors_in_memory(kind, far, tmp_path):
     same(model, near(data, **options))
     certificate = model.certificates[0]
     assert certificate.lower_bound <= certificate.primal
-    assert verify(model, data, bound=True).consistent
+    assert verify(model, data).consistent
     assert not list(tmp_path.iterdir())
 
 

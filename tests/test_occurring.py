@@ -122,7 +122,7 @@ def test_entries_of_zero_are_no_features():
     assert occurring(data).manifest.statistics.n_features == D
     model = streamcut.train(data, tol_relative=1e-6, tol=None)
     assert np.count_nonzero(model.weights) == D
-    assert verify(model, data, bound=True).consistent
+    assert verify(model, data).consistent
     assert verify(model, MemoryDataset(spread(X), y), force=True).primal == pytest.approx(model.certificate.primal, rel=1e-12)
 
 

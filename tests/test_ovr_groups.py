@@ -70,7 +70,7 @@ def test_classes_get_what_they_get_beside_all_others(kind, in_groups):
     assert lines[-1]["primal"] == pytest.approx(sum(c.primal for c in model.certificates))
     assert lines[-1]["lower_bound"] == pytest.approx(sum(c.lower_bound for c in model.certificates))
     assert lines[-1]["rows"] == lines[-1]["passes"] * len(y)
-    assert verify(model, data, bound=True).consistent
+    assert verify(model, data).consistent
 
 
 @pytest.mark.long
@@ -83,7 +83,7 @@ def test_with_cached_rows_every_class_is_certified(method, in_groups):
     for ours, theirs in zip(model.certificates, whole.certificates, strict=True):
         assert ours.lower_bound <= theirs.primal
         assert theirs.lower_bound <= ours.primal
-    assert verify(model, data, bound=True).consistent
+    assert verify(model, data).consistent
 
 
 @pytest.mark.long

@@ -148,7 +148,7 @@ def test_certificates_hold_after_searches_over_planes(loss, l1):
     task = "binary" if loss in LABELS else "regression"
     model = train(MemoryDataset(X, y), task=task, loss=loss, l1=l1, C=0.3, tol=1e-5, scheduler="sync", lanes=2, max_passes=400)
     assert model.certificate.converged
-    assert verify(model, (X, y), bound=True).consistent
+    assert verify(model, (X, y)).consistent
 
 
 def test_the_same_bits_on_threads_in_any_shards_and_after_a_resume(tmp_path):

@@ -125,7 +125,7 @@ def test_a_path_over_l1_goes_from_few_weights_to_many(solver, loss):
         assert model.converged
         assert found.lower_bound <= alone.primal
         assert alone.lower_bound <= found.primal
-        assert verify(model, data(), bound=True).consistent
+        assert verify(model, data()).consistent
     if solver == "bundle-dca":
         cold = sum(train(data(), l1=l1, **options).history[-1]["passes"] for l1 in LAMBDAS)
         assert sum(line.passes for line in tried) < cold

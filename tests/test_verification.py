@@ -6,17 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from reference import forged_models
 from sklearn.svm import LinearSVC
 
-from streamcut.bundle.penalty import penalty_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
-from streamcut.rounding import CutError
-from streamcut.row_bounds import best_mixture
+from streamcut.models.certificate import StopReason
 from streamcut.training import train
 from streamcut.verification import verify
-
-EXACT = CutError(0.0, 0.0)
 
 
 def problem(weighted: bool, n=400, d=12):
@@ -46,7 +43,7 @@ def optimum(X, y, weight) -> float:
 
 def test_a_true_certificate_is_confirmed(trained):
     model, data, X, y, weight = trained
-    found = verify(model, data, bound=True)
+    found = verify(model, data, prove=True)
     best = optimum(X, y, weight)
     assert found.rows == len(y)
     assert found.same_data
@@ -54,26 +51,24 @@ def test_a_true_certificate_is_confirmed(trained):
     assert found.primal == pytest.approx(model.certificate.primal, rel=1e-11)
     assert found.witness_bound == pytest.approx(model.certificate.lower_bound, rel=1e-12)
     slack = 1e-9 * best
-    assert found.own_bound <= found.combined_bound
-    assert found.witness_bound <= found.combined_bound + slack
-    assert found.combined_bound <= best + slack
+    assert found.proved
+    assert found.convergence_proved
+    assert model.certificate.lower_bound - slack <= found.proof.lower_bound <= best + slack
     assert best <= found.primal + slack
-    assert found.own_bound > 0.5 * best  # loose, but worth something
 
 
-def test_without_a_bound_none_is_computed(trained):
+def test_nothing_is_proved_unless_asked(trained):
     model, data, *_ = trained
     found = verify(model, data)
-    assert found.own_bound is found.combined_bound is None
+    assert found.proof is found.proved is found.proved_gap is None
     assert found.consistent
 
 
-def test_a_model_without_witness_can_still_be_verified(trained):
+def test_a_model_without_witness_can_still_be_proved(trained):
     model, data, *_ = trained
-    found = verify(replace(model, witness=None), data, bound=True)
+    found = verify(replace(model, witness=None), data, prove=True)
     assert found.bound_agrees is None
-    assert found.own_bound is not None
-    assert found.combined_bound is None
+    assert found.proved
     assert found.consistent
 
 
@@ -107,15 +102,57 @@ def test_unknown_labels_are_refused(trained):
         verify(model, (X, np.where(np.arange(len(y)) == 3, 9.0, y)), force=True)
 
 
-@pytest.mark.parametrize("l1", [0.0, 0.4])
-def test_the_best_mixture_is_the_best_of_a_fine_grid(l1):
-    rng, penalty = np.random.default_rng(0), penalty_of(l1)
-    for _ in range(50):
-        g, slope = rng.normal(size=(2, 4)) * rng.exponential(size=(2, 1))
-        e, offset = rng.exponential(size=2)
-        parts = np.linspace(0, 1, 2001)
-        weights = [np.maximum(np.abs(g + t * (slope - g)) - l1, 0.0) for t in parts]
-        grid = [e + t * (offset - e) - 0.5 * np.sum(w**2) for t, w in zip(parts, weights, strict=True)]
-        assert max(grid) - 1e-12 <= best_mixture((g, e, EXACT), (slope, offset, EXACT), penalty) <= max(0.0, *grid) + 1e-4
-    same = np.ones(4)
-    assert best_mixture((same, 1.0, EXACT), (same, 2.0, EXACT), penalty_of(0.0)) == 0.0
+FORGED = ["hinge weights", "poisson l1", "one-vs-rest logistic l1", "one-class", "sequence", "sampled sequences"]
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_no_forged_record_is_accepted(kind):
+    model, rows = forged_models.trained(kind)
+    honest = verify(model, forged_models.dataset(rows))
+    assert honest.problems == ()
+    for change, other, given in forged_models.changes(model, rows):
+        data = forged_models.dataset(given)
+        try:
+            found = verify(other, data)
+        except (BadInputError, UsageError):
+            continue  # refused by name
+        if found.consistent:  # a plane that only training can show to be none
+            assert change == "bound = primal"
+            assert not verify(other, data, prove=True).consistent
+
+
+@pytest.mark.parametrize("kind", ["hinge", "softmax", "ranking", "f1", "sequence ocas", "huber", "squared", "poisson"])
+def test_rows_alone_prove_the_bound_of_every_task(kind):
+    model, rows = forged_models.trained(kind)
+    data = forged_models.dataset(rows)
+    found = verify(model.without_proof(), data, prove=True)
+    assert found.proved
+    assert 0.0 < found.proof.passes <= 100
+    least = forged_models.trained(kind, tol=1e-9, tol_relative=None)[0]
+    for c in forged_models.certificates(least):
+        assert found.proof.lower_bound <= c.primal
+
+
+def test_too_few_passes_prove_nothing_and_refute_nothing():
+    model, rows = forged_models.trained("hinge", tol=1e-9, tol_relative=None)
+    found = verify(model, forged_models.dataset(rows), prove=True, passes=2)
+    assert found.consistent
+    assert found.proved is False
+    assert not found.convergence_proved
+    assert found.proof.lower_bound < model.certificate.lower_bound
+    assert found.proof.passes == 2
+
+
+def test_a_record_that_says_less_than_it_may_is_refuted():
+    model, rows = forged_models.trained("hinge", max_passes=2)
+    data = forged_models.dataset(rows)
+    c = model.certificate
+    assert not c.converged
+    assert verify(model, data).consistent
+    reached = replace(c, tol=1.0, tol_relative=None)
+    parameters = {**model.parameters, "tol": 1.0, "tol_relative": None}
+    (problem,) = verify(replace(model, certificate=reached, parameters=parameters), data).problems
+    assert "but it does not say converged" in problem
+    claimed = replace(c, converged=True, stop_reason=StopReason.CONVERGED)
+    (problem,) = verify(replace(model, certificate=claimed), data).problems
+    assert "it says converged, but the gap is" in problem

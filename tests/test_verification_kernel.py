@@ -141,21 +141,24 @@ def test_the_certificate_in_nystroem_features_is_confirmed(tmp_path):
     data = MemoryDataset(X, y, shard_nnz=200)
     model = train(data, nystroem=20, C=0.1, **KERNELS["rbf"])
     save_model(model, tmp_path / "m.npz")
-    found = verify(load_model(tmp_path / "m.npz"), data, bound=True)
+    found = verify(load_model(tmp_path / "m.npz"), data, prove=True)
     assert found.consistent
     assert found.bound_agrees
-    assert found.own_bound <= model.inner.certificate.primal
+    assert found.proved
     with pytest.raises(UsageError, match="--force"):
         verify(replace(model, map=replace(model.map, identity={**model.map.identity, "seed": 1})), data)
     with pytest.raises(BadInputError, match="7 features, the model only 6"):
         verify(model, (sp.hstack([X, X[:, :1]], format="csr"), y), force=True)
 
 
-def test_a_bound_from_the_rows_alone_is_for_linear_models():
+def test_rows_show_the_dual_variables_of_smo_to_be_the_proof_and_other_models_claim_none():
     X, y, _ = problem()
     data = MemoryDataset(X, y)
-    with pytest.raises(UsageError, match="bound: only linear"):
-        verify(train(data, solver="smo", **KERNELS["rbf"]), data, bound=True)
+    found = verify(train(data, solver="smo", **KERNELS["rbf"]), data, prove=True)
+    assert found.proved
+    assert found.proof.passes == 0
+    with pytest.raises(UsageError, match="prove: a model by pegasos claims no bound"):
+        verify(train(data, solver="pegasos", epochs=1.0, bias=0.0, **KERNELS["rbf"]), data, prove=True)
 
 
 def test_on_the_command_line(tmp_path, run):

@@ -3,54 +3,90 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamcut.cli.output import note, print_json, print_table
 from streamcut.cli.parameters import cache_options, json_option
-from streamcut.errors import CorruptError, UsageError
+from streamcut.errors import CorruptError, NotConvergedError, UsageError
+
+if TYPE_CHECKING:
+    from streamcut.claims import Verification
+
+_ONLY_PROVING = "--passes and --memory are about --prove; give that, too"
 
 
 @click.command()
 @click.argument("model")
 @click.argument("data", required=False)
-@click.option("--bound", is_flag=True, help="Also compute a lower bound from the rows alone, in the same pass.")
+@click.option("--prove", is_flag=True, help="Also prove the recorded bound from the rows and the weights alone, by more passes.")
+@click.option("--passes", metavar="N", type=click.IntRange(1), help="With --prove: passes at most.  [default: 100]")
+@click.option("--memory", metavar="SIZE", help="With --prove: ceiling on resident memory, as of train.  [default: auto]")
 @click.option("--force", is_flag=True, help="Go on with data other than those the model was trained on.")
 @cache_options
 @json_option
-def command(model: str, data: str | None, bound: bool, force: bool, as_json: bool) -> None:
-    """Recompute, in one pass over the store DATA, what the certificate of MODEL claims; without one, the objective alone.
+def command(
+    model: str, data: str | None, prove: bool, passes: int | None, memory: str | None, force: bool, as_json: bool
+) -> None:  # fmt: skip
+    """Check the record of MODEL against the store DATA: is its certificate what these rows give, and, with --prove, is it true?
 
     \b
-    primal          objective of the model, summed over the rows: proves that the model reaches it
-    witness bound   value of the cutting plane in the model: shows that the recorded bound belongs to it; that the
-                    plane lies below the objective is training's word. Of smo and sampled cuts the value of the
-                    dual, which the rows prove (of sequences: all but the transitions); 0 when its coefficients
-                    don't belong to them
-    own bound       (--bound) made from the rows alone: no weights reach less, whatever the model says;
-                    loose, and next to nothing when features differ much in scale
-    combined bound  (--bound) best mixture of both, as trustworthy as the witness
+    One pass recomputes, and refutes the record where it differs:
+      the objective, C times the sum of weights, the unit of mean losses, what rounding can have done to them;
+      whether the gap is within the tolerances, if it says converged, and beyond them, if it does not;
+      intercepts, which decide predictions where they cost nothing (one class);
+      the lower bound, as the value of the cutting plane in the model.
+    Of a linear model that shows that the record fits together. That its plane lies below the objective is
+    training's word. Of smo and sampled cuts the bound is proved: rows show their dual variables to be feasible
+    (of sequences: all but the transitions).
+
+    \b
+    --prove trusts nothing of the certificate. It trains on the rows, from the weights where the task allows it,
+    until a bound of its own is as good as the recorded one (proved), weights are found that reach less than the
+    recorded one (refuted), or --passes are used up. For all linear models; slower: it takes about the passes that
+    training took. Calibrated probabilities (`calibrate`) are not checked.
 
     Without DATA it is the store that training was given, under the same path.
 
-    Exits with code 5 when record and recomputation differ by more than 1e-9 of the objective.
+    Exits with code 5 when anything is refuted, with 9 when --prove could neither prove nor refute the recorded bound.
 
     \b
     Examples:
       streamcut verify m.npz
-      streamcut verify m.npz train.zarr
-      streamcut verify m.npz train.zarr --bound --json
+      streamcut verify m.npz train.zarr --prove
+      streamcut verify m.npz train.zarr --prove --passes 300 --memory 2GB --json
     """
     from streamcut.models.files import load_model, plain
     from streamcut.verification import verify
 
+    if not prove and (passes, memory) != (None, None):
+        raise UsageError(_ONLY_PROVING)
     trained = load_model(model)
     data = data or trained.parameters.get("data")
     if data is None:
         raise UsageError(f"{model} was trained on arrays in memory; say what to verify it on: streamcut verify MODEL DATA")
-    found = verify(trained, data, bound=bound, force=force)
-    recorded = found.recorded
-    report = {
+    found = verify(trained, data, prove=prove, passes=passes or 100, memory=memory or "auto", force=force)
+    report = _report(found)
+    if as_json:
+        certificate = None if found.recorded is None else asdict(found.recorded)
+        classes = [_report(each) for each in found.classes]
+        print_json(plain({**report, "certificate": certificate, "classes": classes}))
+    else:
+        print_table({name: value for name, value in report.items() if name != "problems" and (prove or "prove" not in name)})
+    if not found.same_data:
+        note("These are not the data that the model was trained on: its certificate says nothing about them.")
+    elif found.problems:
+        raise CorruptError(f"{model}: the record is not true: {'; '.join(found.problems)}")
+    elif found.recorded is None:
+        note("The model has no certificate: there is nothing to compare its objective with.")
+    else:
+        _conclude(model, found, prove)
+
+
+def _report(found: Verification) -> dict[str, Any]:
+    recorded, proof = found.recorded, found.proof
+    return {
         "rows": found.rows,
         "same_data": found.same_data,
         "primal": found.primal,
@@ -59,22 +95,31 @@ def command(model: str, data: str | None, bound: bool, force: bool, as_json: boo
         "recorded_bound": None if recorded is None else recorded.lower_bound,
         "witness_bound": found.witness_bound,
         "bound_agrees": found.bound_agrees,
-        "own_bound": found.own_bound,
-        "combined_bound": found.combined_bound,
         "gap": None if recorded is None else found.primal - recorded.lower_bound,
         "mean_loss": found.mean_loss,
+        "proved": found.proved,
+        "proved_bound": None if proof is None else proof.lower_bound,
+        "proved_gap": found.proved_gap,
+        "proving_passes": None if proof is None else proof.passes,
         "consistent": found.consistent,
+        "problems": list(found.problems),
     }
-    if as_json:
-        certificate = None if recorded is None else asdict(recorded)
-        classes = [{"primal": each.primal, "primal_agrees": each.primal_agrees} for each in found.classes]
-        print_json(plain({**report, "certificate": certificate, "classes": classes}))
-    else:
-        asked = {"own_bound", "combined_bound"}
-        print_table({name: value for name, value in report.items() if bound or name not in asked})
-    if not found.same_data:
-        note("These are not the data that the model was trained on: its certificate says nothing about them.")
-    elif not found.consistent:
-        raise CorruptError(f"{model}: the certificate is not what this data gives")
-    elif recorded is None:
-        note("The model has no certificate: there is nothing to compare its objective with.")
+
+
+def _conclude(model: str, found: Verification, prove: bool) -> None:
+    """Say what holds, and what was not checked. Raises NotConvergedError for a bound that the passes did not suffice for."""
+    if not prove:
+        if found.bound_agrees is None:
+            note("The lower bound was not checked: the model keeps no plane for it. verify --prove makes a bound of its own.")
+        return
+    assert found.proof is not None
+    assert found.recorded is not None
+    what = f"the model is at most {found.proved_gap:.4g} above the optimum (objective {found.primal:.8g})"
+    if found.proved:
+        note(f"Proved by the rows alone: {what}, as its record says.")
+        return
+    converged = ", which is within the tolerance that was asked for" if found.convergence_proved else ""
+    raise NotConvergedError(
+        f"{model}: not proved, nor refuted, in {found.proof.passes:,} passes: the rows alone show that {what}{converged}; its "
+        f"record says {found.primal - found.recorded.lower_bound:.4g}. Give it more --passes"
+    )

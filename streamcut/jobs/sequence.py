@@ -99,6 +99,7 @@ class SequenceJob:
             labels=self.risk.labels,
             C=float(options.C),
             certificate=certificate(solution, oracle, options),
+            witness=solution.witness,
             task="sequence",
             solver=options.chosen_solver,
             history=[asdict(iteration) for iteration in solution.history],

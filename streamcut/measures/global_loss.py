@@ -35,6 +35,16 @@ class GlobalLoss:
         y = chunk.y.copy() if self._model.labels is None else self._model.is_positive(chunk.y, chunk.first_row).astype(np.float64)
         self._parts.append((y, scores.copy(), None if chunk.qid is None else chunk.qid.copy()))
 
+    def offset(self) -> float | None:
+        """ρ of the plane ⟨w, x⟩ = ρ of one class, as its training places it; None of other tasks. Ask before `value`."""
+        if self._model.task != "one-class":
+            return None
+        s = np.concatenate([part[1] for part in self._parts])
+        whole = int(self._model.parameters["nu"] * len(s))
+        last = max(whole - 1, 0)  # of those below the plane
+        ordered = np.partition(s, [last, min(last + 1, len(s) - 1)])
+        return float(ordered[last] if whole in (0, len(s)) else 0.5 * ordered[last] + 0.5 * ordered[last + 1])
+
     def value(self) -> float:
         """R of all rows. Raises UsageError when there are fewer than k."""
         y, scores = (np.concatenate([part[i] for part in self._parts]) for i in (0, 1))

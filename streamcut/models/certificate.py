@@ -149,6 +149,10 @@ class Witness:
         """Of the bound 0, as losses are not negative."""
         return cls(np.zeros(dimension), 0.0, CutError(0.0, 0.0))
 
+    def stated(self) -> dict[str, Any]:
+        """All but the slope, in JSON types."""
+        return {"b": self.b, "error": list(self.error)}
+
     def reduced(self, c_bar: float, l1: float) -> Witness:
         """With 0 wherever that leaves the bound for this C̄ and λ as it is: a model with few weights is small in a file, too."""
         if l1 == 0.0:

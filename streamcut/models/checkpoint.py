@@ -5,7 +5,7 @@ A checkpoint is one file: a line that names the format, the length of the JSON t
 The sum guards against damage. What somebody forged is held against what the run expects: names, types and shapes against the
 state that it begins with, indices and dual variables against the ranges that whoever keeps them states (`Fill`, RowKeeper.add),
 floats against infinity and NaN. So no checkpoint makes kernels leave their arrays. Numbers in their ranges are believed: if a
-cut is one of the data cannot be seen in the cut, as little as in the witness of a model file. `verify --bound` asks the data.
+cut is one of the data cannot be seen in the cut, as little as in the witness of a model file. `verify --prove` asks the data.
 A folder holds two generations, written in turn: whatever happens while one is written, the other is whole.
 """
 

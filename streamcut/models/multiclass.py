@@ -15,8 +15,7 @@ from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import class_numbers
 from streamcut.models.link import Odds, OwnLink, Softmax
 from streamcut.models.model import Model, certificate_result, weights_in_words
-from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, class_labels, common_from
-from streamcut.rounding import CutError
+from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, class_labels, common_from, witness_from
 
 CRAMMER_SINGER = "crammer-singer"
 SOFTMAX = "softmax"
@@ -133,7 +132,7 @@ class MulticlassModel(Model):
             "strategy": self.strategy,
             "l1": self.l1,
             "certificates": [asdict(certificate) for certificate in self.certificates],
-            "witnesses": [{"b": each.b, "error": list(each.error)} for each in self.witnesses],
+            "witnesses": [each.stated() for each in self.witnesses],
         }
         slopes = [each.a for each in self.witnesses]
         proofs = {"witness": np.stack(slopes) if len(slopes) > 1 else slopes[0].reshape(1, -1)} if slopes else {}
@@ -162,7 +161,7 @@ class MulticlassModel(Model):
             C=given.number("C", 0.0, LARGEST),
             strategy=strategy,
             certificates=certificates,
-            witnesses=tuple(_witness(a, each) for a, each in zip(slopes, proofs, strict=True)),
+            witnesses=tuple(witness_from(a, each) for a, each in zip(slopes, proofs, strict=True)),
             l1=given.number("l1", 0.0, LARGEST) if "l1" in given else 0.0,
             **common_from(meta),
         )
@@ -181,8 +180,3 @@ class MulticlassModel(Model):
             "certificate": self.result(),
             "has_witness": bool(self.witnesses),
         }
-
-
-def _witness(a: np.ndarray, given: Fields) -> Witness:
-    slope, offset = given.numbers("error", 2)
-    return Witness(a, given.number("b"), CutError(slope, offset))

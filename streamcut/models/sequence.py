@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,11 +12,11 @@ from streamcut.compiled import multiclass
 from streamcut.errors import BadInputError
 from streamcut.fields import Fields
 from streamcut.losses.sequence import SequenceRisk
-from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.kernel import KernelModel
 from streamcut.models.labels import class_numbers
 from streamcut.models.model import CertifiedModel, Model, common_parts
-from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, class_labels, common_from
+from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, class_labels, common_from, witness_from
 
 
 class ChainModel(Model):
@@ -74,6 +74,7 @@ class SequenceModel(ChainModel, CertifiedModel):
     weights      float64 (n_features, K)
     intercepts   float64 (K,): weights of the bias feature × `bias`
     bias         value of the constant feature that training added to every row, 0 = none; its weights are regularised
+    witness      proof of the certificate's lower bound, None when it was not kept: its slope is as long as `trained_weights`
     """
 
     weights: np.ndarray
@@ -83,6 +84,7 @@ class SequenceModel(ChainModel, CertifiedModel):
     labels: tuple[float, ...]
     C: float
     certificate: Certificate
+    witness: Witness | None = None
 
     kind: ClassVar[str] = "sequence"
 
@@ -94,6 +96,14 @@ class SequenceModel(ChainModel, CertifiedModel):
     def augmented_weights(self) -> np.ndarray:
         """Weights of all emissions, (d, K), or (d + 1, K) with those of the bias feature last."""
         return self.weights if self.bias == 0.0 else np.vstack([self.weights, self.intercepts / self.bias])
+
+    @property
+    def trained_weights(self) -> np.ndarray:
+        """What training minimises over, flat: the emissions row by row, then the transitions."""
+        return np.concatenate((self.augmented_weights.ravel(), self.transitions.ravel()))
+
+    def without_proof(self) -> Self:
+        return replace(self, witness=None)
 
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
         scores = np.empty((chunk.n_rows, len(self.labels)))
@@ -107,22 +117,28 @@ class SequenceModel(ChainModel, CertifiedModel):
             "bias": self.bias,
             "C": self.C,
             "certificate": asdict(self.certificate),
+            "witness": None if self.witness is None else self.witness.stated(),
         }
-        return meta, {"weights": self.weights, "intercepts": self.intercepts, "transitions": self.transitions}
+        arrays = {"weights": self.weights, "intercepts": self.intercepts, "transitions": self.transitions}
+        return meta, arrays if self.witness is None else {**arrays, "witness": self.witness.a}
 
     @classmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         given = Fields(meta, "model")
         labels = class_labels(given)
-        K = len(labels)
+        K, n_features, bias = len(labels), given.integer("n_features", 0, MOST_FEATURES), given.number("bias", -LARGEST, LARGEST)
+        witness = None
+        if "witness" in given and not given.is_null("witness"):  # older files have none
+            witness = witness_from(checked(arrays, "witness", (n_features + (bias != 0) + K) * K), given.object("witness"))
         return cls(
-            weights=checked(arrays, "weights", given.integer("n_features", 0, MOST_FEATURES), K),
+            weights=checked(arrays, "weights", n_features, K),
             intercepts=checked(arrays, "intercepts", K),
             transitions=checked(arrays, "transitions", K, K),
-            bias=given.number("bias", -LARGEST, LARGEST),
+            bias=bias,
             labels=labels,
             C=given.number("C", 0.0, LARGEST),
             certificate=certificate_from(given.object("certificate")),
+            witness=witness,
             **common_from(meta),
         )
 
@@ -135,6 +151,7 @@ class SequenceModel(ChainModel, CertifiedModel):
             "labels": list(self.labels),
             "C": self.C,
             "certificate": self.result(),
+            "has_witness": self.witness is not None,
         }
 
 

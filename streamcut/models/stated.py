@@ -15,8 +15,9 @@ import numpy as np
 from streamcut.config import TASKS, TrainOptions
 from streamcut.fields import Fields
 from streamcut.kernels.kernel import Kernel
-from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.link import Link, Sigmoid, Softmax
+from streamcut.rounding import CutError
 from streamcut.solver_table import SOLVER_TABLE
 
 KERNELS = ("linear", "rbf", "poly")
@@ -103,6 +104,12 @@ def certificate_from(given: Fields) -> Certificate:
         raised=given.number("raised", 0.0) if "raised" in given else 0.0,
         detail=given.text("detail") if "detail" in given else "",
     )
+
+
+def witness_from(a: np.ndarray, given: Fields) -> Witness:
+    """The witness of slope `a` whose `stated` turned into JSON."""
+    slope, offset = given.numbers("error", 2)
+    return Witness(a, given.number("b"), CutError(slope, offset))
 
 
 def class_labels(given: Fields) -> tuple[float, ...]:

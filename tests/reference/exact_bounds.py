@@ -175,12 +175,11 @@ def check(loss: str, seed: int, passes: int = 8, **size: Any) -> list[Violation]
     models = list(_trained(data, chosen, given.C, way))
     best = {**given.options, "solver": "ocas" if solver["solver"] == "bundle-dca" else "bundle-dca", "C": given.C}
     models.append(solved(data, {**best, "tol": None, "tol_relative": 1e-9, "max_passes": 10}))
-    bound = seed % 2 == 0
     exact, seen = given.exact(), f"{loss} {seed}: {given.kind}; {way}, C = {given.C:g}, {solver}, {rule}, {limit} passes"
-    return [Violation(kind, f"{what}; {seen}") for kind, what in _false(models, exact, given.bias, data, bound)]
+    return [Violation(kind, f"{what}; {seen}") for kind, what in _false(models, exact, given.bias, data)]
 
 
-def _false(models: list[Any], exact: ExactRows, bias: float, data: MemoryDataset, bound: bool) -> Iterator[tuple[str, str]]:
+def _false(models: list[Any], exact: ExactRows, bias: float, data: MemoryDataset) -> Iterator[tuple[str, str]]:
     """(kind, what) of claims that are false."""
     parts = [exact.parts(model, bias) for model in models]
     for i, model in enumerate(models):
@@ -194,7 +193,7 @@ def _false(models: list[Any], exact: ExactRows, bias: float, data: MemoryDataset
             yield "tolerance", f"{who} gap is {claim.gap!r}, {claim.tolerance.gap!r} was asked for"
         if model.witness.bound(claim.c_bar) < claim.lower_bound:
             yield "witness", f"{who} witness proves {model.witness.bound(claim.c_bar)!r}, claimed is {claim.lower_bound!r}"
-        found = verify(model, data, bound=bound)
+        found = verify(model, data)
         if not found.consistent:
             yield "verify", f"{who} model is rejected: {found}"
 

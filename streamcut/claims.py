@@ -1,0 +1,147 @@
+"""What a model's record claims, held against what was found in its rows: each difference is a clause for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from streamcut.models.certificate import Certificate, StopReason
+from streamcut.rounding import EPSILON, UNSEEN
+
+AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
+_DRIFT = 1000.0  # scores that line searches move are off more than fresh ones: measured up to 7 times as much
+_ALL_SEEN = {StopReason.MAX_PASSES, StopReason.TIME, StopReason.TARGET, StopReason.STALLED, StopReason.BUNDLE, StopReason.SAMPLES}
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What passes of training found that knew nothing of a certificate but the problem, and began with the weights at most.
+
+    lower_bound  no weights can reach less
+    least        an objective that some weights reach: the least that was found
+    passes       through the data; 0 where the model's own dual variables are the proof
+    """
+
+    lower_bound: float
+    least: float
+    passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a fresh pass over `rows` rows found. None: not asked for or not possible.
+
+    primal         F at the model's weights
+    c_bar, unit    those of the certificate, from the rows
+    recorded       the certificate of the model, None when it has none
+    witness_bound  of a kernel model 0 when its coefficients are no feasible point for these rows
+    resolution     how far rounding may have moved the objective that was recomputed: sums can cancel out
+    wrong          what else of the model is not what training leaves on these rows
+    proof          what training from the rows alone says of the recorded bound
+    classes        of a model of each class against the rest: what was found for each, in the order of the labels; the rest of
+                   this record, and of `recorded`, is then the sum over them
+    """
+
+    rows: int
+    same_data: bool
+    primal: float
+    mean_loss: float
+    recorded: Certificate | None
+    c_bar: float
+    unit: float = 1.0
+    witness_bound: float | None = None
+    resolution: float = 0.0
+    wrong: tuple[str, ...] = ()
+    proof: Proof | None = None
+    classes: tuple[Verification, ...] = ()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was refuted, a clause each."""
+        if self.classes:
+            each = (f"class {number}: {clause}" for number, one in enumerate(self.classes) for clause in one.problems)
+            return (*self.wrong, *each)
+        return self.wrong if self.recorded is None else (*self.wrong, *self._refuted(self.recorded))
+
+    @property
+    def consistent(self) -> bool:
+        """The certificate is what this data and the model's witness give, and nothing that was looked at contradicts it."""
+        return not self.problems
+
+    @property
+    def primal_agrees(self) -> bool | None:
+        """None when the model has no certificate to compare with."""
+        if self.classes:
+            return None if self.recorded is None else all(each.primal_agrees for each in self.classes)
+        if self.recorded is None:
+            return None
+        above = self.recorded.primal - self.primal  # by what was put on it for rounding, and as much that rounding did
+        return -self.slack <= above <= self.slack + 2.0 * min(self.recorded.raised, self._most_raised)
+
+    @property
+    def bound_agrees(self) -> bool | None:
+        """None when the model has no witness to compare with."""
+        if self.witness_bound is None or self.recorded is None:
+            return None
+        return abs(self.witness_bound - self.recorded.lower_bound) <= self.slack
+
+    @property
+    def proved(self) -> bool | None:
+        """Whether the recorded bound is proved by the rows alone; None when that was not asked for, or there is none."""
+        if self.classes:
+            each = [one.proved for one in self.classes]
+            return None if None in each else all(each)
+        if self.proof is None or self.recorded is None:
+            return None
+        return self.recorded.lower_bound <= self.proof.lower_bound + self.slack
+
+    @property
+    def proved_gap(self) -> float | None:
+        """How far above the optimum the model is at most, by the rows alone."""
+        return None if self.proof is None else self.primal - self.proof.lower_bound
+
+    @property
+    def convergence_proved(self) -> bool:
+        """Whether the rows alone show that the gap is as small as was asked for."""
+        if self.classes:
+            return all(each.convergence_proved for each in self.classes)
+        gap, c = self.proved_gap, self.recorded
+        return gap is not None and c is not None and bool(c.tolerance.rule) and gap <= c.tolerance.gap
+
+    @property
+    def slack(self) -> float:
+        """What is recorded may be off by as much."""
+        return AGREEMENT * self.primal + 2.0 * self.resolution + UNSEEN
+
+    @property
+    def _most_raised(self) -> float:
+        """More than rounding can have done to an objective, in all passes of a training."""
+        return _DRIFT * self.resolution + AGREEMENT * self.primal + UNSEEN
+
+    def _refuted(self, c: Certificate) -> Iterator[str]:
+        if c.raised > self._most_raised:
+            yield f"{c.raised:.3g} was put onto the objective for rounding, which did {self._most_raised:.3g} at most"
+        if not self.primal_agrees:
+            yield f"the objective is {self.primal:.10g}, not {c.primal:.10g}"
+        if self.bound_agrees is False:
+            yield f"its proof gives a lower bound of {self.witness_bound:.10g}, not {c.lower_bound:.10g}"
+        if not c.lower_bound <= self.primal + self.slack:
+            yield f"the lower bound {c.lower_bound:.10g} is above the objective {self.primal:.10g}"
+        if not math.isclose(c.c_bar, self.c_bar, rel_tol=AGREEMENT):
+            yield f"C times the sum of weights is {self.c_bar:.10g}, not {c.c_bar:.10g}"
+        if not math.isclose(c.unit, self.unit, rel_tol=1e-6 + 16.0 * self.rows * EPSILON):  # sums, of rows on a coarse grid
+            yield f"the unit of mean losses is {self.unit:.10g}, not {c.unit:.10g}"
+        yield from self._of_stopping(c)
+        if self.proof is not None and self.proof.least < c.lower_bound - self.slack:
+            yield f"weights were found that reach {self.proof.least:.10g}, below the lower bound {c.lower_bound:.10g}"
+
+    def _of_stopping(self, c: Certificate) -> Iterator[str]:
+        """Whether training could stop where the record says it did: a gap within the tolerance comes before all other reasons."""
+        allowed = c.tolerance
+        if c.converged is not (c.stop_reason is StopReason.CONVERGED):
+            yield f"it says {'' if c.converged else 'not '}converged, and that training ended because {c.stop_reason.because}"
+        elif c.converged and not (allowed.rule and c.gap <= allowed.gap + AGREEMENT * c.primal):
+            yield f"it says converged, but the gap is {c.gap:.4g} where {allowed.gap:.4g} was asked for"
+        elif c.stop_reason in _ALL_SEEN and allowed.rule and c.gap < allowed.gap - AGREEMENT * c.primal:
+            yield f"the gap {c.gap:.4g} is within the {allowed.gap:.4g} that was asked for, but it does not say converged"

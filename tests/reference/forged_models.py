@@ -1,0 +1,200 @@
+"""Models of every kind that has a certificate, and lies in their records: what `verify` has to refute.
+
+`KINDS` says how each is trained, `trained` does it, `changes` gives the same model with one thing changed after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.io.memory import MemoryDataset
+from streamcut.models.certificate import Certificate, StopReason, Witness
+from streamcut.models.kernel import KernelModel
+from streamcut.models.linear import LinearModel
+from streamcut.models.mapped import MappedModel
+from streamcut.models.model import Model
+from streamcut.models.multiclass import MulticlassModel
+from streamcut.models.sequence import KernelSequenceModel, SequenceModel
+from streamcut.rounding import CutError
+from streamcut.training import train
+
+_TWO = {"task": "binary", "bias": 1.0}
+_NUMBERS = {"task": "regression"}
+_CLASSES = {"task": "multiclass"}
+_RBF = {"kernel": "rbf", "gamma": 0.4}
+_SAMPLED = {**_RBF, "tol": 0.05, "samples": 60}
+
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # name: (rows, options of training)
+    "hinge": ("labels", _TWO),
+    "hinge weights": ("weighted", {**_TWO, "positive_weight": 2.0}),
+    "hinge no bias": ("labels", {**_TWO, "bias": 0.0}),
+    "hinge ocas": ("labels", {**_TWO, "solver": "ocas"}),
+    "hinge cpa": ("labels", {**_TWO, "solver": "cpa", "C": 0.1}),
+    "hinge l1": ("labels", {**_TWO, "l1": 2.0}),
+    "hinge scaled": ("labels", {**_TWO, "scale": "std"}),
+    "hinge nystroem": ("labels", {**_TWO, **_RBF, "nystroem": 20}),
+    "squared hinge": ("labels", {**_TWO, "loss": "squared-hinge"}),
+    "logistic": ("labels", {**_TWO, "loss": "logistic"}),
+    "logistic l1": ("labels", {**_TWO, "loss": "logistic", "l1": 1.0}),
+    "squared": ("numbers", {**_NUMBERS, "loss": "squared"}),
+    "huber": ("numbers", {**_NUMBERS, "loss": "huber"}),
+    "epsilon": ("numbers", {**_NUMBERS, "loss": "epsilon-insensitive"}),
+    "squared epsilon": ("numbers", {**_NUMBERS, "loss": "squared-epsilon-insensitive"}),
+    "quantile": ("numbers", {**_NUMBERS, "loss": "quantile", "quantile": 0.7}),
+    "poisson": ("counts", {**_NUMBERS, "loss": "poisson"}),
+    "poisson l1": ("counts", {**_NUMBERS, "loss": "poisson", "l1": 1.0}),
+    "crammer-singer": ("classes", _CLASSES),
+    "softmax": ("classes", {**_CLASSES, "loss": "softmax"}),
+    "one-vs-rest": ("classes", {**_CLASSES, "strategy": "one-vs-rest"}),
+    "one-vs-rest logistic l1": ("classes", {**_CLASSES, "strategy": "one-vs-rest", "loss": "logistic", "l1": 0.5}),
+    "ranking": ("queries", {"task": "ranking"}),
+    "roc-area": ("labels", {"task": "roc-area"}),
+    "f1": ("labels", {**_TWO, "loss": "f1"}),
+    "prec@k": ("labels", {**_TWO, "loss": "prec@k", "k": "20%"}),
+    "one-class": ("one side", {"task": "one-class", "nu": 0.2}),
+    "sequence": ("sequences", {"task": "sequence"}),
+    "sequence ocas": ("sequences", {"task": "sequence", "solver": "ocas", "C": 0.1}),
+    "smo": ("labels", {**_TWO, **_RBF, "solver": "smo"}),
+    "smo no bias": ("labels", {**_TWO, **_RBF, "solver": "smo", "bias": 0.0}),
+    "sampled": ("labels", {**_TWO, **_SAMPLED, "solver": "sampled-constant"}),
+    "sampled classes": ("classes", {**_CLASSES, **_SAMPLED, "solver": "sampled-constant"}),
+    "sampled sequences": ("sequences", {"task": "sequence", **_SAMPLED, "samples": 20, "solver": "sampled-constant"}),
+}
+
+
+def rows(kind: str, seed: int = 0) -> dict[str, Any]:
+    """X (n, d), y, and what else such rows have: keyword arguments of MemoryDataset."""
+    rng = np.random.default_rng(seed)
+    n, d, classes = (120, 5, 3) if kind in ("classes", "sequences") else (160, 6, 2)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
+    scores = X @ rng.normal(size=(d, classes)) + 0.6 * rng.normal(size=(n, classes))
+    more: dict[str, Any] = {}
+    y = np.argmax(scores, axis=1).astype(float)
+    if kind in ("labels", "weighted"):
+        y = 2.0 * y - 1.0
+    if kind == "weighted":
+        more["weight"] = rng.integers(0, 4, n).astype(float)
+    if kind == "numbers":
+        y = scores[:, 0] + 3.0
+    if kind == "counts":
+        y = rng.poisson(np.exp(np.clip(0.4 * scores[:, 0], -2.0, 2.0))).astype(float)
+    if kind == "queries":
+        y, more["qid"] = np.digitize(scores[:, 0], [-1.0, 1.0]).astype(float), np.arange(n) // 8
+    if kind == "sequences":
+        more["qid"] = np.arange(n) // 6
+    if kind == "one side":
+        X, y = X + 3.0, np.ones(n)
+    return {"X": X, "y": y, **more}
+
+
+def dataset(given: dict[str, Any]) -> MemoryDataset:
+    return MemoryDataset(given["X"], given["y"], shard_nnz=200, **{k: v for k, v in given.items() if k not in ("X", "y")})
+
+
+def trained(name: str, **more: Any) -> tuple[Model, dict[str, Any]]:
+    """(the model of this kind, the rows that it was trained on)."""
+    kind, options = KINDS[name]
+    given = rows(kind)
+    return train(dataset(given), scheduler="sync", **{**options, **more}), given
+
+
+def certificates(model: Any) -> tuple[Certificate, ...]:
+    """All that a model has."""
+    inner = _inner(model)
+    return inner.certificates if isinstance(inner, MulticlassModel) else (inner.certificate,)
+
+
+def _inner(model: Any) -> Any:
+    if isinstance(model, MappedModel):
+        return model.inner
+    return model.emissions if isinstance(model, KernelSequenceModel) else model
+
+
+def _with(model: Any, **changed: Any) -> Any:
+    """The model with other fields, whichever part of it has them."""
+    if isinstance(model, MappedModel):
+        return replace(model, inner=_with(model.inner, **changed))
+    if isinstance(model, KernelSequenceModel) and "transitions" not in changed:
+        return replace(model, emissions=replace(model.emissions, **changed))
+    return replace(model, **changed)
+
+
+def recorded(model: Any, **changed: Any) -> Any:
+    """The model with every certificate changed; what is a function gets the certificate."""
+
+    def other(c: Certificate) -> Certificate:
+        return replace(c, **{name: value(c) if callable(value) else value for name, value in changed.items()})
+
+    found = tuple(map(other, certificates(model)))
+    several = isinstance(_inner(model), MulticlassModel)
+    return _with(model, **({"certificates": found} if several else {"certificate": found[0]}))
+
+
+def perfect(model: Any) -> Any:
+    """The model with bounds, and proofs of them, that say it is the optimum: a plane that touches the risk at its weights."""
+    inner = _inner(model)
+    model = recorded(model, lower_bound=lambda c: c.primal, converged=True, stop_reason=StopReason.CONVERGED)
+    if isinstance(inner, LinearModel):
+        return _with(model, witness=_touching(inner.trained_weights, inner.certificate, inner.l1))
+    if isinstance(inner, MulticlassModel):
+        W, one = inner.augmented_weights, len(inner.certificates) == 1
+        columns = [W.reshape(-1)] if one else list(W.T)
+        pairs = zip(columns, inner.certificates, strict=True)
+        return _with(model, witnesses=tuple(_touching(w, c, inner.l1) for w, c in pairs))
+    if isinstance(inner, SequenceModel):
+        w = np.concatenate((inner.augmented_weights.ravel(), inner.transitions.ravel()))
+        return replace(model, witness=_touching(w, inner.certificate, 0.0))
+    return model
+
+
+def _touching(w: np.ndarray, c: Certificate, l1: float) -> Witness:
+    """A plane whose bound is F(w) itself, were it one: its slope is that of the penalty at w."""
+    slope = -(w + l1 * np.sign(w)) / c.c_bar
+    return Witness(slope, (c.primal + 0.5 * float(w @ w)) / c.c_bar, CutError(0.0, 0.0))
+
+
+def changes(model: Any, given: dict[str, Any]) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    """(what is changed, the model, the rows): one change after the other."""
+    inner = _inner(model)
+    yield "weights", _moved(model, inner), given
+    yield "C", _with(model, C=inner.C * 1.001), given
+    yield "bound", recorded(model, lower_bound=lambda c: c.lower_bound + 1e-6 * c.primal), given
+    yield "bound = primal", perfect(model), given
+    claimed: dict[str, Any] = {"converged": True, "stop_reason": StopReason.CONVERGED}
+    strict: dict[str, Any] = {"tol": 1e-12, "tol_relative": None}
+    asked = recorded(model, **strict, **claimed)
+    yield "converged", replace(asked, parameters={**asked.parameters, **strict}), given
+    yield "converged, not why", recorded(model, converged=lambda c: not c.converged), given
+    yield "tol", recorded(model, tol=lambda c: 1e6 * (c.tol or 1e-3)), given
+    yield "c_bar", recorded(model, c_bar=lambda c: 10.0 * c.c_bar), given
+    yield "unit", recorded(model, unit=lambda c: 10.0 * c.unit), given
+    if hasattr(inner, "intercepts"):
+        yield "intercept", replace(model, intercepts=inner.intercepts + 0.5), given
+    else:
+        yield "intercept", _with(model, intercept=inner.intercept + 0.5), given
+    yield "raised", recorded(model, raised=lambda c: c.primal), given
+    yield "primal × 2", recorded(model, primal=lambda c: 2.0 * c.primal), given
+    yield "raised, primal × 2", recorded(model, primal=lambda c: 2.0 * c.primal, raised=lambda c: c.primal), given
+    for sign in (1.0, -1.0):
+        yield f"primal {sign:+.0e}"[:8] + "1e-6", recorded(model, primal=lambda c, s=sign: c.primal * (1.0 + s * 1e-6)), given
+    if labels := getattr(inner, "labels", None):
+        yield "labels", _with(model, labels=tuple(reversed(labels))), given
+    X, y = given["X"].copy(), given["y"].copy()
+    X[0, 0] += 0.25
+    yield "a value of the data", model, {**given, "X": X}
+    y[3] = next((label for label in np.unique(y) if label != y[3]), y[3] + 1.0)
+    yield "a label of the data", model, {**given, "y": y}
+
+
+def _moved(model: Any, inner: Any) -> Any:
+    if isinstance(inner, KernelModel):
+        changed = inner.coefficients.copy()
+        changed[np.unravel_index(np.argmax(np.abs(changed)), changed.shape)] *= 1.01
+        return _with(model, coefficients=changed)
+    changed = inner.weights.copy()
+    changed[np.unravel_index(np.argmax(np.abs(changed)), changed.shape)] *= 1.01
+    return _with(model, weights=changed)
