@@ -85,7 +85,7 @@ class DiskFullError(StreamcutError):
 
 
 class NotConvergedError(StreamcutError):
-    """Training ended before its certificate reached the tolerance, and convergence was required."""
+    """Training ended before its certificate reached the tolerance, or passes before a bound was proved, as was required."""
 
     exit_code = ExitCode.NOT_CONVERGED
 

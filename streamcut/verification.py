@@ -48,6 +48,7 @@ from streamcut.score_doubt import ClassesDoubt, ScoreDoubt, score_doubt
 from streamcut.solver_table import SOLVER_TABLE
 
 _LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal
+_GRID = 2.0**-49  # training sums weights and units on grids: for each row off by less than this of the largest sum there may be
 
 
 def verify(
@@ -96,7 +97,7 @@ def verify(
     if not same and not force:
         raise UsageError("these are not the data that the model was trained on (fingerprints differ); use --force to go on")
     found = _found(trained, data, same)
-    found = replace(found, wrong=(*found.wrong, *_misstated(trained)))
+    found = replace(found, wrong=(*found.wrong, *_misstated(trained)), trusted=_trusted(trained))
     return _with_proof(found, trained, data, passes, memory) if prove else found
 
 
@@ -109,6 +110,15 @@ def _found(model: Any, data: Any, same: bool) -> Verification:
     if isinstance(model, MulticlassModel) or model.scores_per_row > 1:
         return _several(model, data, same)
     return _kernel(model, data, same)
+
+
+def _trusted(model: Any) -> str:
+    """What a fresh pass does not show of the recorded bound; "" for nothing."""
+    if isinstance(model, KernelModel):
+        return ""
+    if isinstance(model, KernelSequenceModel):
+        return "that the transitions are those of the labellings behind its dual variables"
+    return "that the plane behind its lower bound lies below the objective (--prove makes a bound without it)"
 
 
 def _with_proof(found: Verification, model: Any, data: Any, passes: int, memory: str) -> Verification:
@@ -165,10 +175,14 @@ class _Unit:
     """The unit of mean losses (streamcut.oracles.decomposable): of numbers about the mean loss of the best constant, else 1."""
 
     def __init__(self, risk: PointwiseRisk, statistics: Any) -> None:
-        self._risk, self._scores, weight = risk, np.zeros(0), statistics.weight_sum
+        self._risk, self._scores, self.doubt, weight = risk, np.zeros(0), 0.0, statistics.weight_sum
         if risk.loss.targets == "numbers":
             weight = float(statistics.n_rows) if weight is None else weight
-            self._scores = np.append(risk.loss.constants(risk.scale(weight, statistics.label_min, statistics.label_max)), 0.0)
+            scale = risk.scale(weight, statistics.label_min, statistics.label_max)
+            self._scores = np.append(risk.loss.constants(scale), 0.0)
+            ends = np.array([scale.lowest, scale.highest])
+            worst = max(float(risk.values(ends, np.full(2, score)).max()) for score in self._scores.tolist())
+            self.doubt = _GRID * statistics.n_rows * worst
         self._losses = np.zeros(len(self._scores))
 
     def add(self, y: np.ndarray, u: np.ndarray) -> None:
@@ -207,9 +221,17 @@ def _linear(model: LinearModel, data: Any, same: bool) -> Verification:
         recorded=model.certificate,
         c_bar=model.C * total,
         unit=unit.value(total),
-        witness_bound=_value(model.witness, model.C * total, model.l1),
+        doubts=(_weight_doubt(data, model.C * max(1.0, model.positive_weight)), unit.doubt),
+        witness_bound=_value(model.witness, model.certificate.c_bar, model.l1),
         resolution=model.C * doubt.loss,
     )
+
+
+def _weight_doubt(data: Any, factor: float) -> float:
+    """How far the sum of weights that training has may be off, times `factor`."""
+    statistics = data.manifest.statistics
+    weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum
+    return _GRID * statistics.n_rows * weight * factor
 
 
 def _value(witness: Witness | None, c_bar: float, l1: float = 0.0) -> float | None:
@@ -275,13 +297,14 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Ver
             kernel_doubt.meet(chunk, u)
         if doubt is not None:
             doubt.add(loss_of_classes, classes, scores, values, u)
+    doubts = _weight_doubt(data, model.C), 0.0
     c_bar, means = model.C * total, losses / total if total else np.zeros(problems)
     each = tuple(
-        Verification(rows, same, float(price) + model.C * float(loss), float(mean), recorded, c_bar)
+        Verification(rows, same, float(price) + model.C * float(loss), float(mean), recorded, c_bar, doubts=doubts)
         for price, loss, mean, recorded in zip(prices, losses, means, certificates or [None] * problems, strict=True)
     )
     if witnesses:
-        known = [_value(witness, c_bar, penalty.l1) for witness in witnesses]
+        known = [_value(witness, found.c_bar, penalty.l1) for witness, found in zip(witnesses, certificates, strict=True)]
         each = tuple(replace(found, witness_bound=bound) for found, bound in zip(each, known, strict=True))
     if kernel_doubt is not None:
         each = tuple(replace(found, resolution=kernel_doubt.resolution) for found in each)
@@ -333,7 +356,7 @@ def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool
             witness = claimed_value(inner, inner.point)
     else:
         C, certificate, square = model.C, model.certificate, float((model.augmented_weights**2).sum())
-        witness = _value(model.witness, C * rows)
+        witness = _value(model.witness, certificate.c_bar)
         near = score_doubt(data.manifest.statistics, model.bias, math.sqrt(square + moves), entries=4 * longest, longer=4.0)
         resolution = 2.0 * C * rows * near
     return Verification(
@@ -375,7 +398,7 @@ def _verified_by_sorting(model: LinearModel, data: Any, same: bool) -> Verificat
         mean_loss=loss,
         recorded=model.certificate,
         c_bar=model.C * rows,
-        witness_bound=_value(model.witness, model.C * rows),
+        witness_bound=_value(model.witness, model.certificate.c_bar),
         resolution=2.0 * model.C * rows * near,
         wrong=tuple(wrong),
     )

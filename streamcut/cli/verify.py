@@ -73,7 +73,9 @@ def command(
         classes = [_report(each) for each in found.classes]
         print_json(plain({**report, "certificate": certificate, "classes": classes}))
     else:
-        print_table({name: value for name, value in report.items() if name != "problems" and (prove or "prove" not in name)})
+        print_table(
+            {name: value for name, value in report.items() if name != "problems" and (prove or not name.startswith("prov"))}
+        )
     if not found.same_data:
         note("These are not the data that the model was trained on: its certificate says nothing about them.")
     elif found.problems:
@@ -108,12 +110,16 @@ def _report(found: Verification) -> dict[str, Any]:
 
 def _conclude(model: str, found: Verification, prove: bool) -> None:
     """Say what holds, and what was not checked. Raises NotConvergedError for a bound that the passes did not suffice for."""
+    assert found.recorded is not None
+    if found.overstated:
+        note(f"{found.recorded.raised:.3g} of the recorded objective is for rounding, far more than these rows explain.")
     if not prove:
         if found.bound_agrees is None:
-            note("The lower bound was not checked: the model keeps no plane for it. verify --prove makes a bound of its own.")
+            note("The lower bound was not checked: the model keeps no proof of it. --prove makes a bound of its own.")
+        elif found.trusted:
+            note(f"The record fits these rows. Training's word is {found.trusted}.")
         return
     assert found.proof is not None
-    assert found.recorded is not None
     what = f"the model is at most {found.proved_gap:.4g} above the optimum (objective {found.primal:.8g})"
     if found.proved:
         note(f"Proved by the rows alone: {what}, as its record says.")
