@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.kernel import KernelModel
+from streamcut.models.sequence import KernelSequenceModel
 from streamcut.rounding import UNSEEN
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
 _DRIFT = 1000.0  # scores that line searches move are off more than fresh ones: measured up to 7 times as much
 _DID = 0.25  # of what is put on for rounding, which is for the worst case, rounding did no more
 _ALL_SEEN = {StopReason.MAX_PASSES, StopReason.TIME, StopReason.TARGET, StopReason.STALLED, StopReason.BUNDLE, StopReason.SAMPLES}
+_ALL_SEEN |= {StopReason.SCALE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +158,12 @@ class Verification:
             yield f"it says converged, but the gap is {c.gap:.4g} where {allowed.gap:.4g} was asked for"
         elif c.stop_reason in _ALL_SEEN and allowed.rule and c.gap < allowed.gap - AGREEMENT * c.primal:
             yield f"the gap {c.gap:.4g} is within the {allowed.gap:.4g} that was asked for, but it does not say converged"
+
+
+def trusted_of(model: Any) -> str:
+    """What a fresh pass does not show of the recorded bound; "" for nothing."""
+    if isinstance(model, KernelModel):
+        return ""
+    if isinstance(model, KernelSequenceModel):
+        return "that the transitions are those of the labellings behind its dual variables"
+    return "that the plane behind its lower bound lies below the objective (--prove makes a bound without it)"

@@ -47,7 +47,7 @@ def proofs(model: Any, data: Any, found: Sequence[Verification], *, passes: int,
     decided = _Decided(found)
     one_by_one = len(found) > 1
     part = _PART_OF_CLASS if one_by_one else _PART
-    tightest = min((each.primal - _bound_of(each)) / max(each.primal, 1e-3 * each.c_bar * each.unit) for each in found)
+    tightest = min((each.primal - _bound_of(each)) / each.primal if each.primal > 0.0 else 0.0 for each in found)
     limits: dict[str, Any] = {"tol": None, "tol_relative": max(part * tightest, _LEAST), "max_passes": passes, "memory": memory}
     watch: dict[str, Any] = {} if one_by_one else {"on_iteration": decided.see, "stop": decided}
     trained: Any = train(data, **_problem(model, data), **limits, **watch)

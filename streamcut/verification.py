@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.penalty import penalty_of
-from streamcut.claims import AGREEMENT, Proof, Verification
+from streamcut.claims import AGREEMENT, Proof, Verification, trusted_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.inputs import open_store
@@ -97,7 +97,7 @@ def verify(
     if not same and not force:
         raise UsageError("these are not the data that the model was trained on (fingerprints differ); use --force to go on")
     found = _found(trained, data, same)
-    found = replace(found, wrong=(*found.wrong, *_misstated(trained)), trusted=_trusted(trained))
+    found = replace(found, wrong=(*found.wrong, *_misstated(trained)), trusted=trusted_of(trained))
     return _with_proof(found, trained, data, passes, memory) if prove else found
 
 
@@ -110,15 +110,6 @@ def _found(model: Any, data: Any, same: bool) -> Verification:
     if isinstance(model, MulticlassModel) or model.scores_per_row > 1:
         return _several(model, data, same)
     return _kernel(model, data, same)
-
-
-def _trusted(model: Any) -> str:
-    """What a fresh pass does not show of the recorded bound; "" for nothing."""
-    if isinstance(model, KernelModel):
-        return ""
-    if isinstance(model, KernelSequenceModel):
-        return "that the transitions are those of the labellings behind its dual variables"
-    return "that the plane behind its lower bound lies below the objective (--prove makes a bound without it)"
 
 
 def _with_proof(found: Verification, model: Any, data: Any, passes: int, memory: str) -> Verification:
