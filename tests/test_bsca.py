@@ -225,7 +225,7 @@ def test_automatic_gamma_is_that_of_scikit_learn():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"kernel": "poly", "gamma": 1.0}, "merging is for kernel rbf"),
+        ({"kernel": "poly", "gamma": 1.0, "maintenance": "merge"}, "merging is for kernel rbf"),
         ({"kernel": "rbf", "tol": 1e-5}, "tol: 1e-05 is an option of bundle-dca, .*; bsca does not have it"),
         ({"kernel": "rbf", "bias": 2.0}, "bias"),
         ({"kernel": "rbf", "task": "ranking"}, "task ranking is trained by ocas, cpa, not by bsca"),
