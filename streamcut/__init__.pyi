@@ -94,6 +94,7 @@ def train(
     row_cache: str = "auto",
     sweeps: int = 50,
     deadline: float = 120.0,
+    silence: float = 120.0,
 ) -> Model: ...
 def tune(
     data: str | os.PathLike | Dataset,
@@ -160,6 +161,7 @@ def tune(
     row_cache: str = "auto",
     sweeps: int = 50,
     deadline: float = 120.0,
+    silence: float = 120.0,
 ) -> Tuned: ...
 def convert(
     inputs: Any,

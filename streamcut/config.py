@@ -57,7 +57,7 @@ _OF_TASKS = {  # options that only some tasks have; a name that is not here is f
 }
 _OFF = {"bias": 0.0, "tol": None, "tol_relative": None}  # what a solver without such an option has anyway
 # What never decides which bits come out, so that a run may go on from a checkpoint with other values: where and how fast it runs,
-RESOURCES = ("workers", "scheduler", "memory", "scratch", "deadline", "kernel_cache")
+RESOURCES = ("workers", "scheduler", "memory", "scratch", "deadline", "silence", "kernel_cache")
 LIMITS = ("max_time", "max_passes", "target")  # how long,
 WATCHERS = ("validation", "progress_rows")  # and what is measured meanwhile; a solver's own limits are in its record.
 
@@ -143,6 +143,7 @@ class TrainOptions:
     row_cache: str = "auto"
     sweeps: int = 50
     deadline: float = 120.0
+    silence: float = 120.0
 
     @property
     def maps(self) -> bool:
@@ -264,7 +265,7 @@ class TrainOptions:
                 object.__setattr__(self, name, None)
         self._check("damping", "a number from 0 to 1", lambda value: 0.0 <= value <= 1.0)
         self._check("target", "a finite number", math.isfinite)
-        for name in ("max_time", "deadline"):
+        for name in ("max_time", "deadline", "silence"):
             self._check(name, "seconds above 0", lambda value: value > 0.0)
         for name in ("max_cuts", "budget", "merged", "samples"):
             self._check(name, "a whole number, 2 or above", lambda value: value >= 2 and value == int(value))

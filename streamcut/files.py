@@ -28,8 +28,8 @@ _hits: Counter[str] = Counter()
 def failpoint(name: str) -> None:
     """Do nothing, unless STREAMCUT_FAILPOINT=`name:N:action` asks that the N-th visit kill, raise or sleep.
 
-    Actions: `kill` (SIGKILL), `stop` (SIGSTOP), an errno name such as `ENOSPC` or `EIO`, `sleep=SECONDS`. Several are separated
-    by commas.
+    Actions: `kill` (SIGKILL), `stop` (SIGSTOP), an errno name such as `ENOSPC` or `EIO`, `sleep=SECONDS`, `hold=FIFO` (until
+    somebody has opened this named pipe for writing and closed it again). Several are separated by commas.
     """
     wanted = os.environ.get("STREAMCUT_FAILPOINT")
     if not wanted:
@@ -43,6 +43,8 @@ def failpoint(name: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL if action == "kill" else signal.SIGSTOP)
         elif action.startswith("sleep="):
             time.sleep(float(action[6:]))
+        elif action.startswith("hold="):
+            Path(action[5:]).read_bytes()
         else:
             raise OSError(getattr(errno, action), os.strerror(getattr(errno, action)), name)
 

@@ -73,7 +73,7 @@ class SolverRecord:
 
 
 COMMON = ("task", "solver", "max_time", "positive_label", "kernel", "gamma", "degree", "coef0", "workers", "scheduler", "memory",
-          "scratch", "deadline")  # fmt: skip
+          "scratch", "deadline", "silence")  # fmt: skip
 _GAP = ("tol", "tol_relative")
 _LINEAR = ("C", "l1", "scale", "loss", "epsilon", "delta", "quantile", "strategy", "bias", *_GAP, "target", "max_passes",
            "positive_weight", "nystroem", "landmarks", "fourier", "frequencies", "warm_start", "max_cuts", "lanes")  # fmt: skip

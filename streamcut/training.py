@@ -136,7 +136,7 @@ def train(
     lanes            number of fixed ranges of rows, each summed in order; default: from the size of the data
     workers, scheduler   threads (default: one a processor), or "sync" for none; "local-cluster", the address of a Dask scheduler,
                      its scheduler file (.json) or a distributed.Client: processes of a Dask cluster (streamcut.execution.dask)
-    deadline         seconds that a Dask cluster may be without workers
+    deadline, silence     seconds that a Dask cluster may be without workers; after which one that is not heard counts as gone
     memory           "4GB", "50%" or "auto": ceiling on the resident memory of this process
     scratch          folder for the row state, and cuts of several classes, that do not fit, or on Dask (default: TMPDIR, else
                      /var/tmp); workers that do not see it keep the row state on their own disks
@@ -315,8 +315,8 @@ class Session:
             except ModuleNotFoundError as error:
                 raise UsageError(f"--scheduler {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
 
-            connection = dask_runner.connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline)
-            self._cluster = cluster = self._stack.enter_context(connection)
+            on = dask_runner.connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline, silence=chosen.silence)
+            self._cluster = cluster = self._stack.enter_context(on)
             cluster.prepare(self.dataset, scratch, self.job.warm_up)
             self.job, self.plan = smallest_change(self.job, self._planned, threads=False, others=self._others)
             self.runner = dask_runner.DaskRunner(cluster, self.dataset, self.job.lanes, scratch=scratch, stop=self.stop)

@@ -38,7 +38,7 @@ def growing(folder, local, failpoints, *, before=(), **environment):
     Workers write to the folder `local`; the words `before` stand before the command that starts one.
     """
     told = folder / "scheduler.json"
-    dask = [sys.executable, "-m", "dask"]
+    dask = [sys.executable, "-P", "-m", "dask"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     processes = {}
     try:
@@ -69,7 +69,7 @@ def growing(folder, local, failpoints, *, before=(), **environment):
 
 def command(dataset, model, *options):
     fixed = [dataset.path, "--model", model, "--quiet", *options]
-    return [sys.executable, "-c", "from streamcut.cli import main; main()", "train", *map(str, fixed)]
+    return [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", "train", *map(str, fixed)]
 
 
 def train(dataset, model, *options):

@@ -126,7 +126,7 @@ def test_56_the_figure_for_a_legal_row_is_enough(folder, model):
     """In a process of its own, whose memory is not that of these tests."""
     count = 200_000
     (folder / "in.svm").write_text("1 " + " ".join(f"{k}:{k % 9}.25" for k in range(1, count)) + "\n-1 1:1\n")
-    streamcut_ = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+    streamcut_ = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 
     def convert(memory: str) -> subprocess.CompletedProcess:
         command = [*streamcut_, "convert", "in.svm", "out.zarr", "--threads", "1", "--memory", memory]

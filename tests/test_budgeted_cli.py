@@ -102,7 +102,7 @@ def test_a_warm_start_from_another_kernel_is_refused(run, stores, tmp_path):
 def test_a_signal_ends_training_and_resume_goes_on(run, stores, tmp_path):
     options = [*RBF[:-1], "--epochs", 800, "--checkpoint", tmp_path / "c", "--json"]
     command = ["train", stores[0], "--model", tmp_path / "m.npz", *options]
-    start = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+    start = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
     with subprocess.Popen([*start, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while json.loads(process.stdout.readline())["event"] != "iteration":
             pass

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import contextmanager
 from functools import cache
 from itertools import count
 
@@ -28,7 +29,7 @@ from streamcut.models.checkpoint import checkpoint_parts, open_checkpoint
 from streamcut.models.files import load_model, save_model
 from streamcut.training import train
 
-STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 SOLVERS = {
     "predicted": {"solver": "ocas", "max_cuts": 6},
     "exact": {"solver": "ocas", "cut": "exact"},
@@ -308,27 +309,53 @@ def test_a_signal_leaves_model_and_checkpoint_and_resume_ends_as_undisturbed(sto
     assert bits(load_model(tmp_path / "m.npz")) == bits(load_model(tmp_path / "whole" / "m.npz"))
 
 
-def test_a_signal_before_the_first_iteration_is_not_lost(store, tmp_path):
-    slow = {"STREAMCUT_FAILPOINT": "train.shard:1:sleep=2"}
-    with started(store, tmp_path, "--checkpoint", str(tmp_path / "run"), until="plan", lines=1, **slow) as process:
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted" in err
-    assert not (tmp_path / "m.npz").exists()
+@contextmanager
+def held(store, folder, point, *more):
+    """A training in the main thread that stands still at the failpoint `point`, and whose handler of a signal runs there."""
+    os.mkfifo(folder / "gate")
+    environment = {**os.environ, "STREAMCUT_FAILPOINT": f"{point}:hold={folder / 'gate'}"}
+    command = [*STREAMCUT, "train", str(store), "--model", str(folder / "m.npz"), *COMMAND, "--scheduler", "sync", *more]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        with open(folder / "gate", "wb") as gate:  # which waits until the process is there
+            yield process, gate
+    finally:
+        process.kill()
+        process.communicate()
+        (folder / "gate").unlink()
+
+
+@pytest.mark.parametrize(
+    ("point", "number", "code"),
+    [
+        ("train.shard:1", signal.SIGINT, 130),
+        ("train.shard:60", signal.SIGTERM, 143),
+        ("ckpt_rename:2", signal.SIGINT, 130),
+        ("model_rename:1", signal.SIGTERM, 143),
+    ],
+)
+def test_58_a_signal_at_any_moment_leaves_the_best_model(store, tmp_path, point, number, code):
+    keep = ("--checkpoint", str(tmp_path / "run"), "--checkpoint-iterations", "1")
+    with held(store, tmp_path, point, *keep) as (process, gate):
+        process.send_signal(number)
+        gate.close()
+        out, err = process.communicate(timeout=100)
+    assert process.returncode == code, err
+    if point == "train.shard:1":
+        assert "interrupted" in err
+        assert not (tmp_path / "m.npz").exists()
+    else:
+        ended = "max_passes" if point.startswith("model") else "interrupted"
+        assert load_model(tmp_path / "m.npz").stop_reason == json.loads(out.splitlines()[-1])["stop_reason"] == ended
 
 
 def test_a_second_signal_ends_at_once(store, tmp_path):
-    slow = {"STREAMCUT_FAILPOINT": "train.shard:30:sleep=20"}
-    with started(store, tmp_path, **slow) as process:
-        time.sleep(1.0)
+    with held(store, tmp_path, "train.shard:30") as (process, _):
         process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
-        start = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert time.monotonic() - start < 5.0
+        process.send_signal(signal.SIGTERM)  # of one kind two could become one before they are seen
+        _, err = process.communicate(timeout=100)
+    assert process.returncode == 143
+    assert err.endswith("ended at once\n")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -24,7 +24,7 @@ from streamcut.cli.signals import HungUp, Terminated
 from streamcut.errors import ExitCode
 from streamcut.models.files import load_model
 
-STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def call(*arguments, **options) -> subprocess.CompletedProcess:
 def loaded_by(*arguments) -> set[str]:
     """The modules that a command, which must succeed, has loaded in the end."""
     code = "import sys\nfrom streamcut.cli import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules, file=sys.stderr)"
-    command = [sys.executable, "-c", code, *map(str, arguments)]
+    command = [sys.executable, "-P", "-c", code, *map(str, arguments)]
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.splitlines()[-1].split())
 
 
@@ -96,7 +96,7 @@ def test_usage_errors_load_nothing_heavy(name):
         f"import sys\nfrom streamcut.cli import main\ntry: main([{name!r}, '--nonsense', 'a', 'b', 'c', 'd'])\n"
         "except SystemExit as end: assert end.code == 2, end.code\nprint(*sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert not set(done.stdout.split()) & {"numpy", "numba", "scipy", "zarr", "sklearn"}
 
 
@@ -355,7 +355,7 @@ def test_a_bug_shows_its_traceback():
         "import streamcut.cli.flags as flags\ndef fail(*_, **__): raise ZeroDivisionError('a bug')\nflags.translate = fail\n"
         "from streamcut.cli import main; main(['flags', '--from', 'vw', 'x'])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
     assert done.returncode == ExitCode.BUG
     assert "Traceback" in done.stderr
     assert "a bug" in done.stderr
@@ -393,3 +393,11 @@ def test_a_signal_that_was_swallowed_is_not_forgotten():
     with pytest.raises(KeyboardInterrupt):
         signals.raise_received()
     signals.raise_received()  # once only
+
+
+def test_without_a_command_there_is_help(run):
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert out == run("--help")[1]
+    assert out.splitlines()[0].startswith("Usage: ")
+    assert "\n  convert " in out

@@ -17,7 +17,7 @@ from streamcut.compiling import NOTICE
 from streamcut.errors import ExitCode
 from streamcut.jit import TARGET
 
-STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 CODE = """
 import numpy as np
 from streamcut.compiled import linear
@@ -48,7 +48,7 @@ def train(store: Path, cache: Path, folder: Path, *more: str) -> subprocess.Comp
 
 
 def python(before: str, env: dict[str, str]) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-c", CODE.format(before=before)]
+    command = [sys.executable, "-P", "-c", CODE.format(before=before)]
     return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=120)
 
 
@@ -141,7 +141,7 @@ print(rehearsed(pickle.dumps((time.sleep, (60,))), 0.01))
 print(rehearsed(pickle.dumps((divmod, (1, 0))), 60))
 assert not linear.scores.signatures
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout == "[('streamcut.compiled.linear', 'scores', 6, True)] False\n([], True)\n([], False)\n", done.stderr
 
 

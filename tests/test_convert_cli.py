@@ -79,7 +79,7 @@ def test_summary_as_json_and_quiet(run, tmp_path, text):
 
 
 def test_standard_input(tmp_path, text):
-    command = [sys.executable, "-c", "from streamcut.cli import main; main()", "convert", "-", str(tmp_path / "a.zarr")]
+    command = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", "convert", "-", str(tmp_path / "a.zarr")]
     found = subprocess.run(command, input=text.read_bytes(), capture_output=True, timeout=120)
     assert found.returncode == 0, found.stderr
     assert read_rows(tmp_path / "a.zarr") == read_rows_of(text, tmp_path)

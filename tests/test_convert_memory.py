@@ -18,7 +18,7 @@ print([int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line
 
 def peak(source, output, options) -> int:
     """VmHWM in bytes of a fresh process that converts `source`."""
-    command = [sys.executable, "-c", SCRIPT, str(source), str(output), str(BUDGET), json.dumps(options)]
+    command = [sys.executable, "-P", "-c", SCRIPT, str(source), str(output), str(BUDGET), json.dumps(options)]
     found = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert found.returncode == 0, found.stderr
     return int(found.stdout)

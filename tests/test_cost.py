@@ -161,7 +161,7 @@ def test_what_is_assumed_in_words():
 
 def test_the_command_line_needs_no_cluster(tmp_path):
     store = make_store(tmp_path / "rows.zarr")
-    start = [sys.executable, "-c", "from streamcut.cli import main; main()", "train", store.path, "--dry-run"]
+    start = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", "train", store.path, "--dry-run"]
     asked = ["--scheduler", "tcp://nowhere:1", "--solver", "ocas", "--lanes", "4", "--assume", "workers=2", "--json"]
     told = json.loads(subprocess.run([*start, *asked], capture_output=True, text=True, check=True, timeout=60).stdout)
     work = Work(told_bytes(store), sum_decoded(store), 3000, 4, 41, 1, 20, 24)

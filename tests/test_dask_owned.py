@@ -19,7 +19,6 @@ from test_dask import runner_on
 import streamcut
 from streamcut.config import CheckpointOptions
 from streamcut.errors import ClusterLostError
-from streamcut.execution.dask import cluster as dask_cluster
 from streamcut.execution.dask import row_exchange
 from streamcut.execution.dask.row_exchange import PIECE
 from streamcut.execution.lanes import plan_lanes
@@ -131,9 +130,8 @@ def test_a_worker_dies_in_a_pass_and_another_in_a_sweep(dataset, tmp_path):
 def test_a_worker_that_hangs_is_left_out(dataset, tmp_path, monkeypatch, caplog):
     """SIGSTOP: its connections stay open, and it answers nothing."""
     here = streamcut.train(dataset, **FEW)
-    monkeypatch.setattr(dask_cluster, "SILENCE", 3.0)
     with apart(tmp_path, "none:1:kill", "train.shard:20:stop") as (address, processes, _):
-        model = streamcut.train(dataset, scheduler=address, scratch=str(tmp_path / "scratch"), **FEW)
+        model = streamcut.train(dataset, scheduler=address, scratch=str(tmp_path / "scratch"), silence=3.0, **FEW)
         assert psutil.Process(processes["worker 1"].pid).status() == psutil.STATUS_STOPPED
     assert model.weights.tobytes() == here.weights.tobytes()
     assert model.certificate == here.certificate

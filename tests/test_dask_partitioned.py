@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import math
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import distributed
+import psutil
 import pytest
 from clusters import growing
 from contracts.runner import make_store
-from test_dask_owned import FEW, apart
+from test_dask_owned import ASKED, FEW, apart
 
 import streamcut
 from streamcut.config import CheckpointOptions
 from streamcut.errors import ClusterLostError
-from streamcut.execution.dask import cluster as dask_cluster
+from streamcut.models.files import load_model
 
 SILENCE = 3.0
 
@@ -134,7 +137,6 @@ def network(folder, others, *, owned=False):
 def test_a_worker_that_is_cut_off_loses_its_lanes_and_is_taken_in_again(dataset, tmp_path, monkeypatch, caplog):
     """It hears what it is to do and does it, and what it says comes too late. When it is back, the other one dies."""
     here = streamcut.train(dataset, **FEW)
-    monkeypatch.setattr(dask_cluster, "SILENCE", SILENCE)
     with network(tmp_path, 1) as (client, processes, wire):
 
         def change(record):
@@ -145,7 +147,7 @@ def test_a_worker_that_is_cut_off_loses_its_lanes_and_is_taken_in_again(dataset,
             elif record.iteration == 3:
                 processes["worker 0"].kill()
 
-        model = streamcut.train(dataset, scheduler=client, scratch=str(tmp_path), on_iteration=change, **FEW)
+        model = streamcut.train(dataset, scheduler=client, scratch=str(tmp_path), on_iteration=change, silence=SILENCE, **FEW)
         assert f"{wire.to_worker.address}, silent for 3 s" in caplog.text
         assert "their lanes move" in caplog.text
     assert model.weights.tobytes() == here.weights.tobytes()
@@ -159,7 +161,6 @@ def test_a_worker_that_is_cut_off_loses_its_lanes_and_is_taken_in_again(dataset,
 def test_cut_off_at_any_moment(dataset, tmp_path, monkeypatch, ways, after, owned):
     """After so many pieces, in the middle of a message too; mended in the next iteration but one, and cut again for good."""
     here = streamcut.train(dataset, **FEW)
-    monkeypatch.setattr(dask_cluster, "SILENCE", SILENCE)
     with network(tmp_path, 1, owned=owned) as (client, _, wire):
 
         def change(record):
@@ -169,7 +170,7 @@ def test_cut_off_at_any_moment(dataset, tmp_path, monkeypatch, ways, after, owne
                 wire.mend()
 
         scratch = tmp_path / "scratch" if owned else tmp_path
-        model = streamcut.train(dataset, scheduler=client, scratch=str(scratch), on_iteration=change, **FEW)
+        model = streamcut.train(dataset, scheduler=client, scratch=str(scratch), on_iteration=change, silence=SILENCE, **FEW)
     assert model.weights.tobytes() == here.weights.tobytes()
     assert model.certificate == here.certificate
 
@@ -177,7 +178,6 @@ def test_cut_off_at_any_moment(dataset, tmp_path, monkeypatch, ways, after, owne
 @pytest.mark.long
 def test_when_nobody_else_is_left_the_cluster_is_lost_and_the_checkpoint_good(dataset, tmp_path, monkeypatch, caplog):
     here = streamcut.train(dataset, **FEW)
-    monkeypatch.setattr(dask_cluster, "SILENCE", SILENCE)
     keep = CheckpointOptions(str(tmp_path / "run"), iterations=1)
     with network(tmp_path, 0) as (client, _, wire):
 
@@ -185,7 +185,7 @@ def test_when_nobody_else_is_left_the_cluster_is_lost_and_the_checkpoint_good(da
             if record.iteration == 2:
                 wire.cut(["says", "hears"])
 
-        asked = {"scheduler": client, "scratch": str(tmp_path), **FEW}
+        asked = {"scheduler": client, "scratch": str(tmp_path), "silence": SILENCE, **FEW}
         with pytest.raises(ClusterLostError, match=f"at {client.scheduler.address} is lost: .*without workers for 2 s"):
             streamcut.train(dataset, on_iteration=change, deadline=2.0, checkpoint=keep, **asked)
         assert f"{wire.to_worker.address}, silent for 3 s" in caplog.text
@@ -193,3 +193,34 @@ def test_when_nobody_else_is_left_the_cluster_is_lost_and_the_checkpoint_good(da
         model = streamcut.train(dataset, checkpoint=replace(keep, resume=True), **asked)
     assert model.weights.tobytes() == here.weights.tobytes()
     assert model.certificate == here.certificate
+
+
+def test_57_workers_that_stand_still_are_taken_back_and_nothing_else_is_said(dataset, tmp_path):
+    """As on a machine that is too busy: both processes of a local cluster stop for longer than --silence, then go on."""
+    here = streamcut.train(dataset, **FEW)
+    where = ["--scheduler", "local-cluster", "--workers", "2", "--silence", "1s", "--scratch", str(tmp_path)]
+    command = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", "train", str(dataset.path)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([*command, "--model", str(tmp_path / "m.npz"), "--json", *where, *ASKED], **pipes)
+    try:
+        while json.loads(process.stdout.readline())["event"] != "iteration":
+            pass
+        workers = [
+            each for each in psutil.Process(process.pid).children(recursive=True) if "spawn_main" in " ".join(each.cmdline())
+        ]
+        assert len(workers) == 2
+        for each in workers:
+            each.suspend()
+        said = []
+        while "silent for 1 s" not in "".join(said[-1:]):
+            said.append(process.stderr.readline())
+            assert said[-1], "it ended"
+        for each in workers:
+            each.resume()
+        _, more = process.communicate(timeout=100)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0, more
+    assert "Traceback" not in "".join(said) + more
+    assert load_model(tmp_path / "m.npz").weights.tobytes() == here.weights.tobytes()

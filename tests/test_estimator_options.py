@@ -55,9 +55,9 @@ LEFT_OUT = {
     OneClassSVM: FEATURES,
     RankingSVM: FEATURES,
     SequenceSVM: FEATURES,
-    BudgetedKernelSVM: {"warm_start", "scheduler", "deadline", "loss"},  # partial_fit; on threads only; the hinge alone
-    BudgetedKernelSVR: {"warm_start", "scheduler", "deadline"},
-    KernelSVM: {"scheduler", "deadline"},
+    BudgetedKernelSVM: {"warm_start", "scheduler", "deadline", "silence", "loss"},  # partial_fit; threads only; the hinge alone
+    BudgetedKernelSVR: {"warm_start", "scheduler", "deadline", "silence"},
+    KernelSVM: {"scheduler", "deadline", "silence"},
 }
 
 
@@ -236,7 +236,7 @@ OTHER = {  # another value of each parameter
     "class_weight": {0: 1.0, 1: 9.0, 2: 2.0}, "warm_start": True, "solver": "ocas", "cut": "exact", "tol": 0.5,
     "tol_relative": 0.9, "max_iter": 1, "max_passes": 2, "max_time": 1e-9, "target": 1e9, "max_cuts": 5, "sweeps": 0,
     "random_state": 7, "row_cache": "0", "memory": "1MB", "n_jobs": 0, "scratch": "/nowhere", "lanes": 3, "scheduler": "syncs",
-    "deadline": -1.0, "verbose": True, "kernel": "poly", "gamma": "auto", "degree": 2, "coef0": 1.0, "budget": 5,
+    "deadline": -1.0, "silence": -1.0, "verbose": True, "kernel": "poly", "gamma": "auto", "degree": 2, "coef0": 1.0, "budget": 5,
     "maintenance": "remove", "damping": 0.0, "epochs": 2.0, "batch": 5, "max_evaluations": 300.0, "samples": 7,
     "probability": True, "kernel_cache": "x", "progress_rows": 5, "merged": 4,
 }  # fmt: skip
@@ -250,7 +250,7 @@ OF_ESTIMATOR = {
     (KernelSVM, "solver"): "sampled-linear", (OneClassSVM, "solver"): "cpa",
     (RankingSVM, "solver"): "cpa", (LinearSVR, "loss"): "squared_error", (KernelSVM, "max_passes"): 2,
 }  # fmt: skip
-ANYWAY = {"scratch", "deadline"}  # for what rows in memory on threads don't need: see tests/test_option_effects.py
+ANYWAY = {"scratch", "deadline", "silence"}  # for what rows in memory on threads don't need: see tests/test_option_effects.py
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::UserWarning")

@@ -156,7 +156,17 @@ def test_the_peak_is_what_was_planned(row_cache, held, tmp_path):
             X.sum_duplicates()
             out.append(X, (indices[:, 0] * K // D).astype(float))
     model = tmp_path / "m.npz"
-    line = [sys.executable, "-c", "from streamcut.cli import main; main()", "train", str(store), "--task", "multiclass", "--json"]
+    line = [
+        sys.executable,
+        "-P",
+        "-c",
+        "from streamcut.cli import main; main()",
+        "train",
+        str(store),
+        "--task",
+        "multiclass",
+        "--json",
+    ]
     more = ["--model", str(model), "--memory", "600MB", "--max-passes", "3", "--row-cache", row_cache, "--scratch", str(tmp_path)]
     done = subprocess.run([*line, *more], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

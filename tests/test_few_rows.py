@@ -84,7 +84,9 @@ model = load_model(sys.argv[1])
 label = model.predict(np.ones(60)).tolist()
 print(json.dumps([label, sorted({"numba", "scipy.sparse", "zarr", "sklearn", "pandas"} & set(sys.modules))]))
 """
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "m.npz")], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program, str(tmp_path / "m.npz")], capture_output=True, text=True, check=True
+    )
     label, loaded = json.loads(done.stdout)
     assert label == model.predict(np.ones(60)).tolist()
     assert loaded == []

@@ -137,10 +137,10 @@ def test_a_failpoint_can_kill(tmp_path):
     for point in ("file_tmp", "file_fsync", "file_rename"):
         target.write_bytes(b"old")
         environment = {**os.environ, "STREAMCUT_FAILPOINT": f"{point}:1:kill"}
-        run = subprocess.run([sys.executable, "-c", code, target], env=environment, check=False)
+        run = subprocess.run([sys.executable, "-P", "-c", code, target], env=environment, check=False)
         assert run.returncode == -9
         assert target.read_bytes() == b"old"
-    subprocess.run([sys.executable, "-c", code, target], check=True)
+    subprocess.run([sys.executable, "-P", "-c", code, target], check=True)
     assert target.read_bytes() == b"new"
 
 
@@ -216,7 +216,7 @@ def test_a_lock_is_exclusive_and_is_given_back(tmp_path):
 def test_a_lock_dies_with_its_process(tmp_path):
     code = "import sys; from streamcut.files import locked\nwith locked(sys.argv[1], 'x'): print(flush=True); sys.stdin.read()"
     with subprocess.Popen(
-        [sys.executable, "-c", code, tmp_path / "lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-P", "-c", code, tmp_path / "lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
         holder.stdout.readline()
         with pytest.raises(LockedError), locked(tmp_path / "lock", "x"):

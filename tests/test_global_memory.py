@@ -289,7 +289,7 @@ def test_a_long_group_trains_in_its_least_memory(tmp_path):
             writer.append(MemoryDataset(X[start : start + (1 << 18)], y[start : start + (1 << 18)]).read(0), {})
         writer.finish({})
     options = {"task": "roc-area", "max_cuts": 20, "max_passes": 3}
-    line = [sys.executable, "-c", IN_LEAST_MEMORY, str(folder), json.dumps(options)]
+    line = [sys.executable, "-P", "-c", IN_LEAST_MEMORY, str(folder), json.dumps(options)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

@@ -130,7 +130,7 @@ def test_downward_imports_are_fine():
 
 
 def _loaded_by(code: str) -> set[str]:
-    command = [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"]
+    command = [sys.executable, "-P", "-c", f"{code}\nimport sys; print(*sys.modules)"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     return set(run.stdout.split("\n")[-2].split())
 

@@ -26,7 +26,7 @@ from streamcut.systems import resident_bytes
 from streamcut.training import train
 
 ROOT = Path(__file__).resolve().parent.parent
-STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 ROOM = 60 * 10**6  # what the budget has above the least that must be
 FEW_CUTS = ["--max-cuts", "100", "--max-passes", "4", "--tol", "0", "--tol-relative", "0"]
 
@@ -118,7 +118,7 @@ print(json.dumps({"budget": budget, "peak": peak_bytes(), "pools": pools}))
 @pytest.mark.parametrize("times", by_night([2, 4], [4]))
 def test_folds_that_share_a_row_cache_keep_the_promise(stores, times):
     """Where memory is too little for a row cache of each."""
-    done = subprocess.run([sys.executable, "-c", POOLED, str(stores[times])], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-P", "-c", POOLED, str(stores[times])], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     (rows,) = found["pools"]
@@ -232,7 +232,9 @@ except MemoryError:
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 1.0])
 def test_a_limit_of_the_system_is_a_memory_error_and_what_was_planned_is_enough(stores, tmp_path, share):
     memory = f"{memory_limit(least(stores[4], tmp_path)) + ROOM}B"
-    done = subprocess.run([sys.executable, "-c", LIMITED, str(stores[4]), memory, str(share)], capture_output=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", LIMITED, str(stores[4]), memory, str(share)], capture_output=True, timeout=60
+    )
     assert done.returncode == (0 if share == 1.0 else 7), done.stderr.decode()[-2000:]
 
 

@@ -174,7 +174,7 @@ def test_a_kill_leaves_the_old_model(saved, point):
     before = saved.read_bytes()
     code = "import sys\nfrom streamcut.models.files import *\nsave_model(load_model(sys.argv[1]), sys.argv[1])"
     environment = {**os.environ, "STREAMCUT_FAILPOINT": f"{point}:1:kill"}
-    done = subprocess.run([sys.executable, "-c", code, str(saved)], env=environment, check=False)
+    done = subprocess.run([sys.executable, "-P", "-c", code, str(saved)], env=environment, check=False)
     assert done.returncode == -signal.SIGKILL
     assert saved.read_bytes() == before
 

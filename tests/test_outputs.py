@@ -140,7 +140,7 @@ def test_46_a_link_to_nothing_gets_its_target_and_one_in_a_circle_none(run, fold
     assert run("export", "m.npz", "c")[0] == 4
 
 
-SHELL = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+SHELL = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 
 
 def test_46_standard_output_by_name(folder):

@@ -73,6 +73,34 @@ def test_type_checkers_see_every_public_name():
     assert set(PROJECT["tool"]["setuptools"]["package-data"]["streamcut"]) == {"py.typed", "__init__.pyi"}
 
 
+def test_pages_that_docstrings_name_are_there_and_in_the_wheel():
+    named = {
+        (path.parent if "/" not in found else ROOT / "streamcut") / found
+        for path in (ROOT / "streamcut").rglob("*.py")
+        for found in re.findall(r"\(?((?:solvers/)?[a-z_]+\.md)\b", path.read_text("utf-8"))
+    }
+    pages = set((ROOT / "streamcut" / "solvers").glob("*.md"))
+    assert {page.name for page in named} <= {page.name for page in pages}
+    assert list((ROOT / "streamcut").rglob("*.md")) == list((ROOT / "streamcut" / "solvers").glob("*.md"))
+    assert PROJECT["tool"]["setuptools"]["package-data"]["streamcut.solvers"] == ["*.md"]
+
+
+def test_the_workflow_can_run():
+    """`python -m pytest` would take the checkout for the package, where io/ is not streamcut.io."""
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8")
+    (command,) = re.findall(r"run: (.*pytest tests/.*)", workflow)
+    assert command.startswith("pytest ")
+    assert all((ROOT / name).is_file() for name in command.split()[1:])
+    installed = re.search(r"pip install (.*)", workflow)[1].split()
+    needed = re.findall(
+        r"^import (hypothesis|psutil)|^from (hypothesis) import", (ROOT / "tests" / "conftest.py").read_text(), re.MULTILINE
+    )
+    assert {*filter(None, sum(needed, ()))} <= {*installed}
+    for path in (ROOT / "tests").rglob("*.py"):
+        text = path.read_text("utf-8")
+        assert not re.search(r'sys\.executable, "-[cm]"', text), f"{path}: python -P, or it imports from the checkout"
+
+
 def test_changelog_knows_this_version():
     assert f"## [{streamcut.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
 

@@ -162,7 +162,7 @@ def test_47_a_signal_after_the_work_is_done_changes_nothing(number, late):
         "in the end": f"class Late:\n    def __del__(self, os=os): {kill}\nlate = Late()",
     }[late]
     script = f"import os\n{how}\nfrom streamcut.cli import main\nmain(['flags', '--from', 'liblinear', '-s 3 -c 1 -B 1'])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert "--C 1" in done.stdout
 
@@ -178,7 +178,7 @@ def test_47_a_signal_that_python_drops_comes_again(number, where):
     }[where]
     script = "import os, time\nfrom streamcut import cli\ndef work(*_, **__):\n    exec(how)\n    time.sleep(50)\n"
     done = subprocess.run(
-        [sys.executable, "-c", f"how = {how!r}\n{script}cli.cli.invoke = work\ncli.main(['info', 'x'])"],
+        [sys.executable, "-P", "-c", f"how = {how!r}\n{script}cli.cli.invoke = work\ncli.main(['info', 'x'])"],
         capture_output=True,
         text=True,
         timeout=40,
@@ -190,5 +190,5 @@ def test_47_a_signal_that_python_drops_comes_again(number, where):
 
 def test_47_what_else_python_drops_is_shown_as_ever():
     script = "from streamcut.cli import signals\nsignals.install()\nclass Late:\n    def __del__(self): 1 / 0\nLate()"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=40)
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=40)
     assert "ZeroDivisionError" in done.stderr

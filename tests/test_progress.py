@@ -262,7 +262,7 @@ assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_ctrl_c_in_python_gives_the_best_model_with_a_warning():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-P", "-c", INTERRUPTED], capture_output=True, text=True)
     assert done.stderr == ""
     assert done.stdout == "interrupted True ['training was interrupted; the model is the best so far']\n"
 

@@ -159,7 +159,7 @@ with streamcut.create(sys.argv[1], shard_nnz=200, resume=True, threads=1) as out
 def test_a_store_whose_maker_was_killed_is_gone_on_with(tmp_path):
     began = []
     for _ in range(9):
-        done = subprocess.run([sys.executable, "-c", _KILLED, tmp_path / "a.zarr"], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-P", "-c", _KILLED, tmp_path / "a.zarr"], capture_output=True, text=True)
         began.append(int(done.stdout))
         if done.returncode == 0:
             break

@@ -52,15 +52,17 @@ def test_the_commands_leave_what_they_promise(folder):
 
 def test_the_python_examples_run(folder):
     first, tables, service = blocks("python")
-    words, accuracy, digits = run([sys.executable, "-c", first], folder).splitlines()
+    words, accuracy, digits = run([sys.executable, "-P", "-c", first], folder).splitlines()
     assert words.startswith("Converged")
     assert float(accuracy) > 0.9
     assert float(digits.split()[0]) > 0.95
-    assert "yes" in run([sys.executable, "-c", tables], folder)
+    assert "yes" in run([sys.executable, "-P", "-c", tables], folder)
     assert (folder / "blocks.zarr").is_dir()
     pytest.importorskip("fastapi")
     request = 'from fastapi.testclient import TestClient\nrows = [{"site": "b", "price": 3}, {"site": "new", "price": 7}]\n'
-    answer = run([sys.executable, "-c", f'{service}\n{request}print(TestClient(app).post("/predict", json=rows).json())'], folder)
+    answer = run(
+        [sys.executable, "-P", "-c", f'{service}\n{request}print(TestClient(app).post("/predict", json=rows).json())'], folder
+    )
     likely, other = eval(answer)
     assert 0.0 < other < likely < 1.0
 

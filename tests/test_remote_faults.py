@@ -20,7 +20,7 @@ from streamcut.execution.runner import Interrupted
 from streamcut.interrupts import GivenUp, waits_end_by
 from streamcut.models.files import load_model
 
-STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 URL = "s3://bucket/a.zarr"
 OPTIONS = {"solver": "ocas", "max_passes": 4, "tol": 1e-9, "tol_relative": None, "lanes": 2, "memory": "2GB"}
 NOWHERE = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>not here</Message>%s</Error>"

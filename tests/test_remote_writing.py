@@ -29,7 +29,7 @@ from streamcut.models.checkpoint_places import checkpoint_place
 from streamcut.redaction import redacted
 
 SHARDS = {"shard_nnz": 700, "threads": 1}
-STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 OPTIONS = {"C": 1.0, "max_passes": 8, "tol": 1e-9, "tol_relative": None, "lanes": 2, "solver": "ocas"}
 
 

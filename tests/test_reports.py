@@ -296,7 +296,7 @@ def test_without_matplotlib_it_says_what_to_install(stores, tmp_path):
         "from streamcut.cli import main\n"
         f"main(['train', {stores[0]!r}, '--model', {str(tmp_path / 'm.npz')!r}, '--report', {str(tmp_path / 'm.html')!r}])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "pip install 'streamcut[plots]'" in done.stderr
     assert not (tmp_path / "m.npz").exists(), "nothing was trained in vain"

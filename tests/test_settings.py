@@ -154,7 +154,7 @@ def test_every_option_of_every_command_has_its_own_variable(name):
 
 def test_a_shell_completes_commands_and_options():
     known = {**os.environ, "COMP_WORDS": "streamcut train --max-c", "COMP_CWORD": "2", "_STREAMCUT_COMPLETE": "bash_complete"}
-    done = subprocess.run([sys.executable, "-m", "streamcut"], env=known, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-m", "streamcut"], env=known, capture_output=True, text=True, check=True)
     assert done.stdout == "plain,--max-cuts\n"
 
 

@@ -181,7 +181,9 @@ def test_ctrl_c_in_python(data):
         f"streamcut.tune({str(data)!r}, {{'C': [1e-6, 100.0]}}, folds=3, tol=1e-14, tol_relative=None, on_trained=said,\n"
         "               max_passes=10**9)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "trained\n"
         os.kill(process.pid, signal.SIGINT)

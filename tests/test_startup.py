@@ -32,7 +32,7 @@ def test_commands_on_a_local_store_load_what_they_need(tmp_path):
 
 
 def _loaded_by(code: str, folder: Path) -> set[str]:
-    command = [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"]
+    command = [sys.executable, "-P", "-c", f"{code}\nimport sys; print(*sys.modules)"]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return set(run.stdout.split("\n")[-2].split())
 

@@ -27,7 +27,7 @@ from streamcut.models.files import load_model, save_model
 from streamcut.training import train
 
 NOBODY = 65534
-STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 LIMITS = {"C": 0.1, "lanes": 2, "max_passes": 12, "tol": 1e-7, "tol_relative": None}
 
 

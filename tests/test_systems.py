@@ -118,7 +118,7 @@ print(pathlib.Path("m.txt").read_bytes(), systems.alive(os.getpid()), systems.al
 def test_all_goes_without_what_only_linux_has(system, tmp_path):
     (tmp_path / "a.svm").write_text("".join(f"{1 if row % 7 > 3 else -1} {row % 7 + 1}:0.5 9:1\n" for row in range(400)))
     code = PLAYED.format(system=system) + WORK
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[-4:] == ["peak True True", "state 1048576.0", "locked", f"{b'two' + bytes([13, 10])!r} True False"]

@@ -215,7 +215,7 @@ def test_parquet_that_is_given_up_says_one_thing(tmp_path):
     rows = [f"{1 if v > 0 else -1} 1:{v:.4f}" for v in rng.standard_normal(50)]
     (tmp_path / "a.svm").write_text("\n".join(rows) + "\n")
     (tmp_path / "bad.svm").write_text("\n".join(rows * 8000) + "\n1 1:x\n")  # more than one batch, then no number
-    main = [sys.executable, "-c", "from streamcut.cli import main; main()"]
+    main = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
     for line in ("convert a.svm a.zarr", "train a.zarr --model m.npz"):
         subprocess.run([*main, *line.split(), "-q"], cwd=tmp_path, check=True)
     done = subprocess.run([*main, "predict", "m.npz", "bad.svm", "-o", "o.parquet"], cwd=tmp_path, capture_output=True, text=True)

@@ -294,7 +294,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_models(stores, tmp_path, run,
     assert run(*common, "--model", tmp_path / "undisturbed.npz")[0] == 0
     folder = tmp_path / "run"
     kept = ["--model", tmp_path / "m.npz", "--checkpoint", folder, "--checkpoint-iterations", 1]
-    command = [sys.executable, "-c", "from streamcut.cli import main; main()", *map(str, [*common, *kept])]
+    command = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", *map(str, [*common, *kept])]
     for failpoint in ("train.shard.5:20:kill", "train.shard.2:30:kill"):
         resume = ["--resume"] if folder.exists() else []
         environment = {**os.environ, "STREAMCUT_FAILPOINT": failpoint}

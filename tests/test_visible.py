@@ -149,7 +149,7 @@ def test_60_a_terminal_gets_no_escapes(tmp_path):
     """Of ours there may be some on a live line, of others none."""
     name = f"{NAMES['escape']}.svm"
     (tmp_path / name).write_text(ROWS)
-    command = [sys.executable, "-c", "from streamcut.cli import main; main()", "convert", name, "x/y.zarr"]
+    command = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", "convert", name, "x/y.zarr"]
     _, shown = on_terminal(command, tmp_path)
     assert b"x" in shown
     assert b"\x1b[31m" not in shown

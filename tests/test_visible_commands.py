@@ -119,7 +119,7 @@ def test_60_every_command(run, tmp_path, monkeypatch):
     ids=lambda line: line[0],
 )
 def test_60_columns_that_are_passed_on_are_escaped_on_terminals_only(folder, line):
-    command = [sys.executable, "-m", "streamcut", *line]
+    command = [sys.executable, "-P", "-m", "streamcut", *line]
     if line[0] == "predict":
         assert WORDS[0].encode() in subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
     code, shown = on_terminal(command, folder)

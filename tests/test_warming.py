@@ -53,7 +53,7 @@ main(sys.argv[1:])
 
 
 def kernels(code: str, *arguments: str, cwd) -> set[str]:
-    command = [sys.executable, "-c", code, *arguments]
+    command = [sys.executable, "-P", "-c", code, *arguments]
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return {line for line in (done.stdout + done.stderr).splitlines() if line.startswith("streamcut.")}

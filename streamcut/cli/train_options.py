@@ -204,6 +204,14 @@ GROUPS: dict[str, list[Callable]] = {
             default="2m",
             metavar="TIME",
         ),
+        _option(
+            "--silence",
+            "How long a Dask worker may not be heard, on a busy machine for one, before others do its rows; it comes back when "
+            "it is heard again.",
+            type=Duration(),
+            default="2m",
+            metavar="TIME",
+        ),
     ],
     "Checkpoints": [
         click.option(

@@ -42,6 +42,7 @@ class CuttingPlanes(Certified):
         '"threads", "sync" for none, "local-cluster", or a Dask cluster.', default="threads", kind="str or distributed.Client"
     )
     deadline: float = parameter("Seconds that a Dask cluster may be without workers.", default=120.0)
+    silence: float = parameter("Seconds after which a worker of Dask's that is not heard counts as gone.", default=120.0)
 
 
 @declared

@@ -15,7 +15,7 @@ from streamcut.models.multiclass import MulticlassModel
 from streamcut.opened import read_file
 from streamcut.solver_table import COMMON, SOLVER_TABLE
 
-_SECONDS = ("max_time", "deadline")
+_SECONDS = ("max_time", "deadline", "silence")
 MOST_CLASSES = 20
 
 

@@ -1,7 +1,7 @@
 """A Dask cluster as its client sees it: who is there, what they may use, who has fallen silent, and when it is all lost.
 
 A worker counts while the scheduler lists it as running and hears from it: one whose process stands still or cannot be reached by
-the scheduler is left out after SILENCE seconds, and taken in again when it is heard.
+the scheduler is left out after --silence, and taken in again when it is heard.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dask
 import distributed
 from distributed.scheduler import KilledWorker
 
@@ -24,7 +25,7 @@ import streamcut
 from streamcut.errors import ClusterLostError, UsageError
 from streamcut.execution.dask import plan as dask_plan
 from streamcut.execution.dask import worker as dask_worker
-from streamcut.execution.dask.logs import says_something
+from streamcut.execution.dask.logs import of_our_own, says_something, without_tracebacks
 from streamcut.execution.dask.plan import ClusterNeeds, Placement, WorkerProcess
 from streamcut.execution.dask.unguarded import UNGUARDED, refuse_to_train_again
 from streamcut.execution.dask.worker import Greeting, Store, WorkerMemory
@@ -36,7 +37,7 @@ from streamcut.systems import peak_bytes, resident_bytes
 log = logging.getLogger(__name__)
 
 LOCAL = "local-cluster"
-SILENCE = 30.0  # seconds after which a worker that the scheduler does not hear counts as gone
+SILENCE = 120.0  # seconds after which a worker that the scheduler does not hear counts as gone: busy machines are slow
 _REACHED = 5.0  # seconds in which a worker that can be reached from here answers
 POLL = 0.25  # seconds between two checks of the clock and at `stop`
 _USABLE = 0.7  # of a worker's memory limit: above it Dask spills, then pauses, then kills
@@ -70,14 +71,15 @@ class Cluster:
     """A Dask cluster on which passes run. `local`: started by us, on this machine, within one memory budget.
 
     deadline  seconds that it may be without any worker
+    silence   seconds after which a worker that the scheduler does not hear counts as gone
     shared    all workers see the client's scratch folder, so the row state lies there; else on their own disks
     """
 
-    def __init__(self, client: distributed.Client, *, local: bool, deadline: float) -> None:
+    def __init__(self, client: distributed.Client, *, local: bool, deadline: float, silence: float = SILENCE) -> None:
         logging.getLogger("asyncio").addFilter(says_something)
         self.client = client
         self.local = local
-        self.deadline = deadline
+        self.deadline, self.silence = deadline, silence
         self.address = client.scheduler.address
         self.workers: dict[str, WorkerProcess] = {}
         self.shared = True
@@ -147,7 +149,7 @@ class Cluster:
         """Each of the `addresses` of lost workers, and that it is silent if the scheduler still has it."""
         with lost_if_silent(self.address):
             known = self.client.scheduler_info(n_workers=-1).get("workers", {})
-        return ", ".join(f"{at}, silent for {SILENCE:g} s" if at in known else at for at in addresses)
+        return ", ".join(f"{at}, silent for {self.silence:g} s" if at in known else at for at in addresses)
 
     def gather(self, futures: list[distributed.Future]) -> Future:
         """Their results, as a future that one can stop waiting for: Dask itself waits for lost ones as long as it takes."""
@@ -221,7 +223,7 @@ class Cluster:
         for address, worker in workers.items():
             if self._heard.get(address, (None,))[0] != worker["last_seen"]:
                 self._heard[address] = worker["last_seen"], now
-            if worker.get("status", "running") == "running" and now - self._heard[address][1] <= SILENCE:
+            if worker.get("status", "running") == "running" and now - self._heard[address][1] <= self.silence:
                 listed[address] = worker
         return listed
 
@@ -276,7 +278,9 @@ def _expect_certificates(address: str) -> None:
 
 
 @contextmanager
-def connect(scheduler: str | distributed.Client, *, workers: int, deadline: float) -> Iterator[Cluster]:
+def connect(
+    scheduler: str | distributed.Client, *, workers: int, deadline: float, silence: float = SILENCE
+) -> Iterator[Cluster]:
     """The cluster `scheduler`: an address, the path of a scheduler file, a client (which stays open), or "local-cluster".
 
     A local cluster has `workers` processes. TLS is Dask's: a client brings its own, for a tls:// address Dask's configuration
@@ -286,19 +290,21 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
     if scheduler == LOCAL:
         refuse_to_train_again()
     if isinstance(scheduler, distributed.Client):
-        yield Cluster(scheduler, local=False, deadline=deadline)
+        yield Cluster(scheduler, local=False, deadline=deadline, silence=silence)
         return
     _expect_certificates(scheduler)
     with ExitStack() as stack:
+        stack.enter_context(without_tracebacks())
         try:
             if scheduler == LOCAL:
+                stack.enter_context(dask.config.set(of_our_own(silence)))
                 server = stack.enter_context(
                     distributed.LocalCluster(
                         n_workers=workers,
                         threads_per_worker=1,
                         memory_limit=0,  # Dask would pause and kill by its own measure; our plan keeps the budget
                         dashboard_address="127.0.0.1:0",  # Dask's default is for all to see
-                        silence_logs=logging.ERROR,
+                        silence_logs=logging.CRITICAL,  # what goes wrong is told by us, in a sentence
                     )
                 )
                 client = distributed.Client(server, timeout=10, set_as_default=False)
@@ -315,4 +321,4 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
                 f"--scheduler {scheduler}: no Dask scheduler there ({error}); start one, then try again"
             ) from None
         stack.callback(client.close, timeout=5)
-        yield Cluster(client, local=scheduler == LOCAL, deadline=deadline)
+        yield Cluster(client, local=scheduler == LOCAL, deadline=deadline, silence=silence)

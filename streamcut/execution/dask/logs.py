@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import dask
 
 from streamcut.errors import StreamcutError
+
+_LIBRARIES = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
+_TTL = 300.0  # seconds: Dask's default for workers that it does not hear
+_PRELOAD = "distributed.worker.preload"
 
 
 def says_something(record: logging.LogRecord) -> bool:
@@ -16,6 +25,33 @@ def is_news(record: logging.LogRecord) -> bool:
     """Not of a task that ended with an error of ours: the client tells it in a sentence, so no worker logs its traceback."""
     said = record.getMessage()
     return not said.startswith("Compute Failed") or not any(f"{kind.__name__}(" in said for kind in _below(StreamcutError))
+
+
+def is_brief(record: logging.LogRecord) -> bool:
+    """Not of a traceback: what it means for the training is told by us, in a sentence."""
+    return record.exc_info is None and "Traceback" not in record.getMessage()
+
+
+@contextmanager
+def without_tracebacks() -> Iterator[None]:
+    """Within, Dask and what it stands on write no tracebacks in this process."""
+    loggers = [logging.getLogger(name) for name in _LIBRARIES]
+    with ExitStack() as stack:
+        for each in {each for logger in loggers for each in (logger, *logger.handlers)}:
+            each.addFilter(is_brief)
+            stack.callback(each.removeFilter, is_brief)
+        yield
+
+
+def of_our_own(silence: float) -> dict[str, Any]:
+    """Dask's configuration of a cluster of our own: it gives up no worker that we would still wait for, and is as quiet."""
+    return {"distributed.scheduler.worker-ttl": f"{_TTL + 2 * silence:g} s", _PRELOAD: [*dask.config.get(_PRELOAD, []), __name__]}
+
+
+def dask_setup(worker: Any) -> None:
+    """What Dask calls in each worker of ours when it starts."""
+    for name in _LIBRARIES:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def tell_ours_once() -> None:
