@@ -279,6 +279,14 @@ def test_row_64_time_zones_that_nobody_knows(run, tmp_path, zone, role):
     assert not (tmp_path / "o.zarr").exists()
 
 
+def test_row_64_a_column_to_keep_whose_time_zone_nobody_knows(run, fruit, tmp_path):
+    frame = pa.table({"fruit": ["fig"], "ripe": [True], "ts": pa.array([0], pa.timestamp("us", "Mars/Phobos"))})
+    pa.parquet.write_table(frame, tmp_path / "t.parquet")
+    code, out, said = run("predict", fruit / "m.npz", tmp_path / "t.parquet", "--keep", "ts")
+    assert (code, out) == (3, "")
+    assert "column 'ts' holds times of the time zone 'Mars/Phobos', which nobody knows" in said
+
+
 def dictionary(values: list[Any], index: pa.DataType, words: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(values, index), words)
 

@@ -25,6 +25,7 @@ from streamcut.io.tables.fitting import sampled
 from streamcut.io.tables.labels import LabelCodings
 from streamcut.io.tables.roles import check_types, label_read_as, read_as
 from streamcut.io.tables.rows import RowMaker
+from streamcut.io.tables.times import check_zone
 from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import STDIN
 
@@ -197,6 +198,11 @@ class TableRows:
             here, there = (file.name, first.name) if other in schema.names else (first.name, file.name)
             raise BadInputError(f"{file.name}: other columns than {first.name}: {here} has {other!r}, {there} has not")
         check_types(schema, self.maker.table, file.name, spelled=file.spelled)
+        for name in columns:
+            try:
+                check_zone(schema.field(name).type)
+            except ColumnTypeError as error:
+                raise BadInputError(f"{file.name}: column {name!r} {error}") from None
         typed = [pa.field(name, self._type(file, schema.field(name).type, name, roles.get(name))) for name in columns]
         return pa.schema(typed)
 
