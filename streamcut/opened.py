@@ -41,13 +41,9 @@ class IrregularFileError(OSError):
 
 def open_regular(path: str | os.PathLike) -> int:
     """A descriptor that reads the regular file `path`, following symbolic links. Raises OSError, IrregularFileError at once."""
-    try:
-        handle = os.open(path, _FLAGS)
-    except OSError as error:
-        if error.errno == errno.ENXIO:  # a socket
-            raise IrregularFileError(path, stat.S_IFSOCK) from None
-        raise
-    return _regular(handle, path)
+    if not stat.S_ISREG(mode := os.stat(path).st_mode):  # whoever writes to a pipe would lose it with the one who opens it
+        raise IrregularFileError(path, mode)
+    return _regular(os.open(path, _FLAGS), path)
 
 
 def opened_file(path: str | os.PathLike) -> io.BufferedReader:
@@ -65,9 +61,9 @@ def opened_stream(path: str | os.PathLike) -> io.FileIO:
     try:
         return opened_raw(path)
     except IrregularFileError as error:
-        if not (stat.S_ISFIFO(error.mode) or stat.S_ISCHR(error.mode)):
-            raise
-        return open(path, "rb", buffering=0)
+        if stat.S_ISFIFO(error.mode) or stat.S_ISCHR(error.mode):
+            return open(path, "rb", buffering=0)
+        raise
 
 
 def read_file(path: str | os.PathLike, most: int | None = None) -> bytes:

@@ -14,6 +14,7 @@ from streamcut.io.sources.row_source import ENTRY_BYTES, LISTS, TABLES, BlockSiz
 from streamcut.io.tables.dictionary import KeyRoom
 from streamcut.io.text.options import by_recipe
 from streamcut.io.text.svmlight import LONGEST_LINE, Reject, SvmlightOptions, SvmlightSource, blocks_in_flight
+from streamcut.opened import readable
 
 # Of lines as short as lines can be ("1\n"): the text, the arrays that the parser fills, and the rows that leave it.
 TEXT_BYTES = 42
@@ -31,8 +32,9 @@ def open_readers(kind: str, paths: Sequence[Any], options: ConvertOptions, scrat
     if kind in TABLES:
         from streamcut.io.tables.opening import open_tables
 
-        found = open_tables(paths, kind, options)
-        found.rehearse()
+        with readable(paths[0] if isinstance(paths[0], str) else "the frame"):
+            found = open_tables(paths, kind, options)
+            found.rehearse()
         return [found]
     if kind == "streamcut":
         from streamcut.io.sources.other_stores import StoreReader

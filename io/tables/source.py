@@ -158,7 +158,12 @@ class TableRows:
         return None, batch.num_rows, self._make(batch, _Place(number, 0, 0))
 
     def _make(self, batch: pa.RecordBatch, at: _Place) -> Made:
-        return self.maker.chunk(batch, self.files[at.file].name, at.row, at.read)
+        name = self.files[at.file].name
+        try:
+            return self.maker.chunk(batch, name, at.row, at.read)
+        except pa.ArrowException as error:  # values that its functions do not take
+            why = " ".join(str(error).split())[:300]
+            raise BadInputError(f"{name}: row {at.row} (0-based) or one of the next cannot be read ({why})") from error
 
     def _parts(self, columns: Sequence[str], file: int, row: int) -> Iterator[tuple[int, Part]]:
         """(number of the file, part) of `columns` from a row on. Raises BadInputError."""
