@@ -1,10 +1,12 @@
 """Whether commands stay within --memory on the inputs that are worst for it: peak resident memory over the ceiling, a line a run.
 
 `convert` runs on each table first with 1MB, then with what its refusal names until it is done (a figure that would not do is told
-as such), and once more with half as much again. Commands that use a model run on 1, 4 and 16 times the rows under one ceiling.
-Ends with code 1 when a peak is above its ceiling, when a command fails otherwise than with code 7, or names no figure.
+as such), and once more with half as much again. `predict`, `evaluate`, `calibrate`, `report`, `verify` and `export` have no
+ceiling: they run on 1, 4 and 16 times the rows, of two and of 20 classes, and their peaks should be the same.
+Ends with code 1 when a peak is above its ceiling, or grows with the rows by more than evaluating two classes keeps of them, when
+a command fails otherwise than with code 7, or names no figure.
 
-Usage: python scripts/check_ceilings.py [--folder DIR] [--only NAME …] [--scale 1.0] [--keep]
+Usage: python scripts/check_ceilings.py [--folder DIR] [--only NAME …] [--scale 1.0] [--rows 20000]
 """
 
 from __future__ import annotations
@@ -246,18 +248,79 @@ def convert(folder: Path, name: str, scale: float, table: Table) -> bool:
     return kept
 
 
+# --- commands that use a model --------------------------------------------------------------------------------------------
+
+TIMES = (1, 4, 16)
+GROWS = 40  # bytes a row: what measures of two classes sort; nothing else keeps rows in memory
+NOISE = 32 << 20
+COMMANDS = {  # name: arguments; {out} is a file of its own
+    "predict": ("{model}", "{data}", "--scores", "-o", "{out}.txt"),
+    "evaluate": ("{model}", "{data}"),
+    "calibrate": ("{model}", "{data}", "-o", "{out}.npz"),
+    "report": ("{model}", "--data", "{data}", "-o", "{out}.html"),
+    "verify": ("{model}", "{data}", "--force"),
+    "export": ("{model}", "{out}.json"),
+}
+
+
+def store_of(path: Path, rows: int, classes: int) -> None:
+    """Rows of 30 features of 20,000, those of a class more often among them."""
+    from streamcut import create
+
+    rng, block = np.random.default_rng(0), 5000
+    with create(path, 20_000, shard_nnz=1 << 18, force=True) as out:
+        for start in range(0, rows, block):
+            y = rng.integers(0, classes, min(block, rows - start)).astype(float)
+            columns = np.sort(rng.integers(0, 20_000, (len(y), 30)), axis=1)
+            columns[:, :5] = (y[:, None] * 50 + rng.integers(0, 50, (len(y), 5))).astype(int)
+            X = sp.csr_array(
+                (np.ones(columns.size, np.float32), columns.ravel(), np.arange(0, columns.size + 1, 30)), (len(y), 20_000)
+            )
+            X.sum_duplicates()
+            out.append(X, y)
+
+
+def commands(folder: Path, rows: int, classes: int) -> bool:
+    """Print the peak of each command for more and more rows; whether it stays where it was."""
+    stores = {times: folder / f"rows-{classes}-{times}.zarr" for times in TIMES}
+    for times, path in stores.items():
+        if not path.exists():
+            store_of(path, times * rows, classes)
+    model, kept = folder / f"model-{classes}.npz", True
+    trained = run("train", str(stores[1]), "--model", str(model), "--force", "--quiet", "--max-passes", "3")
+    if trained.code:
+        sys.exit(trained.said)
+    for name, arguments in COMMANDS.items():
+        peaks = []
+        for times, path in stores.items():
+            names = {"model": model, "data": path, "out": folder / f"out-{name}-{classes}"}
+            force = () if name in ("evaluate", "verify") else ("--force",)
+            ran = run(name, *(argument.format(**names) for argument in arguments), *force)
+            if ran.code:
+                sys.exit(f"{name}: {ran.said}")
+            peaks.append(ran.peak)
+            kept &= ran.peak <= peaks[0] + NOISE + GROWS * times * rows
+        shown = " ".join(f"{times}x {format_bytes(peak):>8}" for times, peak in zip(TIMES, peaks, strict=True))
+        print(f"{name:>12} {classes:3} classes, {rows:,} rows: {shown}", flush=True)
+    return kept
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, help="for the tables; otherwise a temporary one")
-    parser.add_argument("--only", nargs="+", choices=[*TABLES])
+    parser.add_argument("--only", nargs="+", choices=[*TABLES, "commands"])
+    parser.add_argument("--rows", type=int, default=20_000, help="of the smallest data for commands that use a model")
     parser.add_argument("--scale", type=float, default=1.0)
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp(dir="/var/tmp"))
     folder.mkdir(parents=True, exist_ok=True)
     kept = True
     try:
-        for name in given.only or TABLES:
-            kept &= convert(folder, name, given.scale, TABLES[name])
+        for name in given.only or [*TABLES, "commands"]:
+            if name == "commands":
+                kept &= commands(folder, given.rows, 2) & commands(folder, given.rows, 20)
+            else:
+                kept &= convert(folder, name, given.scale, TABLES[name])
     finally:
         if given.folder is None:
             shutil.rmtree(folder)
