@@ -329,7 +329,7 @@ def held(store, folder, point, *more):
     ("point", "number", "code"),
     [
         ("train.shard:1", signal.SIGINT, 130),
-        ("train.shard:14", signal.SIGTERM, 143),
+        ("train.shard:20", signal.SIGTERM, 143),
         ("ckpt_rename:2", signal.SIGINT, 130),
         ("model_rename:1", signal.SIGTERM, 143),
     ],
