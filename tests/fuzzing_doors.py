@@ -78,7 +78,7 @@ def bits(rng: random.Random, made: Path) -> Iterator[str]:
             path = folder / f"{layout}-{compressed}.npz"
             sp.save_npz(path, X.asformat(layout), compressed=compressed)
             readers[path] = lambda path: rows(path, "npz")
-    readers |= dict.fromkeys(made.glob("*.npz"), load_model)
+    readers |= dict.fromkeys((made / name for name in ("linear.npz", "kernel.npz")), load_model)
     readers |= dict.fromkeys((made / "run").glob("*.checkpoint"), open_checkpoint)
     contents = {path: path.read_bytes() for path in readers}
     sound = {path: read(path) for path, read in readers.items()}
