@@ -18,6 +18,8 @@ from sklearn.metrics import log_loss
 from streamcut.calibration import calibrate, kept, platt, tempered
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import evaluate
+from streamcut.execution import kept_rows
+from streamcut.execution.kept_rows import KeptRows
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import describe_model, load_model, save_model
 from streamcut.prediction import predict
@@ -191,3 +193,25 @@ def test_the_commands(tmp_path, run):
     printed = np.array(out.split(), dtype=float)
     np.testing.assert_array_equal(printed, predict(tmp_path / "p.npz", store, output="probabilities"))
     assert "probabilities_A" in run("info", tmp_path / "p.npz", "--json")[1]
+
+
+def test_rows_beyond_memory_lie_in_a_scratch_file_in_the_same_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_rows, "BLOCK_BYTES", 40 * 30)
+    kind = np.dtype([("scores", np.float64, (3,)), ("truth", np.int64), ("weight", np.float64)])
+    rng = np.random.default_rng(2)
+    given = {"scores": rng.normal(size=(1000, 3)), "truth": rng.integers(0, 3, 1000), "weight": rng.random(1000)}
+    found = []
+    for held in (1 << 20, 3 * 1200, 0):
+        rows = KeptRows(kind, held=held, folder=tmp_path)
+        for start in range(0, 1000, 7):
+            rows.add(**{name: column[start : start + 7] for name, column in given.items()})
+        assert len(rows) == 1000
+        assert len(rows._blocks) <= max(1, held // 1200)
+        for _ in range(2):  # they can be gone through again
+            blocks = [block.copy() for block in rows]
+            assert [len(block) for block in blocks] == [30] * 33 + [10]
+            for name, column in given.items():
+                assert (np.concatenate([block[name] for block in blocks]) == column).all()
+        found.append(tempered(rows))
+    assert found[0] == found[1] == found[2]
+    assert not list(tmp_path.iterdir())
