@@ -44,7 +44,7 @@ atexit.register(lambda: open(out, "w").write(str(peak_bytes())))
 from streamcut.cli import main
 main()
 """
-FIRST, ABOVE = "1MB", 1.5
+FIRST, DAMAGED, ABOVE = "1MB", "200MB", 1.5  # DAMAGED: for what is refused whatever the ceiling
 _FIGURE = re.compile(r"(?:at least|--memory) (\d[\d.,]*\s?[kKMGT]?i?B)")
 
 
@@ -223,7 +223,7 @@ def convert(folder: Path, name: str, scale: float, table: Table) -> bool:
     if not source.exists():
         table.make(source, scale)
     options = [option.format(stem=source.with_suffix("")) for option in table.options]
-    size, kept, done = parse_size(FIRST), True, 0
+    size, kept, done = parse_size(DAMAGED if table.codes == (3,) else FIRST), True, 0
     for _ in range(8):
         ran = run("convert", str(source), str(folder / f"{name}.zarr"), "--force", "--quiet", *options, "--memory", f"{size}B")
         larger = figure(ran.said) if ran.code == 7 else None
