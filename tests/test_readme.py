@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import streamcut
 from streamcut.errors import ExitCode
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,6 +50,22 @@ def test_the_commands_leave_what_they_promise(folder):
     labels = (folder / "labels.txt").read_text().split()
     assert len(labels) == 143
     assert set(labels) == {"1", "-1"}
+
+
+def test_the_figures_are_those_of_the_commands(folder):
+    model = streamcut.load_model(folder / "m.npz")
+    assert model.in_words() in " ".join(README.split())
+    accuracy, area = re.search(r"# accuracy ([\d.]+), AUC ([\d.]+)", README).groups()
+    found = streamcut.evaluate(model, folder / "test.svm")
+    assert (accuracy, area) == (f"{found.accuracy:.3f}", f"{found.roc_auc:.3f}")
+
+
+def test_the_examples_need_nothing_that_is_not_installed_with_streamcut():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    installed = {re.split(r"[><=;\[ ]", each)[0] for each in project["dependencies"]} | {"streamcut", "sklearn"}
+    first, tables, service = (set(re.findall(r"^(?:import|from) (\w+)", block, re.MULTILINE)) for block in blocks("python"))
+    assert first | tables <= installed
+    assert service - installed == {"fastapi"}  # as the text above it says
 
 
 def test_the_python_examples_run(folder):
