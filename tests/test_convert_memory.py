@@ -97,7 +97,7 @@ def columns(path, count=3000):
 
 def converted(source, output, memory, options):
     """(exit code, VmHWM or 0, what was said) of a fresh process that converts `source`."""
-    command = [sys.executable, "-c", SCRIPT, str(source), str(output), str(memory), json.dumps(options)]
+    command = [sys.executable, "-P", "-c", SCRIPT, str(source), str(output), str(memory), json.dumps(options)]
     found = subprocess.run(command, capture_output=True, text=True, timeout=300)
     return found.returncode, int(found.stdout or 0), found.stderr
 

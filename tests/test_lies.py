@@ -225,7 +225,7 @@ sys.exit(code)
 
 def peak(*line: str) -> tuple[int, int, str]:
     """(exit code, MB of memory at the peak, standard error) of a process of its own."""
-    done = subprocess.run([sys.executable, "-c", _HELD, *line], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, "-P", "-c", _HELD, *line], capture_output=True, text=True, timeout=100)
     return done.returncode, int(done.stderr.rsplit("peak ", 1)[1].split()[0]), done.stderr
 
 
