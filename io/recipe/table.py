@@ -106,7 +106,7 @@ class Table:
     @property
     def typed(self) -> bool:
         """Whether values have types and keys are escaped: as of version 2."""
-        return all(column.type is not None for column in self.columns)
+        return not self.columns or self.columns[0].type is not None  # all have one, or none has
 
     def key(self, name: str) -> str:
         """How the name of a column stands in keys: with a backslash before each `*`, `=` and backslash."""
