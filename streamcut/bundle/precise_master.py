@@ -17,7 +17,7 @@ Products of cuts on the face are summed in two float64 (Dekker 1971; Ogita, Rump
 
 from __future__ import annotations
 
-from decimal import Context, Decimal, localcontext
+from decimal import Context, Decimal, InvalidOperation, localcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +50,10 @@ def solve_precisely(
     rows (T, D) are the a_t, l1 is λ; b, total and starts as streamcut.bundle.master has them. None where a number is too large.
     """
     with localcontext(Context(prec=_DIGITS)):
-        return _Problem(rows, b, total, starts, l1).solved(beta, tolerance)
+        try:
+            return _Problem(rows, b, total, starts, l1).solved(beta, tolerance)
+        except InvalidOperation:  # with a product of cuts, or a β, that is not finite
+            return None
 
 
 class _Problem:
