@@ -28,7 +28,8 @@ _SOME, _MANY = 5, 50  # passes that bring nothing: until rounding is looked for;
 class Standing:
     """Where a method stands: F(w_b), the master problem's value and the gap left in it; `full`: its bundle merges cuts.
 
-    error: by so much both were moved apart for rounding (streamcut.rounding).
+    error: by so much both were moved apart for rounding (streamcut.rounding). unproved: what the reported gap, to the best bound,
+    is more than twice the rounding in it.
     Values of different `stage` don't compare: they are of another C, or of other problems.
     """
 
@@ -38,6 +39,7 @@ class Standing:
     error: float
     full: bool
     stage: float = 0.0
+    unproved: float = 0.0
 
     @classmethod
     def of_all(cls, parts: Iterable[Standing]) -> Standing:
@@ -45,12 +47,13 @@ class Standing:
         all_ = list(parts)
         numbers = np.array([(part.primal, part.value, part.qp_gap, part.error) for part in all_])
         primal, value, qp_gap, error = numbers.reshape(-1, 4).sum(axis=0).tolist()
-        return cls(primal, value, qp_gap, error, any(part.full for part in all_), float(len(all_)))
+        unproved = max((part.unproved for part in all_), default=0.0)
+        return cls(primal, value, qp_gap, error, any(part.full for part in all_), float(len(all_)), unproved)
 
     @property
     def rounding(self) -> bool:
-        """Whether the gap is no more than rounding may make of it."""
-        return self.primal - self.value <= 2.0 * self.error
+        """Whether the gap is no more than rounding may make of it, and the reported one as well."""
+        return self.primal - self.value <= 2.0 * self.error and self.unproved <= 0.0
 
     @property
     def unsolved(self) -> bool:

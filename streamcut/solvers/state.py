@@ -41,7 +41,7 @@ class BundleState:
     `v`, the dual point that it is made of; `bound` and its witness.
 
     value    of the master problem; the bound may be a better one, from elsewhere. qp_gap: what is left of it
-    taken    off that value for its rounding; raised: what was put onto F_b for that of its loss
+    taken    off that value for its rounding; proved: off the bound; raised: what was put onto F_b for that of its loss
     k        the last step of a line search
     stepped  the line search from w_b towards `w` is done, and its cut still to be taken
     waits    passes until a plane is searched again: the last one brought too little
@@ -62,6 +62,7 @@ class BundleState:
     value: float = 0.0
     qp_gap: float = 0.0
     taken: float = 0.0
+    proved: float = 0.0
     raised: float = 0.0
     scored: np.ndarray | None = None
     waits: int = 0
@@ -186,12 +187,14 @@ class BundleState:
         """Take its bound, if it is better."""
         if master.lower_bound > self.bound:
             self.bound, self.witness = master.lower_bound, Witness(master.a, master.b, master.error)
+            self.proved = master.taken
 
     @property
     def standing(self) -> Standing:
         """What moves from pass to pass."""
         c_bar = self.bundle.c_bar
-        return Standing(self.F_b, self.value, self.qp_gap, self.taken + self.raised, self.bundle.merging, stage=c_bar)
+        unproved = self.best.F - self.bound - 2.0 * (self.proved + self.best.raised)
+        return Standing(self.F_b, self.value, self.qp_gap, self.taken + self.raised, self.bundle.merging, c_bar, unproved)
 
     def move_to(self, C: float, penalty: L2, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         """Go on with another C and penalty: the best point and the cuts stay, F and the bound are computed anew. No pass."""
@@ -202,7 +205,7 @@ class BundleState:
         self.best = Best(self.w_b, self.F_b, self.raised)
         self.shelf.release()
         self.bundle.scale(oracle.c_bar, penalty)
-        self.bound = 0.0
+        self.bound = self.proved = 0.0
         self.witness = Witness.none(len(self.w_b))
         self.solve_master(rule)
 
@@ -235,6 +238,7 @@ class BundleState:
             "value": self.value,
             "qp_gap": self.qp_gap,
             "taken": self.taken,
+            "proved": self.proved,
             "raised": self.raised,
             "best_F": self.best.F,
             "best_raised": self.best.raised,
@@ -296,6 +300,7 @@ class BundleState:
             numbers["value"],
             numbers["qp_gap"],
             numbers["taken"],
+            numbers["proved"],
             numbers["raised"],
             found.read("scored", shape) if "scored" in found.arrays else None,
             numbers["waits"],
@@ -320,7 +325,7 @@ def read_to(shelf: Shelf, found: StoredCheckpoint, name: str, shape: tuple[int])
 _NEARLY = 1.0 + 1e-9  # what is summed in another way is as much
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("loss", "F_b", "bound", "witness_b", "k", "value", "qp_gap", "taken", "raised", "c_bar", "l1"), 0.0),
-    **dict.fromkeys(("best_F", "best_raised"), 0.0),
+    **dict.fromkeys(("best_F", "best_raised", "proved"), 0.0),
     "witness_error": (0.0, 0.0),
     **dict.fromkeys(("max_cuts", "most", "blocks", "waits"), 0),
     **dict.fromkeys(("stepped", "merging"), False),
