@@ -25,6 +25,7 @@ from streamcut.io.tables.source import Reading, TableRows, batch_bytes, with_bin
 from streamcut.io.text.inputs import STDIN
 
 _FEW = 16
+_COLUMN = 6 << 10  # bytes of a column: its part in the encoder, in the recipe, and in each batch of Arrow
 _BLOCKS = 8  # a batch in units of a block of text
 
 
@@ -54,7 +55,7 @@ class OpenedTables:
         self._learn = options.recipe is None
         others = (self.recipe.labels.column, self.table.qid, self.table.weight)
         columns = dict.fromkeys([*(column.name for column in self.table.columns), *(name for name in others if name is not None)])
-        self.held_bytes = max(file.held_bytes(list(columns)) for file in files)
+        self.held_bytes = max(file.held_bytes(list(columns)) for file in files) + _COLUMN * len(columns)
 
     def rehearse(self) -> None:
         """Take a few rows through every kernel, so that they and what they load are there before memory is measured."""
