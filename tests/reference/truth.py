@@ -372,9 +372,7 @@ def check_kernel(seed: int, offset: float) -> list[Violation]:
         rows = [[*(v.mid() for v in row), *[arb(0)] * (n - len(row))] for row in columns]
         stated = Problem(n, [term for x, t in zip(rows, y.tolist(), strict=True) for term in row_loss("hinge", {}, x, t, arb(C))])
         order = {tuple(row): i for i, row in enumerate(X.tolist())}
-        vectors = np.asarray(
-            model.support_vectors.toarray() if hasattr(model.support_vectors, "toarray") else model.support_vectors
-        )
+        vectors = model.support.toarray()
         w = [arb(0)] * n
         for row, c in zip(vectors.tolist(), np.asarray(model.coefficients).ravel().tolist(), strict=True):
             w = [v + arb(c) * x for v, x in zip(w, rows[order[tuple(row)]], strict=True)]
