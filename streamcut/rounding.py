@@ -250,16 +250,6 @@ class Drift:
         carried = abs(1.0 - k) * self.error + k * self.fresh(self.scored, scale)
         return _LOOSE * (carried + gamma(1) * (2.0 * spread + 2.0 * carried) + gamma(4) * k * both) + _TINY
 
-    def combine(self, p: float, q: float, spread: float, scale: RowScale) -> None:
-        """After z_b ← p z_b + q z and w_b ← p w_b + q w, of scores, which now has ⟨S, |w_b|⟩ = `spread`; targets count in all.
-
-        Targets are added before and taken off after it, products and the sum are rounded, in w_b, too.
-        """
-        fresh = self.fresh(self.scored, scale)
-        parts = abs(p) * (self.best + self.error) + abs(q) * (self.scored + fresh) + spread
-        self.error = _LOOSE * (abs(p) * self.error + abs(q) * fresh + gamma(_SPARE) * 2.0 * parts) + _TINY
-        self.best = spread
-
 
 def loss_above(computed: float, rows: int, weight: float, error: float, loss: LossRounding) -> float:
     """At least Σ u_i ℓ_i at the true scores: (3).

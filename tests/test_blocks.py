@@ -14,7 +14,7 @@ from streamcut.errors import MemoryBudgetError
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import Blocked, MemoryPlan, Needs
 from streamcut.io.memory import MemoryDataset
-from streamcut.jobs.blocks import MANY, blocks_wanted
+from streamcut.jobs.blocks import blocks_wanted
 from streamcut.oracles.dual.blocks import PIECE, Blocks
 from streamcut.rounding import CutError
 from streamcut.training import train
@@ -115,9 +115,9 @@ def test_how_many_blocks_there_are(rows, features, row_entries, wanted):
     class Statistics:
         n_rows, nnz, n_features = rows, rows * row_entries, features
 
-    lanes, options = Lanes((0, rows)), TrainOptions()
+    lanes, options = Lanes((0, rows // 2, rows)), TrainOptions()
     assert blocks_wanted(options, Statistics(), lanes, features, 16) == wanted
-    assert blocks_wanted(options, Statistics(), lanes, features, 16, hasty=True) == min(wanted, MANY)
+    assert blocks_wanted(options, Statistics(), Lanes((0, rows)), features, 16) == 1
     assert blocks_wanted(TrainOptions(l1=1.0), Statistics(), lanes, features, 16) == 1
 
 

@@ -152,10 +152,6 @@ class Bundle:
         self._gram = np.pad(self._gram, ((0, 1), (0, 1)))
         self._refresh_gram(t, a)
 
-    def solved_for(self, c_bar: float, penalty: L2, tolerance: float) -> MasterSolution:
-        """The solution for another C̄ and penalty, whose bound is one for these; the bundle stays as it is."""
-        return self._solved(self._beta * (c_bar / self.c_bar), c_bar, penalty, tolerance)
-
     def surest(self, radius: float, tolerance: float) -> MasterSolution:
         """The solution of a master problem that charges every cut for its error, as large as that may be up to ‖w‖ = `radius`.
 

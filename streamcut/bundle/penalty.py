@@ -34,17 +34,13 @@ class L2:
     l1: ClassVar[float] = 0.0
     threshold: ClassVar[float | None] = None  # λ, as kernels take it
 
-    def scaled(self, factor: float) -> L2:
-        """With `factor` times the λ."""
-        return self
-
     def weights(self, v: np.ndarray) -> np.ndarray:
         """w = ∇R*(v), which may be `v` itself."""
         return v
 
-    def value(self, w: np.ndarray, t: float = 1.0) -> float:
-        """R(tw), t ≥ 0, nearly."""
-        return 0.5 * t * t * vectors.dot(w, w)
+    def value(self, w: np.ndarray) -> float:
+        """R(w), nearly."""
+        return 0.5 * vectors.dot(w, w)
 
     def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
         """At least F(w) where Σ u_i ℓ_i is at most `loss`; `square` is ‖w‖² as vectors.dot gives it, where that is known."""
@@ -70,10 +66,6 @@ class L2:
         """Where R has kinks along w_b + k(w − w_b); None: it has none anywhere."""
         return None
 
-    def beside_squares(self, w_b: np.ndarray, w: np.ndarray, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """(R − ½‖·‖², a subgradient by x) at x[0]·w_b + x[1]·w."""
-        return 0.0, np.zeros(2)
-
     def step(self, v: np.ndarray, delta: np.ndarray, gain: float) -> tuple[float, float]:
         """(θ, what it brings): θ ∈ [0, 1] maximises θ·gain − R*(v + θδ)."""
         slope, curvature = gain - vectors.dot(v, delta), vectors.dot(delta, delta)
@@ -89,11 +81,6 @@ class L2:
         theta[moved] = np.clip(slope[moved] / curvature[moved], 0.0, 1.0)
         return theta, theta * (slope - 0.5 * theta * curvature)
 
-    def largest_share(self, w: np.ndarray, fall: float) -> float:
-        """The t ∈ [0, 1] that minimises R(tw) − t·fall."""
-        square = vectors.dot(w, w)
-        return min(1.0, fall / square) if square > 0.0 else 0.0
-
 
 @dataclass(frozen=True, slots=True)
 class ElasticNet(L2):
@@ -105,16 +92,13 @@ class ElasticNet(L2):
     def threshold(self) -> float:  # type: ignore[override]
         return self.l1
 
-    def scaled(self, factor: float) -> ElasticNet:
-        return ElasticNet(self.l1 * factor)
-
     def weights(self, v: np.ndarray) -> np.ndarray:
         w = np.empty_like(v)
         thresholds.shrink(v, self.l1, w)
         return w
 
-    def value(self, w: np.ndarray, t: float = 1.0) -> float:
-        return L2.value(self, w, t) + t * self.l1 * thresholds.absolute_sum(w)
+    def value(self, w: np.ndarray) -> float:
+        return L2.value(self, w) + self.l1 * thresholds.absolute_sum(w)
 
     def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
         more = absolute_above(self.l1, thresholds.absolute_sum(w), len(w))
@@ -130,11 +114,6 @@ class ElasticNet(L2):
     def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks:
         return Kinks(w_b, w - w_b, self.l1)
 
-    def beside_squares(self, w_b: np.ndarray, w: np.ndarray, x: np.ndarray) -> tuple[float, np.ndarray]:
-        signs = np.sign(x[0] * w_b + x[1] * w)
-        slope = self.l1 * np.array([vectors.dot(signs, w_b), vectors.dot(signs, w)])
-        return float(slope @ x), slope
-
     def step(self, v: np.ndarray, delta: np.ndarray, gain: float) -> tuple[float, float]:
         theta, _ = L2.step(self, self.weights(v), delta, gain)
         if theta < 1.0:  # S bends less than the identity: the step of L2 is too short at most
@@ -146,9 +125,6 @@ class ElasticNet(L2):
         columns = (np.ascontiguousarray(each.T) for each in (V, delta))
         theta, rise = zip(*(self.step(v, step, float(g)) for v, step, g in zip(*columns, gain, strict=True)), strict=True)
         return np.array(theta), np.array(rise)
-
-    def largest_share(self, w: np.ndarray, fall: float) -> float:
-        return max(0.0, L2.largest_share(self, w, fall - self.l1 * thresholds.absolute_sum(w)))
 
 
 SQUARES = L2()

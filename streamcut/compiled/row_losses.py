@@ -146,37 +146,6 @@ def slopes(loss, z_b, z, k, target, u, slope, curvature):
         curvature[j, 0], curvature[j, 1] = second, second_lost
 
 
-@kernel
-def on_plane(loss, z_b, z, p, q, target, u, sums):
-    """At w = p·w_b + q·w′: sums (3, 2) += Σ u_i ℓ_i and its derivatives by p and by q, three pairs as `sums`. z is of w′."""
-    total, lost = sums[0, 0], sums[0, 1]
-    by_p, p_lost = sums[1, 0], sums[1, 1]
-    by_q, q_lost = sums[2, 0], sums[2, 1]
-    for i in range(len(z)):
-        y, weight = target_of(target, i), weight_of(u, i)
-        t = loss.offset(y)
-        here = (p * (z_b[i] + t) + q * (z[i] + t)) - t
-        f = loss.dual(here, y) * weight if weight != 0.0 else 0.0
-        total, lost = compensated(total, lost, loss.value(here, y) * weight if weight != 0.0 else 0.0)
-        by_p, p_lost = compensated(by_p, p_lost, -f * (z_b[i] + t))
-        by_q, q_lost = compensated(by_q, q_lost, -f * (z[i] + t))
-    sums[0, 0], sums[0, 1] = total, lost
-    sums[1, 0], sums[1, 1] = by_p, p_lost
-    sums[2, 0], sums[2, 1] = by_q, q_lost
-
-
-@kernel
-def combine(loss, z_b, z, p, q, target, u, sums):
-    """z_b becomes that of p·w_b + q·w′, in place; sums += Σ u_i ℓ(z_b,i) after it."""
-    total, lost, steepest = sums[0], sums[1], sums[2]
-    for i in range(len(z)):
-        y = target_of(target, i)
-        t = loss.offset(y)
-        z_b[i] = (p * (z_b[i] + t) + q * (z[i] + t)) - t
-        total, lost, steepest = _with(loss, z_b[i], y, weight_of(u, i), total, lost, steepest)
-    sums[0], sums[1], sums[2] = total, lost, steepest
-
-
 # Along w_b + k(w − w_b) the slope of a piecewise linear loss jumps by u|Δ| where z_b + kΔ is at a kink: at k = (kink − z_b) / Δ.
 # Whether that is above 0 and in a bracket is as good as random from row to row, so no branch waits for the answer.
 

@@ -55,7 +55,6 @@ _CACHED = 0.3  # of the rows, when memory is plenty, as long as they are few
 _POOLED_CUTS, _POOLED_BATCH = 6, 4  # text with a cache takes as many passes with 6 cuts as with 16; batches take memory in each
 _FEW, _OF_MANY = 128 << 20, 0.1  # of 3 million rows of text a tenth does as many passes as 30 %, in three quarters of the time
 _SMALL = 64 << 20  # of all rows with what a cache keeps of them: they are in memory anyway, so it is time that counts, not passes
-_LONG_STEPS = 100.0  # C‖x‖², by so much a step moves the margin of its own row: few sweeps are enough below
 
 
 @dataclass(frozen=True)
@@ -100,11 +99,9 @@ class BinaryJob:
             lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
         chosen = plan_lanes(statistics, lanes)
         if solver.dual:
-            hasty = _interior_from(options, manifest, risk.loss) > options.C
-            blocks = blocks_wanted(options, statistics, chosen, dimension, max_cuts, hasty=hasty)
-            suits_one = blocks == 1 and (risk.loss.smooth or options.l1 == 0.0)  # two take twice the passes
-            if suits_one and options.lanes is None and not options.distributed:
+            if options.lanes is None and options.l1 == 0.0 and not options.distributed:  # two take twice the passes
                 chosen = plan_lanes(statistics, 1)
+            blocks = blocks_wanted(options, statistics, chosen, dimension, max_cuts)
         origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels)
         return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, blocks, ORDER)
 
@@ -112,7 +109,7 @@ class BinaryJob:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
         statistics, solver, loss = manifest.statistics, self.solver, self.risk.loss
         cached = max(_OF_MANY, min(_CACHED, _FEW / CacheSize.bytes_of_all(manifest, row_bytes(loss))))
-        numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=solver.margins, planes=solver.dual)
+        numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=solver.margins)
         share, dimension = np.dtype(loss.code_type).itemsize, statistics.n_features + (self.options.bias != 0.0)
         in_rows = 8 * len(numbers) + share * self.max_cuts * solver.dual
         sizes = {"dimension": dimension, "rows": statistics.n_rows, "row_bytes": in_rows, "share": share}
@@ -159,7 +156,7 @@ class BinaryJob:
     def _accelerated(self, blocks: int) -> bool:
         """Whether passes are (streamcut.solvers.acceleration), with so many blocks of rows."""
         alone = self.solver.dual and len(self.lanes) == 1 and blocks == 1
-        return alone and self.options.l1 == 0.0 and not self.risk.loss.smooth
+        return alone and self.options.l1 == 0.0
 
     def _mixed(self, manifest: Manifest) -> bool:
         """Whether all rows of a batch come in one random order, where the loss does not ask for it either."""
@@ -213,8 +210,7 @@ class BinaryJob:
                 size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), row_bytes(self.risk.loss))
             cuts = self._cuts(plan)
             many: dict[str, Any] = {"cuts": cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
-            many |= {"streams": plan.streams, "interior_from": _interior_from(chosen, manifest, self.risk.loss)}
-            many |= {"order": self.order, "member": runner.member, "mixed": self._mixed(manifest)}
+            many |= {"streams": plan.streams, "order": self.order, "member": runner.member, "mixed": self._mixed(manifest)}
             oracle = DualOracle(runner, self.risk, **common, **many)
             solve = solver_of(chosen, oracle, cuts=cuts)
         else:
@@ -274,9 +270,3 @@ def _small(options: TrainOptions, manifest: Manifest, loss: Loss) -> bool:
     """Whether a pass more is no matter: few rows, and nobody has said what to cache."""
     swept = options.record.dual and options.row_cache == "auto" and options.sweeps != 0
     return swept and CacheSize.bytes_of_all(manifest, row_bytes(loss)) <= _SMALL
-
-
-def _interior_from(options: TrainOptions, manifest: Manifest, loss: Loss) -> float:
-    """The least C for which cached rows are solved for at once: of small data few sweeps are enough below it."""
-    square = manifest.statistics.max_squared_norm + options.bias * options.bias
-    return _LONG_STEPS / square if square > 0.0 and _small(options, manifest, loss) else 0.0

@@ -50,17 +50,16 @@ def preferred(
     return tuple(found)
 
 
-def blocks_wanted(
-    options: TrainOptions, statistics: Statistics, lanes: Lanes, dimension: int, cuts: int, *, hasty: bool = False
-) -> int:
-    """A power of two, or a multiple of the lanes near one; `hasty`: no more than MANY, however cheap more are.
+def blocks_wanted(options: TrainOptions, statistics: Statistics, lanes: Lanes, dimension: int, cuts: int) -> int:
+    """A power of two, or a multiple of the lanes near one.
 
-    One where not even MANY are worth what they cost, and for an elastic net, whose master problem is another one.
+    One where not even MANY are worth what they cost; in one lane, where accelerated passes are as few and cheaper
+    (streamcut.solvers.acceleration); and for an elastic net, whose master problem is another one.
     """
-    blocks = MANY if hasty else _MOST
+    blocks = _MOST
     while blocks >= MANY and not _fits(blocks, statistics, dimension, cuts_of(options, blocks, cuts)):
         blocks //= 2
-    if blocks < MANY or options.l1 != 0.0:
+    if blocks < MANY or options.l1 != 0.0 or len(lanes) == 1:
         return 1
     while blocks > 1 and blocks * _ROWS > statistics.n_rows:
         blocks //= 2

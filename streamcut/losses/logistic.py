@@ -18,6 +18,7 @@ class Logistic(UnitShares, MarginLoss, OfLabels):
     __slots__ = ()
     smooth = True
     incremental = False
+    least_curvature = 4.0
 
     def value(self, z, y):
         return math.log1p(math.exp(-z)) if z > 0.0 else math.log1p(math.exp(z)) - z

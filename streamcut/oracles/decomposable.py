@@ -54,7 +54,6 @@ class DecomposableOracle:
     """
 
     can_refine: ClassVar[bool] = False  # whether its passes know of fine grids
-    planes: ClassVar[bool] = False  # whether it finds its way over a plane, and not along lines alone
     unit: float = 1.0  # of mean losses, which tolerances are parts of; known after `start`
 
     def __init__(
@@ -274,7 +273,6 @@ class LinearOracle(DecomposableOracle):
 
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool, penalty: L2 = SQUARES,
-        planes: bool = False,
     ) -> None:  # fmt: skip
         statistics = runner.feed.data.manifest.statistics
         dimension, self._largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))
@@ -288,7 +286,7 @@ class LinearOracle(DecomposableOracle):
         self._loss = risk.loss
         self._reach = Drift()  # as `_drift`, of a single row
         self._near, self._steepest = 0.0, 0.0  # of the scores in question: how far they are off, the largest share there
-        for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins, planes=planes):
+        for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins):
             runner.row_state.add(name, within=NOT_NEGATIVE if name == "u" else None)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -351,19 +349,6 @@ class LinearOracle(DecomposableOracle):
     def doubt(self, k: float) -> float:
         steepest = self._loss.steepest(self._steepest, self._reach.ahead(k, self._scale), self._targets)
         return steepest * self._drift.ahead(k, self._scale)
-
-    def on_plane(self, p: float, q: float) -> tuple[float, np.ndarray]:
-        """Σ u_i ℓ_i at p·w_b + q·w, w being what was scored last, nearly, and its derivatives by p and q (2,)."""
-        found = self._look("PlanePass", p, q).sum(axis=1)
-        return float(found[0]), found[1:]
-
-    def combine(self, p: float, q: float, w_b: np.ndarray) -> float:
-        """Make p·w_b + q·w, `w_b` as it is after it, the best point; returns Σ u_i ℓ_i there. The data is not read."""
-        loss = self._look("CombinePass", p, q)
-        for drift, spread in ((self._reach, self._longest(w_b)), (self._drift, self._spread(w_b))):
-            drift.combine(p, q, spread, self._scale)
-        self._near = self._reach.error
-        return self._loss_above(self._summed(loss), self._drift.error)
 
     def _scored(self, w: np.ndarray) -> None:
         super()._scored(w)

@@ -248,41 +248,6 @@ class StepPass(RowPass):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanePass(RowPass):
-    """At p·w_b + q·w the loss and its derivatives by p and q, pairs (total, rounding lost)."""
-
-    p: float
-    q: float
-    loss: Loss
-
-    def begin(self) -> np.ndarray:
-        return np.zeros((3, 2))
-
-    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        row_losses.on_plane(self.loss, rows["z_b"], rows["z"], self.p, self.q, rows.get("target"), rows.get("u"), sums)
-
-    def merge(self, total, part):
-        for pair, other in zip(total, part, strict=True):
-            vectors.accumulate(other, pair)
-        return total
-
-
-@dataclass(frozen=True, slots=True)
-class CombinePass(RowPass):
-    """z_b becomes that of p·w_b + q·w in the row state; the loss there."""
-
-    p: float
-    q: float
-    loss: Loss
-
-    def begin(self) -> np.ndarray:
-        return np.zeros(3)
-
-    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        row_losses.combine(self.loss, rows["z_b"], rows["z"], self.p, self.q, rows.get("target"), rows.get("u"), sums)
-
-
-@dataclass(frozen=True, slots=True)
 class LossPass(RowPass):
     """The loss at z."""
 
@@ -359,8 +324,7 @@ def first_of(loss: Loss, scale: TargetScale, largest: float) -> First:
     return First(grids, constants, (sizes, losses))
 
 
-def row_arrays(risk: PointwiseRisk, rows_have_weights: bool, *, keep_margins: bool, planes: bool = False) -> tuple[str, ...]:
-    """The names of the numbers that each row keeps, float64; `planes`: to go from w_b anywhere, not along lines alone."""
-    loss = risk.loss
-    target = ("target",) * (keep_margins and (loss.keeps_target or (planes and loss.targets == "numbers")))
+def row_arrays(risk: PointwiseRisk, rows_have_weights: bool, *, keep_margins: bool) -> tuple[str, ...]:
+    """The names of the numbers that each row keeps, float64."""
+    target = ("target",) * (keep_margins and risk.loss.keeps_target)
     return ("z", "z_b") * keep_margins + ("u",) * risk.weighted(rows_have_weights) + target

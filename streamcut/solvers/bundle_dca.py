@@ -14,18 +14,17 @@ a lower bound on it: its β says from which mixture the next sweep starts.
     repeat
         one pass: margins of w; the cut at w_b + κ(w − w_b), κ the step that OCAS predicts;
                   from the mixed shares a sweep on a running w′ over the rows that w does not hold at a bound, those that stay
-                  free several times while their group is at hand, more often while F hardly falls;
-                  then, where features are few, interior points for the rows in the row cache, and sweeps over them: a cut
+                  free twice while their group is at hand; then sweeps over the rows in the row cache: a cut
         k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
-        w_b ← the best p·w_b + q·w, nearly, as long as that brings something
         add both cuts, solve the master problem: its value is the bound, its solution w, its β the mixture
-        not smooth, many features, one lane: another start for the next pass (streamcut.solvers.acceleration);
-        elsewhere, if the bound is far behind: go on with a smaller C, and come back (streamcut.solvers.continuation)
+        one lane: another start for the next pass, and other steps (streamcut.solvers.acceleration)
 
 What was tried and measured stands in bundle_dca.md.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,13 +33,11 @@ from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.passes import Ascent
-from streamcut.solvers import acceleration
-from streamcut.solvers.continuation import Continuation
+from streamcut.solvers.acceleration import Course
 from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 
-VISITS = 2, 6  # steps for each row of a group while it is in cache; while the bound is what is late
 NULL_PASSES = 3  # passes in a row that bring nothing, before the next one starts from the master problem's solution in any case
 ENOUGH = 0.0005  # sweeps over cached rows end when one brings no more than this part of the gap
 
@@ -53,48 +50,41 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
     found = progress.resume(oracle)
     begin = _at_zero(oracle, cuts, progress.rule) if found is None else found
     rule = progress.measure_in(oracle.unit)
-    way = Continuation.restored(begin, oracle)
-    s = way.state
+    course = Course.restored(begin, oracle)
+    s = course.state
     try:
-        while (reason := progress.note(way.F, way.bound, s.k, len(s.bundle), oracle, s.standing, C=way.C)) is None:
-            progress.keep(way, oracle)
+        while (reason := progress.note(s.best.F, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
+            progress.keep(course, oracle)
             mu = 1.0 if progress.still else MU
             if s.bundle.grow(2):
                 oracle.widen(s.bundle.max_cuts)
             merges, (cut, dual) = s.bundle.make_room(2, keep=2)
             oracle.follow(merges)
             kappa = s.k + mu * (1.0 - s.k)
-            enough, visits = ENOUGH * (s.F_b - s.bound), VISITS[way.late]
-            ascent = Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, s.value, start=s.v, visits=visits)
-            if oracle.accelerated:
-                ascent = acceleration.stretched(ascent, way, oracle)
+            enough = ENOUGH * (s.F_b - s.bound)
+            plain = Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, s.value, start=s.v)
+            ascent = course.next(plain, oracle)
             predicted, ascended = oracle.ascend(ascent)
-            before = s.F_b
             s.move(s.search(oracle), oracle)
-            if oracle.planes:
-                s.spread(oracle)
             s.add(predicted)
             s.add(ascended)
-            shares = acceleration.weights(ascended, oracle)
+            shares = ascended.a * -oracle.c_bar
             del predicted, ascended  # dense vectors
             s.solve_master(rule)
-            if shares is not None and progress.still < NULL_PASSES:
-                acceleration.go_on(shares, ascent.stretch, way, oracle)
-            way.advance(before - s.F_b, oracle, rule)
+            course.advance(ascent, shares, oracle, stuck=progress.still >= NULL_PASSES)
     except Interrupted:
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:
-        progress.save(way, oracle)
-    w, F, raised = way.answer(oracle, rule) if reason is StopReason.CONVERGED else (way.w, way.F, way.raised)
-    oracle.C, oracle.penalty = way.C, way.penalty
-    return Solution(w, F, way.bound, way.witness, reason, progress.history, way, raised)
+        progress.save(course, oracle)
+    return replace(s.solution(reason, progress.history, oracle, rule), state=course)
 
 
 def _at_zero(oracle: DualOracle, cuts: BundleSize, rule: StoppingRule) -> BundleState:
     """One pass from w = 0 and no shares: the cut there, and that of the first sweep."""
     zero = np.zeros(oracle.dimension)
     # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
-    predicted, ascended = oracle.ascend(Ascent(zero, np.zeros(cuts.first), 0, 1, 0.0, ENOUGH * oracle.C), first=True)
+    start = Ascent(zero, np.zeros(cuts.first), 0, 1, 0.0, ENOUGH * oracle.C, at_once=not oracle.accelerated)
+    predicted, ascended = oracle.ascend(start, first=True)
     state = BundleState.at(zero, oracle.loss_at_zero, oracle, cuts)
     state.add(predicted)
     state.add(ascended)

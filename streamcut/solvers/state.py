@@ -11,7 +11,6 @@ import numpy as np
 from streamcut.bundle.blocks import bundle_of
 from streamcut.bundle.bundle import Bundle, BundleSize, MasterSolution
 from streamcut.bundle.penalty import L2, penalty_of
-from streamcut.bundle.plane_search import minimise_over_plane
 from streamcut.bundle.shelf import MEMORY, Shelf
 from streamcut.compiled import vectors
 from streamcut.fields import expect_like
@@ -24,8 +23,6 @@ from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 from streamcut.solvers.standstill import Standing
 
 CAREFUL = 0.01  # of the gap: when rounding takes more off the bound, cuts are summed more finely, and their errors count
-PLANE_MATTERS = 0.01  # of the gap: what a search over a plane has to bring
-PLANE_WAITS = 4  # passes after one that did not
 QP_MATTERS = 0.01  # of the present gap: so much may be left of the master problem before it is solved in more digits
 QP_SHARE = 1e-3  # the master problem is solved to this part of the gap that is asked for
 
@@ -44,7 +41,6 @@ class BundleState:
     taken    off that value for its rounding; proved: off the bound; raised: what was put onto F_b for that of its loss
     k        the last step of a line search
     stepped  the line search from w_b towards `w` is done, and its cut still to be taken
-    waits    passes until a plane is searched again: the last one brought too little
     best     what is returned: w_b itself, unless rounding has raised F since
     scored   the w that line searches last went to, where the penalty has thresholds: it has fewer weights than w_b
     """
@@ -65,7 +61,6 @@ class BundleState:
     proved: float = 0.0
     raised: float = 0.0
     scored: np.ndarray | None = None
-    waits: int = 0
     best: Best = field(init=False)
 
     def __post_init__(self) -> None:
@@ -123,35 +118,6 @@ class BundleState:
         if found := self.best.offer(w, F, raised):
             self.w_b, self.loss, self.F_b, self.raised = w, loss, F, raised
         return found
-
-    def spread(self, oracle: Any) -> None:
-        """w_b ← the best point, nearly, of all p·w_b + q·w, w being what the oracle scored last. The data is not read.
-
-        The scale of w_b is what matters: on separable data its direction is right long before.
-        """
-        matters = PLANE_MATTERS * (self.F_b - self.bound)
-        if self.waits > 0:
-            self.waits -= 1
-            return
-        w_b, w = self.w_b, self.w
-        across = vectors.dot(w_b, w)
-        H = np.array([[vectors.dot(w_b, w_b), across], [across, vectors.dot(w, w)]])
-
-        def rest(x: np.ndarray) -> tuple[float, np.ndarray]:
-            loss, slope = oracle.on_plane(*x.tolist())
-            more, more_slope = self.penalty.beside_squares(w_b, w, x)
-            return oracle.C * loss + more, oracle.C * slope + more_slope
-
-        (p, q), gain = minimise_over_plane(H, rest, np.array([1.0, 0.0]), matters)
-        if gain <= matters:
-            self.waits = PLANE_WAITS
-            return
-        w_b *= p
-        w_b += q * w
-        self.loss = oracle.combine(float(p), float(q), w_b)
-        self.raised = oracle.C * oracle.raised
-        self.F_b = self.penalty.objective(w_b, oracle.C, self.loss)
-        self.best.offer(w_b, self.F_b, self.raised)
 
     def sharpen(self, oracle: Any) -> None:
         """Have the next cuts summed more finely, if rounding keeps the bound down."""
@@ -242,7 +208,6 @@ class BundleState:
             "raised": self.raised,
             "best_F": self.best.F,
             "best_raised": self.best.raised,
-            "waits": self.waits,
             "max_cuts": self.bundle.max_cuts,
             "most": self.bundle.most,
             "blocks": self.bundle.blocks,
@@ -272,7 +237,7 @@ class BundleState:
 
     @classmethod
     def _read(cls, found: StoredCheckpoint, shape: tuple[int], shelf: Shelf) -> BundleState:
-        numbers = {name: value for name, value in found.record["state"]["solver"].items() if name != "continuation"}
+        numbers = {name: value for name, value in found.record["state"]["solver"].items() if name != "course"}
         expect_like(numbers, _NUMBERS, "solver")
         bundle = _bundle(found, numbers, *shape, shelf)
         w = found.read("w", shape)
@@ -303,7 +268,6 @@ class BundleState:
             numbers["proved"],
             numbers["raised"],
             found.read("scored", shape) if "scored" in found.arrays else None,
-            numbers["waits"],
         )
         if "best" in found.arrays:
             best = read_to(shelf, found, "best", shape)
@@ -327,7 +291,7 @@ _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("loss", "F_b", "bound", "witness_b", "k", "value", "qp_gap", "taken", "raised", "c_bar", "l1"), 0.0),
     **dict.fromkeys(("best_F", "best_raised", "proved"), 0.0),
     "witness_error": (0.0, 0.0),
-    **dict.fromkeys(("max_cuts", "most", "blocks", "waits"), 0),
+    **dict.fromkeys(("max_cuts", "most", "blocks"), 0),
     **dict.fromkeys(("stepped", "merging"), False),
 }
 

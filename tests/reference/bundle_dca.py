@@ -39,7 +39,7 @@ def bundle_dca(X, sign, C, u, tol, orders, mu=0.1, accelerated=True):
 
     The last column of X is the bias.
     """
-    sigma = None
+    first, sigma, gaps = (min(1.0, 4.0 / curvature(X, C, u, True)) if accelerated else 1.0), None, []
     n, c_bar = len(sign), C * u.sum()
     w = w_b = np.zeros(X.shape[1])
     F, k, base = c_bar, 1.0, np.zeros(n)
@@ -47,8 +47,8 @@ def bundle_dca(X, sign, C, u, tol, orders, mu=0.1, accelerated=True):
     for passes, order in enumerate(orders, 1):
         kappa = k + mu * (1.0 - k) if passes > 1 else 0.0
         active = sign * (X @ (w_b + kappa * (w - w_b))) < 1.0
-        stretch, visits = (sigma, 3) if sigma is not None else (1.0, 2)
-        f, reached = sweep(X, sign, stretch * C, u, w, base, order, visits)
+        stretch = 1.0 if sigma is None else sigma
+        f, reached = sweep(X, sign, stretch * C, u, w, base, order, 2)
         shares += [active.astype(float), f]
         cuts += [cut(X, sign, u, f) for f in shares[-2:]]
         if passes > 1:
@@ -61,13 +61,20 @@ def bundle_dca(X, sign, C, u, tol, orders, mu=0.1, accelerated=True):
         w = w_master = -beta @ A
         base = beta @ np.array(shares) / c_bar
         base[base > 1.0 - 1e-9] = 1.0
-        if accelerated and sigma is None:
-            sigma = min(1.0, 4.0 / curvature(X, C, u, True))
-        elif accelerated:
-            amounts_to = C * X.T @ (sign * u * f)
-            w = reached + (1.0 - np.exp(-sigma)) * (amounts_to - reached)
-            base, sigma = f, 2.0 * sigma / (2.0 + sigma)
         bound = b @ beta - 0.5 * w_master @ w_master
         if F - bound <= tol * c_bar:
             break
+        if first == 1.0:
+            continue
+        if passes == 1:
+            sigma = first
+            continue
+        gaps.append(F - bound)
+        if len(gaps) >= 8 and gaps[-1] > (1.0 - 4.0 / len(gaps)) * gaps[-5]:  # the other kind of passes, from the mixture
+            first = min(1.0, 4.0 * first) if sigma is None else first
+            sigma, gaps = (first if sigma is None and first < 1.0 else None), [F - bound]
+        elif sigma is not None:
+            amounts_to = C * X.T @ (sign * u * f)
+            w = reached + (1.0 - np.exp(-sigma)) * (amounts_to - reached)
+            base, sigma = f, 2.0 * sigma / (2.0 + sigma)
     return F, bound, passes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from streamcut.rounding import CutError, Grids
 # Rows of a group stay in the second cache level.
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)
 
+_FIRST = 4.0  # σ of the first accelerated pass, in parts of the curvature of the dual along a row: shares move by about a quarter
 _TOO_FAR = 0.9  # parts of a step that lanes made together
 _CLOSE = 100.0  # times what a sweep brings at least: the gap that cached rows are left with where they are solved for at once
 MOST_TURNS = 8  # of a sweep: each is a round of all workers
@@ -150,7 +151,7 @@ class DualAscent(DecomposableOracle):
         given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps}
         C = self._stretched(ascent)
         entries, rise = self._runner.feed.data.manifest.statistics.nnz, self._value(C, sums) - ascent.value
-        given["worth"] = Worth.after(entries, rise, ascent.enough, self._least)
+        given["worth"] = Worth.after(entries, rise, ascent.enough, self._least(ascent))
         given["theta"] = self._at_once(ascent, sums)
         where: Any = self._runner, self._caches, sums.w, C, self.penalty, self._bias
         theta: Any
@@ -160,8 +161,7 @@ class DualAscent(DecomposableOracle):
             theta = sweep_caches(*where, **given)
         self._write_back(sums, ascent.dual, theta)
 
-    @property
-    def _least(self) -> float:
+    def _least(self, ascent: Any) -> float:
         """The part of what passes bring that a sweep has to bring (streamcut.oracles.dual.worth)."""
         return LESS
 
@@ -169,6 +169,11 @@ class DualAscent(DecomposableOracle):
     def accelerated(self) -> bool:
         """Whether streamcut.solvers.acceleration says where passes start."""
         return False
+
+    @property
+    def first_stretch(self) -> float:
+        """σ of the first accelerated pass; 1: plain steps are short enough."""
+        return 1.0
 
     def _stretched(self, ascent: Any) -> float:
         """The C that steps are for."""
@@ -196,20 +201,18 @@ class DualOracle(DualAscent, LinearOracle):
 
     Rows remember their shares in `cuts` cuts of their block, which may grow. With several blocks every cut is one of each: `a`
     (blocks, D), `b` (blocks,), errors (blocks, 2). Every lane has a cache of `size` (None: none), which is swept at most
-    `sweeps` times after each pass; before it, where C is `interior_from` at least and features are few, its rows are solved for
-    at once. Lanes of more than a batch are read from `streams` places at once. `mixed`: all rows of a batch come in random order,
-    as those of smooth losses do. With `member` the one lane has instead the rows of a pool that several trainings share.
+    `sweeps` times after each pass. Lanes of more than a batch are read from `streams` places at once. `mixed`: all rows of a
+    batch come in random order, as those of smooth losses do. With `member` the one lane has instead the rows of a pool that
+    several trainings share.
     """
-
-    planes: ClassVar[bool] = True
 
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
         C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0, penalty: L2 = SQUARES,
-        streams: int = 1, mixed: bool = False, interior_from: float = 0.0, order: RandomOrder = ORDER,
+        streams: int = 1, mixed: bool = False, order: RandomOrder = ORDER,
         member: Member | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty, planes=True)
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty)
         loss = risk.loss
         runner.row_state.add("codes", loss.code_type, (cuts.first,), most=cuts.most)
         caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
@@ -219,7 +222,7 @@ class DualOracle(DualAscent, LinearOracle):
         self.prepare(self._pass, self._merging_of, caches, cuts=cuts.first, order=order, sweeps=sweeps, seed=seed)
         short = suits(loss, runner.feed.data.manifest.statistics, self.dimension)
         short = short and penalty.threshold is None and bool(caches) and member is None
-        self._short, self._interior_from = short, interior_from
+        self._short = short
         self._in_turns = len(caches) > 1
         self._streams = streams if order.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
         self._goes_on, self._mixed = loss.incremental, mixed or loss.smooth or self._streams > 1
@@ -228,33 +231,27 @@ class DualOracle(DualAscent, LinearOracle):
 
     @property
     def accelerated(self) -> bool:
-        alone = len(self._runner.lanes) == 1 and self._blocks.count == 1
-        return alone and not self._loss.smooth and self.penalty.threshold is None and not self._interior
+        return len(self._runner.lanes) == 1 and self._blocks.count == 1 and self.penalty.threshold is None
 
     @property
-    def curvature(self) -> float:
-        """By how much a step of a whole share moves the margin of its own row: C·u‖x‖² of one like most, by Σ u |x|."""
+    def first_stretch(self) -> float:
         statistics = self._runner.feed.data.manifest.statistics
         length = float(self._magnitudes.sum()) / self.total_weight
-        return self.C * self.total_weight * length * length / max(statistics.nnz, statistics.n_rows)
+        curvature = self.C * self.total_weight * length * length / max(statistics.nnz, statistics.n_rows)
+        return min(1.0, _FIRST * max(1.0, self._loss.least_curvature) / curvature) if curvature > 0.0 else 1.0
 
     def _stretched(self, ascent: Any) -> float:
         return self.C * ascent.stretch
-
-    @property
-    def _interior(self) -> bool:
-        """Whether cached rows are solved for at once before they are swept: few sweeps are left then, and all worth it."""
-        return self._short and self._interior_from <= self.C
 
     @property
     def _sampled(self) -> bool:
         """Whether the cache has a random sample of the free rows, of its own (streamcut.oracles.dual.sample)."""
         return self.accelerated and not self._pooled
 
-    @property
-    def _least(self) -> float:
-        little = self._sampled or (self._in_turns and self._blocks.count == 1)
-        return 0.0 if self._interior else LITTLE if little else LESS
+    def _least(self, ascent: Any) -> float:
+        if self._short and ascent.at_once:
+            return 0.0
+        return LITTLE if self._sampled or (self._in_turns and self._blocks.count == 1) else LESS
 
     def follow(self, merges: Merges | list[Merge]) -> None:
         super().follow(Merges.of(merges) if isinstance(merges, list) else merges)
@@ -296,7 +293,7 @@ class DualOracle(DualAscent, LinearOracle):
             self._runner.run(RecallSharesPass(self._pooled, slots, self._blocks))
 
     def _at_once(self, ascent: Ascent, sums: Any) -> float:
-        if not self._interior:
+        if not (self._short and ascent.at_once):
             return 1.0
         w, enough = sums.w, _CLOSE * ascent.enough
         caches: Any = self._caches

@@ -37,6 +37,7 @@ class Ascent:
     start   where the running w′ (v′, where the penalty has a threshold) starts if not at w: what the mixture of shares amounts to
     visits  steps for each row of a group while it is in cache, after the first as long as it is at no bound
     stretch  steps are those for this times C, and so are `enough` and `value` (streamcut.solvers.acceleration)
+    at_once  cached rows are solved for by interior points before they are swept, where features are few
     """
 
     w: np.ndarray
@@ -49,6 +50,7 @@ class Ascent:
     start: np.ndarray | None = None
     visits: int = 2
     stretch: float = 1.0
+    at_once: bool = False
 
     @property
     def running(self) -> np.ndarray:
