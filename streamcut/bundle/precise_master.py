@@ -17,7 +17,7 @@ Products of cuts on the face are summed in two float64 (Dekker 1971; Ogita, Rump
 
 from __future__ import annotations
 
-from decimal import Context, Decimal, InvalidOperation, localcontext
+from decimal import Context, Decimal, DecimalException, localcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -47,12 +47,13 @@ def solve_precisely(
 ) -> Precise | None:
     """Improve the feasible `beta` (T,) in place until the gap is at most `tolerance`, or as far as 50 digits go.
 
-    rows (T, D) are the a_t, l1 is λ; b, total and starts as streamcut.bundle.master has them. None where a number is too large.
+    rows (T, D) are the a_t, l1 is λ; b, total and starts as streamcut.bundle.master has them. None where a number is too
+    large, or β no mixture.
     """
     with localcontext(Context(prec=_DIGITS)):
         try:
             return _Problem(rows, b, total, starts, l1).solved(beta, tolerance)
-        except InvalidOperation:  # with a product of cuts, or a β, that is not finite
+        except DecimalException:  # products of cuts that are not finite, or a β that is no mixture
             return None
 
 
