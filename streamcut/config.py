@@ -162,7 +162,8 @@ class TrainOptions:
             return self.loss
         if self.task != "regression":
             return "hinge"
-        return "squared" if self.record.losses is None else "epsilon-insensitive"
+        trained = self.record.losses
+        return "squared" if trained is None or "squared" in trained else "epsilon-insensitive"
 
     @property
     def chosen_task(self) -> str:

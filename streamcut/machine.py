@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from streamcut import systems
 from streamcut.errors import MemoryBudgetError, UsageError
@@ -78,3 +81,15 @@ def expect_room() -> None:
 def available_cpus() -> int:
     """Processors that this process may use."""
     return systems.cpus()
+
+
+def one_blas_thread() -> AbstractContextManager:
+    """While it is entered, BLAS and LAPACK take one thread: the same bits on any machine, and none that spins beside it."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController  # it looks through all loaded libraries
+
+    return ThreadpoolController()

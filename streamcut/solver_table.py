@@ -26,6 +26,7 @@ class SolverRecord:
     limits     options that end it and change nothing before: a run may go on from a checkpoint with others
     margins    each row keeps its scores at the last w and at the best one (sampled cuts: by each cut)
     dual       dual ascent: each row keeps dual variables in the cuts of the bundle, and there is a cache of rows
+    curved     it sums the curvature of the loss: losses with one, few features (streamcut.strategy)
     max_cuts   size of the bundle unless given; None: from the length of the weights
     least_cuts the smallest bundle that it works with
     vectors    dense vectors as long as the weights that each worker keeps
@@ -44,6 +45,7 @@ class SolverRecord:
     limits: tuple[str, ...] = ()
     margins: bool = False
     dual: bool = False
+    curved: bool = False
     max_cuts: int | None = None
     least_cuts: int = 2
     vectors: int = 1
@@ -81,6 +83,7 @@ _LABELLINGS = ("k", "normalisation", "nu")
 _BUDGETED = ("C", "loss", "epsilon", "quantile", "positive_weight", "budget", "maintenance", "merged", "epochs", "seed",
              "validation", "warm_start")  # fmt: skip
 _BOXES = ("hinge", "epsilon-insensitive", "quantile")  # their duals are quadratic, with bounds alone
+_CURVED = ("squared", "logistic", "squared-hinge", "smoothed-hinge", "huber", "squared-epsilon-insensitive", "poisson")
 _ROUNDS = ("epochs", "seed", "batch", "max_evaluations", "validation")
 _ROUND_LIMITS = ("epochs", "max_evaluations")
 _SAMPLED = ("C", "bias", "tol", "target", "positive_weight", "max_passes", "max_cuts", "samples", "seed")
@@ -103,6 +106,16 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
         least_cuts=4,  # it adds two a pass
         vectors=8,  # w′, two cuts, those known, a lane ahead, two for sweeps over cached rows
         sums=3,
+    ),
+    "newton": SolverRecord(
+        family="linear",
+        trains=dict.fromkeys(("binary", "regression"), "newton"),
+        options=_LINEAR,
+        margins=True,
+        curved=True,
+        max_cuts=8,
+        vectors=4,
+        losses=_CURVED,
     ),
     "ocas": SolverRecord(
         family="linear",

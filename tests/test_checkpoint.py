@@ -34,6 +34,7 @@ SOLVERS = {
     "predicted": {"solver": "ocas", "max_cuts": 6},
     "exact": {"solver": "ocas", "cut": "exact"},
     "cpa": {"solver": "cpa"},
+    "newton": {"solver": "newton", "loss": "logistic"},
     "bundle-dca": {"solver": "bundle-dca", "max_cuts": 6, "row_cache": "50%"},
 }
 LIMITS = {"C": 0.1, "lanes": 2, "max_passes": 14, "tol": 1e-7, "tol_relative": None}
@@ -76,7 +77,8 @@ def after(blocks: int):
 
 
 @pytest.mark.parametrize(
-    ("solver", "weighted"), [("predicted", True), ("exact", False), ("exact", True), ("cpa", False), ("bundle-dca", True)]
+    ("solver", "weighted"),
+    [("predicted", True), ("exact", False), ("exact", True), ("cpa", False), ("newton", True), ("bundle-dca", True)],
 )
 def test_a_run_stopped_at_any_block_goes_on_to_the_same_bits(tmp_path, solver, weighted):
     for blocks in count(1, 4):

@@ -89,7 +89,11 @@ GROUPS: dict[str, list[Callable]] = {
         ),
     ],
     "Solver": [
-        _option("--solver", "The algorithm; bundle-dca needs the fewest passes of the linear ones.", default="auto"),
+        _option(
+            "--solver",
+            "The algorithm. auto: newton for smooth losses of few features, bundle-dca for most other linear models.",
+            default="auto",
+        ),
         _option(
             "--cut",
             "Where OCAS takes its cuts: predicted needs one pass an iteration, exact (the paper) two.",

@@ -18,7 +18,9 @@ class LinearClassifier(ScoringClassifier, RowLosses):
     """What LinearSVM and LogisticRegression have in common."""
 
     _solvers: ClassVar = ("auto", *LINEAR)
-    solver: str = parameter('"auto" is bundle-dca.', default="auto", choices=_solvers)
+    solver: str = parameter(
+        '"auto" is newton for smooth losses of few features, else bundle-dca.', default="auto", choices=_solvers
+    )
     coef_: np.ndarray = attribute("ndarray of shape (1 or classes, features)")
     intercept_: np.ndarray = attribute("ndarray of shape (1 or classes,)")
 

@@ -99,7 +99,9 @@ class LinearSVR(Regressor, RowLosses):
         default="none",
         choices=CHOICES["scale"],
     )
-    solver: str = parameter('"auto" is bundle-dca.', default="auto", choices=_solvers)
+    solver: str = parameter(
+        '"auto" is newton for smooth losses of few features, else bundle-dca.', default="auto", choices=_solvers
+    )
     coef_: np.ndarray = attribute("ndarray of shape (features,)")
     intercept_: float = attribute("float")
 

@@ -44,6 +44,7 @@ from streamcut.oracles.dual.interior import suits
 from streamcut.oracles.dual.loss_cache import row_bytes
 from streamcut.oracles.dual.random_order import STREAMS, RandomOrder
 from streamcut.oracles.row_passes import row_arrays
+from streamcut.oracles.second_order import SecondOrderOracle
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers import warm_start
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
@@ -121,7 +122,7 @@ class BinaryJob:
             cut_bytes=share,
             vectors=solver.vectors,
             row_bytes=in_rows,
-            more=penalty_needs(self.options, dimension),
+            more=(*penalty_needs(self.options, dimension), *[("curvature of the loss", 4 * 8 * dimension**2)] * solver.curved),
             row_cache=(0, 0)
             if self.pooled
             else cache_wanted(self.options, manifest, self.lanes, part=cached, row_bytes=row_bytes(loss)),
@@ -163,6 +164,8 @@ class BinaryJob:
         return not self.pooled and (len(self.lanes) == 1 or _small(self.options, manifest, self.risk.loss))
 
     def _per_worker(self, manifest: Manifest, dimension: int) -> tuple[tuple[str, int], ...]:
+        if self.solver.curved:
+            return (("curvature of a lane", 8 * dimension**2),)
         if not self.solver.dual:
             return ()
         statistics, loss = manifest.statistics, self.risk.loss
@@ -214,7 +217,10 @@ class BinaryJob:
             oracle = DualOracle(runner, self.risk, **common, **many)
             solve = solver_of(chosen, oracle, cuts=cuts)
         else:
-            oracle = LinearOracle(runner, self.risk, **common, keep_margins=self.solver.margins)
+            if self.solver.curved:
+                oracle = SecondOrderOracle(runner, self.risk, **common)
+            else:
+                oracle = LinearOracle(runner, self.risk, **common, keep_margins=self.solver.margins)
             solve = solver_of(chosen, oracle, max_cuts=self.max_cuts)
         model = partial(self._model, oracle=oracle, manifest=manifest, plan=plan)
         return Trainer(oracle, solve, model, self._begin(oracle, plan), chosen.l1)

@@ -1,0 +1,82 @@
+"""Sums Σ h_i x_i x_iᵀ over rows, and the quadratic problems with λ‖w‖₁ that Newton's method makes of them.
+
+Only the lower triangle of a sum is kept. No bound depends on it, so products and sums may share one rounding; the order of
+additions is that of the rows, whatever the calls they come in.
+"""
+
+import numpy as np
+
+from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.records import entry, target_of, weight_of
+from streamcut.jit import fused, kernel
+
+TOGETHER = 8  # dense rows that are added at a time: the matrix is then read and written once for all of them
+
+
+@kernel
+def curvatures(loss, z, target, u, out):
+    """out[i] = u_i ℓ″(z_i); 0 where that is not finite."""
+    for i in range(len(z)):
+        h = loss.curvature(z[i], target_of(target, i)) * weight_of(u, i)
+        out[i] = h if h < np.inf else 0.0
+
+
+@fused
+def add_sparse(indptr, indices, data, h, bias, H):
+    """H (D, D) += Σ h_i x_i x_iᵀ, the lower triangle, in place; features of a row increase."""
+    last = len(H) - 1
+    for i in range(len(h)):
+        if h[i] == 0.0:
+            continue
+        first, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        for s in range(first, stop):
+            value, row = h[i] * entry(data, s), H[np.uint64(indices[s])]
+            for t in range(first, s + np.uint64(1)):
+                row[np.uint64(indices[t])] += value * entry(data, t)
+        if bias != 0.0:
+            value, row = h[i] * bias, H[last]
+            for t in range(first, stop):
+                row[np.uint64(indices[t])] += value * entry(data, t)
+            row[last] += value * bias
+
+
+@fused
+def add_dense(indptr, indices, data, h, bias, begins, rows, H):
+    """The same for rows that have most features, TOGETHER at a time; `rows` (TOGETHER, D) is for these.
+
+    Row 0 of these is row `begins` of the TOGETHER that it belongs to.
+    """
+    D = len(H)
+    for begin in range(-begins, len(h), TOGETHER):
+        rows[:] = 0.0
+        for k in range(max(0, -begin), min(TOGETHER, len(h) - begin)):
+            i = begin + k
+            root = np.sqrt(h[i])
+            if bias != 0.0:
+                rows[k, D - 1] = root * bias
+            for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+                rows[k, np.uint64(indices[t])] = root * entry(data, t)
+        a, b, c, d, e, f, g, q = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5], rows[6], rows[7]
+        for s in range(D):
+            A, B, C, E, F, G, P, Q = a[s], b[s], c[s], d[s], e[s], f[s], g[s], q[s]
+            row = H[s]
+            for t in range(s + 1):
+                row[t] += (A * a[t] + B * b[t]) + (C * c[t] + E * d[t]) + ((F * e[t] + G * f[t]) + (P * g[t] + Q * q[t]))
+
+
+@fused
+def descend(Q, slope, l1, sweeps, w):
+    """`sweeps` of coordinate descent on ½wᵀQw − ⟨q, w⟩ + λ‖w‖₁, in place; `slope` is Qw − q and follows.
+
+    Q (D, D) is symmetric, its diagonal above 0.
+    """
+    D = len(w)
+    for _ in range(sweeps):
+        for j in range(D):
+            free = w[j] - slope[j] / Q[j, j]
+            new = max(abs(free) - l1 / Q[j, j], 0.0) * np.sign(free)
+            if new != w[j]:
+                change = new - w[j]
+                w[j] = new
+                for k in range(D):
+                    slope[k] += change * Q[j, k]

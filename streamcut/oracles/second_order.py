@@ -1,0 +1,170 @@
+"""What Newton's method sees of the data: a pass that also sums the curvature of the loss, H = Σ u_i ℓ″(z_i) x_i x_iᵀ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from streamcut.bundle.penalty import L2, SQUARES
+from streamcut.chunk import Chunk
+from streamcut.compiled import second_order, vectors
+from streamcut.execution.passes import Pass
+from streamcut.execution.row_state import Rows
+from streamcut.execution.runner import PassRunner
+from streamcut.io.manifest import Statistics
+from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.machine import one_blas_thread
+from streamcut.models.checkpoint import Fill
+from streamcut.oracles import row_passes
+from streamcut.oracles.decomposable import Cut, LinearOracle
+from streamcut.oracles.row_passes import CutSums, ScorePass
+
+_DENSE = 0.25  # of the features: rows that have more are added as dense ones
+
+
+@dataclass(slots=True)
+class CurvedSums(CutSums):
+    """CutSums with the `curvature` (D, D), of which there is the lower triangle."""
+
+    curvature: np.ndarray = field(default_factory=partial(np.zeros, (0, 0)))
+
+
+@dataclass(frozen=True, slots=True)
+class CurvedPass(ScorePass):
+    """Scores at `w`, the loss and the cut there, and the curvature; `dense`: of rows that have most features."""
+
+    dense: bool = False
+    summed = (*ScorePass.summed, "curvature")
+
+    @property
+    def alignment(self) -> int:
+        return second_order.TOGETHER if self.dense else 1
+
+    def begin(self) -> CurvedSums:
+        plain, D = ScorePass.begin(self), len(self.w)
+        return CurvedSums(plain.a, plain.b, plain.loss, plain.totals, np.zeros((D, D)))
+
+    def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
+        assert isinstance(sums, CurvedSums)
+        ScorePass.visit_chunk(self, sums, rows, chunk)
+        h, entries = np.empty(chunk.n_rows), (chunk.indptr, chunk.indices, chunk.data)
+        second_order.curvatures(self.risk.loss, rows["z"], chunk.y, rows.get("u"), h)
+        if self.dense:
+            begins, together = chunk.first_row % self.alignment, np.empty((self.alignment, len(self.w)))
+            second_order.add_dense(*entries, h, self.bias, begins, together, sums.curvature)
+        else:
+            second_order.add_sparse(*entries, h, self.bias, sums.curvature)
+
+    @staticmethod
+    def merge(total: CutSums, part: CutSums) -> CutSums:  # type: ignore[override]
+        assert isinstance(total, CurvedSums)
+        assert isinstance(part, CurvedSums)
+        vectors.add(total.curvature.reshape(-1), part.curvature.reshape(-1))
+        return row_passes.merge(total, part)
+
+
+class SecondOrderOracle(LinearOracle):
+    """A linear oracle of a loss with a curvature: after each pass at a w it knows R's slope and curvature there.
+
+    at, slope, curvature   that w (D,), −Σ u_i ℓ′ σ_i x_i there (D,), and the lower triangle of H (D, D); none of them knows of C
+    """
+
+    def __init__(self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, penalty: L2 = SQUARES) -> None:
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty)
+        D = self.dimension
+        self.at, self.slope, self.curvature = np.zeros(D), np.zeros(D), np.zeros((D, D))
+        self._dense = dense_rows(runner.feed.data.manifest.statistics, D)
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        numbers, arrays = super().saved()
+        return numbers, {**arrays, "at": self.at, "slope": self.slope, "curvature": self.curvature}
+
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+        super().restore(numbers, fill)
+        for name, array in (("at", self.at), ("slope", self.slope), ("curvature", self.curvature)):
+            fill(name, array, self.release)
+
+    def expand(self, w: np.ndarray) -> Cut:
+        """One pass: the margins of w and the cut there; slope and curvature are those at w from now on."""
+        self._scored(w)
+        sums = self._read(CurvedPass(self._risk, self._grids, w, self._bias, kappa=1.0, at_w=True, dense=self._dense))
+        return self._cut(sums)
+
+    def _first_pass(self, w: np.ndarray) -> Pass:
+        return CurvedPass(self._risk, self._grids, w, self._bias, at_w=True, first=self._first, dense=self._dense)
+
+    def _read(self, work: Pass) -> Any:
+        sums = super()._read(work)
+        if isinstance(work, CurvedPass):
+            self.at, self.curvature = work.w.copy(), sums.curvature
+            self.slope = -(sums.a.sum(axis=0))
+        return sums
+
+    def newton(self, tolerance: float) -> np.ndarray | None:
+        """argmin of R + C·(the quadratic model of the loss at `at`): Newton's next point; None where it has none in float64.
+
+        Under λ‖w‖₁ to a `tolerance`: sweeps of coordinate descent find the signs, Cholesky's factors the weights.
+        """
+        with one_blas_thread():
+            Q = self.C * self.curvature
+            Q[np.diag_indices(self.dimension)] += 1.0
+            l1 = self.penalty.threshold
+            if l1 is None:
+                step = _solved(Q, self.C * self.slope - self.at)
+                return None if step is None else self.at + step
+            Q = np.tril(Q) + np.tril(Q, -1).T
+            q = self.C * self.slope + (Q @ self.at - self.at)
+            return _sparse_minimum(Q, q, l1, self.at.copy(), tolerance) if np.isfinite(q).all() else None
+
+
+def dense_rows(statistics: Statistics, dimension: int) -> bool:
+    """Whether rows have so many of the features that their products are summed as those of dense rows."""
+    return statistics.nnz > _DENSE * statistics.n_rows * dimension
+
+
+def _solved(Q: np.ndarray, q: np.ndarray) -> np.ndarray | None:
+    """Q⁻¹q by the lower triangle of Q, which is used up; None where it is not positive definite or not finite."""
+    factor, failed = lapack.dpotrf(Q.T, lower=0, overwrite_a=1)  # Q.T is in Fortran's order: nothing is copied
+    if failed:
+        return None
+    found = lapack.dpotrs(factor, q, lower=0)[0]
+    return found if np.isfinite(found).all() else None
+
+
+_SWEEPS, _TURNS = 10, 50
+
+
+def _sparse_minimum(Q: np.ndarray, q: np.ndarray, l1: float, w: np.ndarray, tolerance: float) -> np.ndarray:
+    """argmin ½wᵀQw − ⟨q, w⟩ + λ‖w‖₁, Q ⪰ I, from w on: half the square of what a subgradient leaves is at most `tolerance`."""
+    for _ in range(_TURNS):
+        second_order.descend(Q, Q @ w - q, l1, _SWEEPS, w)
+        if _left(Q, q, l1, w) <= tolerance:
+            break
+        active = np.flatnonzero(w)
+        while len(active) > 0:  # the signs as they are; a weight that changes its own becomes 0
+            signs = np.sign(w[active])
+            found = _solved(Q[np.ix_(active, active)], q[active] - l1 * signs)
+            if found is None:
+                break
+            wrong = np.sign(found) != signs
+            if not wrong.any():
+                w[active] = found
+                break
+            part = w[active][wrong] / (w[active][wrong] - found[wrong])
+            w[active] += part.min() * (found - w[active])
+            w[active[np.flatnonzero(wrong)[part <= part.min()]]] = 0.0
+            active = np.flatnonzero(w)
+        if _left(Q, q, l1, w) <= tolerance:
+            break
+    return w
+
+
+def _left(Q: np.ndarray, q: np.ndarray, l1: float, w: np.ndarray) -> float:
+    """At least what is left to gain: half the square of the shortest subgradient at w."""
+    slope = Q @ w - q
+    short = np.where(w != 0.0, slope + l1 * np.sign(w), np.sign(slope) * np.maximum(np.abs(slope) - l1, 0.0))
+    return 0.5 * float(short @ short)

@@ -1,0 +1,47 @@
+"""How a training runs, where options leave that open: decided here, once, from what is known of the data and of memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streamcut.config import TrainOptions
+from streamcut.errors import UsageError
+from streamcut.io.manifest import Statistics
+from streamcut.machine import memory_limit
+from streamcut.solver_table import SOLVER_TABLE
+
+# Products of features that a pass may sum for each entry that it reads: Newton's method takes a third of the passes of dual
+# ascent, which costs some 20 products an entry. Where the loss is quadratic there are two passes in all.
+_PRODUCTS, _QUADRATIC = 8.0, 16.0
+_DENSE, _TOGETHER, _SOLVED = 0.25, 8.0, 24.0  # of dense rows that many products cost what one does, of Cholesky's as many
+_ROOM = 4  # matrices are that part of memory at most
+_MATRICES = 5
+
+
+def choose(options: TrainOptions, statistics: Statistics) -> TrainOptions:
+    """`options` with solver "auto" decided: Newton's method where the loss has a curvature and features are few.
+
+    It is not where an option was given that Newton's method does not have.
+    """
+    if options.solver != "auto" or not options.record.dual:
+        return options
+    for name, record in SOLVER_TABLE.items():
+        if record.curved and options.problem in record.trains and options.chosen_loss in (record.losses or ()):
+            try:
+                curved = replace(options, solver=name)
+            except UsageError:
+                continue
+            if _few(curved, statistics):
+                return curved
+    return options
+
+
+def _few(options: TrainOptions, statistics: Statistics) -> bool:
+    """Whether H = Σ u ℓ″ x xᵀ costs little next to the passes that it saves, and there is room for it."""
+    D = statistics.n_features + (options.bias != 0.0)
+    entries = max(statistics.nnz, 1)
+    per_row = entries / max(statistics.n_rows, 1)
+    row = D * D / (2.0 * _TOGETHER) if per_row > _DENSE * D else 0.5 * per_row * per_row
+    products = statistics.n_rows * row + D**3 / _SOLVED
+    most = _PRODUCTS * (_QUADRATIC if options.chosen_loss == "squared" else 1.0)
+    return products <= most * entries and memory_limit(options.memory) >= _ROOM * _MATRICES * 8 * D * D
