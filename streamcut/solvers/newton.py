@@ -42,12 +42,12 @@ def solve(oracle: SecondOrderOracle, progress: Progress, *, max_cuts: int) -> So
     s = BundleState.at_zero(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle.dimension)
     rule = progress.measure_in(oracle.unit)
     try:
-        while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
+        while (reason := progress.note(s.best.F, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
             progress.keep(s, oracle)
             back = s.k < _TOO_LONG
             if back:
                 s.w = s.w_b.copy()
-            elif (w := oracle.newton(_INSIDE * rule.allowed_gap(s.F_b, oracle.c_bar))) is not None:
+            elif (w := oracle.newton(_INSIDE * rule.allowed_gap(s.best.F, oracle.c_bar))) is not None:
                 s.w = w
             cut = oracle.expand(s.w)
             s.move(1.0 if back else s.search(oracle), oracle)
