@@ -107,5 +107,5 @@ def test_a_regression_starts_from_a_regression():
     classes = train(MemoryDataset(X, y > 0.0), max_passes=3)
     with pytest.raises(UsageError, match="model of task binary by bundle-dca; it takes a linear one for numbers"):
         train(data(), task="regression", warm_start=classes)
-    with pytest.raises(UsageError, match="model of task regression by bundle-dca; it takes a linear one for two classes"):
+    with pytest.raises(UsageError, match="model of task regression by newton; it takes a linear one for two classes"):
         train(MemoryDataset(X, y > 0.0), warm_start=train(data(), task="regression", max_passes=3))

@@ -62,7 +62,7 @@ def test_the_optimum_is_between_bound_and_primal(loss, l1, bias, weighted):
     assert found.lower_bound <= F <= found.primal <= F * (1 + 1e-9)
     for near in 1e-3 * np.random.default_rng(1).standard_normal((20, len(model.augmented_weights))):
         assert found.lower_bound <= objective(model.augmented_weights + near, A, y, u, 0.7, loss, l1)
-    assert verify(model, data, bound=True).consistent
+    assert verify(model, data).consistent
 
 
 def test_a_quadratic_loss_takes_one_pass_and_one_to_prove():

@@ -14,6 +14,7 @@ from streamcut.estimators.base import StreamedClassifier, is_stored
 from streamcut.estimators.declared import attribute, declared, parameter
 from streamcut.estimators.parameters import BundleDca
 from streamcut.prediction import predict
+from streamcut.solver_table import solvers_of
 
 
 @declared
@@ -23,7 +24,7 @@ class SequenceSVM(StreamedClassifier, BundleDca):
     `groups` says which rows are one sequence, in their order; without it every row is one of its own.
     """
 
-    _solvers: ClassVar = ("auto", *LINEAR)
+    _solvers: ClassVar = ("auto", *(name for name in LINEAR if name in solvers_of("sequence")))
     _fixed: ClassVar[dict[str, Any]] = {"task": "sequence"}
     C: float = parameter("Loss of a row whose label is wrong.", default=1.0, kw_only=False)
     solver: str = parameter('"auto" is bundle-dca.', default="auto", choices=_solvers)
