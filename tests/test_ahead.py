@@ -69,12 +69,13 @@ def test_two_threads_have_the_bits_of_one(small_batches, threads, tmp_path, loss
     assert first == second
 
 
-@pytest.mark.parametrize(("blocks", "lanes"), [(1, [1, 1, 1]), (8, [1, 2, 3])])
-def test_where_features_are_many_there_is_one_lane_for_any_workers(monkeypatch, blocks, lanes):
+@pytest.mark.parametrize(("l1", "lanes"), [(0.0, [1, 1, 1]), (1.0, [1, 2, 3])])
+def test_where_passes_are_accelerated_there_is_one_lane_for_any_workers(monkeypatch, l1, lanes):
     monkeypatch.setattr(binary, "_DCA_LANE_NNZ", 1)
-    monkeypatch.setattr(binary, "blocks_wanted", lambda *_, **__: blocks)
     manifest = MemoryDataset(*rows()).manifest
-    jobs = [binary.BinaryJob.planned(TrainOptions(solver="bundle-dca", workers=workers), manifest) for workers in (1, 2, 3)]
+    jobs = [
+        binary.BinaryJob.planned(TrainOptions(solver="bundle-dca", l1=l1, workers=workers), manifest) for workers in (1, 2, 3)
+    ]
     assert [len(job.lanes) for job in jobs] == lanes
 
 

@@ -12,20 +12,24 @@ from scipy.optimize import minimize
 
 import streamcut
 from streamcut.chunk import Chunk
+from streamcut.config import TrainOptions
 from streamcut.errors import MemoryBudgetError
+from streamcut.execution import plan as planning
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.feed import Feed, Streams, Traffic
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.plan import MemoryPlan, Needs, Streamed
+from streamcut.execution.plan import Machine, MemoryPlan, Needs, Streamed, plan_memory
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.jobs import binary
+from streamcut.jobs.binary import BinaryJob
 from streamcut.oracles.dual import ascent
 from streamcut.oracles.dual.ascent import DualAscent
 from streamcut.oracles.dual.dual_pass import DualPass
 from streamcut.oracles.dual.random_order import RandomOrder
+from streamcut.solvers.progress import Progress, StoppingRule
 
 SMALL = RandomOrder(nnz=30, batch=8, within=False)  # batches of about 60 rows of the data below
 RUN = {"solver": "bundle-dca", "loss": "logistic", "C": 0.5, "tol": 1e-4, "tol_relative": None, "lanes": 2}
@@ -109,6 +113,30 @@ def test_memory_decides_how_many_there_are(budget, cache, reads, always, found):
 
     choices = tuple(Streamed(streams, 2000 * streams, always) for streams in (4, 2))
     assert Needs(dimension=10, mixing=choices).planned(1000, budget, plan).streams == found
+
+
+def test_row_59_rows_sorted_by_label_converge_under_the_tightest_memory(monkeypatch):
+    """Batches shrink with the memory, and still come from four places."""
+    monkeypatch.setattr(binary, "ORDER", RandomOrder(nnz=1 << 11, batch=32, within=False))
+    X, y = rows(12_000, 40)
+    passes = {}
+    for name, order in (("shuffled", np.random.default_rng(1).permutation(len(y))), ("sorted", np.argsort(y, kind="stable"))):
+        data = MemoryDataset(X[order], y[order])
+        manifest = data.manifest
+        job = BinaryJob.planned(TrainOptions(C=10.0, row_cache="0", scheduler="sync", tol_relative=None), manifest)
+        needs = job.needs(manifest)
+        with pytest.raises(MemoryBudgetError) as refused:
+            plan_memory(needs, manifest, Machine(1, 0, 1, in_memory=True))
+        smallest = min(choice.per_worker for choice in needs.mixing if choice.streams == 4)
+        budget = refused.value.least - planning._SPREAD + smallest
+        plan = needs.planned(len(y), budget, lambda each: plan_memory(each, manifest, Machine(budget, 0, 1, in_memory=True)))  # noqa: B023
+        assert plan.streams == 4
+        assert plan.batch < needs.mixing[0].batch
+        with Runner(Feed(data, plan.pinned), job.lanes) as runner:
+            model = job.solve(runner, Progress(StoppingRule(1e-3, None, max_passes=200)), plan)
+        assert model.certificate.converged
+        passes[name] = model.history[-1]["passes"]
+    assert passes["sorted"] <= 2 * passes["shuffled"], passes
 
 
 def test_rows_of_a_mixed_batch_come_in_runs_and_none_twice():

@@ -32,12 +32,14 @@ class Streamed(NamedTuple):
     always  it pays even beside a row cache where all rows stay in memory, so that passes cost their arithmetic alone, and more
             than the cache does
     ahead   bytes for a thread beside each worker that reads ahead of it; 0: there is no processor for one
+    batch   groups of rows of a batch; 0: as many as there are without
     """
 
     streams: int
     per_worker: int
     always: bool
     ahead: int = 0
+    batch: int = 0
 
 
 class Blocked(NamedTuple):
@@ -63,7 +65,8 @@ class Needs:
     per_worker  (what, bytes) of anything else that each thread takes, wherever it runs
     block_rows  rows that are visited at once, if that is more than usual; None: those of a whole shard
     between     (what, bytes) of what is done between passes, when what they read into and work in is free
-    streams     places of a lane that each worker reads from; mixing: how many there should be, the best first, if memory allows
+    streams     places of a lane that each worker reads from, `batch` groups of rows at a time (0: as many as ever); mixing: how
+                many of both there should be, the best first, if memory allows
     ahead       a thread beside each worker reads from them
     whole       numbers of the weights of the whole model, where that is not `dimension`
     held        dense vectors that are in memory at a time, all of them counted, where the others are in scratch files; 0: all are
@@ -84,6 +87,7 @@ class Needs:
     blocks: int = 1
     preferred: tuple[Blocked, ...] = ()
     streams: int = 1
+    batch: int = 0
     mixing: tuple[Streamed, ...] = ()
     ahead: bool = False
     whole: int = 0
@@ -101,12 +105,12 @@ class Needs:
         it has without them. Raises MemoryBudgetError when not even `max_cuts` of one block fit.
         """
         least = plan(self)
-        for streams, size, always, ahead in self.mixing:
+        for streams, size, always, ahead, batch in self.mixing:
             if not (always or least.reads_again or least.row_cache == 0):
                 continue
             with suppress(MemoryBudgetError):
                 more = (*self.per_worker, (f"rows of {streams} streams", size))
-                needs = replace(self, streams=streams, per_worker=more, mixing=())
+                needs = replace(self, streams=streams, batch=batch, per_worker=more, mixing=())
                 mixed = plan(needs)
                 if mixed.spilled == least.spilled and (always or mixed.row_cache >= _CACHED * least.row_cache):
                     return needs._reading_ahead(ahead, mixed, plan).planned(n_rows, budget, plan)
@@ -196,7 +200,7 @@ class MemoryPlan(Shown):
     row_cache  bytes for copies of the rows that matter most, all lanes together; one of the lines
     max_cuts   what the bundle may grow to; 0: it does not grow
     blocks     of rows, each with a bundle
-    streams    places of a lane that each worker reads from
+    streams    places of a lane that each worker reads from; batch: groups of rows of a batch then, 0: as many as ever
     ahead      a thread beside each worker reads from them
     reads_again  whether passes after the first read anything
     """
@@ -210,6 +214,7 @@ class MemoryPlan(Shown):
     max_cuts: int = 0
     blocks: int = 1
     streams: int = 1
+    batch: int = 0
     ahead: bool = False
     reads_again: bool = True
 
@@ -248,7 +253,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     """
     budget, workers, in_memory = machine.budget, machine.workers, machine.in_memory
     row_bytes, cached = needs.row_bytes, needs.cached
-    streamed: dict[str, Any] = {"streams": needs.streams, "ahead": needs.ahead}
+    streamed: dict[str, Any] = {"streams": needs.streams, "batch": needs.batch, "ahead": needs.ahead}
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
     n_rows = manifest.statistics.n_rows

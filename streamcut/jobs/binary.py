@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -181,8 +182,12 @@ class BinaryJob:
             return ()
         always = self.risk.loss.smooth or self._accelerated(self.blocks)  # a plain pass of others takes twice the arithmetic
         spare = threads_wanted(self.options) >= 2 * self.workers and not self.options.distributed
-        ahead = self.order.ahead_bytes(manifest, row_bytes) if spare else 0
-        return tuple(Streamed(count, self.order.stream_bytes(manifest, count, row_bytes), always, ahead) for count in STREAMS)
+        batches = [self.order.batch >> times for times in range(self.order.batch.bit_length())]
+        found = []
+        for count, order in product(STREAMS, [replace(self.order, batch=batch) for batch in batches]):
+            ahead = order.ahead_bytes(manifest, row_bytes) if spare else 0
+            found.append(Streamed(count, order.stream_bytes(manifest, count, row_bytes), always, ahead, order.batch))
+        return tuple(found)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         return identity(
@@ -192,6 +197,7 @@ class BinaryJob:
             most_cuts=plan.max_cuts,
             blocks=plan.blocks,
             streams=plan.streams,
+            batch=plan.batch,
             lanes=len(self.lanes),
             accelerated=self._accelerated(plan.blocks),
             row_cache="shared" if self.pooled else plan.row_cache,
@@ -213,7 +219,8 @@ class BinaryJob:
                 size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), row_bytes(self.risk.loss))
             cuts = self._cuts(plan)
             many: dict[str, Any] = {"cuts": cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
-            many |= {"streams": plan.streams, "order": self.order, "member": runner.member, "mixed": self._mixed(manifest)}
+            order = replace(self.order, batch=plan.batch) if plan.batch else self.order
+            many |= {"streams": plan.streams, "order": order, "member": runner.member, "mixed": self._mixed(manifest)}
             oracle = DualOracle(runner, self.risk, **common, **many)
             solve = solver_of(chosen, oracle, cuts=cuts)
         else:

@@ -22,7 +22,7 @@ from streamcut.execution.row_buffer import ROW_BYTES, joined_bytes
 from streamcut.io.dataset import entry_bytes
 from streamcut.io.manifest import Manifest, Statistics
 
-STREAMS = (4, 2)  # places of a lane from which rows come at once, the best number first
+STREAMS = (4, 2)  # places of a lane from which rows come at once: before there are fewer, batches are smaller
 _MOST_ROWS = 8192
 _RUN = 16  # rows that are fetched one after the other: alone each would be waited for
 _FULL = 1.5  # times the entries that a batch has on average: no more are put together
