@@ -162,8 +162,7 @@ class TrainOptions:
             return self.loss
         if self.task != "regression":
             return "hinge"
-        trained = self.record.losses
-        return "squared" if trained is None or "squared" in trained else "epsilon-insensitive"
+        return "squared" if "squared" in (self.record.losses or ("squared",)) else "epsilon-insensitive"
 
     @property
     def chosen_task(self) -> str:

@@ -111,9 +111,8 @@ def train(
                      "epsilon-insensitive" (their default) or "quantile", with the mean of the targets as intercept
     strategy         multiclass: "crammer-singer", or "one-vs-rest", which has the losses of two classes; "softmax" needs none
     normalisation    ranking: the mean over all "pairs", or over "queries" of the mean over their pairs
-    solver, cut      linear: "bundle-dca", "newton" (losses with a curvature, few features), "ocas" with "predicted" or "exact"
-                     cuts, "cpa"; kernels: "bsca", "bsgd", "smo", "sbp", "sdca", "pegasos", "perceptron", "sampled-constant",
-                     "sampled-linear"; "auto": TrainOptions.chosen_solver, and "newton" where streamcut.strategy says so
+    solver, cut      linear: "bundle-dca", "newton", "ocas" with "predicted" or "exact" cuts, "cpa"; kernels: "bsca", "bsgd",
+                     "smo", "sbp", "sdca", "pegasos", "perceptron", "sampled-constant", "sampled-linear"; "auto": by task, loss, data
     kernel, gamma, degree, coef0   "linear", "rbf" exp(−γ‖x−x′‖²), "poly" (γ⟨x,x′⟩ + coef0)^degree; γ "auto":
                      1 / (features · variance)
     nystroem, landmarks   linear solvers: the kernel by features from a number of rows, drawn "uniform" or by "leverage"
@@ -133,8 +132,7 @@ def train(
     positive_weight  factor on the weights of rows with the positive label
     warm_start       a model to begin with, or its path: its weights, for the same data its witness too; bsca, bsgd (several
                      classes, too): its support vectors and steps, and rows of other data count as seen before
-    max_cuts         size of the bundle; default: as many as 128 MiB hold, 20 to 1000; for newton 8, for bundle-dca 16, and more
-                     as it fills up, as far as memory allows
+    max_cuts         size of the bundle; default: as many as 128 MiB hold, 20 to 1000; newton 8, bundle-dca 16 and more if needed
     lanes            number of fixed ranges of rows, each summed in order; default: from the size of the data
     workers, scheduler   threads (default: one a processor), or "sync" for none; "local-cluster", the address of a Dask scheduler,
                      its scheduler file (.json) or a distributed.Client: processes of a Dask cluster (streamcut.execution.dask)
