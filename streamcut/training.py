@@ -112,7 +112,7 @@ def train(
     strategy         multiclass: "crammer-singer", or "one-vs-rest", which has the losses of two classes; "softmax" needs none
     normalisation    ranking: the mean over all "pairs", or over "queries" of the mean over their pairs
     solver, cut      linear: "bundle-dca", "newton", "ocas" with "predicted" or "exact" cuts, "cpa"; kernels: "bsca", "bsgd",
-                     "smo", "sbp", "sdca", "pegasos", "perceptron", "sampled-constant", "sampled-linear"; "auto": by task, loss, data
+                     "smo", "sbp", "sdca", "pegasos", "perceptron", "sampled-constant", "sampled-linear"; "auto": as they fit
     kernel, gamma, degree, coef0   "linear", "rbf" exp(−γ‖x−x′‖²), "poly" (γ⟨x,x′⟩ + coef0)^degree; γ "auto":
                      1 / (features · variance)
     nystroem, landmarks   linear solvers: the kernel by features from a number of rows, drawn "uniform" or by "leverage"
