@@ -191,8 +191,8 @@ GROUPS: dict[str, list[Callable]] = {
         _option(
             "--lanes",
             "Fixed ranges of rows, each summed in order: the same number gives the same bits on any machine. Default of "
-            "bundle-dca for losses of single rows on one machine: one where features are many, which takes fewer passes; a "
-            "second thread reads ahead of it.",
+            "bundle-dca for losses of single rows on one machine, without --l1: one, which takes fewer passes; a second "
+            "thread reads ahead of it.",
             type=int,
         ),
         _option(
