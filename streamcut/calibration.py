@@ -27,12 +27,14 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.kept_rows import KeptRows
+from streamcut.execution.ceiling import Ceiling
+from streamcut.execution.kept_rows import BLOCK_BYTES, HELD_BYTES, KeptRows
 from streamcut.models.files import as_model
 from streamcut.models.link import Link, Sigmoid, Softmax
 from streamcut.models.model import Model
 from streamcut.prediction import scored_chunks
 
+_FITTING = 12 * BLOCK_BYTES  # a block that is filled, one that is read, what is computed of it
 _MOST_STEPS = 100
 _GRADIENT = 1e-5
 _RIDGE = 1e-12
@@ -40,32 +42,38 @@ _SMALLEST_STEP = 1e-10
 _DECREASE = 1e-4
 
 
-def calibrate(model: Model | str | os.PathLike, data: Any) -> Model:
+def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto") -> Model:
     """`model` with probabilities fitted on `data`: a store (path or opened), svmlight file, (X, y) or (X, y, row weights).
 
     The rows should not be those of training, whose scores lie too far out: a UserWarning says so where the data is known to be
-    the same. What it keeps of rows, 24 bytes each for two classes, 16 and 8 more for each of several, goes beyond 64 MiB into a
-    scratch file (TMPDIR, else /var/tmp), so memory does not grow with rows.
-    Raises UsageError for models of other tasks, BadInputError for labels that the model does not know, and for one class only.
+    the same. What it keeps of rows, 24 bytes each for two classes, 16 and 8 more for each of several, goes beyond 64 MiB, or what
+    `memory` leaves, into a scratch file (TMPDIR, else /var/tmp), so memory does not grow with rows. `memory`, "4GB", "50%" or
+    "auto", is a ceiling on the resident memory of this process.
+    Raises MemoryBudgetError when that is too little, UsageError for models of other tasks, BadInputError for labels that the
+    model does not know, and for one class only.
 
     >>> model = calibrate(streamcut.train("rows.zarr"), "rows.zarr")  # made in the example of `convert`
     >>> (streamcut.predict(model, "rows.zarr", output="probabilities") > 0.5).tolist()
     [True, False, True, False]
     """
-    model = as_model(model)
+    ceiling = Ceiling(memory)
+    model = as_model(model, ceiling.expect_model)
     if model.task not in ("binary", "multiclass"):
         raise UsageError(f"probabilities are for models of classes, not of task {model.task}")
     if _of_training(model, data):
         warnings.warn("these are the rows of training: probabilities fitted on them are too sure of themselves", stacklevel=2)
     rows: KeptRows | None = None
-    for chunk, scores in scored_chunks(model, data):
-        rows = KeptRows(_row_type(scores)) if rows is None else rows
+    ceiling.beside("rows kept, block by block", _FITTING)
+    for chunk, scores in scored_chunks(model, data, ceiling=ceiling):
+        rows = KeptRows(_row_type(scores), held=min(HELD_BYTES, ceiling.left)) if rows is None else rows
         classes = model.is_positive if model.task == "binary" else model.classes_of  # type: ignore[attr-defined]
         weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
         _keep(rows, scores, classes(chunk.y, chunk.first_row), weight)
     if rows is None:
         raise BadInputError("there are no rows to fit probabilities on")
-    return _linked(model, rows)
+    fitted = _linked(model, rows)
+    ceiling.keep()
+    return fitted
 
 
 def with_probabilities(model: Model, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Model:

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.inputs import Raw
 from streamcut.measures.binary import BinaryMeasures
 from streamcut.measures.multiclass import MulticlassMeasures
@@ -23,7 +24,12 @@ from streamcut.prediction import scored_chunks, warn_of
 
 
 class Observer(Protocol):
-    """Sees rows and their scores, both valid during the call only."""
+    """Sees rows and their scores, both valid during the call only.
+
+    row_bytes   what it takes for each row that it has seen, at most: (without weights, with them)
+    """
+
+    row_bytes: ClassVar[RowBytes]
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take rows and their scores."""
@@ -81,13 +87,16 @@ def evaluate(
     label_names: Mapping[float, str] | str | os.PathLike | None = None,
     strict: bool = False,
     raw: Raw | None = None,
+    memory: str = "auto",
 ) -> Evaluation:
     """Measure `model` on `data`: what `predict` takes, with labels, or (X, y) or (X, y, row weights).
 
     `ignore_extra_features`, `index_base`, `strict` and `raw` are those of `predict`. Which measures there are depends on the
     model's task (streamcut.measures). `label_names`, {1.0: "B-NP", …} or a file of such lines as `1 B-NP`, add those of chunks
-    for sequences. Raises BadInputError for labels or features that the model does not know, and for labels without a name;
-    UsageError for names where no sequences are labelled.
+    for sequences. `memory`, "4GB", "50%" or "auto", is a ceiling on the resident memory of this process: two classes, rankings
+    and the ROC area sort the scores of all rows. Raises MemoryBudgetError if it cannot be kept, at once where the number of rows
+    is known; BadInputError for labels or features that the model does not know, and for labels without a name; UsageError for
+    names where no sequences are labelled.
 
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
     >>> streamcut.evaluate(model, "rows.zarr").accuracy
@@ -95,7 +104,8 @@ def evaluate(
     """
     reading = raw or Raw(index_base)
     reading.strict |= strict
-    measures = collect(model, data, ignore_extra_features, reading, label_names).measures()
+    ceiling = Ceiling(memory)
+    measures = collect(model, data, ignore_extra_features, reading, label_names, ceiling=ceiling).measures()
     if raw is None:
         warn_of(reading.unseen)
     return Evaluation(measures, reading.unseen)
@@ -108,15 +118,17 @@ def evaluate_queries(
     ignore_extra_features: bool = False,
     index_base: int | None = None,
     raw: Raw | None = None,
+    memory: str = "auto",
 ) -> dict[str, np.ndarray]:
     """Measures of a ranking for each query of `data`: columns by name, a line for each query in the order of the rows.
 
     Arguments are those of `evaluate`. nan where NDCG is undefined. Raises UsageError for a model that is no ranking.
     """
-    model = as_model(model)
+    ceiling = Ceiling(memory)
+    model = as_model(model, ceiling.expect_model)
     if model.task != "ranking":
         raise UsageError(f"only models of task ranking are measured by queries, not one of task {model.task}")
-    return collect(model, data, ignore_extra_features, raw or Raw(index_base)).per_query()
+    return collect(model, data, ignore_extra_features, raw or Raw(index_base), ceiling=ceiling).per_query()
 
 
 def collect(
@@ -126,9 +138,11 @@ def collect(
     raw: Raw | None = None,
     label_names: Mapping[float, str] | str | os.PathLike | None = None,
     beside: Sequence[Observer] = (),
+    ceiling: Ceiling | None = None,
 ) -> Any:
     """The measures of the model's task after all rows of `data`, which those `beside` have seen, too. Raises as `evaluate`."""
-    model = as_model(model)
+    ceiling = ceiling or Ceiling()
+    model = as_model(model, ceiling.expect_model)
     if model.task not in _OF_TASK:
         raise UsageError(f"there are no measures for a model of task {model.task}")
     collected: Measures
@@ -138,8 +152,11 @@ def collect(
         collected = _OF_TASK[model.task](model, label_names if isinstance(label_names, Mapping) else _named(label_names))
     else:
         raise UsageError(f"label_names: only sequences have chunks with names, not a model of task {model.task}")
-    for chunk, scores in scored_chunks(model, data, ignore_extra_features=ignore_extra_features, raw=raw or Raw()):
-        for each in (collected, *beside):
+    seeing = (collected, *beside)
+    kept = sum(each.row_bytes[0] for each in seeing), sum(each.row_bytes[1] for each in seeing)
+    reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw or Raw()}
+    for chunk, scores in scored_chunks(model, data, **reading, ceiling=ceiling, kept=kept):
+        for each in seeing:
             each.add(chunk, scores)
     return collected
 

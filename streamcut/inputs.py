@@ -13,6 +13,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.row_state import scratch_folder
+from streamcut.io.manifest import Manifest
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import PLAIN, require_same
 from streamcut.io.recipe.recipe import Recipe
@@ -60,8 +61,12 @@ class Raw:
             raise BadInputError(f"{where}: {what}: {count:,}; without --strict (strict=False) such rows are scored all the same")
 
 
-def rows_of(data: Any, recipe: Recipe | None, raw: Raw | None = None) -> Iterator[Chunk]:
+def rows_of(
+    data: Any, recipe: Recipe | None, raw: Raw | None = None, expect: Callable[[Manifest | None], object] = lambda manifest: None
+) -> Iterator[Chunk]:
     """The rows of `data` in their order, with the features of `recipe`; a chunk is valid until the next one.
+
+    Before any is read, `expect` gets the manifest of the data, None where there is none, and may raise.
 
     data   an opened data set, the path of a store or of raw input (svmlight text; tables, if the recipe is one of tables), a
            frame (anything with `__arrow_c_stream__`), rows as dicts (one, or a list), or (X, y) or (X, y, row weights)
@@ -74,10 +79,13 @@ def rows_of(data: Any, recipe: Recipe | None, raw: Raw | None = None) -> Iterato
         X, y, *weight = data
         data = in_memory(X, y, weight[0] if weight else None, words)
     elif is_frame(data):
+        expect(None)
         yield from _table_rows(data, "frame", recipe or PLAIN, raw)
         return
     elif isinstance(data, str | os.PathLike):
         kind = raw_format(os.fspath(data), raw.format)
+        if kind is not None:
+            expect(None)
         if kind == "svmlight":
             yield from _text_rows(os.fspath(data), recipe or PLAIN, raw)
             return
@@ -97,6 +105,7 @@ def rows_of(data: Any, recipe: Recipe | None, raw: Raw | None = None) -> Iterato
     if not isinstance(data, MemoryDataset):
         require_same(recipe, data.recipe, str(data.path))
         renamed = _other_numbers(recipe, data.recipe, str(data.path)) if raw.labelled else None
+    expect(data.manifest)
     buffers = data.buffers()
     for shard in range(len(data.manifest.shards)):
         chunk = data.read(shard, buffers)

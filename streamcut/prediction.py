@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -13,10 +14,13 @@ import numpy as np
 
 from streamcut.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.inputs import Raw, framed, is_frame, rows_of
+from streamcut.io.manifest import Manifest
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 
+_FEW = 1 << 20  # numbers
 SCORES_AT_ONCE = 1 << 20  # bounds what a shard of a great many short rows adds: 8 bytes each for the arrays below
 
 
@@ -29,6 +33,7 @@ def predict(
     index_base: int | None = None,
     strict: bool = False,
     raw: Raw | None = None,
+    memory: str = "auto",
 ) -> Answers:
     """What `model` says of all rows of `data`; `unseen` of the answers says what in them did not fit the model's recipe.
 
@@ -41,6 +46,8 @@ def predict(
     strict                  raise BadInputError for values that do not fit the recipe, such as categories that training did not
                             see; otherwise they are counted in `unseen`, and without `raw` there is a warning, too
     raw                     more about how raw input is read, its index_base included, and what was unusual in it
+    memory                  "4GB", "50%" or "auto": ceiling on the resident memory of this process, which holds all answers at
+                            the end. MemoryBudgetError, before any row is scored where their number is known, if it cannot be kept
 
     A store or file may have fewer features than the model (the others are 0); an array says its width, so it must be equal.
     Raw input is prepared by the model's recipe, and needs no labels; a store of another recipe is refused with BadInputError.
@@ -51,14 +58,17 @@ def predict(
     """
     if output not in ("labels", "scores", "probabilities"):
         raise UsageError(f"output: {output!r} is not offered; use 'labels', 'scores' or 'probabilities'")
-    model, data = as_model(model), framed(data)
+    ceiling = Ceiling(memory) if memory != "auto" or isinstance(model, str | os.PathLike) or _many(data) else None
+    model, data = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size)), framed(data)
     reading = raw or Raw(index_base=index_base, labelled=False)
     reading.strict |= strict
     if output == "probabilities":
-        scores = _predicted(model, data, "scores", ignore_extra_features, reading)
+        scores = _predicted(model, data, output, ignore_extra_features, reading, ceiling)
         answers = np.asarray(model.probabilities_of(scores)).view(Answers)
     else:
-        answers = _predicted(model, data, output, ignore_extra_features, reading).view(Answers)
+        answers = _predicted(model, data, output, ignore_extra_features, reading, ceiling).view(Answers)
+    if ceiling is not None:
+        ceiling.keep()
     answers.unseen = reading.unseen
     if raw is None:
         warn_of(reading.unseen)
@@ -84,14 +94,28 @@ def warn_of(unseen: Mapping[str, int]) -> None:
         warnings.warn(f"{said} (strict=True refuses such rows)", stacklevel=3)
 
 
-def _predicted(model: Model, data: Any, output: str, ignore_extra_features: bool, raw: Raw) -> np.ndarray:
+def _many(data: Any) -> bool:
+    """Whether `data` is more than a few rows in memory, which `auto` has room for without being asked."""
+    return not (isinstance(data, list | Mapping) or math.prod(getattr(data, "shape", (_FEW,))) < _FEW)
+
+
+def _predicted(
+    model: Model, data: Any, output: str, ignore_extra_features: bool, raw: Raw, ceiling: Ceiling | None
+) -> np.ndarray:
+    k = model.scores_per_row
+    kept = {"labels": 40 + 24 * k, "scores": 16 * k, "probabilities": 64 * k}[output]  # bytes a row: parts, then all, then words
     by_recipe = is_frame(data) and model.recipe is not None and model.recipe.table is not None
     if not by_recipe and (hasattr(data, "shape") or isinstance(data, list)):
         if ignore_extra_features and not isinstance(data, list) and data.shape[1] > model.n_features:
             data = data[:, : model.n_features]
-        return np.asarray(model.decision_function(data) if output == "scores" else model.in_label_words(model.predict(data)))
-    chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features, raw=raw)
-    if output == "scores":
+        if ceiling is not None:
+            entries, rows = (math.prod(data.shape), data.shape[0]) if hasattr(data, "shape") else (len(data), len(data))
+            entries = getattr(data, "nnz", entries)
+            ceiling.expect([(f"{rows:,} rows in CSR form", 20 * entries + 8 * rows), ("answers", (40 + kept) * rows)])
+        return np.asarray(model.decision_function(data) if output != "labels" else model.in_label_words(model.predict(data)))
+    reading = {"ignore_extra_features": ignore_extra_features, "raw": raw, "ceiling": ceiling, "kept": (kept, kept)}
+    chunks = scored_chunks(model, data, **reading)
+    if output != "labels":
         return np.concatenate([scores for _, scores in chunks] or [np.empty(0)])
     found = [model.labels_of_chunk(chunk, scores) for chunk, scores in chunks]
     return np.asarray(model.in_label_words(np.concatenate(found or [np.empty(0)])))
@@ -104,18 +128,27 @@ def scored_chunks(
     ignore_extra_features: bool = False,
     index_base: int | None = None,
     raw: Raw | None = None,
+    ceiling: Ceiling | None = None,
+    kept: RowBytes = (0, 0),
 ) -> Iterator[tuple[Chunk, np.ndarray]]:
     """(rows, their scores float64) of `data`, at most SCORES_AT_ONCE at a time; both are valid until the next step.
 
     A model of whole groups gets them whole, however many rows one has.
 
     data   as `streamcut.inputs.rows_of` takes it; `raw` says how raw input is read
+    kept   bytes that the caller keeps of each row, (without weights, with them): they count under the `ceiling`
 
-    Raises BadInputError for features that the model does not have, unless they are to be left out, and for scores not finite.
+    Raises MemoryBudgetError where the ceiling cannot be kept, BadInputError for features that the model does not have, unless
+    they are to be left out, and for scores not finite.
     """
     at_once = max(1, SCORES_AT_ONCE // model.scores_per_row)
     blocks = _groups if model.whole_groups else _blocks
-    for rows in blocks(rows_of(data, model.recipe, raw or Raw(index_base=index_base)), at_once):
+
+    def expect(manifest: Manifest | None) -> None:
+        if ceiling is not None:
+            ceiling.expect_rows(model, manifest, kept, at_once)
+
+    for rows in blocks(rows_of(data, model.recipe, raw or Raw(index_base=index_base), expect), at_once):
         chunk = _within(rows, model.n_features, ignore_extra_features)
         scores = model.score_chunk(chunk)
         finite = np.isfinite(scores).reshape(chunk.n_rows, -1).all(axis=1)
@@ -123,6 +156,8 @@ def scored_chunks(
             row = chunk.first_row + int(np.argmin(finite))
             raise BadInputError(f"row {row} (0-based): its score is not finite; look at its values")
         yield chunk, scores
+        if ceiling is not None:
+            ceiling.meet(chunk)
 
 
 def _blocks(chunks: Iterator[Chunk], at_once: int) -> Iterator[Chunk]:

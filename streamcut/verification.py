@@ -24,6 +24,7 @@ import numpy as np
 from streamcut.bundle.penalty import penalty_of
 from streamcut.claims import AGREEMENT, Proof, Verification, trusted_of
 from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.inputs import open_store
 from streamcut.io.memory import MemoryDataset
@@ -66,14 +67,15 @@ def verify(
              by training that begins with the weights where it can, and ends once the bound is proved or refuted; kernel
              models by their dual variables, which the rows show to be feasible
     passes   of that training, at most
-    memory   "4GB", "50%" or "auto": its ceiling on resident memory
+    memory   "4GB", "50%" or "auto": ceiling on the resident memory of this process
     force    take data that are not those the model was trained on; the certificate then says nothing about them
 
     Of a model without certificate the objective alone is computed, for the C that it has.
     Raises UsageError for other data without `force` and for what cannot be proved, BadInputError for labels or features that the
     model does not know, and what `train` raises.
     """
-    trained: Any = as_model(model)
+    ceiling = Ceiling(memory)
+    trained: Any = as_model(model, ceiling.expect_model)
     if isinstance(data, tuple):
         data = MemoryDataset(data[0], data[1], weight=data[2] if len(data) > 2 else None)
     elif isinstance(data, str | os.PathLike):
@@ -96,7 +98,10 @@ def verify(
     same = data.manifest.fingerprint == trained.fingerprint
     if not same and not force:
         raise UsageError("these are not the data that the model was trained on (fingerprints differ); use --force to go on")
+    sorts = isinstance(trained, LinearModel) and GlobalLoss.trained(trained)
+    ceiling.expect_rows(trained, data.manifest, GlobalLoss.row_bytes if sorts else (0, 0))
     found = _found(trained, data, same)
+    ceiling.keep()
     found = replace(found, wrong=(*found.wrong, *_misstated(trained)), trusted=trusted_of(trained))
     return _with_proof(found, trained, data, passes, memory) if prove else found
 

@@ -6,18 +6,19 @@ import click
 
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.output import note, print_json
-from streamcut.cli.parameters import cache_options, force_option, json_option, quiet_option
+from streamcut.cli.parameters import cache_options, force_option, json_option, memory_option, quiet_option
 
 
 @click.command()
 @click.argument("model")
 @click.argument("data")
 @click.option("--output", "-o", "path", metavar="FILE", help="Write the model there instead of replacing MODEL.")
+@memory_option
 @cache_options
 @force_option
 @json_option
 @quiet_option
-def command(model: str, data: str, path: str | None, force: bool, as_json: bool, quiet: bool) -> None:
+def command(model: str, data: str, path: str | None, memory: str, force: bool, as_json: bool, quiet: bool) -> None:
     """Fit probabilities for MODEL, of two or several classes, on the store or svmlight file DATA; the model file keeps them.
 
     Two classes: 1 / (1 + exp(A·score + B)) for the positive label (Platt scaling). Several: proportional to
@@ -40,7 +41,7 @@ def command(model: str, data: str, path: str | None, force: bool, as_json: bool,
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = calibrate(model, data)
+        fitted = calibrate(model, data, memory=memory)
     for warning in caught:
         note(f"Warning: {warning.message}")
     save_model(fitted, path or model, replace=force or path is None)

@@ -12,6 +12,7 @@ from streamcut.cli.parameters import (
     ignore_extra_option,
     index_base_option,
     json_option,
+    memory_option,
     missing_labels_option,
     raw_format_option,
     strict_option,
@@ -28,6 +29,7 @@ from streamcut.cli.parameters import (
 @strict_option
 @click.option("--per-query", is_flag=True, help="A line for each query instead, as CSV (with --json: columns).")
 @click.option("--label-names", metavar="FILE", help="Sequences: also chunks; lines like `1 B-NP`, every label and its name.")
+@memory_option
 @cache_options
 @json_option
 def command(
@@ -40,6 +42,7 @@ def command(
     strict: bool,
     per_query: bool,
     label_names: str | None,
+    memory: str,
     as_json: bool,
 ) -> None:
     """Print how well MODEL does on DATA (a store, svmlight text, a table, or - for standard input).
@@ -74,7 +77,7 @@ def command(
     from streamcut.models.files import plain
 
     raw = Raw(index_base=index_base, missing_labels=missing_labels, format=raw_format, strict=strict)
-    reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw}
+    reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw, "memory": memory}
     if per_query and label_names is not None:
         raise click.UsageError("--per-query is for rankings, --label-names for sequences.")
     if per_query:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from streamcut.cli.destinations import refuse_existing
-from streamcut.cli.parameters import Choice, force_option, url_options
+from streamcut.cli.parameters import Choice, force_option, memory_option, url_options
 from streamcut.exports.targets import TARGETS
 
 
@@ -35,12 +35,15 @@ Examples:
     "--without-recipe", is_flag=True, help="Leave out how raw rows become features, where the program has no place for it."
 )
 @click.option("--without-probabilities", is_flag=True, help="Leave out the probabilities of the model.")
+@memory_option
 @url_options
 @force_option
-def command(model: str, output: str, target: str | None, without_recipe: bool, without_probabilities: bool, force: bool) -> None:
+def command(
+    model: str, output: str, target: str | None, without_recipe: bool, without_probabilities: bool, memory: str, force: bool
+) -> None:
     refuse_existing(output, "FILE", force, reads=[model])
 
     from streamcut.exports.export import export
 
     dropped = {"without_recipe": without_recipe, "without_probabilities": without_probabilities}
-    export(model, output, to=target, replace=force, **dropped)
+    export(model, output, to=target, replace=force, memory=memory, **dropped)

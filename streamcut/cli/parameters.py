@@ -108,6 +108,9 @@ def cache_options(command: Any) -> Any:
     return command
 
 
+memory_option = click.option(
+    "--memory", metavar="SIZE", default="auto", show_default=True, help="Peak memory of the process: 4GB, 512MiB, 50%, auto."
+)
 json_option = click.option("--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, callback=_silence, help="Print nothing but errors.")
 force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")

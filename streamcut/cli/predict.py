@@ -14,6 +14,7 @@ from streamcut.cli.parameters import (
     force_option,
     ignore_extra_option,
     index_base_option,
+    memory_option,
     raw_format_option,
     strict_option,
 )
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 @ignore_extra_option
 @index_base_option
 @strict_option
+@memory_option
 @cache_options
 @force_option
 def command(
@@ -52,6 +54,7 @@ def command(
     ignore_extra_features: bool,
     index_base: int | None,
     strict: bool,
+    memory: str,
     force: bool,
 ) -> None:
     """Print one line for each row of DATA (a store, svmlight text, a table, or - for standard input), in its order.
@@ -72,24 +75,30 @@ def command(
     if path is not None:
         refuse_existing(path, "--output", force, reads=[model, data])
 
+    from streamcut.execution.ceiling import Ceiling
     from streamcut.inputs import Raw
     from streamcut.models.files import load_model
     from streamcut.prediction import scored_chunks
 
-    fitted = load_model(model)
+    ceiling = Ceiling(memory)
+    fitted = load_model(model, ceiling.expect_model)
     if what == "probability":
         fitted.expected_link()  # complains before any work
     columns = tuple(name.strip() for text in keep for name in text.split(",") if name.strip())
     raw = Raw(index_base=index_base, labelled=False, format=raw_format, keep=columns, strict=strict)
     with output_file(path, replace=force) as file:
         write = _writer(file, path, fitted, what, raw)
+        ceiling.beside(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))
         try:
-            for chunk, scores in scored_chunks(fitted, data, ignore_extra_features=ignore_extra_features, raw=raw):
+            for chunk, scores in scored_chunks(
+                fitted, data, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling
+            ):
                 labels = fitted.labels_of_chunk(chunk, scores)
                 for start in range(0, len(scores), write.rows):
                     part = slice(start, start + write.rows)
                     write(labels[part], scores[part])
             write.close()
+            ceiling.keep()
         except BaseException:
             write.abandon()
             raise

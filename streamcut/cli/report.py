@@ -8,7 +8,7 @@ import click
 
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.output import note
-from streamcut.cli.parameters import force_option, quiet_option, url_options
+from streamcut.cli.parameters import force_option, memory_option, quiet_option, url_options
 
 
 @click.command()
@@ -17,6 +17,7 @@ from streamcut.cli.parameters import force_option, quiet_option, url_options
 @click.option("--plots", metavar="DIR", help="Folder for the plots, each as SVG and PNG; made if need be.")
 @click.option("--data", metavar="DATA", help="What the models are measured on: a store, or a table or text with labels.")
 @click.option("--vocabulary", metavar="FILE", help="Names of the features, one a line, instead of those of the data.")
+@memory_option
 @url_options
 @force_option
 @quiet_option
@@ -26,6 +27,7 @@ def command(
     plots: str | None,
     data: str | None,
     vocabulary: str | None,
+    memory: str,
     force: bool,
     quiet: bool,
 ) -> None:
@@ -53,17 +55,21 @@ def command(
     if plots is not None and Path(plots).exists() and not force and (not Path(plots).is_dir() or any(Path(plots).iterdir())):
         raise click.UsageError(f"--plots: {plots} is not an empty folder; choose another, or replace its plots with --force.")
 
+    from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model
     from streamcut.reports.comparison import Comparison
     from streamcut.reports.page import Page, Report
 
     page: Page
+    ceiling = Ceiling(memory)
     if len(models) == 1:
-        page = Report(load_model(models[0]), data=data, vocabulary=vocabulary, path=models[0])
+        fitted = load_model(models[0], ceiling.expect_model)
+        page = Report(fitted, data=data, vocabulary=vocabulary, path=models[0], memory=memory)
     else:
         stems = [Path(model).stem for model in models]
         names = stems if len(set(stems)) == len(stems) else models
-        page = Comparison({name: load_model(model) for name, model in zip(names, models, strict=True)}, data=data)
+        fitted_models = {name: load_model(model, ceiling.expect_model) for name, model in zip(names, models, strict=True)}
+        page = Comparison(fitted_models, data=data, memory=memory)
     if path is not None:
         page.write(path, replace=force)
         if not quiet:
@@ -72,3 +78,4 @@ def command(
         written = page.write_plots(plots)
         if not quiet:
             note(f"{len(written)} plots written to {plots}.")
+    ceiling.keep()

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli.output import note, print_json, print_table
-from streamcut.cli.parameters import cache_options, json_option
+from streamcut.cli.parameters import cache_options, json_option, memory_option
 from streamcut.errors import CorruptError, NotConvergedError, UsageError
 
 if TYPE_CHECKING:
     from streamcut.claims import Verification
 
-_ONLY_PROVING = "--passes and --memory are about --prove; give that, too"
+_ONLY_PROVING = "--passes is about --prove; give that, too"
 
 
 @click.command()
@@ -22,12 +22,12 @@ _ONLY_PROVING = "--passes and --memory are about --prove; give that, too"
 @click.argument("data", required=False)
 @click.option("--prove", is_flag=True, help="Also prove the recorded bound from the rows and the weights alone, by more passes.")
 @click.option("--passes", metavar="N", type=click.IntRange(1), help="With --prove: passes at most.  [default: 100]")
-@click.option("--memory", metavar="SIZE", help="With --prove: ceiling on resident memory, as of train.  [default: auto]")
+@memory_option
 @click.option("--force", is_flag=True, help="Go on with data other than those the model was trained on.")
 @cache_options
 @json_option
 def command(
-    model: str, data: str | None, prove: bool, passes: int | None, memory: str | None, force: bool, as_json: bool
+    model: str, data: str | None, prove: bool, passes: int | None, memory: str, force: bool, as_json: bool
 ) -> None:  # fmt: skip
     """Check the record of MODEL against the store DATA: is its certificate what these rows give, and, with --prove, is it true?
 
@@ -57,16 +57,17 @@ def command(
       streamcut verify m.npz train.zarr --prove
       streamcut verify m.npz train.zarr --prove --passes 300 --memory 2GB --json
     """
+    from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model, plain
     from streamcut.verification import verify
 
-    if not prove and (passes, memory) != (None, None):
+    if not prove and passes is not None:
         raise UsageError(_ONLY_PROVING)
-    trained = load_model(model)
+    trained = load_model(model, Ceiling(memory).expect_model)
     data = data or trained.parameters.get("data")
     if data is None:
         raise UsageError(f"{model} was trained on arrays in memory; say what to verify it on: streamcut verify MODEL DATA")
-    found = verify(trained, data, prove=prove, passes=passes or 100, memory=memory or "auto", force=force)
+    found = verify(trained, data, prove=prove, passes=passes or 100, memory=memory, force=force)
     report = _report(found)
     if as_json:
         certificate = None if found.recorded is None else asdict(found.recorded)

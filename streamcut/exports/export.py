@@ -7,6 +7,7 @@ import os
 from importlib import import_module
 
 from streamcut.errors import UsageError
+from streamcut.execution.ceiling import Ceiling
 from streamcut.exports.targets import TARGETS, Target, target_of, that_hold
 from streamcut.models.files import as_model
 from streamcut.models.link import OwnLink
@@ -23,26 +24,32 @@ def export(
     replace: bool = True,
     without_recipe: bool = False,
     without_probabilities: bool = False,
+    memory: str = "auto",
 ) -> None:
     """Write `model` to `path` for the program `to`, one of TARGETS; None: what the ending of `path` means, else LIBLINEAR.
 
     What the program cannot hold is never left out silently: `without_recipe` leaves out how raw rows become features, and words
-    for labels; `without_probabilities` those that the model gives.
+    for labels; `without_probabilities` those that the model gives. `memory`, "4GB", "50%" or "auto", is a ceiling on the resident
+    memory of this process.
 
-    Raises UsageError for an unknown program, for a model that it cannot hold and, unless `replace`, when the file exists;
-    DiskFullError.
+    Raises MemoryBudgetError when that is too little, UsageError for an unknown program, for a model that it cannot hold and,
+    unless `replace`, when the file exists; DiskFullError.
     """
     to = target_of(os.fspath(path)) if to is None else to
     if to not in TARGETS:
         raise UsageError(f"to: {unknown(to, TARGETS)}")
-    target, model = TARGETS[to], as_model(model)
+    target, ceiling = TARGETS[to], Ceiling(memory)
+    model = as_model(model, ceiling.expect_model)
     if without_recipe:
         model = _plain(model, target)
     link = None if without_probabilities else model.link or model.own_link
     _expect_held(model, link, to, target)
+    weights = sum(array.size for array in model.parts()[1].values())
+    ceiling.expect([(f"{to}, {target.bytes_a_weight} bytes × {weights:,} numbers", target.bytes_a_weight * weights)])
     content = getattr(import_module(f"streamcut.exports.{target.module}"), target.function)(model, link)
     with output(path, prefix="model", size=len(content), replace=replace) as file:
         file.write(content)
+    ceiling.keep()
 
 
 def _plain(model: Model, target: Target) -> Model:

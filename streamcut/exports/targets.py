@@ -15,6 +15,7 @@ class Target:
     recipe             whether it says how raw rows become features
     words              whether its labels may be words
     probabilities      kinds of links (streamcut.models.link) that it can hold; fitted ones only where `fitted`
+    bytes_a_weight     memory that writing takes for each number of the model, at most
     """
 
     module: str
@@ -25,6 +26,7 @@ class Target:
     words: bool = True
     probabilities: tuple[str, ...] = ("Sigmoid", "Softmax", "Odds")
     fitted: bool = True
+    bytes_a_weight: int = 48
 
 
 TARGETS = {

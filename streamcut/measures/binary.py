@@ -25,6 +25,7 @@ class BinaryMeasures:
     Needs 8 bytes a row to sort the scores (16 more where rows have weights), and as much again while it does.
     """
 
+    row_bytes: ClassVar[tuple[int, int]] = (24, 72)
     to_choose: ClassVar[tuple[str, ...]] = (
         "accuracy", "balanced_accuracy", "roc_auc", "average_precision", "precision", "recall", "f1",
     )  # fmt: skip

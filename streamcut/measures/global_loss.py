@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from streamcut.chunk import Chunk
@@ -17,6 +19,8 @@ from streamcut.oracles.row_blocks import RowBlocks
 
 class GlobalLoss:
     """Keeps 24 bytes a row, and takes 40 to 80 while it sorts them."""
+
+    row_bytes: ClassVar[tuple[int, int]] = (112, 112)
 
     def __init__(self, model: LinearModel) -> None:
         self._model = model

@@ -22,6 +22,7 @@ class MulticlassMeasures:
     softmax's, or the sum over all classes of that of each against the rest. A model that has probabilities is measured by them.
     """
 
+    row_bytes: ClassVar[tuple[int, int]] = (0, 0)
     to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "balanced_accuracy", "macro_f1", "micro_f1")
     losses: ClassVar[tuple[str, ...]] = (*LOSSES, "mean_loss")
 

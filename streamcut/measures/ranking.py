@@ -26,6 +26,7 @@ _HIGHEST = 60.0  # 2^label then is still a sensible float64
 class RankingMeasures:
     """Keeps 24 bytes a row, and takes 80 while it sorts them. NDCG is None for labels below 0 or above 60."""
 
+    row_bytes: ClassVar[tuple[int, int]] = (112, 112)
     to_choose: ClassVar[tuple[str, ...]] = ("pairwise_accuracy", *(f"ndcg_at_{k}" for k in CUTOFFS), "map")
     losses: ClassVar[tuple[str, ...]] = ("swapped_pairs", "mean_swapped_pairs")
 
@@ -126,6 +127,7 @@ def _pairs(falling: np.ndarray, new: np.ndarray, starts: np.ndarray) -> np.ndarr
 class RocAreaMeasures:
     """ROC area and average precision, the larger label of the rows being the positive one. Keeps 16 bytes a row."""
 
+    row_bytes: ClassVar[tuple[int, int]] = (32, 80)
     to_choose: ClassVar[tuple[str, ...]] = ("roc_auc", "average_precision")
     losses: ClassVar[tuple[str, ...]] = ()
 

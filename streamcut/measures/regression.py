@@ -21,6 +21,7 @@ class RegressionMeasures:
     Errors are those of the prediction, which is e^s for "poisson" and s for all other losses.
     """
 
+    row_bytes: ClassVar[tuple[int, int]] = (0, 0)
     to_choose: ClassVar[tuple[str, ...]] = ("r2",)
     losses: ClassVar[tuple[str, ...]] = (
         "mean_absolute_error", "mean_squared_error", "root_mean_squared_error", "pinball_loss", "mean_poisson_deviance",

@@ -20,6 +20,7 @@ class SequenceMeasures:
            of each type
     """
 
+    row_bytes: ClassVar[tuple[int, int]] = (0, 0)
     to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "sequence_accuracy")
     losses: ClassVar[tuple[str, ...]] = ()
 

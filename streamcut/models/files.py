@@ -20,6 +20,7 @@ import json
 import math
 import os
 import zipfile
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from importlib import import_module
@@ -93,12 +94,13 @@ def _content(model: Model) -> tuple[memoryview, bytes]:
     return body, hashlib.sha256(body).hexdigest().encode()
 
 
-def load_model(path: str | os.PathLike) -> Model:
+def load_model(path: str | os.PathLike, expect: Callable[[int], None] = lambda size: None) -> Model:
     """The model in the file or behind the URL `path`. Nothing in it is ever unpickled.
 
+    `expect` is called with the bytes that it will take before it takes them, and may raise.
     Raises NotFoundError when there is no such file, it is no model or a newer version wrote it; CorruptError when it is damaged.
     """
-    return _built(path, *_read(path))
+    return _built(path, *_read(path, expect))
 
 
 def _built(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
@@ -118,9 +120,9 @@ def _well_formed(path: str | os.PathLike) -> AbstractContextManager[None]:
     return readable(path, CorruptError, "not a well-formed model", "; train again or restore the file")
 
 
-def as_model(model: Model | str | os.PathLike) -> Model:
-    """`model`, read from its file when a path is given."""
-    return load_model(model) if isinstance(model, str | os.PathLike) else model
+def as_model(model: Model | str | os.PathLike, expect: Callable[[int], None] = lambda size: None) -> Model:
+    """`model`, read from its file, as `load_model` does, when a path is given."""
+    return load_model(model, expect) if isinstance(model, str | os.PathLike) else model
 
 
 def is_model(path: str | os.PathLike) -> bool:
@@ -183,8 +185,9 @@ def _is_narrow(array: np.ndarray) -> bool:
         return flat.size > 16 and all(bool((piece.astype(np.float32) == piece).all()) for piece in pieces)
 
 
-def _unpack(given: Fields, narrow: list[Any], arrays: dict[str, np.ndarray]) -> None:
+def _unpack(given: Fields, narrow: list[Any], arrays: dict[str, np.ndarray], expect: Callable[[int], None]) -> None:
     """Make what `_packed` took apart whole again, in place; `given` are its shapes. ValueError or KeyError unless all fits."""
+    expect(sum(2 * arrays[name].nbytes for name in narrow if name in arrays))
     for name in narrow:
         if arrays[name].dtype != np.float32:
             raise ValueError(f"{name} is {arrays[name].dtype}, expected float32")
@@ -198,6 +201,7 @@ def _unpack(given: Fields, narrow: list[Any], arrays: dict[str, np.ndarray]) -> 
         fit = where.ndim == 1 and where.shape == values.shape and values.dtype == np.float64 and where.dtype.kind == "i"
         if not fit or (len(where) and not (where[0] >= 0 and where[-1] < size and (np.diff(where) > 0).all())):
             raise ValueError(f"{name}: its indices do not fit {shape}")
+        expect(8 * size)
         try:
             flat = np.zeros(size)
         except MemoryError:
@@ -233,9 +237,10 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read(path: str | os.PathLike, expect: Callable[[int], None]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """meta.json and the other arrays of a model file that is whole."""
     try:
+        expect(2 * ((size_of(os.fspath(path)) or 0) if is_url(path) else os.path.getsize(path)))  # the file, and its arrays
         raw = read_object(os.fspath(path)) if is_url(path) else read_file(path)
     except NotFoundError as error:
         raise NotFoundError(f"cannot read this model: {error}") from None
@@ -256,7 +261,7 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray
             if hashlib.sha256(np.ascontiguousarray(arrays[name]).data).hexdigest() != given.object("sha256").text(name):
                 raise CorruptError(f"{path}: array {name!r} differs from its SHA-256; train again or restore the file")
         if "sparse" in given:  # not in older versions
-            _unpack(given.object("sparse"), given.list("narrow") if "narrow" in given else [], arrays)
+            _unpack(given.object("sparse"), given.list("narrow") if "narrow" in given else [], arrays, expect)
     return meta, arrays
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamcut.errors import UsageError
+from streamcut.execution.ceiling import Ceiling
 from streamcut.models.files import plain
 from streamcut.models.model import Model
 from streamcut.reports import parts
 from streamcut.reports.convergence import gaps_plot
 from streamcut.reports.drawing import needs_matplotlib
-from streamcut.reports.page import Page, headline
+from streamcut.reports.page import DRAWING, Page, headline
 from streamcut.reports.quality import Quality, overlaid, quality
 from streamcut.units import format_bytes
 
@@ -27,12 +28,18 @@ class Comparison(Page):
 
     models  by the name that each is shown with
     data    what all are measured on, as `Report` takes it; read once for each
+    memory  ceiling on resident memory, "4GB", "50%" or "auto"
 
-    Raises UsageError for fewer than two models, for models of several tasks, and without matplotlib.
+    Raises MemoryBudgetError when that is too little, UsageError for fewer than two models, for models of several tasks, and
+    without matplotlib.
     """
 
-    def __init__(self, models: Mapping[str, Model], *, data: Any = None) -> None:
+    def __init__(self, models: Mapping[str, Model], *, data: Any = None, memory: str = "auto") -> None:
         needs_matplotlib()
+        ceiling = Ceiling(memory)
+        ceiling.beside("drawing, writing", DRAWING)
+        if data is None:
+            ceiling.expect([])
         tasks = {model.task for model in models.values()}
         if len(models) < 2:
             raise UsageError("a comparison needs two models or more")
@@ -40,7 +47,7 @@ class Comparison(Page):
             raise UsageError(f"these models are of the tasks {', '.join(sorted(tasks))}; compare models of one task")
         self.models = dict(models)
         self.title = f"{len(models)} {tasks.pop()} models"
-        self.quality = {name: Quality({}) if data is None else quality(model, data) for name, model in models.items()}
+        self.quality = {name: Quality({}) if data is None else quality(model, data, ceiling) for name, model in models.items()}
         self.measured = data is not None
         curves = {name: each.curves for name, each in self.quality.items() if each.curves is not None}
         self.quality_plots = overlaid(curves) if curves else {}

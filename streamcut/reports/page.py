@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamcut.execution.ceiling import Ceiling
 from streamcut.models.files import plain
 from streamcut.models.model import Model
 from streamcut.outputs import output
@@ -20,6 +21,8 @@ from streamcut.units import format_bytes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+DRAWING = 48 << 20  # bytes that matplotlib takes when it draws, and the page
+ORDERING = 24  # bytes of each weight while the greatest are found
 _HEADLINES = 4  # measures that stand above everything
 
 
@@ -56,8 +59,10 @@ class Report(Page):
     data        what `evaluate` takes that it is measured on: a store, a table, text; read once
     vocabulary  file with the name of each feature on a line of its own
     path        the model file, for the command that trains it again
+    memory      ceiling on resident memory, "4GB", "50%" or "auto"
 
-    Raises UsageError without matplotlib, BadInputError for labels and features that the model does not know.
+    Raises MemoryBudgetError when that is too little, UsageError without matplotlib, BadInputError for labels and features that
+    the model does not know.
     """
 
     def __init__(
@@ -67,18 +72,23 @@ class Report(Page):
         data: Any = None,
         vocabulary: str | os.PathLike | None = None,
         path: str | os.PathLike | None = None,
+        memory: str = "auto",
     ) -> None:
         needs_matplotlib()
+        ceiling = Ceiling(memory)
+        ceiling.beside("drawing, writing", DRAWING + ORDERING * model.n_features)
+        if data is None:
+            ceiling.expect([])
         self.model, self.title = model, f"{model.task} model by {model.solver}"
         self.command = facts.command(model, path)
         self.traffic = facts.traffic(model)
         names = facts.names(model) if vocabulary is None else facts.vocabulary(vocabulary, model.n_features)
+        self.quality = Quality({}) if data is None else quality(model, data, ceiling)
         self.features = facts.top_features(model, names)
         self.named = names is not None
         self.training = convergence_plots(model.history)
         traffic = traffic_plot(model.history)
         self.throughput = {} if traffic is None else {"traffic": ("Throughput", traffic)}
-        self.quality = Quality({}) if data is None else quality(model, data)
         self.measured_on = f"{data}" if isinstance(data, str | os.PathLike) else "" if data is None else "data in memory"
 
     def numbers(self) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from streamcut.chunk import Chunk
 from streamcut.evaluation import collect
+from streamcut.execution.ceiling import Ceiling
 from streamcut.measures.separation import Separation, Thresholds
 from streamcut.models.model import Model
 from streamcut.reports.drawing import BLUE, COLOURS, GREY, ORANGE, legend, new_figure
@@ -33,10 +34,10 @@ class Quality:
     curves: Thresholds | None = None
 
 
-def quality(model: Model, data: Any) -> Quality:
+def quality(model: Model, data: Any, ceiling: Ceiling | None = None) -> Quality:
     """`model` on what `evaluate` takes. Keeps 8 bytes a row of classes, 16 of a regression. Raises as `evaluate`."""
     residuals = _Residuals(model)
-    collected = collect(model, data, beside=[residuals] if model.task == "regression" else [])
+    collected = collect(model, data, beside=[residuals] if model.task == "regression" else [], ceiling=ceiling)
     measures = collected.measures()
     if model.task == "regression":
         return Quality(measures, residuals.plots())
@@ -168,6 +169,8 @@ def _confusion(matrix: list[list[float]]) -> Figure:
 
 class _Residuals:
     """Predictions and y − prediction of a regression, with weights where rows have any."""
+
+    row_bytes: ClassVar[tuple[int, int]] = (120, 160)
 
     def __init__(self, model: Model) -> None:
         self._model = model

@@ -1,0 +1,135 @@
+"""A ceiling on the resident memory of commands that use a model: what they need is counted before the work, and kept to.
+
+What the process holds is measured once the model is loaded; what the rows add is arithmetic on the manifest, as in the plan
+of training. Input without a manifest says only on the way how many rows it has, so there rows are counted as they come.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.errors import MemoryBudgetError
+from streamcut.io.manifest import Manifest
+from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.machine import memory_limit
+from streamcut.systems import peak_bytes, resident_bytes
+from streamcut.units import format_bytes
+
+Lines = list[tuple[str, int]]
+RowBytes = tuple[int, int]  # what is kept of each row of a data set without weights, and with them
+
+_SLACK = 16 << 20  # Python objects, what the allocator keeps
+_KERNELS = 40 << 20  # what scoring loads: Numba's part that calls machine code, and that code
+_READER = 96 << 20  # what reads text or tables takes: its threads, blocks of text, batches
+_SMALL = 32 << 20  # a model so small is loaded whatever the ceiling, so that a refusal can name all that is needed
+_A_ROW, _A_SCORE = 64, 48  # bytes of each row of a block, and of each of its scores, while they are looked at
+_VALUES = 32 << 20  # kernel values that are in memory together, and the vectors that they are of
+_SPREAD = 6 << 20  # the same process differs by so much from run to run: what a refusal names must do in the next run
+
+
+class Ceiling:
+    """`memory` is "4GB", "50%" or "auto", as `train` takes it; `left` bytes of it are for nothing yet.
+
+    Methods raise MemoryBudgetError, which names what would do.
+    """
+
+    def __init__(self, memory: str = "auto") -> None:
+        self.budget = self.left = memory_limit(memory)
+        self._before, self._lines = peak_bytes(), list[tuple[str, int]]()
+        self._beside: Lines = []
+        self._a_row: RowBytes = (0, 0)
+        self._counted: int | None = None
+        self._rows = 0
+
+    def beside(self, what: str, size: int) -> None:
+        """Something takes `size` bytes more than what is said later."""
+        self._beside.append((what, size))
+
+    def expect_model(self, size: int) -> None:
+        """A model of `size` bytes is about to be loaded."""
+        if size > _SMALL:
+            self.expect([("the model", size)])
+
+    def expect(self, lines: Lines) -> None:
+        """The process will take this more than now."""
+        self._lines = [("interpreter, libraries, model", resident_bytes()), *lines, *self._beside, ("slack", _SLACK)]
+        needed = max(sum(size for _, size in self._lines), self._peak())
+        if needed > self.budget:
+            raise self._refusal(needed, "; ".join(f"{what}: {format_bytes(size)}" for what, size in self._lines))
+        self.left = self.budget - needed
+
+    def expect_rows(self, model: Any, manifest: Manifest | None, kept: RowBytes = (0, 0), at_once: int = 1 << 20) -> None:
+        """The rows of this manifest (None: nobody knows how many there are) will be scored, at most `at_once` together.
+
+        `kept` are bytes of each row that stay.
+        """
+        _load_kernels()
+        self._a_row, self._rows = kept, 0
+        lines = [("kernels", _KERNELS), *_of_model(model)]
+        if manifest is None:
+            self._counted = None
+            block = min(at_once, 1 << 16)
+            lines.append(("reading", _READER))
+        else:
+            self._counted = manifest.statistics.n_rows
+            block = min(at_once, max((shard.rows for shard in manifest.shards), default=0))
+            if manifest.backend != "memory":
+                arrays = [each.stored_bytes for shard in manifest.shards for each in shard.arrays.values()]
+                lines.append(("reading a shard", buffer_bytes(manifest) + max(arrays, default=0)))
+            each = kept[manifest.statistics.weight_sum is not None]
+            lines += [(f"{each} bytes × {self._counted:,} rows", each * self._counted)] * (each > 0)
+        lines.append((f"{block:,} rows at once", block * (_A_ROW + _A_SCORE * model.scores_per_row + _mapped_row(model))))
+        self.expect(lines)
+
+    def meet(self, chunk: Chunk) -> None:
+        """These rows were scored."""
+        self._rows += chunk.n_rows
+        each = self._a_row[chunk.weight is not None]
+        if self._counted is None and each:
+            needed = sum(size for _, size in self._lines) + each * self._rows
+            if needed > self.budget:
+                raise self._refusal(needed, f"{each} bytes × the {self._rows:,} rows so far, and as much for each that follows")
+        self.keep()
+
+    def keep(self) -> None:
+        """The process is within its ceiling."""
+        held = self._peak() or resident_bytes()
+        if held > self.budget:
+            needed = held + sum(size for what, size in self._lines[1:] if what != "slack")
+            raise self._refusal(needed, f"the process already has {format_bytes(held)}")
+
+    def _peak(self) -> int:
+        """The most that the process had since the ceiling is there, where that is more than before; else 0."""
+        peak = peak_bytes()
+        return peak if peak > self._before else 0
+
+    def _refusal(self, needed: int, why: str) -> MemoryBudgetError:
+        least = needed + _SPREAD
+        shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"  # as --memory takes it
+        error = MemoryBudgetError(
+            f"--memory {format_bytes(self.budget)} is too little: this takes at least {shown} ({why}). Raise --memory"
+        )
+        error.least = least
+        return error
+
+
+def _load_kernels() -> None:
+    """What every model needs to score rows is there, and counted in what the process holds."""
+    from streamcut.compiled import linear
+
+    linear.scores(np.zeros(1, np.int64), np.empty(0, np.int32), None, np.zeros(1), 0.0, np.empty(0))
+
+
+def _of_model(model: Any) -> Lines:
+    """What scoring adds to the weights: a copy with that of the bias feature, and while it is made another; or kernel values."""
+    weights = getattr(getattr(model, "inner", model), "weights", None)
+    return [("kernel values", _VALUES)] if weights is None else [("copies of the weights", 2 * weights.nbytes)]
+
+
+def _mapped_row(model: Any) -> int:
+    """Bytes of the features that a row is mapped to, if it is."""
+    return 20 * int(model.inner.n_features) if hasattr(model, "inner") else 0
