@@ -6,6 +6,8 @@ import dataclasses
 import os
 from importlib import import_module
 
+import numpy as np
+
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.exports.targets import TARGETS, Target, target_of, that_hold
@@ -44,12 +46,20 @@ def export(
         model = _plain(model, target)
     link = None if without_probabilities else model.link or model.own_link
     _expect_held(model, link, to, target)
-    weights = sum(array.size for array in model.parts()[1].values())
-    ceiling.expect([(f"{to}, {target.bytes_a_weight} bytes × {weights:,} numbers", target.bytes_a_weight * weights)])
+    count, each = _written(model, target), target.bytes_a_weight
+    ceiling.expect([("libraries", target.libraries), (f"{each} bytes × {count:,} weights", each * count)])
     content = getattr(import_module(f"streamcut.exports.{target.module}"), target.function)(model, link)
     with output(path, prefix="model", size=len(content), replace=replace) as file:
         file.write(content)
     ceiling.keep()
+
+
+def _written(model: Model, target: Target) -> int:
+    """The number of weights that are written."""
+    weights = getattr(model, "weights", np.empty(0))
+    if not target.sparse:
+        return weights.size
+    return int(np.count_nonzero(weights if weights.ndim == 1 else weights.any(axis=1))) * model.scores_per_row
 
 
 def _plain(model: Model, target: Target) -> Model:

@@ -15,7 +15,8 @@ class Target:
     recipe             whether it says how raw rows become features
     words              whether its labels may be words
     probabilities      kinds of links (streamcut.models.link) that it can hold; fitted ones only where `fitted`
-    bytes_a_weight     memory that writing takes for each number of the model, at most
+    bytes_a_weight     memory that writing takes for each weight, at most; of the features that have none, nothing where `sparse`
+    libraries          bytes that its libraries take
     """
 
     module: str
@@ -27,11 +28,20 @@ class Target:
     probabilities: tuple[str, ...] = ("Sigmoid", "Softmax", "Odds")
     fitted: bool = True
     bytes_a_weight: int = 48
+    sparse: bool = False
+    libraries: int = 0
 
 
 TARGETS = {
     "liblinear": Target(
-        "liblinear", "liblinear_text", "LIBLINEAR's text model", (), words=False, probabilities=("Sigmoid", "Odds"), fitted=False
+        "liblinear",
+        "liblinear_text",
+        "LIBLINEAR's text model",
+        (),
+        words=False,
+        probabilities=("Sigmoid", "Odds"),
+        fitted=False,
+        bytes_a_weight=256,
     ),  # and for every other ending
     "sklearn": Target(
         "sklearn",
@@ -39,10 +49,18 @@ TARGETS = {
         "a fitted scikit-learn estimator (a pickle: load only files that you trust)",
         (".joblib", ".pkl"),
         fitted=False,
+        libraries=180 << 20,
     ),
-    "onnx": Target("onnx", "onnx_graph", "a graph for ONNX runtimes (needs streamcut[onnx])", (".onnx",)),
+    "onnx": Target(
+        "onnx",
+        "onnx_graph",
+        "a graph for ONNX runtimes (needs streamcut[onnx])",
+        (".onnx",),
+        bytes_a_weight=80,
+        libraries=32 << 20,
+    ),
     "compact": Target("compact", "compact_file", "our own, small: float32, no proof", (".npz",), recipe=True),
-    "json": Target("as_json", "json_weights", "weights by feature", (".json",), recipe=True),
+    "json": Target("as_json", "json_weights", "weights by feature", (".json",), recipe=True, bytes_a_weight=288, sparse=True),
 }
 
 
