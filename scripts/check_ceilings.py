@@ -322,7 +322,8 @@ def main() -> None:
     try:
         for name in given.only or [*TABLES, "commands"]:
             if name == "commands":
-                kept &= all([commands(folder, given.rows, task) for task in TASKS])
+                for task in TASKS:
+                    kept &= commands(folder, given.rows, task)
             else:
                 kept &= convert(folder, name, given.scale, TABLES[name])
     finally:

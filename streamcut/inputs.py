@@ -62,11 +62,11 @@ class Raw:
 
 
 def rows_of(
-    data: Any, recipe: Recipe | None, raw: Raw | None = None, expect: Callable[[Manifest | None], object] = lambda manifest: None
+    data: Any, recipe: Recipe | None, raw: Raw | None = None, expect: Callable[[Manifest | str], object] = lambda rows: None
 ) -> Iterator[Chunk]:
     """The rows of `data` in their order, with the features of `recipe`; a chunk is valid until the next one.
 
-    Before any is read, `expect` gets the manifest of the data, None where there is none, and may raise.
+    Before any is read, `expect` gets the manifest of the data, or the format where there is none, and may raise.
 
     data   an opened data set, the path of a store or of raw input (svmlight text; tables, if the recipe is one of tables), a
            frame (anything with `__arrow_c_stream__`), rows as dicts (one, or a list), or (X, y) or (X, y, row weights)
@@ -79,13 +79,13 @@ def rows_of(
         X, y, *weight = data
         data = in_memory(X, y, weight[0] if weight else None, words)
     elif is_frame(data):
-        expect(None)
+        expect("frame")
         yield from _table_rows(data, "frame", recipe or PLAIN, raw)
         return
     elif isinstance(data, str | os.PathLike):
         kind = raw_format(os.fspath(data), raw.format)
         if kind is not None:
-            expect(None)
+            expect(kind)
         if kind == "svmlight":
             yield from _text_rows(os.fspath(data), recipe or PLAIN, raw)
             return

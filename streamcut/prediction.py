@@ -145,9 +145,9 @@ def scored_chunks(
     at_once = max(1, SCORES_AT_ONCE // model.scores_per_row)
     blocks = _groups if model.whole_groups else _blocks
 
-    def expect(manifest: Manifest | None) -> None:
+    def expect(rows: Manifest | str) -> None:
         if ceiling is not None:
-            ceiling.expect_rows(model, manifest, kept, at_once)
+            ceiling.expect_rows(model, rows, kept, at_once)
 
     for rows in blocks(rows_of(data, model.recipe, raw or Raw(index_base=index_base), expect), at_once):
         chunk = _within(rows, model.n_features, ignore_extra_features)

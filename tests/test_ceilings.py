@@ -114,7 +114,7 @@ def test_arrays_are_refused(folder):
 
 def test_rows_of_unknown_number_are_counted_as_they_come(folder):
     ceiling, model = Ceiling("4GB"), load_model(folder / "m.npz")
-    ceiling.expect_rows(model, None, (10**6, 10**7))
+    ceiling.expect_rows(model, "svmlight", (10**6, 10**7))
     rows = Chunk(np.zeros(1001, np.int64), np.empty(0, np.int32), None, np.zeros(1000))
     ceiling.meet(rows)
     with pytest.raises(MemoryBudgetError, match="2,000 rows so far"):  # those with weights take more

@@ -23,8 +23,8 @@ Lines = list[tuple[str, int]]
 RowBytes = tuple[int, int]  # what is kept of each row of a data set without weights, and with them
 
 _SLACK = 16 << 20  # Python objects, what the allocator keeps
-_KERNELS = 40 << 20  # what scoring loads: Numba's part that calls machine code, and that code
-_READER = 96 << 20  # what reads text or tables takes: its threads, blocks of text, batches
+_KERNELS = 24 << 20  # what scoring loads: Numba's part that calls machine code, and that code
+_TEXT, _TABLE = 32 << 20, 128 << 20  # what reads them takes: threads, blocks of text, libraries, batches
 _SMALL = 32 << 20  # a model so small is loaded whatever the ceiling, so that a refusal can name all that is needed
 _A_ROW, _A_SCORE = 64, 48  # bytes of each row of a block, and of each of its scores, while they are looked at
 _VALUES = 32 << 20  # kernel values that are in memory together, and the vectors that they are of
@@ -62,25 +62,25 @@ class Ceiling:
             raise self._refusal(needed, "; ".join(f"{what}: {format_bytes(size)}" for what, size in self._lines))
         self.left = self.budget - needed
 
-    def expect_rows(self, model: Any, manifest: Manifest | None, kept: RowBytes = (0, 0), at_once: int = 1 << 20) -> None:
-        """The rows of this manifest (None: nobody knows how many there are) will be scored, at most `at_once` together.
+    def expect_rows(self, model: Any, rows: Manifest | str, kept: RowBytes = (0, 0), at_once: int = 1 << 20) -> None:
+        """The rows of this manifest, or of input of this format, will be scored, at most `at_once` together.
 
         `kept` are bytes of each row that stay.
         """
         _load_kernels()
         self._a_row, self._rows = kept, 0
         lines = [("kernels", _KERNELS), *_of_model(model)]
-        if manifest is None:
+        if isinstance(rows, str):
             self._counted = None
             block = min(at_once, 1 << 16)
-            lines.append(("reading", _READER))
+            lines.append((f"reading {rows}", _TEXT if rows in ("svmlight", "vw") else _TABLE))
         else:
-            self._counted = manifest.statistics.n_rows
-            block = min(at_once, max((shard.rows for shard in manifest.shards), default=0))
-            if manifest.backend != "memory":
-                arrays = [each.stored_bytes for shard in manifest.shards for each in shard.arrays.values()]
-                lines.append(("reading a shard", buffer_bytes(manifest) + max(arrays, default=0)))
-            each = kept[manifest.statistics.weight_sum is not None]
+            self._counted = rows.statistics.n_rows
+            block = min(at_once, max((shard.rows for shard in rows.shards), default=0))
+            if rows.backend != "memory":
+                arrays = [each.stored_bytes for shard in rows.shards for each in shard.arrays.values()]
+                lines.append(("reading a shard", buffer_bytes(rows) + max(arrays, default=0)))
+            each = kept[rows.statistics.weight_sum is not None]
             lines += [(f"{each} bytes × {self._counted:,} rows", each * self._counted)] * (each > 0)
         lines.append((f"{block:,} rows at once", block * (_A_ROW + _A_SCORE * model.scores_per_row + _mapped_row(model))))
         self.expect(lines)
