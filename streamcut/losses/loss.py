@@ -46,6 +46,7 @@ class Loss(ABC):
     least_target of numbers: there are none below it
     incremental  from pass to pass most shares stay as they are (at bounds), so that sums go on from the last pass
     least_curvature  ℓ* bends by so much everywhere, where that is more than a little
+    free_below   the priorities of rows whose share is at no bound
     boxed        the hinge: f ∈ [0, 1] and −ℓ*(−f) = f for a margin of 1, which interior points ask for
     """
 
@@ -55,6 +56,7 @@ class Loss(ABC):
     keeps_target: ClassVar[bool] = False
     least_target: ClassVar[float] = -np.inf
     incremental: ClassVar[bool]
+    free_below: ClassVar[float] = FREE_FIRST
     boxed: ClassVar[bool] = False
     least_curvature: ClassVar[float] = 0.0
     code_type: ClassVar[type[np.generic]]

@@ -20,6 +20,7 @@ class ResidualLoss(FloatShares):
 
     __slots__ = ()
     targets = "numbers"
+    free_below = BOUNDED_LAST
 
     def sign(self, y):
         return 1.0

@@ -51,6 +51,9 @@ _BECAUSE = {
 }
 
 
+_NOTHING = 1e-12  # of C̄: an objective below it is what rounding leaves of sums
+
+
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """The gap at which training converges, and the rule that asks for it, for example "tol 0.001"; "" for none."""
@@ -60,10 +63,12 @@ class Tolerance:
 
     @classmethod
     def strictest(cls, tol: float | None, tol_relative: float | None, primal: float, c_bar: float) -> Tolerance:
-        """Of gap ≤ tol·C̄ and gap ≤ tol_relative·F; None = switched off."""
+        """Of gap ≤ tol·C̄ and gap ≤ tol_relative·F; None = switched off. Where F is nothing but rounding, _NOTHING·C̄ will do."""
         asked = [] if tol is None else [cls(tol * c_bar, f"tol {tol:g}")]
         if tol_relative is not None:
-            asked.append(cls(tol_relative * primal, f"tol_relative {tol_relative:g}"))
+            part, nothing = tol_relative * primal, _NOTHING * c_bar
+            rule = f"tol_relative {tol_relative:g}" if part >= nothing else f"{_NOTHING:g} of the loss at w = 0"
+            asked.append(cls(max(part, nothing), rule))
         return min(asked, key=lambda tolerance: tolerance.gap, default=cls(0.0, ""))
 
 

@@ -79,6 +79,7 @@ class DualAscent(DecomposableOracle):
             self._go_on(sums, self._sums)
         if first:
             self._learn(sums.totals)
+            ascent = replace(ascent, enough=ascent.enough * self.unit)
         self._scored(ascent.w)
         if self._caches:
             self._limits = sums.limits
@@ -238,7 +239,8 @@ class DualOracle(DualAscent, LinearOracle):
         statistics = self._runner.feed.data.manifest.statistics
         length = float(self._magnitudes.sum()) / self.total_weight
         curvature = self.C * self.total_weight * length * length / max(statistics.nnz, statistics.n_rows)
-        return min(1.0, _FIRST * max(1.0, self._loss.least_curvature) / curvature) if curvature > 0.0 else 1.0
+        whole = max(1.0, self._loss.least_curvature) if self._loss.smooth else self.unit  # that moves a share by 1
+        return min(1.0, _FIRST * whole / curvature) if curvature > 0.0 else 1.0
 
     def _stretched(self, ascent: Any) -> float:
         return self.C * ascent.stretch

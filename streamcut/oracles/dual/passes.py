@@ -200,7 +200,7 @@ class RowsDualPass(BlockPass, DualPass):
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
         taken, codes, numbers = _records(rows, chunk), rows["codes"], chunk.numbers
         if self.sample is not None:
-            sample_free(keys, numbers, self.sample)
+            sample_free(keys, self.risk.loss.free_below, numbers, self.sample)
         keys = cache.ranked(chunk.first_row, keys)
         blocks = self.blocks.of_rows(numbers)
         first_block = self.blocks.first_of(chunk.first_row)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.compiled.splitmix import draw_below
-from streamcut.losses.loss import FREE_FIRST
 
 
-def sample_free(keys: np.ndarray, numbers: np.ndarray, seed: tuple[int, int]) -> None:
-    """The keys (n) of free rows become random numbers in [0, 1), in place, by `seed` and the rows' `numbers` (n) alone."""
-    draw_below(FREE_FIRST, numbers, np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64), keys)
+def sample_free(keys: np.ndarray, free_below: float, numbers: np.ndarray, seed: tuple[int, int]) -> None:
+    """The keys (n) of free rows, which are `free_below`, become random numbers in [0, 1), in place, by `seed` and the rows'
+    `numbers` (n) alone."""
+    draw_below(free_below, numbers, np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64), keys)
