@@ -153,15 +153,14 @@ def spread_of(data: Dataset) -> Spread:
     """
     found, statistics = feature_statistics(data), data.manifest.statistics
     largest, total, squares, weight = found.largest, found.total, found.squares, float(statistics.n_rows)
-    if statistics.weight_sum is not None:
-        largest, total, squares, _ = _about(data, found.index, np.zeros(len(found.index)))
-        weight = statistics.weight_sum
+    if statistics.weight_sum is not None:  # which was summed shard by shard
+        (largest, total, squares, _), weight = _about(data, found.index, np.zeros(len(found.index)))
     mean = total / weight
     variance = squares / weight - mean * mean
     far = np.flatnonzero(variance <= _FAR * (squares / weight))
     if len(far) > 0:
         start = np.copysign(largest[far], total[far])
-        _, moved, squared, there = _about(data, found.index[far], start)
+        (_, moved, squared, there), _ = _about(data, found.index[far], start)
         moved -= (weight - there) * start  # rows without the feature
         squared += (weight - there) * start * start
         mean[far] = start + moved / weight
@@ -169,14 +168,20 @@ def spread_of(data: Dataset) -> Spread:
     return Spread(found.index, largest, mean, variance)
 
 
-def _about(data: Dataset, index: np.ndarray, about: np.ndarray) -> np.ndarray:
-    """float64 (4, k) of the features `index`: what streamcut.io.feature_kernels.tally_about collects in a pass."""
+def in_order(total: float, values: np.ndarray) -> float:
+    """total + Σ values, one after the other: the same bits however they are split into calls."""
+    return float(np.cumsum(np.append(total, values))[-1])
+
+
+def _about(data: Dataset, index: np.ndarray, about: np.ndarray) -> tuple[np.ndarray, float]:
+    """float64 (4, k) of the features `index`, what streamcut.io.feature_kernels.tally_about collects in a pass; and Σ u."""
     slots = np.full(data.manifest.statistics.n_features, -1, np.int64)
     slots[index] = np.arange(len(index))
-    table, buffers, none = np.zeros((len(index), 4)), data.buffers(), np.empty(0)
+    table, buffers, none, total = np.zeros((len(index), 4)), data.buffers(), np.empty(0), 0.0
     for shard in range(len(data.manifest.shards)):
         chunk = data.read(shard, buffers)
         values = np.empty(0, np.int8) if chunk.data is None else chunk.data
         weight = none if chunk.weight is None else chunk.weight
+        total = in_order(total, weight)
         k.tally_about(chunk.indptr, chunk.indices, values, chunk.data is None, weight, slots, about, table)
-    return np.ascontiguousarray(table.T)
+    return np.ascontiguousarray(table.T), total

@@ -9,7 +9,7 @@ from streamcut.oracles.dual.sample import sample_free
 
 def drawn(numbers, seed):
     keys = np.zeros(len(numbers))
-    sample_free(keys, numbers, seed)
+    sample_free(keys, FREE_FIRST, numbers, seed)
     return keys
 
 
@@ -32,6 +32,6 @@ def test_draws_are_uniform():
 
 def test_rows_at_a_bound_and_left_out_keep_their_keys():
     keys = np.array([0.2, FREE_FIRST, FREE_FIRST + 0.3, np.inf, 17.0])
-    sample_free(keys, np.arange(5), (0, 0))
+    sample_free(keys, FREE_FIRST, np.arange(5), (0, 0))
     assert keys[1:4].tolist() == [FREE_FIRST, FREE_FIRST + 0.3, np.inf]
     assert (keys[[0, 4]] < 1.0).all()

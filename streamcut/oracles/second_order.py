@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.chunk import Chunk
@@ -128,6 +127,8 @@ def dense_rows(statistics: Statistics, dimension: int) -> bool:
 
 def _solved(Q: np.ndarray, q: np.ndarray) -> np.ndarray | None:
     """Q⁻¹q by the lower triangle of Q, which is used up; None where it is not positive definite or not finite."""
+    from scipy.linalg import lapack  # it takes a tenth of a second, which other trainings need not wait for
+
     factor, failed = lapack.dpotrf(Q.T, lower=0, overwrite_a=1)  # Q.T is in Fortran's order: nothing is copied
     if failed:
         return None

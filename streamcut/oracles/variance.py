@@ -7,6 +7,7 @@ import numpy as np
 from streamcut.compiled.moments import add_moments, add_weighted_moments
 from streamcut.errors import BadInputError
 from streamcut.execution.feed import Feed, Traffic
+from streamcut.io.features import in_order
 
 _FAR = 1e-4  # of the mean square: less variance than that is summed again, about the mean
 
@@ -17,28 +18,30 @@ def automatic_gamma(feed: Feed) -> float:
     Rows count by their weights; the bits are the same however rows are stored. Raises BadInputError when all values are equal.
     """
     statistics = feed.data.manifest.statistics
-    weight = float(statistics.n_rows) if statistics.weight_sum is None else statistics.weight_sum
-    count, sums = weight * statistics.n_features, _moments(feed, 0.0)
+    sums, weight = _moments(feed, 0.0)
+    count = weight * statistics.n_features
     variance = sums[1] / count - (sums[0] / count) ** 2
     if variance <= _FAR * (sums[1] / count):
         mean = sums[0] / count
-        sums = _moments(feed, mean) + (count - _moments(feed, None)[0]) * np.array([-mean, mean * mean])
+        sums = _moments(feed, mean)[0] + (count - _moments(feed, None)[0][0]) * np.array([-mean, mean * mean])
         variance = sums[1] / count - (sums[0] / count) ** 2
     if not variance > 0.0:
         raise BadInputError("gamma: auto is 1 / (features × variance of all values), but all values are equal; give a number")
     return float(1.0 / (statistics.n_features * variance))
 
 
-def _moments(feed: Feed, about: float | None) -> np.ndarray:
-    """Σ u (v − about), Σ u (v − about)² over the values v that are stored; None: Σ u of them, twice."""
-    sums = np.zeros(2)
+def _moments(feed: Feed, about: float | None) -> tuple[np.ndarray, float]:
+    """Σ u (v − about), Σ u (v − about)² over the values v that are stored, None: Σ u of them, twice; and Σ u of all rows."""
+    sums, weight = np.zeros(2), 0.0
     for chunk in feed.blocks(0, feed.data.manifest.statistics.n_rows, feed.buffers(), Traffic()):
         ones = np.broadcast_to(np.int8(1), chunk.nnz)
         values = ones if chunk.data is None or about is None else chunk.data[chunk.indptr[0] : chunk.indptr[-1]]
         if about:
             values = values - np.float64(about)
         if chunk.weight is None:
+            weight += chunk.n_rows
             add_moments(values, sums)
         else:
+            weight = in_order(weight, chunk.weight)
             add_weighted_moments(values, np.repeat(chunk.weight, np.diff(chunk.indptr)), sums)
-    return sums
+    return sums, weight
