@@ -220,8 +220,7 @@ class Session:
         self.options = options = choose(options, self.dataset.manifest.statistics)
         self.job = job_class(options).planned(options, self.dataset.manifest)
         check_weights(self.dataset.manifest.statistics, options)
-        self._scheduler = scheduler
-        self._on_plan = on_plan
+        self._scheduler, self._on_plan = scheduler, on_plan
         self.more, self._between, self._one = more, between, one
         self.share: int | None = None  # set it before it is entered
         self.member: Member | None = None  # of several trainings that share cached rows

@@ -75,7 +75,7 @@ _SIGPIPE = 128 + 13  # SIGPIPE: what a shell reports for a program that ends as 
 
 class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args:  # what a newcomer types first
+        if not args and not ctx.resilient_parsing:  # what a newcomer types first
             click.echo(ctx.get_help())
             ctx.exit()
         return super().parse_args(ctx, args)

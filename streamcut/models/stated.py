@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 
 from streamcut.config import TASKS, TrainOptions
+from streamcut.errors import UsageError
 from streamcut.fields import Fields
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import Certificate, StopReason, Witness
@@ -126,7 +127,10 @@ def kernel_from(given: Fields) -> Kernel:
     numbers = {key: given.number(key) for key in ("gamma", "coef0") if key in given}
     degree = {"degree": given.integer("degree", 1, _DEGREE)} if "degree" in given else {}
     given.expect_only(["name", *numbers, *degree])
-    return Kernel(name, **numbers, **degree)  # type: ignore[arg-type]
+    try:
+        return Kernel(name, **numbers, **degree)  # type: ignore[arg-type]
+    except UsageError as error:
+        raise ValueError(f"{given.where}: {error}") from None
 
 
 def link_from(given: Fields) -> Link:

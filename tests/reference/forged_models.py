@@ -46,7 +46,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # name: (rows, options of trai
     "squared epsilon": ("numbers", {**_NUMBERS, "loss": "squared-epsilon-insensitive"}),
     "quantile": ("numbers", {**_NUMBERS, "loss": "quantile", "quantile": 0.7}),
     "poisson": ("counts", {**_NUMBERS, "loss": "poisson"}),
-    "poisson l1": ("counts", {**_NUMBERS, "loss": "poisson", "l1": 1.0}),
+    "poisson l1": ("counts", {**_NUMBERS, "loss": "poisson", "l1": 1.0, "solver": "bundle-dca"}),
     "crammer-singer": ("classes", _CLASSES),
     "softmax": ("classes", {**_CLASSES, "loss": "softmax"}),
     "one-vs-rest": ("classes", {**_CLASSES, "strategy": "one-vs-rest"}),

@@ -91,6 +91,8 @@ class Flights:
         """The results of the task of `lane`, the first that is not merged yet. Raises Interrupted when it is given up."""
         while True:
             self._give_out()
+            if lane not in self._task_of:
+                self._hurry(lane)
             task = self._task_of[lane]
             answer = self._wait(task, given_up)
             if answer is None:  # it was lost and is on its way again
@@ -140,6 +142,12 @@ class Flights:
                 self._send(address, queue.popleft())
                 going[address] += 1
                 busy.add(address)
+
+    def _hurry(self, lane: int) -> None:
+        """Give out the lane that all wait for: it came to a queue behind later ones, from a worker that was lost."""
+        address, lanes = next((address, lanes) for address, queue in self._queues.items() for lanes in queue if lane in lanes)
+        self._queues[address].remove(lanes)
+        self._send(address, lanes)
 
     def _send(self, address: str, lanes: tuple[int, ...], passes: tuple[int, ...] = ()) -> None:
         with lost_if_silent(self._cluster.address):
