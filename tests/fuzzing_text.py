@@ -281,8 +281,8 @@ def _json_line(rng: random.Random, spec: delimited.Spec, full: bool = False) -> 
                 row[name] = 1
         else:
             row[name] = cell.decode() or (None if spec.missing != "error" or name == "t" else "a")
-        if row[name] is None and full:
-            row[name] = 1 if name in "nmy" else "a"
+        if full and (row[name] is None or name in "cd"):
+            row[name] = 1 if name in "nmy" else "a"  # a word among categories: they are text, whatever else they look like
         elif row[name] is None and rng.random() < 0.5:
             del row[name]
     return json.dumps(row, ensure_ascii=rng.random() < 0.5, separators=rng.choice([(",", ":"), (", ", " : ")])).encode()

@@ -182,7 +182,8 @@ def features_of(row: dict[str, bytes], values: dict[str, float], spec: Spec) -> 
         elif spec.missing == "own":
             named.append((f"{name} is missing".encode(), 1.0))
     if spec.cross and all(row[name] for name in spec.cross):
-        named.append(("*".join(spec.cross).encode() + b"=" + b"*".join(row[name] for name in spec.cross), 1.0))
+        values_of = [re.sub(rb"([\\*=])", rb"\\\1", row[name]) for name in spec.cross]
+        named.append(("*".join(spec.cross).encode() + b"=" + b"*".join(values_of), 1.0))
     for name in spec.text:
         prefix = f"{name}=" if spec.numeric or spec.categorical else ""  # none for the only column
         counts = Counter(words_of(row[name].decode()))
