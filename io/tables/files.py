@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.errors import BadInputError, NotFoundError, StreamcutError, UsageError
 from streamcut.io.tables.arrow import plain_batch
 from streamcut.io.tables.parquet_pages import PageError, Pages, pages_of
 from streamcut.io.text.inputs import STDIN
@@ -252,6 +252,8 @@ class ParquetTable(WholeBatches):
         options: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": list(dictionaries)}
         try:
             return pq.ParquetFile(opened(self.name) if "://" in self.name else _checked(self.name), **options)
+        except StreamcutError:  # there is none
+            raise
         except (pa.ArrowException, OSError) as error:
             raise BadInputError(f"{self.name}: not a readable Parquet file ({error})") from None
 
