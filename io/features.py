@@ -12,10 +12,10 @@ from typing import Self
 
 import numpy as np
 
-from streamcut.archives import plain_arrays
 from streamcut.chunk import Chunk
 from streamcut.io import feature_kernels as k
 from streamcut.io.dataset import Dataset
+from streamcut.io.places.archives import plain_arrays
 from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.spec import FEATURES, MOST_FEATURES
 

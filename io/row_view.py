@@ -7,10 +7,8 @@ are stored. Training on a view is training on a store of just those rows: the sa
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,6 +38,10 @@ class Folds:
             return self.of_rows(first_row, chunk.n_rows)
         assert chunk.qid is not None
         return self._of_keys(chunk.qid.view(np.uint64))
+
+    def of_chunk(self, chunk: Chunk) -> np.ndarray:
+        """The fold of each row of a chunk that knows its rows' numbers in the whole data."""
+        return self._of_keys(chunk.numbers.view(np.uint64)) if not self.grouped else self.of(chunk, chunk.first_row)
 
     def of_rows(self, first_row: int, count: int) -> np.ndarray:
         """The same of rows that are drawn one by one, which their numbers alone decide."""
@@ -96,23 +98,13 @@ def kept_rows(chunk: Chunk, kept: np.ndarray, space: Space, first_row: int = 0) 
 
 
 class RowView(ShownDataset):
-    """The rows of `data` in fold `fold`, or with `others` those of all other folds, counted from 0. `fold_views` makes them.
+    """The rows of `data` in fold `fold`, or with `others` those of all other folds, counted from 0. `fold_views` makes them."""
 
-    space   gives the memory that kept rows are copied to; None: each reading thread's buffers have some
-    """
-
-    def __init__(
-        self, data: Dataset, folds: Folds, fold: int, others: bool, manifest: Manifest, space: Callable[[], Space] | None = None
-    ) -> None:
+    def __init__(self, data: Dataset, folds: Folds, fold: int, others: bool, manifest: Manifest) -> None:
         self.inner, self.manifest = data, manifest
         self.path, self.recipe = data.path, data.recipe
         self._which = folds, fold, others
-        self._space = space
         self._first = first_rows(data.manifest), first_rows(manifest)
-
-    def over(self, data: Dataset, space: Callable[[], Space]) -> RowView:
-        """The same rows, read from the same data by way of `data`."""
-        return RowView(data, *self._which, self.manifest, space)
 
     def buffers(self) -> tuple[Any, Space]:
         return self.inner.buffers(), Space()
@@ -123,51 +115,10 @@ class RowView(ShownDataset):
         folds, fold, others = self._which
         first, ours = (rows[shard] for rows in self._first)
         kept = (folds.of(chunk, first) == fold) != others
-        return kept_rows(chunk, kept, self._space() if self._space is not None else space, ours)
+        return kept_rows(chunk, kept, space, ours)
 
     def expect(self, *shards: int) -> None:
         self.inner.expect(*shards)
-
-    @property
-    def by_number(self) -> bool:
-        """Whether rows' numbers alone say which these are; needed for what follows."""
-        return not self._which[0].grouped
-
-    def originals(self, numbers: np.ndarray) -> np.ndarray:
-        """int64 (n): which rows of the whole data the rows `numbers` (increasing) of this one are."""
-        found = np.empty(len(numbers), np.int64)
-        for shard, whole, ours, part in self._parts(numbers, self._first[1]):
-            found[part] = whole + np.flatnonzero(self._kept(shard))[numbers[part] - ours]
-        return found
-
-    def place(self, numbers: np.ndarray, out: np.ndarray) -> None:
-        """Write to `out` which rows of this one the rows `numbers` (increasing) of the whole data are; −1: none."""
-        for shard, whole, ours, part in self._parts(numbers, self._first[0]):
-            kept, local = self._kept(shard), numbers[part] - whole
-            out[part] = np.where(kept[local], ours - 1 + np.cumsum(kept)[local], -1)
-
-    def select(self, values: np.ndarray) -> np.ndarray:
-        """Of numbers for each row of the whole data those of these rows."""
-        found = np.empty(self._first[1][-1], values.dtype)
-        for shard, (whole, ours) in enumerate(zip(*map(pairwise, self._first), strict=True)):
-            found[slice(*ours)] = values[slice(*whole)][self._kept(shard)]
-        return found
-
-    def add_to(self, values: np.ndarray, own: Callable[[int, int], np.ndarray]) -> None:
-        """To numbers for each row of the whole data add `own(start, stop)` of these rows."""
-        for shard, (whole, ours) in enumerate(zip(*map(pairwise, self._first), strict=True)):
-            values[slice(*whole)][self._kept(shard)] += own(*ours)
-
-    def _parts(self, numbers: np.ndarray, first: list[int]) -> Iterator[tuple[int, int, int, slice]]:
-        """(shard, its first row in the whole data, and here, where its rows are among `numbers`) of those that have some."""
-        for shard, (start, stop) in enumerate(pairwise(np.searchsorted(numbers, first).tolist())):
-            if start < stop:
-                yield shard, self._first[0][shard], self._first[1][shard], slice(start, stop)
-
-    def _kept(self, shard: int) -> np.ndarray:
-        folds, fold, others = self._which
-        start, stop = self._first[0][shard : shard + 2]
-        return (folds.of_rows(start, stop - start) == fold) != others
 
 
 def fold_views(data: Dataset, folds: Folds, workers: int = 1) -> list[tuple[RowView, RowView]]:

@@ -4,7 +4,9 @@ Everything in memory, one thread, one lane; seconds are that thread's processor 
 than a second. NAME:K is class K against the rest; large sets are thinned. Sets with two labels or classes have losses of labels
 and, their labels taken as numbers, those of residuals; sets of numbers have the latter alone. `run` adds to what FILE has, so
 that two versions can take turns, set by set: their ratio then says something on a busy machine, too.
-Usage: python scripts/bench_cases.py run FILE [--max-passes N] [--losses a,b] [--Cs 1,10] [--caches 0,auto] [NAME …]
+`--options` are given to every training: lanes=4,max_cuts=8.
+Usage: python scripts/bench_cases.py run FILE [NAME …] [--max-passes N] [--losses a,b] [--Cs 1,10] [--caches 0,auto]
+       [--options a=1,b=2]
        python scripts/bench_cases.py compare BEFORE AFTER [--worst N]
 """
 
@@ -66,15 +68,18 @@ def run(options: argparse.Namespace) -> None:
 
     file = Path(options.file)
     found = json.loads(file.read_text()) if file.exists() else {}
+    more = dict(pair.split("=") for pair in options.options.split(",")) if options.options else {}
+    common = {"lanes": 1, **{name: int(value) for name, value in more.items()}}
     for problem in options.problems:
         data = MemoryDataset(*load(problem))
         losses = NUMBERS if problem.partition(":")[0] in OF_NUMBERS else LABELS + NUMBERS
         chosen = [loss for loss in losses if options.losses is None or loss in options.losses.split(",")]
         for loss, C, cache in product(chosen, options.Cs.split(","), options.caches.split(",")):
-            given = {"task": "regression" if loss in NUMBERS else "binary", "loss": loss, "C": float(C), "row_cache": cache}
+            task = "regression" if loss in NUMBERS else "binary"
+            given = {"task": task, "loss": loss, "C": float(C), "row_cache": cache, **common}
             for _ in range(2):
                 started = time.thread_time()
-                model = train(data, solver="bundle-dca", lanes=1, scheduler="sync", max_passes=options.max_passes, **given)
+                model = train(data, solver="bundle-dca", scheduler="sync", max_passes=options.max_passes, **given)
                 seconds = time.thread_time() - started
                 if seconds > SHORT:
                     break
@@ -128,6 +133,7 @@ def main() -> None:
     command.add_argument("--losses")
     command.add_argument("--Cs", default="0.1,1,10,100")
     command.add_argument("--caches", default="0,auto")
+    command.add_argument("--options")
     command.set_defaults(does=run)
     command = commands.add_parser("compare")
     command.add_argument("before")

@@ -1,11 +1,10 @@
 """Training with 2, 4 and 8 worker processes on this machine next to the model of its cost, and the rates that it is made of.
 
-Without STORE it makes two of text (scripts/make_data.py): of many features, whose rows are one block, and of few, whose rows are
-several blocks. No shard stays in memory: every pass reads, verifies and decodes all of them. Rates are measured in this process
-before: rows verified, decoded and computed by one thread in a pass of the solver, vectors added up, an empty task of a lane, and
-bytes through one of Dask's connections on this machine. Threads of more workers than processors share them, in the model too.
-Sweeps over cached rows are as many as the training did. With --rates the rates are written as JSON, for
-scripts/simulate_cluster.py.
+Without STORE it makes two of text (scripts/make_data.py), of many features and of few. No shard stays in memory: every pass
+reads, verifies and decodes all of them. Rates are measured in this process before: rows verified, decoded and computed by one
+thread in a pass of the solver, vectors added up, an empty task of a lane, and bytes through one of Dask's connections on this
+machine. Threads of more workers than processors share them, in the model too. Sweeps over cached rows are as many as the training
+did. With --rates the rates are written as JSON, for scripts/simulate_cluster.py.
 
 Then the bytes between client and workers of a training with row caches, by kind of pass: what is pickled, a pass for each worker
 and the answers of all lanes. With --wide the merging of sums of 10⁷ features is timed, at the client and by workers.
@@ -35,7 +34,6 @@ from make_data import main as make_data
 import streamcut
 from streamcut.compiled import vectors
 from streamcut.config import TrainOptions
-from streamcut.costs import cluster_work
 from streamcut.execution.cost import Assumed, pass_cost
 from streamcut.execution.dask import runner as dask_runner
 from streamcut.execution.dask.flights import Flights
@@ -52,6 +50,7 @@ from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import LinearModel
 from streamcut.oracles.decomposable import LinearOracle
+from streamcut.reports.costs import cluster_work
 from streamcut.training import Session
 from streamcut.units import parse_size
 
@@ -175,24 +174,22 @@ def compare(data: Dataset, solver: str, assumed: Assumed, workers: list[int], la
         work = cluster_work(Session(data, asked, scheduler=None))
         if solver == "bundle-dca":
             size = parse_size(str(model.parameters["row_cache"]), option="row_cache")
-            work = replace(work, blocks=model.parameters["blocks"], cached=size)
+            work = replace(work, cached=size)
         cost = pass_cost(work, replace(assumed, workers=count, rows=assumed.rows * min(1.0, cores / count)))
         turns = sum(found[name][0] for name in ("SweepPass", "TurnPass") if name in found) / passes
         sweeps = turns / work.turns * cost.sweep
-        rounds = found.get("ReachPass", [0])[0] / passes * cost.round
-        predicted = cost.seconds - cost.copying + sweeps + rounds  # the processes share a folder
-        parts = {**cost.parts, "sweeps": sweeps, "rounds": rounds, "copying": 0.0}
+        predicted = cost.seconds - cost.copying + sweeps  # the processes share a folder
+        parts = {**cost.parts, "sweeps": sweeps, "copying": 0.0}
         largest = ", ".join(f"{name} {parts[name]:.3f}" for name in sorted(parts, key=lambda name: -parts[name])[:4])
-        what = f"{solver}, {work.blocks} blocks"
-        print(f"{what:24} {count:7} {predicted:11.3f} {seconds:10.3f} {predicted / seconds:6.2f}   {largest}", flush=True)
+        print(f"{solver:24} {count:7} {predicted:11.3f} {seconds:10.3f} {predicted / seconds:6.2f}   {largest}", flush=True)
 
 
 def traffic(data: Dataset, lanes: int, passes: int) -> None:
     """Bytes between client and workers."""
     with counted() as found:
         _, model = trained(data, passes, scheduler="local-cluster", workers=2, lanes=lanes, solver="bundle-dca")
-    features, blocks = data.manifest.statistics.n_features, model.parameters["blocks"]
-    print(f"\nbundle-dca, {features:,} features, {blocks} blocks, {lanes} lanes, row caches of {model.parameters['row_cache']}")
+    features = data.manifest.statistics.n_features
+    print(f"\nbundle-dca, {features:,} features, {lanes} lanes, row caches of {model.parameters['row_cache']}")
     print(f"{'kind of pass':24} {'a data pass':>12} {'out to each, bytes':>18} {'back from all, bytes':>20}")
     for name, (number, out, back) in found.items():
         print(f"{name:24} {number / passes:12.1f} {out // number:18,} {back // number:20,}")

@@ -31,7 +31,6 @@ SCALES = {"mnist": 1 / 255}
 RUNS = {
     "ocas": {"solver": "ocas"},
     "bundle-dca": {"solver": "bundle-dca"},
-    "rest-ocas": {"strategy": "one-vs-rest", "solver": "ocas"},
     "rest-uncached": {"strategy": "one-vs-rest", "row_cache": "0"},
     "rest": {"strategy": "one-vs-rest"},
 }

@@ -23,10 +23,10 @@ import urllib3
 from s3_server import s3_server
 
 import streamcut
+from streamcut.io.places.remote import file_system, objects_below
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.remote_store import RemoteStore
 from streamcut.io.stores.zarr_layout import chunk_name
-from streamcut.remote import file_system, objects_below
 from streamcut.units import format_bytes, parse_size
 
 FEATURES, NNZ = 100_000, 80

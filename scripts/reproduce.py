@@ -30,7 +30,7 @@ from reproduce_reasons import reason
 from reproduce_tools import markdown
 
 from streamcut.reports import parts
-from streamcut.visible import html
+from streamcut.shown import html
 
 HERE = Path(__file__).resolve().parent
 _STYLE = "<style>td, th { overflow-wrap: break-word }</style>"  # wide tables scroll, and keep their words whole

@@ -27,7 +27,7 @@ from make_data import DEFAULTS, Recipe, Source, ordered, text_of
 from s3_server import s3_server
 
 import streamcut
-from streamcut.remote import object_written, objects_below
+from streamcut.io.places.remote import object_written, objects_below
 from streamcut.units import format_bytes, parse_size
 
 STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
@@ -92,8 +92,8 @@ def run(folder: Path, bucket: str, size: int, files: int, features: int, kill_at
     shutil.rmtree(folder / "text")
     command([*STREAMCUT, "train", str(folder / "local.zarr"), "--model", str(folder / "local.npz"), *TRAIN], folder)
     local = streamcut.load_model(folder / "local.npz")
-    passes, blocks = len(local.history), local.parameters["blocks"]
-    done(f"trained there: {local.certificate.primal:.9g}, gap {local.certificate.gap:.2g}, {passes} iterations, {blocks} blocks")
+    passes = len(local.history)
+    done(f"trained there: {local.certificate.primal:.9g}, gap {local.certificate.gap:.2g}, {passes} iterations")
     with cluster(folder, kill_at) as (address, workers):
         text, store, model = f"{bucket}/text/*.svm", f"{bucket}/data.zarr", f"{bucket}/m.npz"
         command([*STREAMCUT, "convert", text, store, "--shard-nnz", str(shard_nnz), "--scheduler", address, "--quiet"], folder)

@@ -19,8 +19,8 @@ _HOMES = {  # the module, and the name there
     "calibrate": ("streamcut.calibration", "calibrate"),
     "verify": ("streamcut.verification", "verify"),
     "export": ("streamcut.exports.export", "export"),
-    "weights": ("streamcut.named_weights", "weights"),
-    "set_timeout": ("streamcut.answers", "set_timeout"),
+    "weights": ("streamcut.reports.named_weights", "weights"),
+    "set_timeout": ("streamcut.io.places.answers", "set_timeout"),
     "save_model": ("streamcut.models.files", "save_model"),
     "load_model": ("streamcut.models.files", "load_model"),
 }

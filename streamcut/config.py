@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import os
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import MISSING, dataclass
+from functools import partial
+from typing import Any
 
 from streamcut.errors import UsageError
 from streamcut.loss_table import CLASSES_LOSSES, LABELLING_LOSSES, ROW_LOSSES
-from streamcut.solver_table import COMMON, SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
+from streamcut.options.option import Check, changed, default_of, expect_valid, having, option, options_of, whole
+from streamcut.options.training import TASKS, TrainDeclarations
+from streamcut.solver_table import SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
 from streamcut.suggestions import unknown
-from streamcut.units import part_of, take_plain
 
-TASKS = ("auto", "binary", "regression", "multiclass", "one-class", "ranking", "roc-area", "sequence")
 LINEAR = solvers("linear")
 CUTTING_PLANES = solvers_of("labelling")
 BUDGETED = solvers("budgeted")
@@ -21,45 +21,8 @@ EXACT_KERNEL = solvers("exact-kernel")
 SAMPLED = solvers("sampled")
 SOLVERS = tuple(SOLVER_TABLE)
 SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler, or its file
-SCALES = ("none", "max-abs", "std")
-CHOICES = {
-    "task": TASKS,
-    "solver": ("auto", *SOLVERS),
-    "loss": ("auto", *ROW_LOSSES, *CLASSES_LOSSES, *LABELLING_LOSSES),
-    "strategy": ("crammer-singer", "one-vs-rest"),
-    "scale": SCALES,
-    "normalisation": ("pairs", "queries"),
-    "cut": ("predicted", "exact"),
-    "kernel": ("linear", "rbf", "poly"),
-    "maintenance": ("auto", "merge", "remove", "project", "none"),
-}
-
-_LARGEST = 1e100  # of C: (C · rows · ‖x‖)² has to be a float64
-_OF_TASKS = {  # options that only some tasks have; a name that is not here is for all
-    "C": tuple(task for task in TASKS if task != "one-class"),  # there it changes the length of w and nothing else
-    "nu": ("binary", "one-class"),
-    "positive_weight": ("binary",),
-    "positive_label": ("binary",),
-    "l1": ("binary", "regression", "multiclass"),
-    "scale": ("binary", "regression", "multiclass"),
-    "loss": ("binary", "regression", "multiclass"),
-    "delta": ("regression",),
-    "epsilon": ("regression",),
-    "quantile": ("regression",),
-    "k": ("binary",),
-    "bias": ("binary", "regression", "multiclass", "sequence"),  # it cancels in every pair
-    "cut": ("binary", "regression", "multiclass", "sequence"),
-    "normalisation": ("ranking",),  # of one list of pairs both are the same
-    "strategy": ("multiclass",),
-    "warm_start": ("binary", "regression", "multiclass"),
-    "row_cache": ("binary", "regression", "multiclass"),
-    "sweeps": ("binary", "regression", "multiclass"),
-}
 _OFF = {"bias": 0.0, "tol": None, "tol_relative": None}  # what a solver without such an option has anyway
-# What never decides which bits come out, so that a run may go on from a checkpoint with other values: where and how fast it runs,
-RESOURCES = ("workers", "scheduler", "memory", "scratch", "deadline", "silence", "kernel_cache")
-LIMITS = ("max_time", "max_passes", "target")  # how long,
-WATCHERS = ("validation", "progress_rows")  # and what is measured meanwhile; a solver's own limits are in its record.
+_checkpoint = partial(option, group="Checkpoints")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,80 +33,35 @@ class CheckpointOptions:
     resume    go on from the newest one in the folder
     """
 
-    directory: str
-    every: float = 600.0
-    iterations: int | None = None
-    required: bool = False
-    resume: bool = False
+    directory: str = _checkpoint(
+        MISSING, "Folder or URL for checkpoints of this run; created if needed.", flag="checkpoint", metavar="DIR"
+    )
+    every: float = _checkpoint(
+        600.0,
+        "Longest time between two checkpoints.",
+        flag="checkpoint-every",
+        metavar="TIME",
+        kind="seconds",
+        check=Check("is not a number of seconds", lambda value: value >= 0.0),
+    )
+    iterations: int | None = _checkpoint(
+        None, "Also after every N iterations.", flag="checkpoint-iterations", metavar="N", check=whole(1)
+    )
+    required: bool = _checkpoint(False, "End with an error when a checkpoint cannot be written.", flag="checkpoint-required")
+    resume: bool = _checkpoint(False, "Go on from the newest checkpoint; the result is the same to the last bit.")
 
     def __post_init__(self) -> None:
-        take_plain(self)
-        if not self.every >= 0.0:
-            raise UsageError(f"checkpoint_every: {self.every!r} is not a number of seconds")
-        if self.iterations is not None and self.iterations < 1:
-            raise UsageError(f"checkpoint_iterations: {self.iterations!r} is not a whole number, 1 or above")
+        expect_valid(self)
 
 
 @dataclass(frozen=True, slots=True)
-class TrainOptions:
+class TrainOptions(TrainDeclarations):
     """Options of `train`; None means "the default" or "off" as `streamcut.train` documents them.
 
     Raises UsageError, naming the option, for a value that makes no sense, and for one that the task or solver does not have.
     """
 
-    task: str = "auto"
-    C: float = 1.0
-    l1: float | str = 0.0  # or a part of λ_max, "10%"
-    scale: str = "none"
-    solver: str = "auto"
-    loss: str = "auto"
-    epsilon: float = 0.1
-    delta: float = 1.0
-    quantile: float = 0.5
-    k: str | None = None
-    strategy: str = "crammer-singer"
-    normalisation: str = "pairs"
-    cut: Literal["predicted", "exact"] = "predicted"
-    bias: float = 1.0
-    tol: float | None = 1e-3
-    tol_relative: float | None = 1e-2
-    target: float | None = None
-    max_passes: int | None = None
-    max_time: float | None = None
-    positive_weight: float = 1.0
-    positive_label: Any = None  # a number, or a word until the data say which number it is
-    kernel: str = "linear"
-    gamma: float | str = "auto"
-    degree: int = 3
-    coef0: float = 0.0
-    nystroem: int | None = None
-    landmarks: Literal["uniform", "leverage"] = "uniform"
-    fourier: int | None = None
-    frequencies: Literal["independent", "orthogonal"] = "independent"
-    budget: int | None = None
-    maintenance: str = "auto"
-    merged: int = 2
-    damping: float = 0.5
-    epochs: float | None = None
-    seed: int = 0
-    nu: float | None = None
-    batch: int | None = None
-    max_evaluations: float | None = None
-    kernel_cache: str = "auto"
-    samples: int | None = None
-    validation: str | None = None
-    progress_rows: int | None = None
-    warm_start: Any = None  # a path, or a model in memory
-    max_cuts: int | None = None
-    lanes: int | None = None
-    workers: int | None = None
-    scheduler: str = "threads"
-    memory: str = "auto"
-    scratch: str | None = None
-    row_cache: str = "auto"
-    sweeps: int = 50
-    deadline: float = 120.0
-    silence: float = 120.0
+    solver: str = changed(TrainDeclarations, "solver", choices=("auto", *SOLVERS))
 
     @property
     def maps(self) -> bool:
@@ -223,16 +141,17 @@ class TrainOptions:
         return {name: value for name, value in self.as_dict().items() if name not in never} | {"solver": self.chosen_solver}
 
     def __post_init__(self) -> None:
-        take_plain(self)
-        for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise UsageError(f"{name}: {unknown(getattr(self, name), allowed)}")
+        expect_valid(self)
+        for name in ("tol", "tol_relative"):
+            if getattr(self, name) == 0.0:
+                object.__setattr__(self, name, None)
+        if self.task == "one-class" and self.nu is not None and self.nu > 1.0:
+            raise UsageError(f"nu: {self.nu!r} is not a number above 0 and at most 1")
         known = isinstance(self.scheduler, str) and (
             self.scheduler in SCHEDULERS or "://" in self.scheduler or self.scheduler.endswith(".json")
         )
         if not known:
             raise UsageError(f"scheduler: {unknown(self.scheduler, SCHEDULERS)}, tcp://HOST:PORT, a scheduler file FILE.json")
-        self._check_numbers()
         self._check_fit()
         least = self.record.least_cuts
         if self.max_cuts is not None and self.max_cuts < least:
@@ -240,50 +159,19 @@ class TrainOptions:
         if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
             raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, or training never ends")
 
-    def _check_numbers(self) -> None:
-        for name in ("memory", "row_cache", "kernel_cache"):
-            if not isinstance(getattr(self, name), str):
-                raise UsageError(f"{name}: {getattr(self, name)!r} is no text such as '2GB' or 'auto'")
-        for name in ("C", "positive_weight"):
-            self._check(name, f"a number above 0 and below {_LARGEST:g}", lambda value: 0.0 < value < _LARGEST)
-        for name in ("nu", "epochs", "max_evaluations"):
-            self._check(name, "a number above 0", lambda value: 0.0 < value < math.inf)
-        if self.task == "one-class":
-            self._check("nu", "a number above 0 and at most 1", lambda value: 0.0 < value <= 1.0)
-        if self.gamma != "auto":
-            self._check("gamma", "a number above 0, or 'auto'", lambda value: 0.0 < value < math.inf)
-        if part_of(self.l1) is None:
-            self._check("l1", f"a number from 0 to {_LARGEST:g}, or a part such as '10%'", lambda value: 0.0 <= value < _LARGEST)
-        self._check("epsilon", "a number that is 0 or above", lambda value: 0.0 <= value < _LARGEST)
-        self._check("delta", "a number above 0", lambda value: 0.0 < value < _LARGEST)
-        self._check("quantile", "a number above 0 and below 1", lambda value: 0.0 < value < 1.0)
-        for name in ("bias", "coef0"):
-            self._check(name, "a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
-        for name in ("tol", "tol_relative"):
-            self._check(name, "a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
-            if getattr(self, name) == 0.0:
-                object.__setattr__(self, name, None)
-        self._check("damping", "a number from 0 to 1", lambda value: 0.0 <= value <= 1.0)
-        self._check("target", "a finite number", math.isfinite)
-        for name in ("max_time", "deadline", "silence"):
-            self._check(name, "seconds above 0", lambda value: value > 0.0)
-        for name in ("max_cuts", "budget", "merged", "samples"):
-            self._check(name, "a whole number, 2 or above", lambda value: value >= 2 and value == int(value))
-        for name in ("max_passes", "lanes", "workers", "degree", "batch", "nystroem", "progress_rows"):
-            self._check(name, "a whole number, 1 or above", lambda value: value >= 1 and value == int(value))
-        self._check("fourier", "an even number, 2 or above", lambda value: value >= 2 and value % 2 == 0)
-        for name in ("sweeps", "seed"):
-            self._check(name, "a whole number, 0 or above", lambda value: value >= 0 and value == int(value))
-
     def has(self, name: str) -> bool:
         """Whether option `name` means something to the solver and the task."""
-        return self._solver_has(name) and self.chosen_task in _OF_TASKS.get(name, TASKS)
+        return self._solver_has(name) and self._task_has(name)
 
     def _solver_has(self, name: str) -> bool:
         if name == "nu" and (self.chosen_task == "one-class") != (self.record.family == "linear"):
             return False  # of kernels it takes the place of C
         drawn = name == "seed" and self.maps
         return name in COMMON or name in self.record.options or drawn
+
+    def _task_has(self, name: str) -> bool:
+        tasks = OPTIONS[name].tasks
+        return tasks is None or self.chosen_task in tasks
 
     def _intercept_stays(self, name: str) -> bool:
         """Whether the model has an intercept that no `bias` of 0 takes away."""
@@ -307,12 +195,12 @@ class TrainOptions:
             value = getattr(self, name)
             if value == _default(name) or (name in _OFF and value == _OFF[name] and not self._intercept_stays(name)):
                 continue
-            tasks = _OF_TASKS.get(name, TASKS)
             if not self._solver_has(name):
                 having = [each for each, record in SOLVER_TABLE.items() if name in record.options]
                 raise UsageError(f"{name}: {value!r} is an option of {', '.join(having)}; {solver} does not have it")
-            if task not in tasks:
-                raise UsageError(f"{name}: {value!r} is an option of task {', '.join(tasks)}; task {task} does not have it")
+            if not self._task_has(name):
+                tasks = ", ".join(OPTIONS[name].tasks or TASKS)
+                raise UsageError(f"{name}: {value!r} is an option of task {tasks}; task {task} does not have it")
         self._check_loss(task)
         if self.cut == "exact" and self.problem in ("labelling", "one-vs-rest"):
             what = f"loss {self.loss} has none" if self.problem == "labelling" else "one-vs-rest has predicted cuts alone"
@@ -376,16 +264,9 @@ class TrainOptions:
         if loss not in fitting:
             raise UsageError(f"loss: {loss!r} is not one of task {task}, which has {', '.join(fitting)}")
         own = ROW_LOSSES[loss].options if loss in ROW_LOSSES else ()
-        for name in sorted({option for each in ROW_LOSSES.values() for option in each.options} - set(own)):
+        for name in sorted({name for each in ROW_LOSSES.values() for name in each.options} - set(own)):
             if getattr(self, name) != _default(name):
                 raise UsageError(f"{name}: loss {loss!r} does not have it")
-
-    def _check(self, name: str, what: str, good) -> None:
-        value = getattr(self, name)
-        if value is None:
-            return
-        if isinstance(value, bool) or not isinstance(value, int | float) or not good(value):
-            raise UsageError(f"{name}: {value!r} is not {what}")
 
     def as_dict(self) -> dict[str, Any]:
         """JSON types only: of a model in memory to start from it says just that."""
@@ -396,5 +277,15 @@ class TrainOptions:
         return {**values, "warm_start": start, "loss": self.chosen_loss, "maintenance": self.chosen_maintenance}
 
 
+OPTIONS = options_of(TrainOptions)
+CHOICES = {name: each.choices for name, each in OPTIONS.items() if each.choices}
+SCALES = CHOICES["scale"]
+COMMON = tuple(name for name, each in OPTIONS.items() if each.solvers is None)  # every solver has them
+# What never decides which bits come out, so that a run may go on from a checkpoint with other values: where and how fast it runs,
+RESOURCES = having(TrainOptions, role="resource")
+LIMITS = having(TrainOptions, role="limit")  # how long,
+WATCHERS = having(TrainOptions, role="watcher")  # and what is measured meanwhile; a solver's own limits are in its record.
+
+
 def _default(name: str) -> Any:
-    return TrainOptions.__dataclass_fields__[name].default
+    return default_of(TrainOptions, name)

@@ -24,12 +24,13 @@ class CrossValidated(Shown):
     table       a line for each fold (from 0): all measures, what the model's certificate says, passes and seconds;
                 pandas.DataFrame(found.table) is a frame of them
     measure     the first of the task's measures, which models are chosen by
-    resources   of models that were trained together: bytes_read (decoded from storage), groups, peak (resident bytes)
+    resources   readings: how often rows were read for all trainings; of models that were trained together also bytes_read
+                (decoded from storage), groups, peak (resident bytes)
     """
 
     table: list[dict[str, Any]]
     measure: str
-    resources: dict[str, int] = field(default_factory=dict)
+    resources: dict[str, Any] = field(default_factory=dict)
 
     def values(self, measure: str | None = None) -> list[float]:
         """A measure of each fold, None standing for the first."""

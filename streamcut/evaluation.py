@@ -111,6 +111,13 @@ def evaluate(
     return Evaluation(measures, reading.unseen)
 
 
+def measures_of(model: Model) -> Measures:
+    """What collects the measures of a model. Raises UsageError where there are none."""
+    if model.task not in _OF_TASK:
+        raise UsageError(f"there are no measures for a model of task {model.task}")
+    return _OF_TASK[model.task](model)
+
+
 def evaluate_queries(
     model: Model | str | os.PathLike,
     data: Any,
@@ -143,11 +150,9 @@ def collect(
     """The measures of the model's task after all rows of `data`, which those `beside` have seen, too. Raises as `evaluate`."""
     ceiling = ceiling or Ceiling()
     model = as_model(model, ceiling.expect_model)
-    if model.task not in _OF_TASK:
-        raise UsageError(f"there are no measures for a model of task {model.task}")
-    collected: Measures
+    collected = measures_of(model)
     if label_names is None:
-        collected = _OF_TASK[model.task](model)
+        pass
     elif model.task == "sequence":
         collected = _OF_TASK[model.task](model, label_names if isinstance(label_names, Mapping) else _named(label_names))
     else:

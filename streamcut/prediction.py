@@ -113,9 +113,7 @@ def _predicted(
             entries = getattr(data, "nnz", entries)
             ceiling.expect([(f"{rows:,} rows in CSR form", 20 * entries + 8 * rows), ("answers", (40 + kept) * rows)])
         return np.asarray(model.decision_function(data) if output != "labels" else model.in_label_words(model.predict(data)))
-    chunks = scored_chunks(
-        model, data, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling, kept=(kept, kept)
-    )
+    chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling, kept=(kept, kept))
     if output != "labels":
         return np.concatenate([scores for _, scores in chunks] or [np.empty(0)])
     found = [model.labels_of_chunk(chunk, scores) for chunk, scores in chunks]

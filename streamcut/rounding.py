@@ -177,6 +177,22 @@ def mixed(one: CutError, other: CutError, share: float, size: float, offset: flo
     )
 
 
+def combined(p: float, one: CutError, q: float, other: CutError, size: float, offset: float) -> CutError:
+    """Of p·one + q·other as computed; `size` ≥ p‖a‖ + q‖a′‖ of both cuts, `offset` ≥ p|b| + q|b′|."""
+    own = gamma(_SPARE)
+    return CutError(
+        (p * one.slope + q * other.slope) * (1.0 + own) + own * size + _TINY,
+        (p * one.offset + q * other.offset) * (1.0 + own) + own * offset + _TINY,
+    )
+
+
+def combined_square(p: float, q: float, square: float, product: float, other: float, dimension: int) -> float:
+    """At least ‖pa + qa′‖² for p, q ≥ 0, from ‖a‖², ⟨a, a′⟩ and ‖a′‖², each off by parts dot_gamma of ‖a‖², ‖a‖‖a′‖, ‖a′‖²."""
+    doubt = dot_gamma(dimension) + gamma(_SPARE)
+    size = (p * math.sqrt(square) + q * math.sqrt(other)) * (1.0 + doubt)
+    return max(0.0, p * p * square + 2.0 * p * q * product + q * q * other) + 2.0 * doubt * size * size
+
+
 def dual_value(c_bar: float, square: float, b: float, error: CutError, dimension: int) -> float:
     """A true lower bound on F by the cut (a, b) of the mean risk with ‖a‖² = `square` as `vectors.dot` gives it: (2).
 

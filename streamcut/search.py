@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, pstdev
 from typing import Any
 
 from streamcut.by_data import for_data
-from streamcut.config import CheckpointOptions
+from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import UsageError
-from streamcut.evaluation import evaluate, measure_to_choose, merit
+from streamcut.evaluation import Evaluation, evaluate, measure_to_choose, merit
 from streamcut.io.dataset import Dataset
 from streamcut.io.row_view import Folds, RowView, fold_views
 from streamcut.jobs.linear import threads_wanted
+from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.selection import Tried, measured, train_path, tried_model
 from streamcut.solvers.progress import Observer
 from streamcut.systems import peak_bytes
-from streamcut.together import Problem, Together, decoded_bytes
+from streamcut.together import PROBLEMS, Problem, Together
 from streamcut.training import checked, job_class, train
 from streamcut.units import plain
 
@@ -63,7 +64,8 @@ class Search:
     cells      by the values of their options
     table      a line for each model that was measured
     models     by the values of their options: those of all rows, without validation data; with them, the best so far is enough
-    resources  of models that were trained together: bytes_read, groups, peak
+    resources  readings of all trainings (streamcut.execution.feed.Readings), in parts of all rows; of models that were trained
+               together also bytes_read, groups, peak
     """
 
     data: Dataset
@@ -79,7 +81,7 @@ class Search:
     cells: dict[tuple[Any, ...], Cell] = field(default_factory=dict)
     table: list[dict[str, Any]] = field(default_factory=list)
     models: dict[tuple[Any, ...], Model] = field(default_factory=dict)
-    resources: dict[str, int] = field(default_factory=dict)
+    resources: dict[str, Any] = field(default_factory=lambda: {"readings": 0.0})
 
     def __post_init__(self) -> None:
         self.Cs, self.options = [plain(C) for C in self.Cs], {name: plain(value) for name, value in self.options.items()}
@@ -90,24 +92,32 @@ class Search:
         self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure)
         self._linear = chosen.record.family == "linear"
         self._goes_on = self._linear and all(hasattr(job_class(each), "trainer") for each in found)
+        self._columns = all(_is_column(each) for each in found)
 
     def on_validation(self, validation: Dataset) -> None:
         """Train on all rows, measure on `validation`."""
-        self._run([(self.data, validation)], everything=False)
+        if self._columns and len(self.cells_wanted) > 1:
+            self._together(None, lambda models: [evaluate(model, validation) for model, _ in models])
+        else:
+            self._each([(self.data, validation)])
 
     def on_folds(self, folds: Folds, *, everything: bool) -> None:
         """Train on all folds but one, measure on that, each in turn; with `everything` also models of all rows, if they are to be
         had in the same passes."""
         if self.chosen.distributed:
             raise UsageError("folds: cross-validation runs on threads only, not on Dask")
-        splits: Splits = list(fold_views(self.data, folds, threads_wanted(self.chosen)))
-        self._run(splits, everything=everything and self._goes_on, read=decoded_bytes(self.data.manifest))
+        if self._columns and self.chosen.scale == "none":  # else each fold has a scale of its own
+            self._together(folds, None, everything=everything)
+        else:
+            self._each(list(fold_views(self.data, folds, threads_wanted(self.chosen))))
+            self.resources["readings"] += 1.0
 
-    def _run(self, splits: Splits, *, everything: bool, read: int = 0) -> None:
-        paths: list[tuple[float, ...]] = [tuple(self.Cs)] if self._goes_on else [(C,) for C in self.Cs]
-        if self._linear and not self.chosen.distributed and len(splits) * len(self.others) * len(paths) > 1:
-            self._together(splits, paths, everything, read)
-            return
+    @property
+    def cells_wanted(self) -> list[dict[str, Any]]:
+        """The options of every point."""
+        return [{"C": C, **point} for point in self.others for C in self.Cs]
+
+    def _each(self, splits: Splits) -> None:
         if self.checkpoint is not None and not self._goes_on:
             raise UsageError(
                 f"checkpoint: {self.chosen.chosen_solver} is tuned without checkpoints; leave it out, or see `train`"
@@ -116,31 +126,30 @@ class Search:
             for point in self.others:
                 self._one_by_one(rows, held_out, point, fold)
 
-    def _together(self, splits: Splits, paths: list[tuple[float, ...]], everything: bool, read: int) -> None:
-        """All of them at once; those of a fold are measured on the rows that it holds out."""
+    def _together(
+        self, folds: Folds | None, measure: Callable[[Sequence[tuple[Model, int]]], list[Evaluation]] | None, *,
+        everything: bool = True,
+    ) -> None:  # fmt: skip
+        """All of them at once; those of a fold are measured on the rows that it holds out, others by `measure`."""
         chosen = self.chosen
         common = {**self.options, "task": chosen.task, "positive_label": chosen.positive_label}
         hooks: dict[str, Any] = {"on_iteration": self.on_iteration, "on_trained": self.on_trained, "checkpoint": self.checkpoint}
-        stop = self.stop or (lambda: False)
-        together = Together(self.data, threads_wanted(chosen), chosen.memory, stop=stop, bytes_read=read, **hooks)
-        problems = [
-            Problem(fold, point, path, None if rows is self.data else rows, {**common, **point})
-            for fold, rows in [*enumerate(rows for rows, _ in splits), *[(None, self.data)] * everything]
-            for point in self.others
-            for path in paths
-        ]
+        together = Together(self.data, chosen.memory, folds, stop=self.stop or (lambda: False), **hooks)
+        each = [None] if folds is None else [*range(folds.count), *[None] * everything]
+        problems = [Problem(fold, point, tuple(self.Cs), {**common, **point}) for fold in each for point in self.others]
         found = list(zip(problems, together.train(problems), strict=True))
         models = [(problem, outcome) for problem, outcomes in found for outcome in outcomes]
-        to_measure = [(problem, outcome) for problem, outcome in models if problem.fold is not None]
-        evaluations = together.measure([(outcome.model, splits[problem.fold or 0][1]) for problem, outcome in to_measure])
+        to_measure = [(problem, outcome) for problem, outcome in models if folds is None or problem.fold is not None]
+        evaluations = (measure or together.measure)([(outcome.model, problem.fold or 0) for problem, outcome in to_measure])
         for (problem, outcome), evaluation in zip(to_measure, evaluations, strict=True):
             step = {"C": outcome.C}
             tried = tried_model(step, outcome.model, outcome.record, evaluation.measures(), self._measure)
             self._keep({**step, **problem.point}, problem.fold or 0, tried)
         for problem, outcome in models:
-            if problem.rows is None:  # all of them
+            if problem.fold is None:  # all rows
                 self.models[(outcome.C, *problem.point.values())] = outcome.model
-        self.resources = {"bytes_read": together.bytes_read, "groups": together.groups, "peak": peak_bytes()}
+        self.resources |= {"bytes_read": together.bytes_read, "groups": together.groups, "peak": peak_bytes()}
+        self.resources["readings"] += together.readings
 
     def _one_by_one(self, rows: Dataset, held_out: Dataset, point: dict[str, Any], fold: int) -> None:
         """All values of C with the options of `point`, along a path where there is one."""
@@ -155,12 +164,19 @@ class Search:
                 self.models = {tuple(place.values()): model}
 
         given: dict[str, Any] = {**self.options, **point, "on_iteration": self.on_iteration, "stop": self.stop}
+        part = rows.manifest.statistics.n_rows / self.data.manifest.statistics.n_rows
         if self._goes_on:
-            more: dict[str, Any] = {"measure": self._measure, "on_model": take, "checkpoint": self.checkpoint}
-            train_path(rows, self.Cs, validation=held_out, **more, **given)
+            checkpoint = self.checkpoint
+            if checkpoint is not None:
+                name = ",".join([f"fold={fold}", *(f"{key}={value}" for key, value in point.items())])
+                checkpoint = replace(checkpoint, directory=below(checkpoint.directory, name))
+            more: dict[str, Any] = {"measure": self._measure, "on_model": take, "checkpoint": checkpoint}
+            best, _ = train_path(rows, self.Cs, validation=held_out, **more, **given)
+            self.resources["readings"] += part * best.resources["readings"]
             return
         for C in self.Cs:
             model = train(rows, C=C, **given)
+            self.resources["readings"] += part * model.resources["readings"]
             measures = evaluate(model, held_out).measures()
             last = model.history[-1] if model.history else {}
             passes, seconds = int(last.get("passes", last.get("epoch", 0))), float(last.get("seconds", 0.0))
@@ -179,3 +195,9 @@ class Search:
         self.table.append({**point, "fold": fold, **tried.measures, **tried.result, **cost})
         if self.on_model is not None:
             self.on_model(point, fold, tried)
+
+
+def _is_column(options: TrainOptions) -> bool:
+    """Whether columns train it, in the same passes as others that differ in C, λ and fold."""
+    free = options.record.dual and not options.distributed and not options.maps
+    return free and options.problem in PROBLEMS and options.warm_start is None and options.target is None

@@ -108,7 +108,8 @@ def train_path(
             if best is None or value is None or worth > best[0]:
                 best = worth, model
     assert best is not None
-    return best[1], tried
+    model = best[1]
+    return replace(model, resources={**model.resources, "readings": run.readings.value}), tried
 
 
 def along(

@@ -1,13 +1,40 @@
-"""How results introduce themselves: a line in a console, a small table in a notebook."""
+"""What people are shown: text of which nothing steers a terminal or hides from a reader, and results that introduce themselves.
+
+Names, labels and what comes from files are strangers' text. Results are a line in a console, a small table in a notebook.
+"""
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from html import escape
 from typing import Any
 
 from streamcut.units import format_number
-from streamcut.visible import html, visible
+
+
+def visible(text: str) -> str:
+    """`text` on one line, with escapes for control characters, marks of direction and bytes that are no UTF-8."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(ord(c)) for c in text)
+
+
+def html(text: str) -> str:
+    """The same as HTML."""
+    return escape(visible(text))
+
+
+class VisibleFormatter(logging.Formatter):
+    """Log messages that name such things."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
+
+
+def _escaped(code: int) -> str:
+    if 0xDC80 <= code <= 0xDCFF:  # how Python reads bytes that are no UTF-8
+        code -= 0xDC00
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 class Shown(ABC):

@@ -1,15 +1,19 @@
 """What every solver needs and gives, in one table. The configuration, jobs, estimators and models ask it; none compares names.
 
 A new solver is a module in streamcut.solvers, an entry here, and, unless it works on what an oracle offers already, a job
-(streamcut.jobs). The command line, `train` and the estimators then offer it with the options that the entry names.
+(streamcut.jobs). The command line, `train` and the estimators then offer it, with the options that streamcut.options gives
+to its family, its kinds or its name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal
+
+from streamcut.options.option import options_of
+from streamcut.options.training import TrainDeclarations
 
 Problem = Literal[
     "binary", "regression", "one-class", "labelling", "ranking", "crammer-singer", "softmax", "one-vs-rest", "sequence"
@@ -22,7 +26,8 @@ class SolverRecord:
 
     family     which kind of model it leaves, and so which jobs run it
     trains     {problem: where the algorithm for it is: a module of streamcut.solvers, or a class in one}
-    options    those of `train` that it has, beside COMMON
+    kinds      what options are for beside families: "cutting-planes", "stochastic"
+    options    those of `train` that it has and not every solver has, as they are declared
     limits     options that end it and change nothing before: a run may go on from a checkpoint with others
     margins    each row keeps its scores at the last w and at the best one (sampled cuts: by each cut)
     dual       dual ascent: each row keeps dual variables in the cuts of the bundle, and there is a cache of rows
@@ -41,7 +46,8 @@ class SolverRecord:
 
     family: Literal["linear", "budgeted", "exact-kernel", "sampled"]
     trains: Mapping[Problem, str]
-    options: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     margins: bool = False
     dual: bool = False
@@ -74,21 +80,11 @@ class SolverRecord:
         return getattr(found, name) if name else found
 
 
-COMMON = ("task", "solver", "max_time", "positive_label", "kernel", "gamma", "degree", "coef0", "workers", "scheduler", "memory",
-          "scratch", "deadline", "silence")  # fmt: skip
-_GAP = ("tol", "tol_relative")
-_LINEAR = ("C", "l1", "scale", "loss", "epsilon", "delta", "quantile", "strategy", "bias", *_GAP, "target", "max_passes",
-           "positive_weight", "nystroem", "landmarks", "fourier", "frequencies", "warm_start", "max_cuts", "lanes")  # fmt: skip
-_LABELLINGS = ("k", "normalisation", "nu")
-_BUDGETED = ("C", "loss", "epsilon", "quantile", "positive_weight", "budget", "maintenance", "merged", "epochs", "seed",
-             "validation", "warm_start")  # fmt: skip
 _BOXES = ("hinge", "epsilon-insensitive", "quantile")  # their duals are quadratic, with bounds alone
 _CURVED = ("squared", "logistic", "squared-hinge", "smoothed-hinge", "huber", "squared-epsilon-insensitive", "poisson")
-_ROUNDS = ("epochs", "seed", "batch", "max_evaluations", "validation")
 _ROUND_LIMITS = ("epochs", "max_evaluations")
-_SAMPLED = ("C", "bias", "tol", "target", "positive_weight", "max_passes", "max_cuts", "samples", "seed")
 
-SOLVER_TABLE: dict[str, SolverRecord] = {
+_RECORDS: dict[str, SolverRecord] = {
     "bundle-dca": SolverRecord(
         family="linear",
         trains={
@@ -96,10 +92,9 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
             "regression": "bundle_dca",
             "crammer-singer": "bundle_dca",
             "softmax": "bundle_dca",
-            "one-vs-rest": "ovr_dca",
+            "one-vs-rest": "columns",
             "sequence": "sequence_dca",
         },
-        options=(*_LINEAR, "row_cache", "sweeps", "seed"),
         margins=True,
         dual=True,
         max_cuts=16,  # to begin with
@@ -110,7 +105,6 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
     "newton": SolverRecord(
         family="linear",
         trains=dict.fromkeys(("binary", "regression"), "newton"),
-        options=_LINEAR,
         margins=True,
         curved=True,
         max_cuts=8,
@@ -127,10 +121,9 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
             "ranking": "ocas",
             "crammer-singer": "ocas",
             "softmax": "ocas",
-            "one-vs-rest": "ovr_ocas",
             "sequence": "ocas",
         },
-        options=(*_LINEAR, *_LABELLINGS, "cut"),
+        kinds=("cutting-planes",),
         margins=True,
     ),
     "cpa": SolverRecord(
@@ -139,34 +132,30 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
             **dict.fromkeys(
                 ("binary", "regression", "one-class", "labelling", "ranking", "crammer-singer", "softmax", "sequence"), "cpa"
             ),
-            "one-vs-rest": "ovr_cpa",
         },
-        options=(*_LINEAR, *_LABELLINGS),
+        kinds=("cutting-planes",),
     ),
     "bsca": SolverRecord(
         family="budgeted",
         trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "bsca.Bsca"),
-        options=(*_BUDGETED, "damping", "progress_rows"),
         losses=_BOXES,
     ),
     "bsgd": SolverRecord(
         family="budgeted",
         trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "bsgd.Bsgd"),
-        options=_BUDGETED,
         losses=_BOXES,
         resumes=True,
     ),
     "smo": SolverRecord(
         family="exact-kernel",
         trains={"binary": "smo"},
-        options=("C", "bias", *_GAP, "target", "positive_weight", "kernel_cache"),
         in_memory=True,
         intercept=True,
     ),
     "sbp": SolverRecord(
         family="exact-kernel",
         trains={"binary": "sbp.StochasticBatchPerceptron"},
-        options=("C", "bias", "nu", *_ROUNDS),
+        kinds=("stochastic",),
         limits=_ROUND_LIMITS,
         weights=False,
         intercept=True,
@@ -175,36 +164,42 @@ SOLVER_TABLE: dict[str, SolverRecord] = {
     "sdca": SolverRecord(
         family="exact-kernel",
         trains={"binary": "kernel_sdca.KernelSDCA"},
-        options=("C", *_ROUNDS),
+        kinds=("stochastic",),
         limits=_ROUND_LIMITS,
         weights=False,
     ),
     "pegasos": SolverRecord(
         family="exact-kernel",
         trains={"binary": "kernel_pegasos.KernelPegasos"},
-        options=("C", *_ROUNDS),
+        kinds=("stochastic",),
         limits=_ROUND_LIMITS,
         weights=False,
     ),
     "perceptron": SolverRecord(
         family="exact-kernel",
         trains={"binary": "kernel_perceptron.KernelPerceptron"},
-        options=_ROUNDS,
+        kinds=("stochastic",),
         limits=_ROUND_LIMITS,
         weights=False,
     ),
     "sampled-constant": SolverRecord(
         family="sampled",
         trains=dict.fromkeys(("binary", "crammer-singer", "sequence"), "sampled_constant"),
-        options=_SAMPLED,
     ),
     "sampled-linear": SolverRecord(
         family="sampled",
         trains=dict.fromkeys(("binary", "crammer-singer", "sequence"), "sampled_linear"),
-        options=_SAMPLED,
         margins=True,
     ),
 }
+
+
+def _options(name: str, record: SolverRecord) -> tuple[str, ...]:
+    declared = options_of(TrainDeclarations).items()
+    return tuple(option for option, each in declared if each.solvers and each.of_solver(name, record.family, *record.kinds))
+
+
+SOLVER_TABLE = {name: replace(record, options=_options(name, record)) for name, record in _RECORDS.items()}
 
 
 def solvers(*families: str) -> tuple[str, ...]:

@@ -132,7 +132,7 @@ def train(
     if kernel != "linear" and not asked.maps:
         raise UsageError(f"kernel: for {kernel} give nystroem or fourier, the number of features that stand for it")
     given = _opened(data)
-    dataset = with_features(given, asked) if asked.maps else given
+    dataset = with_features(Feed(given), asked) if asked.maps else given
     statistics = dataset.manifest.statistics
     progress = Progress(StoppingRule(tol, tol_relative, None, max_passes, max_time), on_iteration, stop=stop)
     pinned = frozenset(range(len(dataset.manifest.shards))) if isinstance(dataset, MemoryDataset) else frozenset[int]()

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from streamcut.datasets import opened, stored
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
+from streamcut.execution.parted import Shards
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
@@ -42,6 +44,7 @@ from streamcut.models.linear import LinearModel
 from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
+from streamcut.options.option import documented
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.progress.columns import columns, line
 from streamcut.progress.display import Display, shown_by
@@ -54,7 +57,6 @@ from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
     from streamcut.execution.dask.runner import DaskRunner
-    from streamcut.execution.row_pool import Member
 
 log = logging.getLogger(__name__)
 run_log = logging.getLogger("streamcut.run")  # the course of a training, which the command line shows in its own way
@@ -67,15 +69,15 @@ _JOBS = {  # of linear solvers by the problem, of others by the family
     "one-class": ("streamcut.jobs.one_class", "OneClassJob"),
     "crammer-singer": ("streamcut.jobs.multiclass", "MulticlassJob"),
     "softmax": ("streamcut.jobs.multiclass", "SoftmaxJob"),
-    "one-vs-rest": ("streamcut.jobs.ovr", "OvrJob"),
+    "one-vs-rest": ("streamcut.jobs.columns", "ColumnsJob"),
     "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
     "budgeted": ("streamcut.jobs.budgeted", "BudgetedJob"),
     "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),
     "sampled": ("streamcut.jobs.sampled", "SampledJob"),
 }
-SHARE_SLACK = 2 << 20  # of one of several trainings at once
 
 
+@documented(TrainOptions)
 def train(
     data: Any,
     *,
@@ -95,58 +97,15 @@ def train(
                      made in `scratch` for the time of the training
     label            of raw data: the column with the labels (or a comparison)
     convert          of raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
-    task             "binary", "regression", "multiclass", "one-class", "ranking" (in qid), "roc-area", "sequence" (of one qid);
-                     "auto": rows with qid are ranked, labels that are no whole numbers are targets of a regression, more than
-                     two others are classes, else there are two
-    C                loss of a row, as in LIBLINEAR and scikit-learn
-    l1               λ ≥ 0 of the elastic net: F(w) = ½‖w‖² + λ‖w‖₁ + C Σ u_i ℓ_i, for losses of single rows; most weights are 0
-                     when it is large. "10%": of λmax, from which on all of them are; a pass finds it
-    scale            "max-abs" or "std" (not centred; rows count by their weights): values are divided by this number of each
-                     feature as they are read. The certificate is about the scaled problem, the weights are for values as they are
-    loss, k          binary: "hinge" (the default), "squared-hinge", "logistic", or a bound on a measure of all rows: "f1",
-                     "prbep", "prec@k", "rec@k", "error"; k is "100" or "10%"; multiclass: "hinge", "softmax", one-vs-rest those
-                     of two classes; regression: "squared" (the default), "huber" (linear beyond `delta`),
-                     "epsilon-insensitive", "squared-epsilon-insensitive" (0 up to `epsilon`), "quantile" (the part `quantile`
-                     of the targets lies below), "poisson" (counts of mean e^score); of bsca and bsgd "hinge", for numbers
-                     "epsilon-insensitive" (their default) or "quantile", with the mean of the targets as intercept
-    strategy         multiclass: "crammer-singer", or "one-vs-rest", which has the losses of two classes; "softmax" needs none
-    normalisation    ranking: the mean over all "pairs", or over "queries" of the mean over their pairs
-    solver, cut      linear: "bundle-dca", "newton", "ocas" with "predicted" or "exact" cuts, "cpa"; kernels: "bsca", "bsgd",
-                     "smo", "sbp", "sdca", "pegasos", "perceptron", "sampled-constant", "sampled-linear"; "auto": as they fit
-    kernel, gamma, degree, coef0   "linear", "rbf" exp(−γ‖x−x′‖²), "poly" (γ⟨x,x′⟩ + coef0)^degree; γ "auto":
-                     1 / (features · variance)
-    nystroem, landmarks   linear solvers: the kernel by features from a number of rows, drawn "uniform" or by "leverage"
-    fourier, frequencies  linear solvers: the rbf kernel by a number of random waves, "independent" ones or "orthogonal"
-    budget, maintenance, merged, epochs   bsca, bsgd: most support vectors, how they are kept to that, how many of them merging
-                     makes one of, number of epochs
-    progress_rows    bsca: measure after each epoch, on this number of rows, which part of a step's progress the budget costs
-    nu, batch, max_evaluations    sbp: mean slack instead of C; rows drawn at once; a limit on kernel evaluations
-    kernel_cache, samples         smo: memory for kernel columns; sampled cuts: rows of a cut
-    seed             random seed, of solvers that draw: bundle-dca, kernel solvers but smo, nystroem and fourier
-    validation       kernel solvers: a store that the model is measured on while they run
-    bias             value of a constant, regularised feature; 0 = none (smo and sbp: any other is an unregularised intercept)
-    tol              stop when gap ≤ tol·C·Σu_i (units of mean loss); 0 or None = off
-    tol_relative     and when gap ≤ tol_relative·max(F(w), C·Σu_i/1000); 0 or None = off
-    target, max_passes, max_time   stop at this objective, after a number of passes, of seconds
-    positive_label   this label (a number, or a word) against all others; default: the larger of two, of words the last
-    positive_weight  factor on the weights of rows with the positive label
-    warm_start       a model to begin with, or its path: its weights, for the same data its witness too; bsca, bsgd (several
-                     classes, too): its support vectors and steps, and rows of other data count as seen before
-    max_cuts         size of the bundle; default: as many as 128 MiB hold, 20 to 1000; newton 8, bundle-dca 16 and more if needed
-    lanes            number of fixed ranges of rows, each summed in order; default: from the size of the data
-    workers, scheduler   threads (default: one a processor), or "sync" for none; "local-cluster", the address of a Dask scheduler,
-                     its scheduler file (.json) or a distributed.Client: processes of a Dask cluster (streamcut.execution.dask)
-    deadline, silence     seconds that a Dask cluster may be without workers; after which one that is not heard counts as gone
-    memory           "4GB", "50%" or "auto": ceiling on the resident memory of this process
-    scratch          folder for the row state, and cuts of several classes, that do not fit, or on Dask (default: TMPDIR, else
-                     /var/tmp); workers that do not see it keep the row state on their own disks
-    row_cache        bundle-dca: "2GB", a part of the data ("30%"), or "auto": memory for the rows that matter most; "0" = none
-    sweeps           bundle-dca: epochs over cached rows after each pass, at most
     checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes
     stop             asked after every block of rows (of sequences by bundle-dca: every pass); once it is true, the best model so
                      far is returned
     on_iteration     called with each solvers.progress.Iteration; on_plan: called with the memory plan before any work
     progress         True: show lines and a bar on a terminal, lines in a notebook, a line now and then in a log; or a Display
+
+    Options, all of them by name:
+
+    {options}
 
     Raises UsageError for bad options or the checkpoint of another run, BadInputError for data without two classes,
     MemoryBudgetError when `memory` cannot be kept, CorruptError for damaged data, DiskFullError when `scratch` is too small,
@@ -162,8 +121,8 @@ def train(
     with ExitStack() as held:
         place, temporary = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
         asked = stop or held.enter_context(first_interrupt_asks())
-        shown = held.enter_context(shown_by(progress))
-        given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": asked, "display": shown}
+        given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": asked}
+        given["display"] = held.enter_context(shown_by(progress))
         run = held.enter_context(Session(place, chosen, **given, one=True))
         record = run.progress(on_iteration)
         if checkpoint is not None:
@@ -189,8 +148,7 @@ class Session:
     """Everything that training takes, in its place: data, job, memory plan, a runner. Use as a context.
 
     `more` are (what, bytes) that the caller keeps beside the job, `between` what it takes between passes. `one`: a single model
-    is trained, so vectors may live in scratch files where memory is short. One of several at once has a `share` in bytes, `more`
-    among it: the process, readers, what takes turns and the peak are for the caller to plan.
+    is trained, so vectors may live in scratch files where memory is short.
     """
 
     def __init__(
@@ -209,10 +167,10 @@ class Session:
         self.dataset = opened(data)
         self.options = options = for_data(options, self.dataset)
         self.stop = stop or (lambda: False)
-        self._display = display
         self._compare_recipes()
+        self.readings = (feed := Feed(self.dataset)).readings  # of everything that it trains
         if options.maps:
-            self.dataset = features.with_features(self.dataset, options)
+            self.dataset = features.with_features(feed, options)
         self.dataset = scaled(self.dataset, options.scale)
         linear = options.record.family == "linear" and options.problem != "sequence" and not options.maps
         if linear and options.warm_start is None:
@@ -220,10 +178,9 @@ class Session:
         self.options = options = choose(options, self.dataset.manifest.statistics)
         self.job = job_class(options).planned(options, self.dataset.manifest)
         check_weights(self.dataset.manifest.statistics, options)
-        self._scheduler, self._on_plan = scheduler, on_plan
+        self._scheduler, self._on_plan, self._display = scheduler, on_plan, display
         self.more, self._between, self._one = more, between, one
-        self.share: int | None = None  # set it before it is entered
-        self.member: Member | None = None  # of several trainings that share cached rows
+        self._shards = Shards(self.dataset, whole=options.distributed)
         self._stack = ExitStack()
         self._cluster: Any = None
 
@@ -269,10 +226,18 @@ class Session:
 
     def finished(self, solve: Callable[[], Model]) -> Model:
         """What `solve` returns, with the memory that it took and the place of its data, as it was given."""
+        (model,) = self.all_finished(lambda: [solve()])
+        return model
+
+    def all_finished(self, solve: Callable[[], list[Model]]) -> list[Model]:
+        """The same of several models."""
         try:
-            model = solve()
+            models = solve()
         except Interrupted:
             raise KeyboardInterrupt("training was stopped before it had a model") from None
+        return [self._finished(model) for model in models]
+
+    def _finished(self, model: Model) -> Model:
         run_log.info("%s", model.in_words())
         data = self.dataset
         if isinstance(data, OccurringDataset):
@@ -285,12 +250,11 @@ class Session:
             model = MappedModel.around(model, self.dataset.map)
         peak = (own := peak_bytes()) + (0 if self._cluster is None else self._cluster.peak())
         counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
-        if self.share is None:
-            warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
-        plan = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
-        resources = {"budget": self.plan.budget, "planned": self.plan.total, "peak": peak, "plan": plan}
-        known = {} if self.dataset.path is None else {"data": redacted(self.dataset.path)}
-        parameters = {**model.parameters, **known}
+        warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
+        resources: dict[str, Any] = {"budget": self.plan.budget, "planned": self.plan.total, "peak": peak}
+        resources["readings"] = self.readings.value
+        resources["plan"] = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
+        parameters = model.parameters | ({} if self.dataset.path is None else {"data": redacted(self.dataset.path)})
         return replace(model, resources=resources, parameters=parameters, recipe=self.dataset.recipe)
 
     def _compare_recipes(self) -> None:
@@ -322,11 +286,13 @@ class Session:
             self.runner = dask_runner.DaskRunner(cluster, self.dataset, self.job.lanes, scratch=scratch, stop=self.stop)
         else:
             self.job, self.plan = self.planned()
-            row_state = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
-            shelf = ScratchShelf(scratch) if getattr(self.job, "far", False) else MEMORY
-            feed = Feed(self.dataset, self.plan.pinned if self.share is None else frozenset())
-            given: Any = {"row_state": row_state, "stop": self.stop, "shelf": shelf, "member": self.member}
-            self.runner = Runner(feed, self.job.lanes, self.job.workers, ahead=self.plan.ahead, **given)
+            self.dataset = self._shards.of(self.plan)
+            given: Any = {"stop": self.stop, "ahead": self.plan.ahead}
+            given["row_state"] = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
+            given["shelf"] = ScratchShelf(scratch) if getattr(self.job, "far", False) else MEMORY
+            feed = Feed(self.dataset, self.plan.pinned)
+            self.runner = Runner(feed, self.job.lanes, self.job.workers, **given)
+        self.runner.feed.readings = self.readings
         self._stack.enter_context(self.runner)
         sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
         if isinstance(self.dataset, OccurringDataset):
@@ -352,8 +318,13 @@ class Session:
 
     def _planned(self, job: Job) -> MemoryPlan:
         """The memory plan of `job`. Raises MemoryBudgetError."""
-        chosen, manifest, data = self.options, self.dataset.manifest, self.dataset
+        return self._shards.planned(partial(self._planned_for, job), job.needs(self.dataset.manifest).most_mixed)
+
+    def _planned_for(self, job: Job, data: Dataset) -> MemoryPlan:
+        chosen, manifest = self.options, data.manifest
         needs, more = job.needs(manifest), self.more
+        if data is not self.dataset:  # its places take little memory: batches become smaller before they become fewer
+            needs = replace(needs, mixing=tuple(each for each in needs.mixing if each.streams == needs.mixing[0].streams))
         if isinstance(data, OccurringDataset):
             columns = max(1, needs.weights // manifest.statistics.n_features)
             more, data = more + data.memory(job.workers, columns), data.inner
@@ -361,13 +332,13 @@ class Session:
             more += data.memory(job.workers)
         if isinstance(self.dataset, MappedDataset):
             more += features.memory(self.dataset, job.workers)
-        coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) and self.share is None else ()
+        coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) else ()
         if chosen.distributed:  # every process has its own
             needs, more = replace(needs, per_worker=(*needs.per_worker, *coming)), more + self._between
         else:
             needs, more = replace(needs, between=self._between), more + coming
         needs = replace(needs, more=(*needs.more, *more))
-        budget = memory_limit(chosen.memory) if self.share is None else self.share
+        budget = memory_limit(chosen.memory)
         if chosen.distributed:
             from streamcut.execution.dask.plan import ClusterNeeds
 
@@ -376,9 +347,6 @@ class Session:
         else:
             in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(chosen, job.workers)
             machine = Machine(budget, resident_bytes(), job.workers, in_memory, lower)
-            if self.share is not None:
-                machine = Machine(budget, 0, job.workers, True, lower, SHARE_SLACK, in_turns=True)
-                needs = replace(needs, mixing=())  # what others read, too, comes in the order of the file
 
             def plan(needs: Needs) -> MemoryPlan:
                 return plan_memory(needs, manifest, machine)

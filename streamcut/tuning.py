@@ -31,15 +31,16 @@ class Tuned:
 
     table       a line for each model that was measured: its options, fold (from 0), all measures, what its certificate says,
                 passes and seconds; pandas.DataFrame(found.table) is a frame of them
-    resources   of models that were trained together: bytes_read (decoded from storage), the number of groups they had, peak
-                (resident bytes of the process); empty elsewhere
+    resources   readings: how often rows were read for all trainings, to draw folds and to measure models together; of
+                models that were trained together also bytes_read (decoded from storage, by all of that), the number of groups
+                they had, peak (resident bytes of the process)
     """
 
     model: Model
     best: Cell
     cells: list[Cell]
     table: list[dict[str, Any]] = field(default_factory=list)
-    resources: dict[str, int] = field(default_factory=dict)
+    resources: dict[str, Any] = field(default_factory=dict)
 
 
 def tune(
@@ -111,7 +112,8 @@ def tune(
         if checkpoint is not None:
             hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "best"))
         model = train(whole, **options, **best.options, **hooks)
-        if search.resources:
+        search.resources["readings"] += model.resources["readings"]
+        if "bytes_read" in search.resources:
             search.resources["bytes_read"] += model.history[-1]["bytes_read"]
     return Tuned(model, best, list(search.cells.values()), search.table, search.resources)
 

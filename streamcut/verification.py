@@ -1,4 +1,4 @@
-"""Check a model's certificate against its data, in one fresh pass; and prove its bound anew (streamcut.proving).
+"""Check a model's certificate against its data, in one fresh pass; and prove its bound anew (streamcut.proofs.proving).
 
 What is proved, and by what:
 
@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.penalty import penalty_of
-from streamcut.claims import AGREEMENT, Proof, Verification, trusted_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
@@ -44,8 +43,9 @@ from streamcut.models.multiclass import MulticlassModel
 from streamcut.models.sequence import KernelSequenceModel, SequenceModel
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import scored_chunks
-from streamcut.proving import expect_provable, proofs
-from streamcut.score_doubt import ClassesDoubt, ScoreDoubt, score_doubt
+from streamcut.proofs.claims import AGREEMENT, Proof, Verification, trusted_of
+from streamcut.proofs.proving import expect_provable, proofs
+from streamcut.proofs.score_doubt import ClassesDoubt, ScoreDoubt, score_doubt
 from streamcut.solver_table import SOLVER_TABLE
 
 _LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal

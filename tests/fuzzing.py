@@ -35,12 +35,13 @@ import streamcut
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, NotFoundError, StreamcutError
 from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.formats.registry import FORMATS
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores import codec
 from streamcut.io.stores.manifest_file import parse_manifest
 from streamcut.io.stores.verify import verify_store
-from streamcut.io.tables.opening import open_tables
+from streamcut.io.tables.opening import OpenedTables
 from streamcut.models.checkpoint import _MAGIC, open_checkpoint
 from streamcut.models.files import load_model
 
@@ -153,7 +154,7 @@ def recipes(rng: random.Random, made: Path) -> Iterator[str]:
     def used(content: bytes) -> None:
         recipe = Recipe.from_json(content)
         if recipe.table is not None:
-            source = open_tables([str(made / "t.csv")], "csv", ConvertOptions(recipe=recipe)).rows(
+            source = OpenedTables([FORMATS["csv"].table(str(made / "t.csv"))], ConvertOptions(recipe=recipe)).rows(
                 1 << 10, 1 << 16, 1, grouped=True
             )
             for chunk, _ in source.blocks():

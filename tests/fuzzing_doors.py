@@ -22,9 +22,10 @@ import scipy.sparse as sp
 from watching import opened_in
 
 from streamcut.errors import StreamcutError
+from streamcut.io.formats.finding import sniff
 from streamcut.io.sources.anndata_files import AnnDataReader
 from streamcut.io.sources.canonical import RowRules
-from streamcut.io.sources.row_source import BlockSize, TableSource, sniff
+from streamcut.io.sources.row_source import BlockSize, TableSource
 from streamcut.io.sources.scipy_files import MatrixMarketReader, NpyReader, NpzReader, SideFiles
 from streamcut.io.sources.tenx_files import TenXReader
 from streamcut.models.checkpoint import open_checkpoint

@@ -20,8 +20,9 @@ from test_svmlight_fuzz import ALPHABET, OPTIONS, VALID, agrees, random_line
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
 from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.formats.registry import FORMATS
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.tables.opening import open_tables
+from streamcut.io.tables.opening import OpenedTables
 from streamcut.io.text.vw import VwOptions, VwSource
 
 _BLOCKS = [16, 64, 1000, 1 << 14]
@@ -320,7 +321,8 @@ def _table_agrees(
     )
     found, names, said = [], None, ""
     try:
-        rows = open_tables([str(path)], kind, options).rows(rng.choice(_BLOCKS), 1 << 16, rng.choice([1, 1, 1, 2]), grouped=True)
+        tables = OpenedTables([FORMATS[kind].table(str(path))], options)
+        rows = tables.rows(rng.choice(_BLOCKS), 1 << 16, rng.choice([1, 1, 1, 2]), grouped=True)
         chunks = [chunk for chunk, _ in rows.blocks()]
         names = rows.recipe().names
         found = [_row_of_table(chunk, i, names) for chunk in chunks for i in range(chunk.n_rows)]

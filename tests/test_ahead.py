@@ -30,7 +30,6 @@ STREAMS = Streams(3, 10, 1000, (0, 0))
 def small_batches(monkeypatch):
     monkeypatch.setattr(ascent, "ORDER", SMALL)
     monkeypatch.setattr(binary, "ORDER", SMALL)
-    monkeypatch.setattr(binary, "blocks_wanted", lambda *_, **__: 1)  # as where features are many
 
 
 @pytest.fixture
@@ -176,7 +175,7 @@ def test_a_stop_ends_both_threads():
 
 
 def test_a_block_that_is_not_copied_is_not_read_past(monkeypatch):
-    monkeypatch.setattr(Feed, "mixed", lambda *_, **__: iter(blocks))
+    monkeypatch.setattr(Feed, "mixed", lambda *_, **__: (block for block in blocks))
     X, _ = rows(30, 6)
     whole = MemoryDataset(X, np.arange(30.0)).read(0)
     blocks = [whole.rows(start, start + 10) for start in (0, 10, 20)]
@@ -187,27 +186,19 @@ def test_a_block_that_is_not_copied_is_not_read_past(monkeypatch):
     assert order == ["prepare", "visit"] * 3
 
 
-@pytest.mark.parametrize(
-    ("budget", "cache", "size", "found"),
-    [
-        (10_000, 0, 500, True),
-        (10_000, 0, 0, False),
-        (4_400, 0, 500, False),  # too little for both
-        (10_000, 1000, 290, True),
-        (10_000, 1000, 310, False),  # a row cache brings more
-    ],
-)
-def test_memory_decides_whether_there_is_one(budget, cache, size, found):
+@pytest.mark.parametrize("spare", [False, True])
+def test_processors_decide_whether_there_is_one_and_nothing_else(spare):
+    """Memory for it is taken in any case: the same batches and row cache, and so the same bits, by any number of workers."""
+
     def plan(needs):
         lines = (("all", 2000), *needs.per_worker)
-        taken = sum(size for _, size in lines)
-        if taken > budget:
+        if sum(size for _, size in lines) > 5000:
             raise MemoryBudgetError("too little")
-        left = max(0, cache - (size if needs.ahead else 0))
-        return MemoryPlan(budget, lines, frozenset(), 0, row_cache=left, streams=needs.streams, ahead=needs.ahead)
+        return MemoryPlan(5000, lines, frozenset(), 0, streams=needs.streams, batch=needs.batch, ahead=needs.ahead)
 
-    made = Needs(dimension=10, mixing=(Streamed(2, 2000, True, size),)).planned(1000, budget, plan)
-    assert (made.streams, made.ahead) == (2, found)
+    mixing = Streamed(4, 3500, True, spare, 32), Streamed(4, 3000, True, spare, 16), Streamed(2, 2000, True, spare, 32)
+    made = Needs(dimension=10, mixing=mixing).planned(1000, 5000, plan)
+    assert (made.streams, made.batch, made.ahead) == (4, 16, spare)
 
 
 def test_no_thread_for_one_is_an_error_of_memory(monkeypatch):

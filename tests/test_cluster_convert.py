@@ -15,7 +15,6 @@ from clusters import started, two_workers
 from object_stores import s3_server
 
 import streamcut
-from streamcut import remote
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, ClusterLostError, MemoryBudgetError, UsageError
 from streamcut.execution.dask import conversion
@@ -23,6 +22,7 @@ from streamcut.execution.dask.conversion import convert_on_cluster, memory_of
 from streamcut.io.conversion import parts
 from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.memory import MemoryDataset
+from streamcut.io.places import remote
 from streamcut.io.stores.collector import ShardCutter, ShardRows
 
 SHARDS = {"shard_nnz": 600}

@@ -5,34 +5,26 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from contracts.runner import ROWS, make_store
+from contracts.runner import make_store
 
 from streamcut.config import TrainOptions
-from streamcut.costs import cluster_work
 from streamcut.errors import UsageError
 from streamcut.execution.cost import (
     LOOKS,
-    PAIR,
-    PAIRED,
-    PRODUCT,
     RANGES_FROM,
     Assumed,
     Work,
     by_ranges,
     describe,
     pass_cost,
-    round_numbers,
     scales_to,
 )
-from streamcut.execution.runner import Runner
 from streamcut.io.dataset import shard_bytes
-from streamcut.oracles.dual.interior import USUAL, Equations, Reach
-from streamcut.training import Session, train
+from streamcut.reports.costs import cluster_work
+from streamcut.training import Session
 
 WORK = Work(10**12, 2 * 10**12, 10**9, 1024, 10**7, 1, 20, 16)
 FAR = Assumed(line=1e9, store=1e8, rows=1e9, adding=1e9, task=0.001)
@@ -54,19 +46,6 @@ def test_a_pass_by_hand():
     assert pass_cost(replace(WORK, lanes=3), replace(FAR, workers=9)).computing == pytest.approx(2000 / 3)
 
 
-def test_blocks_of_rows_send_cuts_of_their_own():
-    """K D for each cut, more where several lanes have the same block; the master problem has K T cuts."""
-    few = replace(WORK, dimension=1000, lanes=8, sums=3, cuts=9, blocks=64)
-    assert few.parts == (8 + 2 * 64, 1 + 2 * 64)
-    found = pass_cost(few, FAR)
-    assert found.merging == pytest.approx(136 * 8000 * 2e-9)
-    assert found.master == pytest.approx(8000 * (576 + 6) / 1e9 + 2 * 64 * 576 * 1000 * PRODUCT + 576**2 * PAIR)
-    many = replace(few, dimension=100_000, lanes=256, blocks=16)
-    assert many.parts == (256 + 2 * 256, 1 + 2 * 16)
-    by_workers = pass_cost(many, replace(FAR, workers=64)).merging
-    assert by_workers == pytest.approx(8e5 * (768 / 64 * 2e-9 + 33e-9))
-
-
 def test_a_sweep_computes_sends_and_merges():
     work = replace(WORK, cached=10**11, sweeps=5)
     cost = pass_cost(work, replace(FAR, workers=64))
@@ -74,65 +53,6 @@ def test_a_sweep_computes_sends_and_merges():
     assert cost.iteration == cost.seconds + 5 * cost.sweep
     in_turns = pass_cost(replace(work, turns=4), replace(FAR, workers=64))
     assert in_turns.sweep == pytest.approx(1e11 / 64e9 + 4 * (cost.sending + 0.08 * (4 * 2 + 1) + 1.024))
-
-
-def test_a_round_of_interior_points_by_hand():
-    """Three passes over the cached rows, matrices of all lanes, and one to factor."""
-    work = replace(WORK, dimension=100, cached=10**9, sweeps=5, rounds=8, pairs=1e9)
-    cost, without = (pass_cost(each, replace(FAR, workers=64)) for each in (work, replace(work, rounds=0)))
-    sending, merging = 3 * 7 * 8e-7, 1024 * 8 * (10_000 + 500 + 9) * 2e-9
-    assert cost.round == pytest.approx((3.0 + 1e9 * PAIRED) / 64 + sending + 3 * 1.024 + merging + 1e6 / 3 * PRODUCT)
-    assert cost.iteration == pytest.approx(without.iteration + 8 * cost.round)
-    assert "a round of interior points (about 8 a pass)" in dict(describe(work, FAR))
-    assert "a round of interior points (about 0 a pass)" not in dict(describe(replace(work, rounds=0), FAR))
-
-
-@pytest.fixture
-def passes(monkeypatch):
-    """After each pass through the data: the kinds of the passes that follow, with the numbers in what their lanes sum up to."""
-    seen, run = [], Runner.run
-
-    def counted(self, work):
-        total, report = run(self, work)
-        if self.feed.data.manifest.statistics.n_rows != ROWS:  # it warms up
-            return total, report
-        if work.needs_data:
-            seen.append([])
-        arrays = vars_of(total) if isinstance(total, Equations | Reach) else []
-        seen[-1].append((type(work).__name__, sum(np.size(array) for array in arrays)))
-        return total, report
-
-    monkeypatch.setattr(Runner, "run", counted)
-    return seen
-
-
-def vars_of(total):
-    return [value for name in total.__slots__ if (value := getattr(total, name)) is not None]
-
-
-def test_rounds_are_as_many_passes_and_numbers_as_a_training_has(tmp_path, passes):
-    options = {"solver": "bundle-dca", "lanes": 4, "row_cache": "30%", "C": 10.0, "tol": 1e-6, "max_passes": 6}
-    store = make_store(tmp_path / "rows.zarr")
-    work = cluster_work(Session(store, TrainOptions(**options), scheduler=None))
-    assert work.rounds == USUAL
-    assert work.pairs == pytest.approx(0.3 * store.manifest.statistics.nnz * (store.manifest.statistics.nnz / 3000 + 1) / 2)
-    train(store, **options)
-    rounds = []
-    for after in passes:
-        names = Counter(name for name, _ in after)
-        rounds.append(names["AssemblePass"])
-        assert names["AssemblePass"] == names["PredictPass"] == names["ReachPass"]
-        assert names["LeavePass"] == 1
-        assert sum(size for _, size in after) == rounds[-1] * round_numbers(work.dimension)
-    assert len(rounds) >= 3
-    assert 1 <= max(rounds) <= 2 * work.rounds  # as many as are usual, nearly
-
-
-@pytest.mark.parametrize("fewer", [{"loss": "logistic"}, {"sweeps": 0}, {"row_cache": "0"}, {"l1": "10%"}, {"solver": "ocas"}])
-def test_no_rounds_are_counted_where_there_are_none(tmp_path, fewer):
-    store = make_store(tmp_path / "rows.zarr")
-    options = {"solver": "bundle-dca", **fewer}
-    assert cluster_work(Session(store, TrainOptions(**options), scheduler=None)).rounds == 0
 
 
 def test_small_sums_are_added_by_the_client():
@@ -172,16 +92,14 @@ def test_the_command_line_needs_no_cluster(tmp_path):
 
 
 def test_what_a_training_would_do(tmp_path):
-    """The blocks that it prefers, their cuts and codes, and sums of a running w and two cuts."""
+    """Cuts and codes, and sums of a running w and two cuts."""
     options = {"solver": "bundle-dca", "lanes": 4, "max_passes": 2, "memory": "4GB"}
     store = make_store(tmp_path / "rows.zarr")
     run = Session(store, TrainOptions(**options), scheduler=None)
     work = cluster_work(run)
     with Session(store, TrainOptions(**options), scheduler="threads") as begun:
-        assert (work.blocks, work.cuts) == (begun.plan.blocks, begun.plan.max_cuts)
-        assert work.blocks > 1
+        assert work.cuts == begun.plan.max_cuts
     assert (work.sums, work.turns, work.sweeps, work.lanes) == (3, 4, TrainOptions().sweeps, 4)
-    assert "blocks of rows" in dict(describe(work, Assumed()))
 
 
 def told_bytes(store):

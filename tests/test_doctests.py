@@ -17,7 +17,7 @@ NAMES = {
     "streamcut.training": "train",
     "streamcut.prediction": "predict",
     "streamcut.evaluation": "evaluate",
-    "streamcut.named_weights": "weights",
+    "streamcut.reports.named_weights": "weights",
     "streamcut.selection": "train_path",
     "streamcut.tuning": "tune",
     "streamcut.calibration": "calibrate",

@@ -27,12 +27,11 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"cli", "estimators"},
     {"__main__"},
 ]
-FOUNDATION = {"", "answers", "chunk", "compiling", "config", "errors", "files", "interrupts", "jit"}  # "" is streamcut itself
-FOUNDATION |= {"fields", "linked", "opened", "outputs", "redaction", "rehearsal", "remote", "rounding", "shown", "solver_table"}
-FOUNDATION |= {"archives", "indices", "loss_table", "machine", "suggestions", "systems", "units", "visible"}
-WIRING = {"by_data", "calibration", "claims", "datasets", "evaluation", "flags", "inputs", "prediction", "proving", "selection"}
-WIRING |= {"named_weights", "online", "score_doubt", "structured", "training", "tuning", "verification", "warming"}
-WIRING |= {"costs", "cross_validation", "pooling", "search", "strategy", "together"}
+FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "interrupts", "jit"}  # "" is streamcut itself
+FOUNDATION |= {"fields", "linked", "loss_table", "machine", "opened", "options", "redaction", "rehearsal", "rounding", "shown"}
+FOUNDATION |= {"solver_table", "suggestions", "systems", "units"}
+WIRING = {"by_data", "calibration", "datasets", "evaluation", "flags", "inputs", "prediction", "proofs", "selection"}
+WIRING |= {"cross_validation", "search", "strategy", "structured", "together", "training", "tuning", "verification", "warming"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "collections.abc", "math", "numba", "numba.extending", "numpy", "streamcut.jit", "typing"}
 KERNELS_SEE |= {"numba.core.typing.templates"}

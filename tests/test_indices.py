@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamcut.errors import BadInputError
-from streamcut.indices import expect_indices, expect_pointers
+from streamcut.io.indices import expect_indices, expect_pointers
 
 
 @pytest.mark.parametrize("kind", ["i1", "u1", ">i4", "i8", "u8"])

@@ -467,7 +467,7 @@ def test_row_76_redaction_takes_linear_time():
 
 
 def test_row_76_what_to_install_for_a_url():
-    from streamcut.remote import install_line
+    from streamcut.io.places.remote import install_line
 
     assert install_line("https://host/a") == "run: pip install 'streamcut[remote]'"
     assert install_line("s3://bucket/a") == "run: pip install 'streamcut[remote]' s3fs"

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from streamcut.compiled import nystroem
 from streamcut.errors import UsageError
 from streamcut.evaluation import evaluate
+from streamcut.execution.feed import Feed
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.files import load_model, save_model
@@ -25,7 +26,7 @@ def rings(n=200, seed=0):
 
 def drawn(X, y, kernel, landmarks, choice="uniform", seed=0) -> MappedDataset:
     data = MemoryDataset(X, y)
-    return MappedDataset(data, nystroem_map(data, kernel, landmarks, choice, seed))
+    return MappedDataset(data, nystroem_map(Feed(data), kernel, landmarks, choice, seed))
 
 
 def test_cholesky_with_pivots():

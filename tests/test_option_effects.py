@@ -1,5 +1,7 @@
 """No option does nothing: whatever is accepted changes the answer; all else is refused. Every task and solver, every option.
 
+An option's declaration says which values are tried (streamcut.options), with FAMILIES asked for, too.
+
 The exceptions are named: RESOURCES say where and how fast a run is, and must not change the answer; SAME_BITS are other sums of
 the same numbers, which may not.
 """
@@ -12,7 +14,7 @@ import scipy.sparse as sp
 from nights import by_night
 from reference.frozen_weights import DATA
 
-from streamcut.config import LIMITS, RESOURCES, WATCHERS, TrainOptions
+from streamcut.config import LIMITS, OPTIONS, RESOURCES, WATCHERS, TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.writer import StoreWriter
@@ -37,55 +39,7 @@ FAMILIES = {
     "exact-kernel": {"kernel": "rbf", "gamma": 0.7},
     "sampled": {"kernel": "rbf", "gamma": 0.7, "samples": 8},
 }
-FEATURES = {"kernel": "rbf", "gamma": 0.7, "nystroem": 12}
-WAVES = {"kernel": "rbf", "gamma": 0.7, "fourier": 12}
-POLY = {"kernel": "poly", "gamma": 0.7, "maintenance": "remove"}
-CHANGES = {  # option: [(what else is asked for, another value)]; FAMILIES are asked for, too
-    "task": [({}, "roc-area"), ({}, "sequence")],
-    "C": [({}, 0.05)],
-    "l1": [({}, 2.0)],
-    "scale": [({}, "std"), ({}, "max-abs")],
-    "solver": [({}, "ocas"), ({}, "cpa")],
-    "loss": [({}, "f1"), ({}, "error"), ({}, "logistic"), ({}, "squared-hinge"), ({}, "softmax"), ({}, "huber"), ({}, "poisson")],
-    "epsilon": [({"loss": "epsilon-insensitive"}, 0.3), ({"loss": "squared-epsilon-insensitive"}, 0.3)],
-    "delta": [({"loss": "huber"}, 0.5)],
-    "quantile": [({"loss": "quantile"}, 0.7)],
-    "k": [({}, "40%")],
-    "strategy": [({}, "one-vs-rest")],
-    "normalisation": [({}, "queries")],
-    "cut": [({}, "exact")],
-    "bias": [({}, 0.0), ({}, 3.0)],
-    "tol": [({"tol_relative": None}, 0.2)],
-    "tol_relative": [({"tol": None}, 0.3)],
-    "target": [({}, 1e9)],
-    "max_passes": [({}, 2)],
-    "max_time": [({}, 1e-9)],
-    "positive_weight": [({}, 3.0)],
-    "positive_label": [({}, -1.0)],
-    "kernel": [({}, "rbf"), ({}, "linear"), ({}, "poly")],
-    "gamma": [({}, 0.1), (FEATURES, 0.1)],
-    "degree": [({}, 2), (POLY, 2)],
-    "coef0": [({}, 1.0), (POLY, 1.0)],
-    "nystroem": [({"kernel": "rbf"}, 12)],
-    "landmarks": [(FEATURES, "leverage")],
-    "fourier": [({"kernel": "rbf"}, 12)],
-    "frequencies": [(WAVES, "orthogonal")],
-    "budget": [({}, 5)],
-    "maintenance": [({}, "remove"), ({}, "project")],
-    "merged": [({}, 3)],
-    "damping": [({}, 0.0)],
-    "epochs": [({}, 3.0)],
-    "progress_rows": [({}, 8)],
-    "seed": [({}, 1), (FEATURES, 1), (WAVES, 1)],
-    "nu": [({}, 0.4)],
-    "batch": [({}, 4)],
-    "max_evaluations": [({}, 200.0)],
-    "samples": [({}, 5)],
-    "max_cuts": [({}, 4)],
-    "lanes": [({}, 2)],
-    "row_cache": [({}, "0"), ({}, "20%")],
-    "sweeps": [({}, 0)],
-}
+CHANGES = {name: each.trials() for name, each in OPTIONS.items() if each.tried}  # [(what else is asked for, another value)]
 SAME_BITS = ("lanes",)  # cuts are exact sums in any order; dual ascent alone depends on lanes
 GIVEN = ("validation", "warm_start")  # by the tests below
 

@@ -145,11 +145,11 @@ def test_row_74_an_automatic_gamma_counts_weights_and_is_accurate():
 @pytest.mark.parametrize("choice", ["uniform", "leverage"])
 def test_row_74_landmarks_count_weights(choice):
     Z, _, weight, _ = with_hidden()
-    hidden = nystroem_map(MemoryDataset(Z, np.ones(80), weight=weight), Kernel("rbf", 0.5), 8, choice, 3)
-    shown = nystroem_map(MemoryDataset(X, np.ones(60), weight=np.ones(60)), Kernel("rbf", 0.5), 8, choice, 3)
+    hidden = nystroem_map(Feed(MemoryDataset(Z, np.ones(80), weight=weight)), Kernel("rbf", 0.5), 8, choice, 3)
+    shown = nystroem_map(Feed(MemoryDataset(X, np.ones(60), weight=np.ones(60))), Kernel("rbf", 0.5), 8, choice, 3)
     assert np.array_equal(hidden.landmarks.data, shown.landmarks.data)
     heavy = np.where(np.arange(60) < 6, 1e6, 1.0)
-    drawn = nystroem_map(MemoryDataset(X, np.ones(60), weight=heavy), Kernel("rbf", 0.5), 6, "uniform", 3).landmarks
+    drawn = nystroem_map(Feed(MemoryDataset(X, np.ones(60), weight=heavy)), Kernel("rbf", 0.5), 6, "uniform", 3).landmarks
     assert set(drawn.data.tolist()) == set(X[:6].ravel().tolist())
 
 

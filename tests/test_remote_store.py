@@ -16,13 +16,13 @@ import pytest
 from object_stores import SECRET, s3_server, write_rows
 
 import streamcut
-from streamcut import remote
 from streamcut.errors import CorruptError, NotFoundError, UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
 from streamcut.io.dataset import first_rows
+from streamcut.io.places import remote
 from streamcut.io.stores import remote_store
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.remote_store import RemoteStore

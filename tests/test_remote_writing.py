@@ -19,9 +19,9 @@ import pytest
 from object_stores import SECRET, s3_server, write_rows
 
 import streamcut
-from streamcut import remote
 from streamcut.config import CheckpointOptions
 from streamcut.errors import DiskFullError, IncompleteError, LockedError, NotFoundError, UsageError
+from streamcut.io.places import remote
 from streamcut.io.stores import remote_build
 from streamcut.io.stores.remote_writer import UPLOAD_BYTES, UPLOAD_HELD, RemoteWriter
 from streamcut.io.stores.writer import writer_bytes

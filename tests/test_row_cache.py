@@ -38,8 +38,7 @@ def test_a_full_cache_keeps_rows_of_small_keys(seed, room, parts):
 
         def offered(first, *cached, part=part):
             rows = records.Rows(indptr[part.start : part.stop + 1], indices, X.data, y[part], None)
-            slots, numbers = np.zeros(1, np.int64), np.arange(part.start, part.stop)
-            return dual.offer(Hinge(), first, rows, keys[part], codes[part], slots, 1.0, numbers, 0 * numbers, *cached)
+            return dual.offer(Hinge(), first, rows, keys[part], codes[part], 0, 1.0, np.arange(part.start, part.stop), *cached)
 
         cache.fill(offered, len(rows))
     kept = cache._number[: cache.n]
@@ -61,8 +60,7 @@ def test_a_full_cache_keeps_some_of_the_rows_with_equal_keys():
     cache = LossCache(CacheSize(room, room, "int32", "float64"), Hinge())
 
     def offered(first, *cached):
-        slots, block, codes = np.zeros(1, np.int64), np.zeros(n, np.int64), np.zeros((n, 1), np.uint16)
-        return dual.offer(Hinge(), first, rows, np.full(n, 0.5), codes, slots, 1.0, np.arange(n), block, *cached)
+        return dual.offer(Hinge(), first, rows, np.full(n, 0.5), np.zeros((n, 1), np.uint16), 0, 1.0, np.arange(n), *cached)
 
     cache.fill(offered, n)
     assert cache.numbers.tolist() == list(range(16))

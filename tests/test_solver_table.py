@@ -7,9 +7,9 @@ import ast
 import pytest
 from test_imports import MODULES
 
-from streamcut.config import TrainOptions
+from streamcut.config import COMMON, TrainOptions
 from streamcut.errors import UsageError
-from streamcut.solver_table import COMMON, SOLVER_TABLE
+from streamcut.solver_table import SOLVER_TABLE
 from streamcut.training import job_class
 
 TABLE = "streamcut.solver_table"

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, StreamcutError, UsageError
+from streamcut.io.formats.finding import find_files, sniff
 from streamcut.io.sources.canonical import LabelWords, RawRows, RowRules, canonical
 from streamcut.io.sources.columns import ColumnFile
-from streamcut.io.sources.row_source import BlockSize, TableSource, find_files, sniff
+from streamcut.io.sources.row_source import BlockSize, TableSource
 from streamcut.io.sources.scipy_files import MatrixMarketReader, NpzReader, SideFiles
 
 

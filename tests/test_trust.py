@@ -42,7 +42,7 @@ OF_OTHERS = {
 ELSEWHERE = {  # (module, function): why it need not come through a door
     ("streamcut.opened", "*"): "it is the door",
     ("streamcut.files", "*"): "writes, and locks",
-    ("streamcut.outputs", "*"): "writes",
+    ("streamcut.io.places.outputs", "*"): "writes",
     ("streamcut.systems", "*"): "folders to be synced, and what the kernel says in /proc",
     ("streamcut.machine", "*"): "what the kernel says in /proc and /sys",
     ("streamcut.cli.streams", "*"): "the standard streams",
@@ -56,7 +56,7 @@ ELSEWHERE = {  # (module, function): why it need not come through a door
     ("streamcut.io.stores.zarr_fallback", "*"): "a folder in which there are only files, a file from `regular`, or a URL",
     ("streamcut.io.sources.scipy_files", "__init__"): "a stream from `opened_raw`",
     ("streamcut.io.sources.scipy_files", "rows"): "a stream from `opened_raw`",
-    ("streamcut.archives", "__init__"): "a file from whoever opened it",
+    ("streamcut.io.places.archives", "__init__"): "a file from whoever opened it",
     ("streamcut.io.stores.hdf5_writer", "*"): "images in memory",
     ("streamcut.io.tables.files", "opened"): "a URL, by fsspec",
 }

@@ -87,7 +87,7 @@ def cuts(large: float) -> tuple[np.ndarray, np.ndarray]:
 def test_its_gap_is_known_whatever_the_columns(large, l1):
     rows, b = cuts(large)
     beta = np.append(60.0, np.zeros(7))
-    found = solve_verified(rows, rows @ rows.T, b, 60.0, beta, 1e-8, np.zeros(1, np.int64), l1)
+    found = solve_verified(rows, rows @ rows.T, b, 60.0, beta, 1e-8, l1)
     assert found.gap <= 1e-6
     v = -(beta @ rows) if found.v is None else found.v
     w = np.sign(v) * np.maximum(np.abs(v) - l1, 0.0)
@@ -97,8 +97,8 @@ def test_its_gap_is_known_whatever_the_columns(large, l1):
 def test_more_digits_find_what_fewer_do():
     rows, b = cuts(1.0)
     few, many = np.append(60.0, np.zeros(7)), np.append(60.0, np.zeros(7))
-    solve_verified(rows, rows @ rows.T, b, 60.0, few, 1e-12, np.zeros(1, np.int64))
-    assert solve_precisely(rows, b, 60.0, many, 1e-12, np.zeros(1, np.int64)).gap <= 1e-11
+    solve_verified(rows, rows @ rows.T, b, 60.0, few, 1e-12)
+    assert solve_precisely(rows, b, 60.0, many, 1e-12).gap <= 1e-11
     np.testing.assert_allclose(few, many, atol=1e-9)
 
 
@@ -107,7 +107,7 @@ def test_its_value_never_falls_even_where_it_cannot_be_solved():
     beta = np.append(60.0, np.zeros(7))
     with np.errstate(all="ignore"):
         gram = rows @ rows.T
-        solve_verified(rows, gram, b, 60.0, beta, 1e-8, np.zeros(1, np.int64))
+        solve_verified(rows, gram, b, 60.0, beta, 1e-8)
     np.testing.assert_array_equal(beta, np.append(60.0, np.zeros(7)))
 
 

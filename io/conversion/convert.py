@@ -23,6 +23,7 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.lazy import streamed
 from streamcut.io.sources.row_source import describe
 from streamcut.io.unchanged import ChangedInputError
+from streamcut.options.option import documented
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ class ConvertReport:
     label_words: tuple[tuple[float, str], ...] = ()
 
 
+@documented(ConvertOptions)
 def convert(
     inputs: Any,
     output: str | os.PathLike,
@@ -67,9 +69,14 @@ def convert(
     `inputs` are a path or several (files, directories, globs, stores, "-" for standard input), or a frame: pandas, polars,
     pyarrow, DuckDB, or whatever else has `__arrow_c_stream__`; Dask's by partitions. Arrays and sparse matrices are written by
     `streamcut.create`.
-    `options` are the fields of ConvertOptions; `streamcut convert --help` explains them. `progress` is called a few times a
-    second, `on_recipe` before the rows are read, with how they will be made. Raises UsageError, NotFoundError, BadInputError,
-    MemoryBudgetError, DiskFullError, LockedError, and CorruptError for an input store that is damaged.
+    `progress` is called a few times a second, `on_recipe` before the rows are read, with how they will be made.
+
+    Options, all of them by name; not every format has all:
+
+    {options}
+
+    Raises UsageError, NotFoundError, BadInputError, MemoryBudgetError, DiskFullError, LockedError, and CorruptError for an input
+    store that is damaged.
 
     >>> with open("rows.svm", "w") as file:
     ...     _ = file.write("+1 1:0.5 3:2\\n-1 2:1\\n+1 3:1.5\\n-1 1:-1 2:0.5\\n")

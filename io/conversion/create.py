@@ -15,17 +15,17 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
 from streamcut.io.conversion.prepared import rehearse
+from streamcut.io.formats.by_readers import BLOCKS
 from streamcut.io.manifest import Statistics
+from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.arrays import LabelNumbers, column_names, entries_of, label_rule, matrix_of
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
-from streamcut.io.sources.choice import TABLE_BLOCKS
 from streamcut.io.sources.lazy import blocks, is_lazy
 from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize
 from streamcut.io.stores.build import build_of
 from streamcut.io.stores.writer import StoreWriter, writer_bytes
 from streamcut.io.text.groups import GroupCheck
-from streamcut.remote import is_url
 from streamcut.systems import resident_bytes
 
 
@@ -203,12 +203,12 @@ class NewStore:
             shard_nnz=options.shard_nnz or begun.get("shard_nnz"),
             sorting=False,
             writers=1,
-            source_bytes=lambda block, threads: TABLE_BLOCKS * block,
+            source_bytes=lambda block, threads: BLOCKS * block,
             writer_bytes=partial(writer_bytes, remote=is_url(self.path)),
             n_features=n_features,
             features=begun.get("features"),
         )
-        usual = TABLE_BLOCKS * plan.block_bytes // ENTRY_BYTES
+        usual = BLOCKS * plan.block_bytes // ENTRY_BYTES
         self._size = BlockSize(usual, usual + plan.row_bytes // ENTRY_BYTES)
         identity = {"made_by": "create", "labels": [list(pair) for pair in self._rule.words], "features": plan.features}
         identity |= {"dtype": options.dtype, "duplicates": options.duplicates, "keep_zeros": options.keep_zeros}

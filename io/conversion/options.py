@@ -5,150 +5,124 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from streamcut.errors import NotFoundError, UsageError
-from streamcut.io.recipe.files import recipe_from
+from streamcut.io.formats.registry import ASKED, FORMATS, kinds_with
 from streamcut.io.recipe.table import LABELS_AS, MISSING, MISSING_LABELS
-from streamcut.io.sources.row_source import FORMATS, LISTS, TABLES
 from streamcut.io.stores.spec import BACKENDS
 from streamcut.opened import read_file
-from streamcut.suggestions import unknown
+from streamcut.options.option import Check, at_least, default_of, expect_valid, option, options_of
 from streamcut.systems import memory as memory_of_machine
-from streamcut.units import parse_size, take_plain
+from streamcut.units import parse_size
 
-_TEXT, _FILES, _COLUMNS = ("svmlight",), ("npz", "npy", "mtx", "10x"), ("anndata", LISTS)
-_APPLIES = {  # options that mean something for some formats only
-    "labels_as": TABLES,
-    "labels": (*_FILES, *_COLUMNS, *TABLES, "vw"),
-    "qid": (*_FILES, *_COLUMNS, *TABLES),
-    "weights": (*_FILES, *_COLUMNS, *TABLES),
-    "categorical": TABLES,
-    "numeric": TABLES,
-    "text": TABLES,
-    "time": TABLES,
-    "cross": TABLES,
-    "drop": TABLES,
-    "id": TABLES,
-    "ngrams": TABLES,
-    "missing": TABLES,
-    "missing_labels": (*TABLES, "anndata", "vw"),
-    "layer": ("anndata",),
-    "feature_names": (*_TEXT, *_FILES, LISTS),
-    "max_categories": (*TABLES, "vw"),
-    "recipe": (*TABLES, *_TEXT, "vw"),
-    "n_features": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
-    "duplicates": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
-    "wide_index": _TEXT,
-    "max_line_bytes": _TEXT,
-    "keep_zeros": (*_TEXT, *_FILES, *_COLUMNS, "streamcut"),
-    "index_column": (LISTS,),
-    "value_column": (LISTS,),
-    "index_base": (*_TEXT, LISTS),
-    "hash_bits": (*_TEXT, *TABLES, "vw"),
-    "multilabel": _TEXT,
-    "label_weights": _TEXT,
-    "on_error": _TEXT,
-    "max_errors": _TEXT,
-}
+_NAMES = "Names, or a text with commas between them."
+_BYTES = "A number: bytes."
 _ROLES = ("categorical", "numeric", "text", "time", "cross", "drop", "id", "ngrams", "missing")
 _BY_RECIPE = (*_ROLES, "labels_as", "hash_bits", "label_map", "multilabel", "label_weights", "qid", "weights")
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertOptions:
-    """Every option of `convert`, as its help explains them. `memory`: "2GB", or bytes; None: 1 GB, or what is needed.
+    """Every option of `convert`. What only some formats have, these say (streamcut.io.formats).
 
     Raises UsageError for values out of range and for options that exclude each other.
     """
 
-    format: str = "auto"
-    labels: str | None = None
-    labels_as: str = "auto"
-    qid: str | None = None
-    weights: str | None = None
-    categorical: Any = ()  # names of columns, or names with commas between them
-    numeric: Any = ()
-    text: Any = ()
-    time: Any = ()
-    cross: Any = ()
-    drop: Any = ()
-    id: Any = ()
-    ngrams: str | None = None
-    missing: str = "own"
-    missing_labels: str = "error"
-    layer: str | None = None
-    feature_names: Any = None  # a file with one name a line, or the names; after checking a tuple or None
-    max_categories: int = 250_000
-    recipe: Any = None  # a Recipe, or where one is: a model, a store, a file of JSON; after checking a Recipe or None
-    index_column: str = "indices"
-    value_column: str = "values"
-    index_base: int | str | None = None
-    n_features: int | None = None
-    wide_index: bool = False
-    max_line_bytes: Any = None  # as given; after checking bytes or None
-    hash_bits: int | None = None
-    dtype: str | None = None
-    duplicates: str = "error"
-    label_map: Any = None  # as given; after checking {word: label} or None
-    multilabel: float | None = None
-    label_weights: bool = False
-    keep_zeros: bool = False
-    on_error: str = "raise"
-    max_errors: int | None = None
-    backend: str = "zarr"
-    shard_nnz: int | None = None
-    shuffle: int | None = None
-    split: float | None = None
-    split_output: str | os.PathLike | None = None
-    split_seed: int = 0
-    group_by_qid: bool = False
-    memory: Any = None  # as given; after checking bytes or None
-    threads: int = 2
-    scratch: str | os.PathLike | None = None
-    resume: bool = False
-    force: bool = False
+    # fmt: off
+    format: str = option("auto", "Format of INPUTS; auto: found from their names and content.", choices=("auto", *ASKED))
+    labels: str | None = option(None,
+        "Labels: a file with one a line or a .npy file (npz, mtx), a column, a comparison ('delay>15'), or none.",
+        metavar="FILE|COLUMN")
+    qid: str | None = option(None, "Query ids, given like --labels; svmlight has them in the rows.", metavar="FILE|COLUMN")
+    weights: str | None = option(None, "Row weights, given like --labels.", metavar="FILE|COLUMN")
+    categorical: Any = option((), "Tables: columns whose values are categories.", metavar="A,B", kind="names", python=_NAMES)
+    numeric: Any = option((), "Columns of numbers; :bin16: categories by quantiles.", metavar="A,B:bin16", kind="names",
+        python=_NAMES)
+    text: Any = option((), "Columns of texts: counts of their words.", metavar="A,B", kind="names", python=_NAMES)
+    ngrams: str | None = option(None, "Texts: sequences of this many words, or characters.  [default: 1,1]",
+        metavar="1,2|chars:3,5")
+    time: Any = option((), "Categories of the parts of a time; one such option a column.", metavar="A:hour,weekday", kind="texts")
+    cross: Any = option((), "Pairs of categories as categories.", metavar="A*B", kind="names", python=_NAMES)
+    drop: Any = option((), "Columns to leave out; '*': all that are named nowhere.", metavar="A,B", kind="names", python=_NAMES)
+    id: Any = option((), "Columns that name a row: no features.", metavar="A", kind="names", python=_NAMES)
+    missing: str = option("own", "A missing value has a feature of its own, has none, or is an error.", choices=MISSING)
+    labels_as: str = option("auto",
+        "Labels of tables; auto refuses words among numbers, and 1/0 in one file with 1/-1 in the next.", choices=LABELS_AS)
+    missing_labels: str = option("error", "Rows without a label: stop, or leave them out.", choices=MISSING_LABELS)
+    max_categories: int = option(250_000, "Most categories and words without --hash-bits.", metavar="N", check=at_least(1))
+    # after checking a Recipe or None
+    recipe: Any = option(None, "Make features as those of a model, a store or a recipe.json were made.", python="A Recipe, too.",
+        metavar="PATH")
+    layer: str | None = option(None, "AnnData: this layer instead of X.", metavar="NAME")
+    index_column: str = option("indices", "Parquet: lists of feature numbers.", metavar="COLUMN")
+    value_column: str = option("values", "Parquet: lists of values; '' if all are 1.", metavar="COLUMN")
+    index_base: int | str | None = option(None,
+        "The first feature's number: svmlight 1, parquet 0. auto reads the data twice and needs --n-features.",
+        choices=(None, 0, 1, "auto"))
+    n_features: int | None = option(None, "Refuse features beyond N; the store has N, seen or not.", metavar="N",
+        check=at_least(1))
+    # after checking a tuple or None
+    feature_names: Any = option(None,
+        f"Names of the features, one a line ({', '.join(name for name in kinds_with('feature_names') if name in ASKED)}).",
+        python="A file, or the names.", metavar="FILE")
+    wide_index: bool = option(False, "Take features above 2147483647, which are refused as typing errors.")
+    # after checking bytes or None
+    max_line_bytes: Any = option(None, "svmlight: refuse longer lines, as no text.  [default: 268MB]", python=_BYTES,
+        metavar="SIZE")
+    hash_bits: int | None = option(None, "Hash feature names, numbers or categories into 2^B features.", metavar="B",
+        check=Check("is outside 1 … 31", lambda value: 1 <= value <= 31))
+    dtype: str | None = option(None, "Values are read as: text float32, tables as they are.",
+        choices=(None, "float32", "float64"))
+    duplicates: str = option("error", "A feature twice in one row.", choices=("error", "sum", "last"))
+    # after checking {word: label} or None
+    label_map: Any = option(None, "Labels that are words, and the numbers they become.", python="A mapping, too.",
+        metavar="A=1,B=2|FILE")
+    multilabel: float | None = option(None, "Labels are sets such as 1,3: rows with LABEL are +1, others -1.", metavar="LABEL",
+        check=Check("is no label; give the number that stands in the sets", math.isfinite))
+    label_weights: bool = option(False, "Labels may be label:weight.")
+    keep_zeros: bool = option(False, "Store entries whose value is 0.")
+    on_error: str = option("raise", "A line that is no row: stop, or leave it out and write it to OUTPUT.rejects.",
+        choices=("raise", "skip"))
+    max_errors: int | None = option(None, "With --on-error skip, stop after N lines.  [default: 1000]", metavar="N",
+        check=at_least(0))
+    backend: str = option("zarr", "How shards are stored.", choices=BACKENDS)
+    shard_nnz: int | None = option(None, "Entries of a shard.  [default: 4194304, less below --memory 800MB]", metavar="N",
+        check=at_least(1))
+    shuffle: int | None = option(None, "Put the rows (or the groups of a qid) in random order.", metavar="SEED",
+        check=at_least(0))
+    split: float | None = option(None, "Put about this share of the rows into OUTPUT, the others aside.", metavar="SHARE",
+        check=Check("is not between 0 and 1; 0.9 keeps 90 % of the rows and puts 10 % aside", lambda value: 0 < value < 1))
+    split_output: str | os.PathLike | None = option(None, "Where the others go.  [default: OUTPUT with -test before its suffix]",
+        metavar="PATH")
+    split_seed: int = option(0, "Another seed is another split.", metavar="SEED", check=at_least(0))
+    group_by_qid: bool = option(False, "Bring rows of one qid together, in ascending order of qid.")
+    # after checking bytes or None
+    memory: Any = option(None, "Most memory the process may take: 2GB, 500MiB, 50%.  [default: 1GB]", python=_BYTES,
+        metavar="SIZE")
+    threads: int = option(2, "Threads that parse and write.", metavar="N", check=at_least(1))
+    scratch: str | os.PathLike | None = option(None, "Where sorted runs go.  [default: OUTPUT.partial, for URLs TMPDIR]",
+        metavar="DIR")
+    resume: bool = option(False, "Continue OUTPUT.partial; with --force what it replaces.")
+    force: bool = option(False, "Replace OUTPUT, once the new store is complete.")
+    # fmt: on
 
     def __post_init__(self) -> None:
-        take_plain(self)
-        _one_of("--format", self.format, ("auto", *FORMATS))
-        _one_of("--backend", self.backend, BACKENDS)
-        _one_of("--dtype", self.dtype, (None, "float32", "float64"))
-        _one_of("--duplicates", self.duplicates, ("error", "sum", "last"))
-        _one_of("--on-error", self.on_error, ("raise", "skip"))
-        _one_of("--missing", self.missing, MISSING)
-        _one_of("--labels-as", self.labels_as, LABELS_AS)
-        _one_of("--missing-labels", self.missing_labels, MISSING_LABELS)
-        _one_of("--index-base", self.index_base, (None, 0, 1, "auto"))
-        for name, least in {
-            "n_features": 1,
-            "max_errors": 0,
-            "shard_nnz": 1,
-            "max_categories": 1,
-            "threads": 1,
-            "shuffle": 0,
-            "split_seed": 0,
-        }.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise UsageError(f"{_flag(name)}: {value} is too small; the least is {least}")
-        if self.hash_bits is not None and not 1 <= self.hash_bits <= 31:
-            raise UsageError(f"--hash-bits: {self.hash_bits} is outside 1 … 31")
+        expect_valid(self, flags=True)
         if self.hash_bits is not None and self.n_features is not None:
             raise UsageError("--hash-bits decides the number of features; leave --n-features out")
-        if self.multilabel is not None and not math.isfinite(self.multilabel):
-            raise UsageError(f"--multilabel: {self.multilabel} is no label; give the number that stands in the sets")
         if self.max_errors is not None and self.on_error != "skip":
             raise UsageError("--max-errors needs --on-error skip")
-        if self.split is not None and not 0 < self.split < 1:
-            raise UsageError(f"--split: {self.split} is not between 0 and 1; 0.9 keeps 90 % of the rows and puts 10 % aside")
         if self.split is None and self.split_output is not None:
             raise UsageError("--split-output needs --split")
         object.__setattr__(self, "label_map", _label_map(self.label_map))
-        object.__setattr__(self, "recipe", recipe_from(self.recipe))
+        if self.recipe is not None:
+            from streamcut.io.recipe.files import recipe_from  # NumPy, which help and usage errors do without
+
+            object.__setattr__(self, "recipe", recipe_from(self.recipe))
         for name in _BY_RECIPE:
-            if self.recipe is not None and getattr(self, name) != _default(name):
+            if self.recipe is not None and getattr(self, name) != default_of(self, name):
                 raise UsageError(f"{_flag(name)}: the recipe says it already; leave it out")
         object.__setattr__(self, "memory", _bytes(self.memory))
         if isinstance(self.max_line_bytes, str):
@@ -171,40 +145,27 @@ class ConvertOptions:
     def side_files(self, kind: str) -> list[str]:
         """Files with labels, query ids and weights beside inputs of format `kind`, which cannot hold them."""
         labels = self.labels if self.labels_in_file(kind) else None
-        return [path for path in (labels, self.qid, self.weights) if path is not None] if kind in _FILES else []
+        return [path for path in (labels, self.qid, self.weights) if path is not None and FORMATS[kind].labels == "file"]
 
     def labels_in_file(self, kind: str) -> bool:
         """Whether --labels names a file beside inputs of format `kind`; "none" says that there are none."""
-        return kind in _FILES and self.labels is not None and (self.labels != "none" or os.path.exists("none"))
+        return FORMATS[kind].labels == "file" and self.labels is not None and (self.labels != "none" or os.path.exists("none"))
 
     def require_meaning(self, kind: str) -> None:
         """Raise UsageError for an option that inputs of format `kind` cannot have, or that they need and is missing."""
-        defaults = {field.name: field.default for field in fields(self)}
-        for name, kinds in _APPLIES.items():
-            if kind not in kinds and getattr(self, name) != defaults[name]:
+        form = FORMATS[kind]
+        for name in options_of(self):
+            kinds = kinds_with(name)
+            if kinds and kind not in kinds and getattr(self, name) != default_of(self, name):
                 raise UsageError(f"{_flag(name)} means nothing for {kind} input; it is for {', '.join(kinds)}")
-        if kind == "vw" and self.labels not in (None, "none"):
-            raise UsageError(
-                "--labels: VW text has its labels in the rows; only none, for rows that are to be scored, means something"
-            )
-        if kind == LISTS and self.index_base == "auto":
-            raise UsageError("--index-base auto is for svmlight input; say whether the lists count from 0 or from 1")
-        if kind in (*_FILES, *_COLUMNS) and self.labels is None:
-            what = "a file with one label a row" if kind in _FILES else "the name of the column with the labels"
+        form.check(self)
+        if form.labels != "rows" and self.labels is None:
+            what = "a file with one label a row" if form.labels == "file" else "the name of the column with the labels"
             raise UsageError(f"--labels is needed for {kind} input: {what}, or none for rows that are to be scored only")
-
-
-def _default(name: str) -> Any:
-    return ConvertOptions.__dataclass_fields__[name].default
 
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
-
-
-def _one_of(flag: str, value, allowed: tuple) -> None:
-    if value not in allowed:
-        raise UsageError(f"{flag}: {unknown(value, [str(choice) for choice in allowed if choice is not None])}")
 
 
 def _bytes(memory: int | str | None) -> int | None:

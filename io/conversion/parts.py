@@ -26,8 +26,11 @@ from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 from streamcut.io.conversion.convert import convert
 from streamcut.io.conversion.plan import SLACK
 from streamcut.io.dataset import first_rows, held_bytes
+from streamcut.io.formats.registry import FORMATS
 from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.opening import open_dataset
+from streamcut.io.places.outputs import exists
+from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.comparison import PLAIN, difference
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.buffers import Buffers, buffer_bytes
@@ -38,8 +41,6 @@ from streamcut.io.stores.spec import shard_rows
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.stores.zarr_writer import ZarrWriter
-from streamcut.outputs import exists
-from streamcut.remote import is_url
 from streamcut.systems import resident_bytes
 from streamcut.units import format_bytes
 
@@ -203,7 +204,7 @@ def expect_parts_possible(kind: str, paths: Sequence[str], settings: Any) -> Non
     for name, usual in alone.items():
         if getattr(settings, name) != usual:
             raise UsageError(f"--{name.replace('_', '-')}: a cluster does not do it; convert first, then do it to the store")
-    if kind not in ("svmlight", "vw", "csv", "tsv", "jsonl", "parquet", "arrow", "lists"):
+    if not FORMATS[kind].parts:
         raise UsageError(f"--scheduler: a cluster converts text and tables, not {kind}; leave it out")
     if "-" in paths:
         raise UsageError("--scheduler: workers do not see standard input; give files or URLs")

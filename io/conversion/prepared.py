@@ -21,10 +21,15 @@ from streamcut.io.conversion.plan import ConvertPlan, make_plan
 from streamcut.io.conversion.rejects import RejectsFile
 from streamcut.io.conversion.shuffle import take_rows
 from streamcut.io.features import FeatureTally
+from streamcut.io.formats.by_readers import STORE
+from streamcut.io.formats.finding import find_files
+from streamcut.io.formats.format import Conversion
+from streamcut.io.formats.registry import FORMATS
+from streamcut.io.formats.tables import FRAME
 from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.opening import open_dataset
-from streamcut.io.sources.choice import holds_lists, open_readers, open_source, source_bytes
-from streamcut.io.sources.row_source import FRAME, LISTS, TABLES, RowSource, find_files
+from streamcut.io.places.remote import expect_bucket, expect_writable, is_url
+from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.build import build_of
 from streamcut.io.stores.narrow import smallest
 from streamcut.io.stores.structure import first_problem
@@ -34,7 +39,6 @@ from streamcut.io.text.kernels import ERROR, PADDING, QID_UNKNOWN, Rules
 from streamcut.io.text.raw_blocks import RawBlock
 from streamcut.io.text.remote_bytes import AHEAD_BYTES
 from streamcut.io.unchanged import FileStates
-from streamcut.remote import expect_bucket, expect_writable, is_url
 from streamcut.suggestions import expect_known
 from streamcut.systems import give_back, resident_bytes
 
@@ -60,24 +64,25 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     settings = ConvertOptions(**options)
     names = _names(inputs)
     outputs = output_paths(os.fspath(output), settings)
-    kind, paths = (FRAME, []) if names is None else find_files(names, settings.format)
-    if kind == "parquet" and holds_lists(paths, settings):
-        kind = LISTS
+    kind, paths = (FRAME.name, []) if names is None else find_files(names, settings.format)
+    if (variant := FORMATS[kind].variant) is not None:
+        kind = variant(paths, settings)
+    form = FORMATS[kind]
     settings.require_meaning(kind)
     if settings.resume and "-" in paths:
         raise UsageError("--resume: standard input cannot be read again; save it to a file, or start over with --force")
-    if settings.resume and kind == FRAME:
+    if settings.resume and kind == FRAME.name:
         raise UsageError("resume: nobody can tell whether a frame is the one that was begun with; begin anew with force")
     _refuse_overlap(outputs, [*(names or ()), *paths])
     side_files = settings.side_files(kind)
-    states = FileStates([] if kind == "streamcut" else [*paths, *side_files])  # stores have checksums
-    readers = open_readers(kind, [inputs] if kind == FRAME else paths, settings, _scratch_folder(settings, outputs[0]))
+    states = FileStates([] if kind == STORE.name else [*paths, *side_files])  # stores have checksums
+    readers = form.readers([inputs] if kind == FRAME.name else paths, settings, _scratch_folder(settings, outputs[0]))
     compiler.run(rehearse, settings.dtype, settings.backend)
     give_back()
     begun = _begun_with(outputs, settings)
     widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
-    learning = kind in (*TABLES, "vw") and not (settings.hash_bits or settings.recipe)
-    ahead = AHEAD_BYTES if kind in ("svmlight", "vw") and any(is_url(path) for path in paths) else 0
+    learning = form.learns and not (settings.hash_bits or settings.recipe)
+    ahead = AHEAD_BYTES if form.ahead and any(is_url(path) for path in paths) else 0
     planned = partial(
         make_plan,
         base=resident_bytes(),
@@ -86,14 +91,14 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
         sorting=settings.sorting,
         learning=learning,
         writers=len(outputs),
-        source_bytes=lambda block, threads: ahead + source_bytes(kind, readers, block, threads),
+        source_bytes=lambda block, threads: ahead + form.memory(readers, block, threads),
         writer_bytes=partial(writer_bytes, remote=is_url(outputs[0])),
         n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
         features=begun.get("features"),
     )
     plan = planned(settings.memory)
     rejects = RejectsFile(outputs[0], wanted=settings.on_error == "skip", replace=settings.force or settings.resume)
-    source = open_source(kind, paths, readers, settings, plan, rejects.add, planned)
+    source = form.source(Conversion(paths, readers, settings, plan, rejects.add, planned))
     return Prepared(settings, outputs, kind, paths, side_files, states, plan, source, rejects)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.files import disk_full
+from streamcut.io.places.outputs import output
 from streamcut.io.stores.spec import PARTIAL
 from streamcut.io.text.svmlight import Reject
 from streamcut.opened import opened_file
-from streamcut.outputs import output
 
 _BEGIN = re.compile(rb"# .*:\d+:\d+: ")
 

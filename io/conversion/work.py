@@ -29,12 +29,12 @@ from streamcut.io.conversion.rejects import RejectsFile
 from streamcut.io.conversion.shuffle import ExternalSort, random_keys
 from streamcut.io.conversion.split import Splitter
 from streamcut.io.conversion.target import Target
+from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.leftovers import SCRATCH_FOLDER
 from streamcut.io.stores.spec import PARTIAL
 from streamcut.io.unchanged import FileStates
-from streamcut.remote import is_url
 
 
 class Work:

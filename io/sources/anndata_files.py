@@ -13,7 +13,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.fields import INT64_MAX
-from streamcut.indices import expect_indices, expect_pointers
+from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.recipe.table import BOOLEANS
 from streamcut.io.sources import scattered

@@ -11,7 +11,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
 from streamcut.fields import INT64_MAX
-from streamcut.indices import expect_indices, expect_pointers
+from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.manifest import MAX_DISTINCT_LABELS
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.fields import INT64_MAX
-from streamcut.indices import expect_indices
+from streamcut.io.indices import expect_indices
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.row_source import BlockSize, row_ranges
 from streamcut.opened import readable, regular

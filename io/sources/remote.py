@@ -5,10 +5,10 @@ from __future__ import annotations
 import glob
 from typing import Any
 
-from streamcut.answers import ask
 from streamcut.errors import NotFoundError
+from streamcut.io.places.answers import ask
+from streamcut.io.places.remote import retried
 from streamcut.io.stores.spec import MANIFEST
-from streamcut.remote import retried
 
 
 def remote_files(url: str) -> list[str]:

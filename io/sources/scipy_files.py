@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.archives import Archive, Member, array_header
 from streamcut.errors import BadInputError
 from streamcut.fields import INT64_MAX
-from streamcut.indices import expect_indices, expect_pointers
+from streamcut.io.indices import expect_indices, expect_pointers
+from streamcut.io.places.archives import Archive, Member, array_header
 from streamcut.io.sources import scattered
 from streamcut.io.sources.arrays import dense_entries
 from streamcut.io.sources.canonical import RawRows

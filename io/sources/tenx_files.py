@@ -8,7 +8,7 @@ from functools import cached_property
 
 from streamcut.errors import BadInputError
 from streamcut.fields import INT64_MAX
-from streamcut.indices import expect_indices, expect_pointers
+from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.row_source import BlockSize, row_ranges

@@ -13,12 +13,12 @@ from typing import Any, Protocol
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
 from streamcut.io.manifest import Manifest
+from streamcut.io.places.remote import is_url
 from streamcut.io.stores.journal import Journal, read_journal
 from streamcut.io.stores.leftovers import STORE, Replaced, expect_partial, expect_replaceable, lock_of, remove, remove_partial
 from streamcut.io.stores.manifest_file import canonical_json, shard_from_record
 from streamcut.io.stores.spec import BUILD, JOURNAL, MANIFEST, PARTIAL, SHARDS
 from streamcut.io.stores.stored import StoredDataset
-from streamcut.remote import is_url
 
 
 class Build(Protocol):

@@ -25,7 +25,7 @@ TRAILER = 4
 CODEC: dict[str, Any] = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}
 MAX_BYTES = blosc.MAX_BUFFERSIZE  # of one decoded array: a limit of Blosc 1
 _scarce = threading.Lock()
-_HEADER = struct.Struct("<4BIII")
+HEADER = struct.Struct("<4BIII")
 
 
 def crc32c(data: np.ndarray | bytes) -> int:
@@ -51,9 +51,9 @@ def decode(payload: np.ndarray, out: np.ndarray) -> None:
 
     The lengths in the frame's header are compared first: Blosc trusts the header's word on how much input there is.
     """
-    if len(payload) < _HEADER.size:
+    if len(payload) < HEADER.size:
         raise ValueError(f"{len(payload)} bytes are no Blosc frame")
-    _, _, _, _, decoded, block, encoded = _HEADER.unpack(payload[: _HEADER.size].tobytes())
+    _, _, _, _, decoded, block, encoded = HEADER.unpack(payload[: HEADER.size].tobytes())
     if decoded != out.nbytes or encoded != len(payload):
         raise ValueError(f"holds {decoded} bytes in {encoded}, not {out.nbytes} in {len(payload)}")
     with _room_for(4 * min(block, out.nbytes) + (1 << 16)):

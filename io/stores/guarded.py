@@ -26,8 +26,10 @@ def damaged(where: str | os.PathLike, what: str) -> CorruptError:
     return CorruptError(f"{where}: {what}; restore it from a copy, or convert the data again")
 
 
-def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarray | None) -> np.ndarray:
+def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarray | None, start: int | None = None) -> np.ndarray:
     """The `length` bytes of the file `name` ("a/b") of the store `root`, as a view of `raw` (uint8, large enough) if given.
+
+    With `start` only those from there on that fill `raw`.
 
     A read that fails with EIO is tried again twice. Raises CorruptError when the file is missing, is none, has another length or
     cannot be read, NotFoundError when it may not be read. Failpoint: store.read.
@@ -35,7 +37,7 @@ def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarra
     path = f"{os.fspath(root)}/{name}"
     for attempt in range(_RETRIES + 1):
         try:
-            return _read(root, name, path, length, raw)
+            return _read(root, name, path, length, raw, start)
         except FileNotFoundError:
             raise damaged(path, "missing") from None
         except PermissionError as error:
@@ -49,11 +51,13 @@ def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarra
     raise AssertionError("unreachable")
 
 
-def _read(root: str | os.PathLike, name: str, path: str, length: int, raw: np.ndarray | None) -> np.ndarray:
+def _read(root: str | os.PathLike, name: str, path: str, length: int, raw: np.ndarray | None, start: int | None) -> np.ndarray:
     with open(open_below(root, name), "rb", buffering=0) as file:
         found = os.fstat(file.fileno()).st_size
         if found != length:
             raise damaged(path, f"is {found:,} bytes long, and should be {length:,}")
+        if start is not None:
+            os.lseek(file.fileno(), start, os.SEEK_SET)
         view = np.empty(length, np.uint8) if raw is None else raw[:length]
         rest = view.data
         while rest:
@@ -88,13 +92,13 @@ def expect_length(root: str | os.PathLike, name: str, length: int) -> None:
         raise damaged(path, f"is {found:,} bytes long, and should be {length:,}")
 
 
-def fetch_ahead(root: str | os.PathLike, name: str, length: int) -> None:
-    """Ask the kernel to read `length` bytes of a store's file into its cache, without waiting. What goes wrong shows when it is
-    read."""
+def fetch_ahead(root: str | os.PathLike, name: str, length: int, first: int = 0) -> None:
+    """Ask the kernel to read `length` bytes from `first` on of a store's file into its cache, without waiting. What goes wrong
+    shows when it is read."""
     with suppress(OSError):
         handle = open_below(root, name)
         try:
-            for start in range(0, length, _AHEAD):
+            for start in range(first, first + length, _AHEAD):
                 systems.fetch_ahead(handle, start, _AHEAD)
         finally:
             os.close(handle)

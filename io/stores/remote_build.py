@@ -18,6 +18,15 @@ from concurrent.futures import ThreadPoolExecutor
 from streamcut.errors import LockedError, UsageError
 from streamcut.files import failpoint
 from streamcut.io.manifest import Manifest
+from streamcut.io.places.remote import (
+    copy_object,
+    expect_bucket,
+    objects_below,
+    read_object,
+    remove_object,
+    size_of,
+    write_object,
+)
 from streamcut.io.stores.build import check_options
 from streamcut.io.stores.journal import journal_line, read_lines
 from streamcut.io.stores.leftovers import STORE, STORE_NAMES, expect_known_names
@@ -25,7 +34,6 @@ from streamcut.io.stores.manifest_file import shard_from_record
 from streamcut.io.stores.remote_writer import RemoteWriter
 from streamcut.io.stores.spec import BUILD, MANIFEST, PARTIAL
 from streamcut.io.stores.stored import StoredDataset
-from streamcut.remote import copy_object, expect_bucket, objects_below, read_object, remove_object, size_of, write_object
 
 _JOURNAL = "journal"
 _OURS = re.compile(rf"{_JOURNAL}/\d{{6,}}|{BUILD}/{STORE_NAMES}")

@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from streamcut.answers import Fetchers, ask
 from streamcut.errors import CorruptError, IncompleteError, NotFoundError
 from streamcut.io.manifest import Manifest
+from streamcut.io.places.answers import Fetchers, ask
+from streamcut.io.places.remote import ATTEMPTS, OBJECT_STORES, MissingError, file_system, no_bucket, objects_below, rest, retried
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.codec import TRAILER, crc32c
 from streamcut.io.stores.guarded import damaged
@@ -27,7 +28,6 @@ from streamcut.io.stores.shards_ahead import ShardsAhead
 from streamcut.io.stores.spec import MANIFEST, PARTIAL
 from streamcut.io.stores.zarr_layout import METADATA, chunk_length, chunk_name, is_foreign
 from streamcut.io.stores.zarr_store import ZarrStore
-from streamcut.remote import ATTEMPTS, OBJECT_STORES, MissingError, file_system, no_bucket, objects_below, rest, retried
 
 AHEAD_BYTES = 64 << 20  # of chunks that are on their way, or here and not yet used
 _REQUESTS = 16  # at once

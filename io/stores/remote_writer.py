@@ -12,10 +12,10 @@ import numpy as np
 
 from streamcut.files import failpoint
 from streamcut.io.manifest import ShardInfo
+from streamcut.io.places.remote import write_object
 from streamcut.io.stores import zarr_layout
 from streamcut.io.stores.codec import crc32c, encode, trailer
 from streamcut.io.stores.spec import SHARDS, shard_name
-from streamcut.remote import write_object
 
 UPLOAD_BYTES = 32 << 20  # of chunks that are on their way, or one that is larger
 UPLOAD_HELD = 2 * UPLOAD_BYTES  # with the copies that clients of object stores make

@@ -96,15 +96,16 @@ class StoredDataset(ShownDataset, ABC):
         """How messages name a shard, or array `name` of it."""
         return "/".join(filter(None, (str(self.path), SHARDS, shard_name(shard), name)))
 
-    def buffers(self) -> Buffers:
-        return Buffers(self.manifest.shards)
+    def buffers(self, shards: Iterable[ShardInfo] | None = None) -> Buffers:
+        """Memory for one reading thread: room for all shards, or for `shards`."""
+        return Buffers(self.manifest.shards if shards is None else shards)
 
     def read(self, shard: int, buffers: Buffers | None = None) -> Chunk:
         """Shard number `shard`; see Dataset.read. Without `buffers` the arrays are new and belong to the caller."""
         if not 0 <= shard < len(self.manifest.shards):
             raise IndexError(f"shard {shard} of {len(self.manifest.shards)}")
         info = self.manifest.shards[shard]
-        buffers = Buffers([info]) if buffers is None else buffers
+        buffers = self.buffers([info]) if buffers is None else buffers
         out = {name: buffers.stored(name, array) for name, array in info.arrays.items() if not (info.ones and name == "data")}
         self.fill(shard, out, buffers)
         return self._checked(shard, info, out, buffers)

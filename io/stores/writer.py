@@ -21,6 +21,7 @@ from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.features import FeatureStatistics, FeatureTally, by_passes
 from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBuilder
+from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.build import build_of
 from streamcut.io.stores.codec import MAX_BYTES, crc32c
@@ -38,7 +39,6 @@ from streamcut.io.stores.spec import (
     shard_rows,
 )
 from streamcut.io.stores.structure import first_problem
-from streamcut.remote import is_url
 from streamcut.suggestions import unknown
 
 _FEATURES_AT_ONCE = 1 << 19  # of a resumed store: 16 MiB

@@ -99,19 +99,6 @@ def there(batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
     return batch
 
 
-def table_file(path: str, kind: str) -> TableFile:
-    """The file `path` (or URL, or "-") of format `kind`, opened as little as may be. Raises BadInputError, NotFoundError."""
-    from streamcut.io.tables.text_files import CsvFile, JsonFile
-
-    if kind == "parquet":
-        return ParquetTable(path)
-    if kind == "arrow":
-        return ArrowFile(path)
-    if kind == "jsonl":
-        return JsonFile(path)
-    return CsvFile(path, "\t" if kind == "tsv" else ",")
-
-
 def opened(path: str) -> BinaryIO:
     """The bytes of a local file or a URL. Raises NotFoundError."""
     if "://" not in path:

@@ -14,12 +14,10 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import expect_room
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.row_source import FRAME
 from streamcut.io.tables.dictionary import KeyRoom
-from streamcut.io.tables.files import ParquetTable, TableFile, require, table_file
-from streamcut.io.tables.frames import FrameFile
+from streamcut.io.tables.files import ParquetTable, TableFile, require
 from streamcut.io.tables.labels import typed_rule
-from streamcut.io.tables.roles import RoleOptions, check_types, label_rule, roles_of, with_types
+from streamcut.io.tables.roles import check_types, label_rule, roles_of, with_types
 from streamcut.io.tables.rows import RowMaker
 from streamcut.io.tables.source import Reading, TableRows, batch_bytes, with_bins
 from streamcut.io.text.inputs import STDIN
@@ -32,6 +30,8 @@ _BLOCKS = 8  # a batch in units of a block of text
 class OpenedTables:
     """The files of a table and the recipe that it is read by, but for what only reading it finds (bins, categories, words).
 
+    Raises what reading their beginnings and settling the roles of columns raises.
+
     held_bytes   memory beside the batches
     """
 
@@ -41,7 +41,7 @@ class OpenedTables:
         for file in files:
             expect_room(options.memory, file.held_bytes(), f"{file.name}: its largest pages or batch")
         if options.recipe is None:
-            table, labels = roles_of(first.sample(), _roles(options), first.name)
+            table, labels = roles_of(first.sample(), options, first.name)
             check_types(first.schema(), table, first.name, spelled=first.spelled)
             table = with_types(table, first.written([column.name for column in table.columns]), first.name)
             labels = replace(labels, words=tuple((options.label_map or {}).items()))
@@ -109,11 +109,6 @@ def _rehearsed(recipe: Recipe, options: dict[str, Any], sample: pa.RecordBatch) 
         RowMaker(recipe, **options).chunk(sample, "", 0, 0)
 
 
-def open_tables(tables: Sequence[Any], kind: str, options: ConvertOptions) -> OpenedTables:
-    """Those of these paths, or of frames. Raises what reading their beginnings and settling their roles raises."""
-    return OpenedTables([FrameFile(table) if kind == FRAME else table_file(table, kind) for table in tables], options)
-
-
 def holds_lists(path: str, index_column: str) -> bool:
     """Whether a Parquet file has the column of lists of feature numbers."""
     schema = ParquetTable(path).schema()
@@ -136,20 +131,3 @@ def _given(recipe: Recipe, schema: pa.Schema, labels: str | None, where: str) ->
         raise BadInputError(f"{where}: no column {recipe.labels.column!r} with the labels; --labels none if there are none")
     require(where, schema, [column.name for column in table.columns])
     return recipe
-
-
-def _roles(options: ConvertOptions) -> RoleOptions:
-    return RoleOptions(
-        labels=options.labels,
-        categorical=options.categorical,
-        numeric=options.numeric,
-        text=options.text,
-        time=options.time,
-        crosses=options.cross,
-        drop=options.drop,
-        ids=options.id,
-        ngrams=options.ngrams,
-        missing=options.missing,
-        qid=options.qid,
-        weights=options.weights,
-    )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamcut.errors import BadInputError, UsageError
+from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.recipe.table import (
     BINNED,
@@ -41,33 +42,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d($|[ T]\d\d:\d\d)")
 _EXACT = 1 << 53  # whole numbers that float64 keeps
 
 
-@dataclass(frozen=True, slots=True)
-class RoleOptions:
-    """What a user says of the columns; lists are names, or names with commas between them.
-
-    numeric   a name, or `name:bin16` for intervals between quantiles
-    time      `name:hour,weekday,month`, one for each column
-    crosses   `site*ad`
-    drop, ids   no features: left out, or to know a row by; drop `*`: all that is named nowhere
-    ngrams    `1,2` of words, `chars:3,5` of characters
-    labels    name of a column, a comparison (`delay>15`), or `none`
-    """
-
-    labels: str | None = None
-    categorical: Sequence[str] | str = ()
-    numeric: Sequence[str] | str = ()
-    text: Sequence[str] | str = ()
-    time: Sequence[str] | str = ()
-    crosses: Sequence[str] | str = ()
-    drop: Sequence[str] | str = ()
-    ids: Sequence[str] | str = ()
-    ngrams: str | None = None
-    missing: str = "own"
-    qid: str | None = None
-    weights: str | None = None
-
-
-def roles_of(sample: pa.RecordBatch, options: RoleOptions, where: str) -> tuple[Table, LabelRule]:
+def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tuple[Table, LabelRule]:
     """The columns of a table that begins with `sample`, and its labels. `where` names it in messages.
 
     Raises UsageError for options that do not fit the table, and for columns of which only the user can say what they are.
@@ -75,11 +50,11 @@ def roles_of(sample: pa.RecordBatch, options: RoleOptions, where: str) -> tuple[
     schema = sample.schema
     label = label_rule(schema, options.labels, where)
     given, there = _given(options), {*schema.names, "*"}
-    for name in chain(given, _names(options.drop), _names(options.ids), filter(None, (options.qid, options.weights))):
+    for name in chain(given, _names(options.drop), _names(options.id), filter(None, (options.qid, options.weights))):
         if name not in there:
             raise UsageError(f"{where}: no column {name!r}; it has {', '.join(schema.names)}")
     others = {name for name in (label.column, options.qid, options.weights) if name is not None}
-    others |= {*_names(options.drop), *_names(options.ids)}
+    others |= {*_names(options.drop), *_names(options.id)}
     if clash := sorted(others & set(given)):
         raise UsageError(f"column {clash[0]!r} has two roles: {given[clash[0]].role}, and labels, qid, weights, id or dropped")
     columns = []
@@ -93,7 +68,7 @@ def roles_of(sample: pa.RecordBatch, options: RoleOptions, where: str) -> tuple[
     if len(columns) == 1 and columns[0].role == TEXT:
         only = columns[0]
         columns = [Column(only.name, TEXT, ngrams=only.ngrams, characters=only.characters, bare=True)]
-    crosses = tuple(tuple(part.strip() for part in cross.split("*")) for cross in _names(options.crosses))
+    crosses = tuple(tuple(part.strip() for part in cross.split("*")) for cross in _names(options.cross))
     categories = {column.name for column in columns if column.role in (CATEGORICAL, BINNED)}
     for cross in crosses:
         if len(cross) < 2 or not set(cross) <= categories:
@@ -132,7 +107,7 @@ def label_rule(schema: pa.Schema, labels: str | None, where: str) -> LabelRule:
     raise UsageError(f"{where}: no column {labels!r} for the labels; it has {', '.join(schema.names)}")
 
 
-def _given(options: RoleOptions) -> dict[str, Column]:
+def _given(options: ConvertOptions) -> dict[str, Column]:
     """{name: column} of what the options say. Raises UsageError."""
     found: dict[str, Column] = {}
 

@@ -7,9 +7,9 @@ from collections import deque
 from concurrent.futures import Future
 from typing import Any
 
-from streamcut.answers import Fetchers, ask
 from streamcut.errors import BadInputError, NotFoundError
-from streamcut.remote import MissingError, file_system, missing, retried
+from streamcut.io.places.answers import Fetchers, ask
+from streamcut.io.places.remote import MissingError, file_system, missing, retried
 
 _PIECE = 4 << 20
 _AHEAD = 8  # pieces that are here or on their way

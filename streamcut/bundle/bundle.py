@@ -53,11 +53,10 @@ class Merge:
 
 
 class BundleSize(NamedTuple):
-    """How many cuts a bundle holds at first, and to how many it may grow; of each of the blocks of rows."""
+    """How many cuts a bundle holds at first, and to how many it may grow."""
 
     first: int
     most: int
-    blocks: int = 1
 
 
 class Bundle:
@@ -72,9 +71,6 @@ class Bundle:
     Whoever keeps something for every cut finds it by slot: `slots[t]` is the number in 0 … max_cuts − 1 of cut t, its own for
     as long as it lives (cut 0, the zero cut, has −1).
     """
-
-    blocks = 1
-    shelf: Shelf = MEMORY
 
     def __init__(
         self, dimension: int, c_bar: float, max_cuts: int, most: int | None = None, penalty: L2 = SQUARES, shelf: Shelf = MEMORY

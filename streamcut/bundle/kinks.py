@@ -7,13 +7,12 @@ Newton's method on the rows' part alone, the rest is solved exactly (`minimise_w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from functools import cached_property
 
 import numpy as np
 
 from streamcut.bundle.line_search import LossAlongLine
-from streamcut.bundle.line_searches import LossesAlongLines
 from streamcut.compiled import thresholds
 
 _SMALL = 1e-13
@@ -67,53 +66,18 @@ class KinkedLoss:
         return np.concatenate([k, places[first:last]]), np.concatenate([jump, own[first:last]])
 
 
-class KinkedLosses:
-    """The same of several problems: LossesAlongLines (streamcut.bundle.line_searches) with the kinks of each."""
-
-    def __init__(self, rows: LossesAlongLines, kinks: Sequence[Kinks], C: float) -> None:
-        self._rows, self._kinks, self._C = rows, kinks, C
-
-    @cached_property
-    def _sorted(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        return [(places, jumps / self._C) for places, jumps in (each.up_to(np.inf) for each in self._kinks)]
-
-    def slopes_at_zero(self) -> np.ndarray:
-        return self._rows.slopes_at_zero() + np.array([each.slope_at_zero for each in self._kinks]) / self._C
-
-    def histograms(self, low: np.ndarray, width: np.ndarray) -> np.ndarray:
-        jumps = self._rows.histograms(low, width)
-        bins = jumps.shape[1]
-        for own, (places, heights), first, size in zip(jumps, self._sorted, low, width, strict=True):
-            which = (places - first) / size
-            inside = (which >= 0.0) & (which < bins)
-            own += np.bincount(which[inside].astype(np.int64), heights[inside], bins)
-        return jumps
-
-
 def minimise_with_kinks(A0: float, B0: float, C: float, slopes: Callable[[float], tuple[float, float]], kinks: Kinks) -> float:
     """The k ≥ 0 that minimises F along the line, for smooth losses; 0 when F does not decrease from w_b.
 
     A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩, C the factor of the rows' losses; `slopes(k)` are (slope, curvature) of these at k.
     """
-    return float(minimise_in_step([A0], [B0], C, lambda k: [slopes(float(k[0]))], [kinks])[0])
-
-
-def minimise_in_step(
-    A0: Sequence[float], B0: Sequence[float], C: float, slopes: Callable[[np.ndarray], Sequence[tuple[float, float]]],
-    kinks: Sequence[Kinks],
-) -> np.ndarray:  # fmt: skip
-    """The same for several problems, whose `slopes(k)` come together. One that is done waits where it is for the others."""
-    searches = dict(enumerate(_search(square, product, C, own) for square, product, own in zip(A0, B0, kinks, strict=True)))
-    k = np.array([next(search) for search in searches.values()])
-    while searches:
-        found = slopes(k)
-        for a, search in list(searches.items()):
-            try:
-                k[a] = search.send((float(found[a][0]), float(found[a][1])))
-            except StopIteration as end:
-                k[a] = end.value
-                del searches[a]
-    return k
+    search = _search(A0, B0, C, kinks)
+    k = next(search)
+    while True:
+        try:
+            k = search.send(slopes(k))
+        except StopIteration as end:
+            return float(end.value)
 
 
 def _search(A0: float, B0: float, C: float, kinks: Kinks) -> Generator[float, tuple[float, float], float]:

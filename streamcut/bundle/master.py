@@ -1,4 +1,4 @@
-"""The master problem's quadratic program: max_β ⟨b, β⟩ − ½ βᵀGβ over β ≥ 0, Σβ = total, for one or for several blocks of cuts."""
+"""The master problem's quadratic program: max_β ⟨b, β⟩ − ½ βᵀGβ over β ≥ 0, Σβ = total."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ import numpy as np
 from streamcut.compiled import simplex_qp
 
 _TURNS = 500
-ONE_BLOCK = np.zeros(1, np.int64)
 
 
-def solve_master(
-    G: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float, starts: np.ndarray = ONE_BLOCK
-) -> float:
+def solve_master(G: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float) -> float:
     """Improve the feasible `beta` (T,) in place until the dual gap is at most `tolerance`, or rounding stops it; returns the gap.
 
-    G (T, T) symmetric positive semidefinite, singular allowed; b (T,); all float64. The β of each block, which begin at `starts`
-    (K,), add up to `total`.
+    G (T, T) symmetric positive semidefinite, singular allowed; b (T,); all float64.
     """
-    return simplex_qp.solve(G, b, total, starts, beta, tolerance, _TURNS, simplex_qp.space(len(b), len(starts)))
+    return simplex_qp.solve(G, b, total, beta, tolerance, _TURNS, simplex_qp.space(len(b)))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.bundle.master import ONE_BLOCK, solve_master
+from streamcut.bundle.master import solve_master
 from streamcut.bundle.thresholded_step import longest_step
 from streamcut.compiled import thresholds, vectors
 
@@ -29,7 +29,6 @@ _INSIDE = 0.1  # of the gap: the inner problem is solved to it, or to so much of
 
 def solve_penalised(
     rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float, l1: float,
-    starts: np.ndarray = ONE_BLOCK,
 ) -> float:  # fmt: skip
     """Improve the feasible `beta` (T,) in place until the gap is at most `tolerance`, or rounding stops it; returns the gap.
 
@@ -43,7 +42,7 @@ def solve_penalised(
         thresholds.shrink(v, l1, w)
         vectors.dots(rows, w, products)
         gradient = b + products
-        gap = max(0.0, total * float(np.maximum.reduceat(gradient, starts).sum()) - float(beta @ gradient))
+        gap = max(0.0, total * float(gradient.max()) - float(beta @ gradient))
         late = 0 if gap < 0.9 * best else late + 1
         if gap < best:
             best, kept = gap, beta.copy()
@@ -52,7 +51,7 @@ def solve_penalised(
         thresholds.active_gram(rows, w, active)
         active += part * (gram - active)
         target = beta.copy()
-        solve_master(active, gradient + active @ beta, total, target, _INSIDE * min(gap, max(tolerance, 1e-3 * gap)), starts)
+        solve_master(active, gradient + active @ beta, total, target, _INSIDE * min(gap, max(tolerance, 1e-3 * gap)))
         direction = target - beta
         vectors.combine(rows, -direction, delta)
         k = longest_step(v, delta, float(direction @ b), l1)
@@ -62,7 +61,6 @@ def solve_penalised(
             part = max(_LEAST, part / _FACTOR)
         beta += k * direction
         np.maximum(beta, 0.0, out=beta)
-        for block in np.split(beta, starts[1:]):
-            block *= total / block.sum()
+        beta *= total / beta.sum()
     beta[:] = kept
     return best

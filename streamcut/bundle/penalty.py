@@ -18,10 +18,9 @@ from typing import ClassVar
 import numpy as np
 
 from streamcut.bundle.kinks import Kinks
-from streamcut.bundle.master import ONE_BLOCK
 from streamcut.bundle.thresholded_step import longest_step
 from streamcut.bundle.verified_master import Verified, solve_verified
-from streamcut.compiled import ovr_dual, thresholds, vectors
+from streamcut.compiled import thresholds, vectors
 from streamcut.rounding import CutError, absolute_above, dual_value, objective, threshold_below
 
 VECTORS = 8  # as long as w, that the elastic net takes beside those of L2: v, the w of the last pass; in searches six more
@@ -53,14 +52,14 @@ class L2:
 
     def solve_master(
         self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
-        starts: np.ndarray = ONE_BLOCK, matters: float = 0.0,
+        matters: float = 0.0,
     ) -> Verified:  # fmt: skip
         """Improve the feasible `beta` (T,) in place until the master problem's gap is at most `tolerance`; returns that gap.
 
-        The cuts are `rows` (T, D) and b (T,), and `gram` (T, T) has their products; `starts` as streamcut.bundle.master has them,
-        `matters` as streamcut.bundle.verified_master.
+        The cuts are `rows` (T, D) and b (T,), and `gram` (T, T) has their products; `matters` as streamcut.bundle.verified_master
+        has it.
         """
-        return solve_verified(rows, gram, b, total, beta, tolerance, starts, self.l1, matters)
+        return solve_verified(rows, gram, b, total, beta, tolerance, self.l1, matters)
 
     def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks | None:
         """Where R has kinks along w_b + k(w − w_b); None: it has none anywhere."""
@@ -70,15 +69,6 @@ class L2:
         """(θ, what it brings): θ ∈ [0, 1] maximises θ·gain − R*(v + θδ)."""
         slope, curvature = gain - vectors.dot(v, delta), vectors.dot(delta, delta)
         theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
-        return theta, theta * (slope - 0.5 * theta * curvature)
-
-    def steps(self, V: np.ndarray, delta: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same (A,) for problems side by side, V and δ (D, A); θ is 1 where nothing moves."""
-        products = np.empty((2, V.shape[1]))
-        ovr_dual.line_products(V, delta, products)
-        slope, curvature = gain - products[0], products[1]
-        theta, moved = np.ones(len(slope)), curvature > 0.0
-        theta[moved] = np.clip(slope[moved] / curvature[moved], 0.0, 1.0)
         return theta, theta * (slope - 0.5 * theta * curvature)
 
 
@@ -120,11 +110,6 @@ class ElasticNet(L2):
             theta = longest_step(v, delta, gain, self.l1, theta)
         before, after = (vectors.dot(w, w) for w in (self.weights(v), self.weights(v + theta * delta)))
         return theta, theta * gain - 0.5 * (after - before)
-
-    def steps(self, V: np.ndarray, delta: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        columns = (np.ascontiguousarray(each.T) for each in (V, delta))
-        theta, rise = zip(*(self.step(v, step, float(g)) for v, step, g in zip(*columns, gain, strict=True)), strict=True)
-        return np.array(theta), np.array(rise)
 
 
 SQUARES = L2()

@@ -43,24 +43,23 @@ class Precise(NamedTuple):
 
 
 def solve_precisely(
-    rows: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float, starts: np.ndarray, l1: float = 0.0
+    rows: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float, l1: float = 0.0
 ) -> Precise | None:
     """Improve the feasible `beta` (T,) in place until the gap is at most `tolerance`, or as far as 50 digits go.
 
-    rows (T, D) are the a_t, l1 is λ; b, total and starts as streamcut.bundle.master has them. None where a number is too
+    rows (T, D) are the a_t, l1 is λ; b and total as streamcut.bundle.master has them. None where a number is too
     large, or β no mixture.
     """
     with localcontext(Context(prec=_DIGITS)):
         try:
-            return _Problem(rows, b, total, starts, l1).solved(beta, tolerance)
+            return _Problem(rows, b, total, l1).solved(beta, tolerance)
         except DecimalException:  # products of cuts that are not finite, or a β that is no mixture
             return None
 
 
 class _Problem:
-    def __init__(self, rows: np.ndarray, b: np.ndarray, total: float, starts: np.ndarray, l1: float) -> None:
-        self._rows, self._b, self._total, self._starts, self._l1 = rows, b, total, starts, l1
-        self._block = np.repeat(np.arange(len(starts)), np.diff([*starts.tolist(), len(b)]))
+    def __init__(self, rows: np.ndarray, b: np.ndarray, total: float, l1: float) -> None:
+        self._rows, self._b, self._total, self._l1 = rows, b, total, l1
         self._products: dict[tuple[int, int], Decimal] = {}  # of cuts that were ever on the face
         self._part = _FIRST
 
@@ -86,12 +85,9 @@ class _Problem:
         return Precise(best[0], best[2])
 
     def _feasible(self, start: np.ndarray) -> np.ndarray:
-        """As Decimals, each block scaled to add up to the total."""
+        """As Decimals, scaled to add up to the total."""
         beta = np.array([Decimal(x) for x in np.maximum(start, 0.0).tolist()], object)
-        for k in range(len(self._starts)):
-            own = self._block == k
-            beta[own] *= Decimal(self._total) / sum(beta[own], Decimal(0))
-        return beta
+        return beta * (Decimal(self._total) / sum(beta, Decimal(0)))
 
     def _combined(self, coefficients: np.ndarray) -> np.ndarray:
         """Σ_t coefficients[t] · cut t."""
@@ -114,35 +110,33 @@ class _Problem:
         vectors.dots(self._rows, w, products)
         pairs_of_floats.absolute_dots(self._rows, w, sizes)
         gradient = self._b + products
-        most = np.maximum.reduceat(gradient, self._starts)
-        gap = float(beta.astype(float) @ (most[self._block] - gradient))
-        doubt = self._total * float(np.maximum.reduceat(sizes + np.abs(self._b), self._starts).sum())
+        gap = float(beta.astype(float) @ (gradient.max() - gradient))
+        doubt = self._total * float((sizes + np.abs(self._b)).max())
         return gradient, gap, _ROUNDINGS * EPSILON * doubt
 
     def _on_face(self, beta: np.ndarray, slopes: np.ndarray, w: np.ndarray) -> np.ndarray:
         """Newton steps on the face until one is whole; `slopes` are the gradient."""
         beta = beta.copy()
-        best = [int(max(np.flatnonzero(self._block == k), key=slopes.__getitem__)) for k in range(len(self._starts))]
-        face = sorted({*np.flatnonzero(beta > 0).tolist(), *best})
+        face = sorted({*np.flatnonzero(beta > 0).tolist(), int(np.argmax(slopes))})
         cuts = np.array(face)
         G = self._curvature(face, w)
-        block, own = self._block[cuts], beta[cuts]
+        own = beta[cuts]
         gradient = np.array([Decimal(x) for x in slopes[cuts].tolist()], object)
         on = np.ones(len(face), np.bool_)
         while True:
-            lead = np.array([self._largest(own, on & (block == k)) for k in range(len(self._starts))])[block]
+            lead = max(np.flatnonzero(on), key=own.__getitem__)
             free = np.flatnonzero(on & (lead != np.arange(len(face))))
             if len(free) == 0:
                 break
-            step = _newton(G, gradient, free, lead[free])
+            step = _newton(G, gradient, free, np.full(len(free), lead))
             unwanted = (own[free] == 0) & (step <= 0)
             if unwanted.any():
                 on[free[unwanted]] = False
                 continue
             direction = np.array([Decimal(0)] * len(face), object)
             direction[free] = step
-            for t, move in zip(lead[free], step, strict=True):
-                direction[t] -= move
+            for move in step:
+                direction[lead] -= move
             falls = [t for t in np.flatnonzero(on) if own[t] + direction[t] < 0]
             last = min(falls, key=lambda t: own[t] / -direction[t], default=None)
             if last is not None:
@@ -155,10 +149,6 @@ class _Problem:
             on &= own > 0
         beta[cuts] = own
         return beta
-
-    @staticmethod
-    def _largest(beta: np.ndarray, among: np.ndarray) -> int:
-        return int(max(np.flatnonzero(among), key=beta.__getitem__))
 
     def _curvature(self, face: list[int], w: np.ndarray) -> np.ndarray:
         """Products of the cuts on the face (m, m); where λ > 0 of the features that are not 0, and a part of the others'."""

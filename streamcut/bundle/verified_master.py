@@ -28,26 +28,26 @@ class Verified(NamedTuple):
 
 
 def solve_verified(
-    rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float, starts: np.ndarray,
+    rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
     l1: float = 0.0, matters: float = 0.0,
 ) -> Verified:  # fmt: skip
     """Improve the feasible `beta` (T,) in place until the gap is at most `tolerance`, or all digits are used up; its value never
     falls.
 
-    rows (T, D) are the a_t, `gram` (T, T) their products, b (T,); l1 is λ; starts as streamcut.bundle.master has them. A gap
-    up to `matters` is good enough for more digits not to be worth their time.
+    rows (T, D) are the a_t, `gram` (T, T) their products, b (T,); l1 is λ. A gap up to
+    `matters` is good enough for more digits not to be worth their time.
     """
     enough = max(_ENOUGH * tolerance, matters)
     before = beta.copy()
     if l1 == 0.0:
-        gap = solve_master(gram, b, total, beta, tolerance, starts)
+        gap = solve_master(gram, b, total, beta, tolerance)
     else:
-        gap = solve_penalised(rows, gram, b, total, beta, tolerance, l1, starts)
+        gap = solve_penalised(rows, gram, b, total, beta, tolerance, l1)
     sizes = np.abs(b) + np.abs(gram) @ beta
-    gap += _ROUNDINGS * EPSILON * total * float(np.maximum.reduceat(sizes, starts).sum())
+    gap += _ROUNDINGS * EPSILON * total * float(sizes.max())
     if gap <= enough:
         return Verified(gap)
-    precise = solve_precisely(rows, b, total, beta, tolerance, starts, l1)
+    precise = solve_precisely(rows, b, total, beta, tolerance, l1)
     found = Verified(gap) if precise is None else Verified(*precise)
     if found.gap <= enough:
         return found

@@ -1,8 +1,8 @@
 """The command line. A command's module is imported when the command runs, so that help and usage errors are instant.
 
-A module for each command, with its options; those of `train` are in `train_options.py`, `output.py` and `progress.py` write for
-people and for programs. Commands call the functions of the library and compute nothing. A new command is a module with `command`
-and its line in COMMANDS; a new option of training is one in `train_options.py` (streamcut.jobs says what else).
+A module for each command. Options that the library has, too, are made from its declarations (streamcut.options) by
+`parameters.py`; `output.py` writes for people and for programs. Commands call the functions of the library and compute nothing. A
+new command is a module with `command` and its line in COMMANDS.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from streamcut.errors import ExitCode, StreamcutError
 from streamcut.files import UNREACHABLE, disk_full
 from streamcut.interrupts import waits_end_by
 from streamcut.machine import expect_room
+from streamcut.shown import VisibleFormatter, visible
 from streamcut.suggestions import meant
-from streamcut.visible import VisibleFormatter, visible
 
 COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stands here, so that none is imported to list them
     "convert": "Convert text, tables or matrices to a store.",

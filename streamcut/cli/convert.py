@@ -5,42 +5,33 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamcut.cli.output import note, number, print_json
-from streamcut.cli.parameters import Choice, json_option, quiet_option, url_options
-from streamcut.cli.table_options import joined, recipe_lines, table_options
+from streamcut.cli.parameters import json_option, options_from, quiet_option, url_options
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.formats.registry import listing
 from streamcut.machine import available_cpus
+from streamcut.shown import visible
 from streamcut.units import format_bytes
-from streamcut.visible import visible
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.convert import ConvertReport
     from streamcut.io.conversion.progress import Progress
     from streamcut.io.recipe.recipe import Recipe
 
+_THREADS = {"default": None, "help": "Threads that parse and write.  [default: processors, at most 8]"}
 EVERY = 30.0  # seconds between lines where stderr is no terminal
 
-_HELP = """Convert INPUTS to the store OUTPUT, which the other commands read.
+_HELP = f"""Convert INPUTS to the store OUTPUT, which the other commands read.
 
 \b
 INPUTS are files, directories, globs, or - for standard input:
-  svmlight   text, also compressed with gzip, bzip2, xz or zstd
-  npz        CSR, CSC or COO matrices of scipy.sparse.save_npz, with --labels FILE
-  npy        dense matrices of numpy.save, with --labels FILE
-  mtx        MatrixMarket, one row an example, with --labels FILE
-  anndata    .h5ad or Zarr (csr, csc, dense), with --labels COLUMN of obs; the names of var become those of the features
-  10x        matrices of CellRanger (.h5), a barcode a row, with --labels FILE or none
-  csv, tsv, jsonl, parquet, arrow
-             tables: columns of numbers, categories, texts and times, with --labels COLUMN (their roles are guessed
-             from their types, shown, and changed with --categorical, --numeric, --text, --time, --drop);
-             also Parquet with lists of feature numbers and of values
-  vw         Vowpal Wabbit's text (.vw, or --format vw): single labels, importances, namespaces; --hash-bits, or a dictionary
-  streamcut  stores, to shuffle, split, or store otherwise
+{listing()}
 
 \b
 Examples:
@@ -69,85 +60,22 @@ rows of one qid stay together.
 @click.command(help=_HELP)
 @click.argument("inputs", nargs=-1, required=True)
 @click.argument("output")
-@click.option(
-    "--format",
-    type=Choice(
-        ["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "npz", "npy", "mtx", "anndata", "10x", "vw", "streamcut"]
-    ),
-    default="auto",
-    show_default=True,
-    help="Format of INPUTS; auto: found from their names and content.",
+@options_from(
+    ConvertOptions, threads={"default": None, "help": "Threads that parse and write.  [default: processors, at most 8]"}
 )
-@click.option(
-    "--labels",
-    metavar="FILE|COLUMN",
-    help="Labels: a file with one a line or a .npy file (npz, mtx), a column, a comparison ('delay>15'), or none.",
-)
-@click.option("--qid", metavar="FILE|COLUMN", help="Query ids, given like --labels; svmlight has them in the rows.")
-@click.option("--weights", metavar="FILE|COLUMN", help="Row weights, given like --labels.")
-@table_options
-@click.option("--layer", metavar="NAME", help="AnnData: this layer instead of X.")
-@click.option("--index-column", metavar="COLUMN", default="indices", show_default=True, help="Parquet: lists of feature numbers.")
-@click.option(
-    "--value-column", metavar="COLUMN", default="values", show_default=True, help="Parquet: lists of values; '' if all are 1."
-)
-@click.option(
-    "--index-base",
-    type=Choice(["0", "1", "auto"]),
-    help="The first feature's number: svmlight 1, parquet 0. auto reads the data twice and needs --n-features.",
-)
-@click.option("--n-features", type=int, metavar="N", help="Refuse features beyond N; the store has N, seen or not.")
-@click.option("--feature-names", metavar="FILE", help="Names of the features, one a line (svmlight, npz, npy, mtx, 10x).")
-@click.option("--wide-index", is_flag=True, help="Take features above 2147483647, which are refused as typing errors.")
-@click.option("--max-line-bytes", metavar="SIZE", help="svmlight: refuse longer lines, as no text.  [default: 268MB]")
-@click.option("--hash-bits", type=int, metavar="B", help="Hash feature names, numbers or categories into 2^B features.")
-@click.option("--dtype", type=Choice(["float32", "float64"]), help="Values are read as: text float32, tables as they are.")
-@click.option(
-    "--duplicates",
-    type=Choice(["error", "sum", "last"]),
-    default="error",
-    show_default=True,
-    help="A feature twice in one row.",
-)
-@click.option("--label-map", metavar="A=1,B=2|FILE", help="Labels that are words, and the numbers they become.")
-@click.option("--multilabel", type=float, metavar="LABEL", help="Labels are sets such as 1,3: rows with LABEL are +1, others -1.")
-@click.option("--label-weights", is_flag=True, help="Labels may be label:weight.")
-@click.option("--keep-zeros", is_flag=True, help="Store entries whose value is 0.")
-@click.option(
-    "--on-error",
-    type=Choice(["raise", "skip"]),
-    default="raise",
-    show_default=True,
-    help="A line that is no row: stop, or leave it out and write it to OUTPUT.rejects.",
-)
-@click.option("--max-errors", type=int, metavar="N", help="With --on-error skip, stop after N lines.  [default: 1000]")
-@click.option("--backend", type=Choice(["zarr", "hdf5"]), default="zarr", show_default=True, help="How shards are stored.")
-@click.option("--shard-nnz", type=int, metavar="N", help="Entries of a shard.  [default: 4194304, less below --memory 800MB]")
-@click.option("--shuffle", type=int, metavar="SEED", help="Put the rows (or the groups of a qid) in random order.")
-@click.option("--split", type=float, metavar="SHARE", help="Put about this share of the rows into OUTPUT, the others aside.")
-@click.option("--split-output", metavar="PATH", help="Where the others go.  [default: OUTPUT with -test before its suffix]")
-@click.option("--split-seed", type=int, default=0, metavar="SEED", show_default=True, help="Another seed is another split.")
-@click.option("--group-by-qid", is_flag=True, help="Bring rows of one qid together, in ascending order of qid.")
-@click.option("--memory", metavar="SIZE", help="Most memory the process may take: 2GB, 500MiB, 50%.  [default: 1GB]")
-@click.option("--threads", type=int, metavar="N", help="Threads that parse and write.  [default: processors, at most 8]")
 @click.option(
     "--scheduler",
     metavar="local-cluster|ADDRESS|FILE",
     help="Convert text or tables of many files by all workers of a Dask cluster, which have to see INPUTS and OUTPUT.",
 )
 @click.option("--workers", type=int, metavar="N", help="Processes of --scheduler local-cluster.  [default: processors]")
-@click.option("--scratch", metavar="DIR", help="Where sorted runs go.  [default: OUTPUT.partial, for URLs TMPDIR]")
 @click.option("--dry-run", is_flag=True, help="Print how features are made and the first rows as they would be; write nothing.")
-@click.option("--resume", is_flag=True, help="Continue OUTPUT.partial; with --force what it replaces.")
-@click.option("--force", is_flag=True, help="Replace OUTPUT, once the new store is complete.")
 @url_options
 @json_option
 @quiet_option
 def command(
     inputs: tuple[str, ...],
     output: str,
-    memory: str | None,
-    index_base: str | None,
     threads: int | None,
     scheduler: str | None,
     workers: int | None,
@@ -156,10 +84,9 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    base = index_base if index_base in (None, "auto") else int(index_base)
     if threads is None:
         threads = min(8, available_cpus())
-    settings: dict[str, Any] = {"memory": memory, "index_base": base, "threads": threads, **joined(options)}
+    settings: dict[str, Any] = {"threads": threads, **options}
     if dry_run:
         _dry_run(list(inputs), output, settings, as_json)
         return
@@ -307,3 +234,24 @@ def describe_labels(statistics: Any, words: Mapping[float, str]) -> str:
     if len(statistics.labels) > 10:
         return f"{len(statistics.labels)} labels from {number(statistics.label_min)} to {number(statistics.label_max)}"
     return "labels " + ", ".join(f"{words.get(label) or number(label)}: {rows:,}" for label, rows in statistics.labels.items())
+
+
+def recipe_lines(recipe: Recipe) -> Iterator[str]:
+    """What the columns of a table are, a line each."""
+    table, labels = recipe.table, recipe.labels
+    if table is None:
+        return
+    width = max(len(column.name) for column in table.columns)
+    for column in table.columns:
+        kind = f" ({column.type})" if column.type and column.role == "categorical" else ""
+        yield f"  {column.name:<{width}}  {column.in_words()}{kind}"
+    for cross in table.crosses:
+        yield f"  {'*'.join(cross)}  cross"
+    if labels.none:
+        yield "  no labels"
+    else:
+        words = ", ".join(labels.names.values())
+        yield f"  labels: {labels.comparison or labels.column}" + (f" ({words})" if words and not labels.comparison else "")
+    how = "a dictionary" if recipe.hash_bits is None else f"hashing into 2^{recipe.hash_bits}"
+    missing = {"own": "have features of their own", "zero": "have no feature", "error": "are errors"}[table.missing]
+    yield f"  features by {how}; missing values {missing}"

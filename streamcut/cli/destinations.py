@@ -13,9 +13,9 @@ from typing import IO, Any, BinaryIO
 from streamcut.cli.output import note
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.files import Sink, disk_full, temporary_name
+from streamcut.io.places.outputs import AppearedError, destination, exists, output, reserved
+from streamcut.io.places.remote import expect_bucket, is_url, size_of
 from streamcut.io.stores.spec import MANIFEST
-from streamcut.outputs import AppearedError, destination, exists, output, reserved
-from streamcut.remote import expect_bucket, is_url, size_of
 
 
 def refuse_existing(path: str | os.PathLike, option: str, force: bool, *, reads: Sequence[str | os.PathLike | None] = ()) -> None:
@@ -116,7 +116,7 @@ def expect_saved(written: str, path: str) -> None:
 
 @contextmanager
 def output_file(path: str | None, *, replace: bool) -> Iterator[Sink | IO[bytes] | BinaryIO]:
-    """What takes data: standard output, or the output `path` (see streamcut.outputs). Raises DiskFullError, UsageError."""
+    """What takes data: standard output, or the output `path` (streamcut.io.places.outputs). Raises DiskFullError, UsageError."""
     if path is None:
         with disk_full("standard output"):
             yield sys.stdout.buffer

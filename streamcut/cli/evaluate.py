@@ -10,23 +10,17 @@ from streamcut.cli.output import note, print_json, print_rows, print_table
 from streamcut.cli.parameters import (
     cache_options,
     ignore_extra_option,
-    index_base_option,
     json_option,
     memory_option,
-    missing_labels_option,
-    raw_format_option,
-    strict_option,
+    raw_options,
 )
 
 
 @click.command()
 @click.argument("model")
 @click.argument("data")
-@raw_format_option
-@missing_labels_option
+@raw_options("index_base", "missing_labels", "format", "strict")
 @ignore_extra_option
-@index_base_option
-@strict_option
 @click.option("--per-query", is_flag=True, help="A line for each query instead, as CSV (with --json: columns).")
 @click.option("--label-names", metavar="FILE", help="Sequences: also chunks; lines like `1 B-NP`, every label and its name.")
 @memory_option
@@ -35,7 +29,7 @@ from streamcut.cli.parameters import (
 def command(
     model: str,
     data: str,
-    raw_format: str,
+    format: str,  # noqa: A002 - the option's name
     missing_labels: str,
     ignore_extra_features: bool,
     index_base: int | None,
@@ -76,7 +70,7 @@ def command(
     from streamcut.inputs import Raw
     from streamcut.models.files import plain
 
-    raw = Raw(index_base=index_base, missing_labels=missing_labels, format=raw_format, strict=strict)
+    raw = Raw(index_base=index_base, missing_labels=missing_labels, format=format, strict=strict)
     reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw, "memory": memory}
     if per_query and label_names is not None:
         raise click.UsageError("--per-query is for rankings, --label-names for sequences.")

@@ -1,15 +1,21 @@
-"""Option types and options that several commands share."""
+"""Option types, options that are declared with what they mean (streamcut.options), and others that several commands share."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import MISSING, Field
 from typing import Any
 
 import click
 
 from streamcut.compiling import compiler
+from streamcut.config import CheckpointOptions, TrainOptions
+from streamcut.io.formats.format import Raw
+from streamcut.io.formats.registry import SCORED
+from streamcut.options.option import flag, options_of
 from streamcut.suggestions import meant
 from streamcut.units import part_of
 
@@ -18,11 +24,15 @@ _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([smhd])")
 
 
 class Choice(click.Choice):
-    """click's, with what was probably meant."""
+    """click's, with what was probably meant; choices that are no texts are written as texts."""
+
+    def __init__(self, choices: Iterable[Any]) -> None:
+        self._values = {str(choice): choice for choice in choices if choice is not None}
+        super().__init__(list(self._values))
 
     def convert(self, value, param, ctx):
         try:
-            return super().convert(value, param, ctx)
+            return self._values[super().convert(str(value), param, ctx)]
         except click.BadParameter as error:
             close = meant(value, [str(choice) for choice in self.choices])
             self.fail(f"{error.message} {close[:1].upper()}{close[1:]}".rstrip(), param, ctx)
@@ -73,6 +83,103 @@ class NumbersOrParts(Numbers):
         return tuple(found)
 
 
+class NumberOrAuto(click.ParamType):
+    """A number, or "auto"."""
+
+    name = "number"
+
+    def convert(self, value, param, ctx) -> float | str:
+        try:
+            return value if value == "auto" else float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor auto", param, ctx)
+
+
+class Grouped(click.Option):
+    """An option that GroupedCommand lists under the heading `group`."""
+
+    def __init__(self, *names: Any, group: str = "", **more: Any) -> None:
+        super().__init__(*names, **more)
+        self.group = group
+
+
+class GroupedCommand(click.Command):
+    """Its help lists options by their groups, in the order in which these come, and those without one last, as "Output"."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[Any]] = {}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)) is not None:
+                sections.setdefault(getattr(parameter, "group", ""), []).append(record)
+        last = sections.pop("")
+        for title, records in {**sections, "Output": last}.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+_KINDS: dict[str, dict[str, Any]] = {
+    "seconds": {"type": Duration()},
+    "numbers": {"type": Numbers()},
+    "parts": {"type": NumbersOrParts()},
+    "number": {"type": NumberOrAuto()},
+    "names": {"multiple": True, "callback": lambda ctx, param, value: ",".join(value) or ()},
+    "texts": {"multiple": True},
+    "": {},
+}
+
+
+def options_from(
+    record: Any, *, only: Collection[str] | None = None, without: Collection[str] = (), **changes: dict[str, Any]
+) -> Callable[[Any], Any]:
+    """A decorator that gives a command the options of a record (streamcut.options), `only` these, or all but those `without`.
+
+    `changes` are {option: arguments of click.option that this command has differently}.
+    """
+
+    def decorated(command: Any) -> Any:
+        for name in reversed(options_of(record)):
+            if name not in without and (only is None or name in only):
+                command = _option(name, record.__dataclass_fields__[name], changes.get(name, {}))(command)
+        return command
+
+    return decorated
+
+
+def _option(name: str, field: Field, changes: dict[str, Any]) -> Any:
+    known, given = field.metadata["option"], field.default
+    more = {"cls": Grouped, "group": known.group, "help": f"{known.help} {known.shell}".strip(), "metavar": known.metavar}
+    more |= _KINDS[known.kind]
+    if known.choices:
+        more["type"] = Choice(known.choices)
+    elif field.type == "bool":
+        more["is_flag"] = True
+    elif not known.kind:
+        more["type"] = {"int": int, "float": float}.get(str(field.type).partition(" ")[0])
+    if given is not MISSING and given is not None and field.type != "bool" and not more.get("multiple"):
+        more |= {"default": _as_written(given, known.kind), "show_default": True}
+    return click.option(flag(name, known), name, **{**more, **changes})
+
+
+def _as_written(value: Any, kind: str) -> Any:
+    """A default as the command line would have it."""
+    if kind in ("numbers", "parts"):
+        return f"{value:g}"
+    if kind != "seconds":
+        return value
+    unit = next(unit for unit in reversed(_SECONDS) if value % _SECONDS[unit] == 0)
+    return f"{value / _SECONDS[unit]:g}{unit}"
+
+
+def checkpoint_of(options: dict[str, Any]) -> CheckpointOptions | None:
+    """The options of checkpoints, taken out of `options`; None where there is to be none."""
+    given = {name: options.pop(name) for name in CheckpointOptions.__dataclass_fields__}
+    if given["directory"] is not None:
+        return CheckpointOptions(**given)
+    if given["resume"] or given["required"] or given["iterations"] is not None:
+        raise click.UsageError("--resume and the other options of checkpoints need --checkpoint DIR.")
+    return None
+
+
 def _silence(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     if value:
         compiler.announce = lambda: None
@@ -108,35 +215,15 @@ def cache_options(command: Any) -> Any:
     return command
 
 
-memory_option = click.option(
-    "--memory", metavar="SIZE", default="auto", show_default=True, help="Peak memory of the process: 4GB, 512MiB, 50%, auto."
-)
+memory_option = options_from(TrainOptions, only=("memory",), memory={"metavar": "SIZE"})
 json_option = click.option("--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, callback=_silence, help="Print nothing but errors.")
 force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 ignore_extra_option = click.option(
     "--ignore-extra-features", is_flag=True, help="Leave out features that the model does not have, instead of refusing the data."
 )
-index_base_option = click.option(
-    "--index-base",
-    type=click.IntRange(0, 1),
-    help="Number of the first feature in svmlight text.  [default: what it was in the training data, else 1]",
-)
-strict_option = click.option(
-    "--strict", is_flag=True, help="Refuse rows with values that do not fit the model's recipe, instead of counting them."
-)
-raw_format_option = click.option(
-    "--format",
-    "raw_format",
-    type=Choice(["auto", "svmlight", "csv", "tsv", "jsonl", "parquet", "arrow", "anndata", "10x", "vw"]),
-    default="auto",
-    show_default=True,
-    help="Format of DATA, if it is no store; auto: found from its name and content.",
-)
-missing_labels_option = click.option(
-    "--missing-labels",
-    type=Choice(["error", "skip"]),
-    default="error",
-    show_default=True,
-    help="Tables: rows without a label are an error, or left out.",
-)
+
+
+def raw_options(*names: str) -> Callable[[Any], Any]:
+    """Those of how raw input is read."""
+    return options_from(Raw, only=names, format={"type": Choice(["auto", *SCORED])})

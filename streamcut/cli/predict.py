@@ -13,12 +13,10 @@ from streamcut.cli.parameters import (
     cache_options,
     force_option,
     ignore_extra_option,
-    index_base_option,
     memory_option,
-    raw_format_option,
-    strict_option,
+    raw_options,
 )
-from streamcut.visible import visible
+from streamcut.shown import visible
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,11 +34,8 @@ if TYPE_CHECKING:
 @click.option(
     "--output", "-o", "path", metavar="FILE", help="Write there instead of stdout; the file appears when it is complete."
 )
-@click.option("--keep", multiple=True, metavar="A,B", help="Tables: columns of DATA to write beside the answers.")
-@raw_format_option
+@raw_options("index_base", "format", "keep", "strict")
 @ignore_extra_option
-@index_base_option
-@strict_option
 @memory_option
 @cache_options
 @force_option
@@ -49,8 +44,8 @@ def command(
     data: str,
     what: str | None,
     path: str | None,
-    keep: tuple[str, ...],
-    raw_format: str,
+    keep: str | tuple[()],
+    format: str,  # noqa: A002 - the option's name
     ignore_extra_features: bool,
     index_base: int | None,
     strict: bool,
@@ -84,8 +79,8 @@ def command(
     fitted = load_model(model, ceiling.expect_model)
     if what == "probability":
         fitted.expected_link()  # complains before any work
-    columns = tuple(name.strip() for text in keep for name in text.split(",") if name.strip())
-    raw = Raw(index_base=index_base, labelled=False, format=raw_format, keep=columns, strict=strict)
+    columns = tuple(name.strip() for name in (keep or "").split(",") if name.strip())
+    raw = Raw(index_base=index_base, labelled=False, format=format, keep=columns, strict=strict)
     with output_file(path, replace=force) as file:
         write = _writer(file, path, fitted, what, raw)
         ceiling.beside(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from streamcut.outputs import release
+from streamcut.io.places.outputs import release
 from streamcut.systems import WINDOWS
 
 _SHOW_CURSOR = b"\x1b[?25h"  # the live line hides it

@@ -12,12 +12,20 @@ import click
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.output import note, number, print_json, print_table
-from streamcut.cli.parameters import cache_options, force_option, json_option, quiet_option
-from streamcut.cli.train_options import GroupedCommand, train_options
+from streamcut.cli.parameters import (
+    Grouped,
+    GroupedCommand,
+    cache_options,
+    checkpoint_of,
+    force_option,
+    json_option,
+    options_from,
+    quiet_option,
+)
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
 from streamcut.interrupts import waits_end_by
-from streamcut.outputs import exists
+from streamcut.io.places.outputs import exists
 from streamcut.progress.display import Display
 from streamcut.units import format_bytes
 
@@ -32,7 +40,15 @@ if TYPE_CHECKING:
 @click.option(
     "--model", "model_path", metavar="FILE", help="Where to write the model (.npz), also a URL. Required, except with --dry-run."
 )
-@train_options
+@options_from(TrainOptions)
+@options_from(CheckpointOptions)
+@click.option(
+    "--choose-by",
+    cls=Grouped,
+    group="What is learnt",
+    help="Measure of `evaluate` that picks the best model on --validation. Default: the task's first.",
+    metavar="MEASURE",
+)
 @click.option("--report", metavar="FILE", help="Also write a page (.html) about the model; see `streamcut report`.")
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 when the tolerance was not reached.")
 @click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
@@ -57,11 +73,6 @@ def command(
     force: bool,
     as_json: bool,
     quiet: bool,
-    folder: str | None,
-    every: float,
-    iterations: int | None,
-    checkpoint_required: bool,
-    resume: bool,
     C: tuple[float, ...],
     l1: tuple[float | str, ...],
     validation: str | None,
@@ -85,6 +96,7 @@ def command(
       streamcut train train.zarr --model m.npz --C 0.01,0.1,1,10 --validation test.zarr
       streamcut train train.zarr --dry-run --memory 4GB
     """
+    folder, resume = options["directory"], options["resume"]
     replace = force or (resume and model_path is not None and _is_unfinished(model_path))
     if model_path is not None:
         refuse_existing(model_path, "--model", replace, reads=[data, validation])
@@ -95,13 +107,11 @@ def command(
         from streamcut.reports.drawing import needs_matplotlib
 
         needs_matplotlib()
-    if folder is None and (resume or checkpoint_required or iterations is not None):
-        raise click.UsageError("--resume and the other options of checkpoints need --checkpoint DIR.")
+    checkpoint = checkpoint_of(options)
     if assume is not None and not dry_run:
         raise click.UsageError("--assume is for --dry-run.")
-    checkpoint = None
-    if folder is not None and not dry_run:
-        checkpoint = CheckpointOptions(folder, every, iterations, checkpoint_required, resume)
+    if dry_run:
+        checkpoint = None
     for name, values in (("--C", C), ("--l1", l1)):
         if len(values) > 1 and validation is None:
             raise click.UsageError(f"Several values of {name} need --validation DATA, on which the best one is chosen.")
@@ -130,8 +140,8 @@ def command(
             dataset = open_dataset(data)
         shards = len(dataset.manifest.shards)
         if assume is not None:
-            from streamcut.costs import cluster_cost
             from streamcut.execution.cost import Assumed
+            from streamcut.reports.costs import cluster_cost
 
             chosen = TrainOptions(C=C[0], l1=l1[0], validation=validation, **options)
             cost = dict(cluster_cost(dataset, chosen, Assumed.parse(assume)))
@@ -167,8 +177,8 @@ def command(
     if report is not None:
         _report(model, report, validation, written, force)
     if as_json:
-        memory = {name: model.resources[name] for name in ("budget", "planned", "peak")}
-        print_json({"event": "result", "model": written, **plain({**model.result(), **memory})})
+        cost = {name: model.resources[name] for name in ("budget", "planned", "peak", "readings")}
+        print_json({"event": "result", "model": written, **plain({**model.result(), **cost})})
     elif not quiet:
         note(model.in_words())
         note(f"Model written to {written}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,16 @@ import click
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.output import note, number, print_json, print_rows
-from streamcut.cli.parameters import Numbers, cache_options, force_option, json_option, quiet_option
-from streamcut.cli.train_options import train_options
-from streamcut.config import CheckpointOptions
+from streamcut.cli.parameters import (
+    Numbers,
+    cache_options,
+    checkpoint_of,
+    force_option,
+    json_option,
+    options_from,
+    quiet_option,
+)
+from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.interrupts import waits_end_by
 
 if TYPE_CHECKING:
@@ -21,18 +27,7 @@ if TYPE_CHECKING:
     from streamcut.search import Cell
     from streamcut.selection import Tried
 
-_OWN = ("C", "gamma", "budget", "nu", "validation", "choose_by", "target")
-
-
-def _training_options(command: Callable) -> Callable:
-    """Those of `train` that are the same for every model."""
-
-    def every() -> None: ...
-
-    parameters = train_options(every).__click_params__  # type: ignore[attr-defined]
-    kept = [parameter for parameter in parameters if parameter.name not in _OWN]
-    command.__click_params__ = [*kept, *getattr(command, "__click_params__", [])]  # type: ignore[attr-defined]
-    return command
+_OWN = ("C", "gamma", "budget", "nu", "validation", "target")  # has it otherwise, or not at all
 
 
 def _others(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, list[Any]], ...]:
@@ -74,7 +69,8 @@ def _value(text: str) -> float | str:
 @click.option("--fold-seed", type=int, default=0, show_default=True, help="Random seed of the folds.")
 @click.option("--choose-by", metavar="MEASURE", help="Measure of `evaluate` that picks the best. Default: the task's first.")
 @click.option("--plot", metavar="FILE", help="Draw the measure over C (.svg or .png; needs streamcut[plots]).")
-@_training_options
+@options_from(TrainOptions, without=_OWN)
+@options_from(CheckpointOptions)
 @cache_options
 @force_option
 @json_option
@@ -93,11 +89,6 @@ def command(
     l1: tuple[float | str, ...],
     choose_by: str | None,
     plot: str | None,
-    folder: str | None,
-    every: float,
-    iterations: int | None,
-    checkpoint_required: bool,
-    resume: bool,
     force: bool,
     as_json: bool,
     quiet: bool,
@@ -128,9 +119,7 @@ def command(
     if (validation is None) == (folds is None):
         raise click.UsageError("Give either --validation DATA or --folds NUMBER.")
 
-    if folder is None and (resume or checkpoint_required or iterations is not None):
-        raise click.UsageError("--resume and the other options of checkpoints need --checkpoint DIR.")
-    checkpoint = None if folder is None else CheckpointOptions(folder, every, iterations, checkpoint_required, resume)
+    checkpoint = checkpoint_of(options)
 
     from streamcut.models.checkpoint_places import remove_checkpoints
     from streamcut.models.files import plain
@@ -165,8 +154,8 @@ def command(
         with waits_end_by(stop):
             found = tune(data, grid, **hooks, **how, **options)
         written = save_trained(found.model, model_path, force)
-        if folder is not None:
-            remove_checkpoints(folder, nested=True)
+        if checkpoint is not None:
+            remove_checkpoints(checkpoint.directory, nested=True)
     if plot is not None:
         _draw(plot, found.cells)
     if as_json:

@@ -12,7 +12,7 @@ from streamcut.cli.parameters import cache_options, json_option, memory_option
 from streamcut.errors import CorruptError, NotConvergedError, UsageError
 
 if TYPE_CHECKING:
-    from streamcut.claims import Verification
+    from streamcut.proofs.claims import Verification
 
 _ONLY_PROVING = "--passes is about --prove; give that, too"
 

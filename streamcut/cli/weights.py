@@ -9,7 +9,7 @@ import click
 
 from streamcut.cli.output import print_json
 from streamcut.cli.parameters import Choice, json_option, url_options
-from streamcut.visible import visible
+from streamcut.shown import visible
 
 
 @click.command()
@@ -38,7 +38,7 @@ def command(model: str, top: int | None, sort: str, label: str | None, as_json: 
       streamcut weights cells.npz --class 'B cell' --top 20 --sort weight
       streamcut weights m.npz --json > weights.json
     """
-    from streamcut.named_weights import weights
+    from streamcut.reports.named_weights import weights
 
     found = weights(model, top=top, sort=sort, label=label)
     if as_json:

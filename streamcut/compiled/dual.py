@@ -14,7 +14,7 @@ w′ = S(v′, λ) is made of it where it is read: S bends no more than the iden
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.records import block_of, entry, put, target_of, weight_of
+from streamcut.compiled.records import entry, put, target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.thresholds import shrunk
 from streamcut.jit import helper, inlined, kernel
@@ -23,32 +23,27 @@ _AT_BOUND = np.inf
 
 
 @kernel
-def merge_shares(loss, codes, blocks, into, gone, weight):
-    """Column `into` of codes (n, T) becomes (1 − weight)·itself + weight·column `gone`, in place: the shares of merged cuts.
-
-    Each is (blocks,); −1: nothing merges in that block.
-    """
+def merge_shares(loss, codes, into, gone, weight):
+    """Column `into` of codes (n, T) becomes (1 − weight)·itself + weight·column `gone`, in place: the shares of merged cuts."""
     for i in range(len(codes)):
-        k = block_of(blocks, i)
-        s, t = into[k], gone[k]
-        if s >= 0 and codes[i, s] != codes[i, t]:
-            codes[i, s] = loss.merged(codes[i, s], codes[i, t], weight[k])
+        if codes[i, into] != codes[i, gone]:
+            codes[i, into] = loss.merged(codes[i, into], codes[i, gone], weight)
 
 
 @kernel
-def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scratch):
+def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
     """One visit of every row: z under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
 
-    Ascent starts from the mixed share Σ_t parts[k, t] · (share in column t of codes (n, T)) of a row of block k; a step goes to
-    the maximum of the dual along row i at w′, and takes w′ along; with a `stretch`, of the dual for that times C. A row whose
-    share is at a bound, and whose z under w says that it stays there, is at rest: no step. Fills z and keys (n); columns
+    Ascent starts from the mixed share Σ_t parts[t] · (share in column t of codes (n, T)); a step goes to the maximum of the dual
+    along row i at w′, and takes w′ along; with a `stretch`, of the dual for that times C. A row whose share is at a bound, and
+    whose z under w says that it stays there, is at rest: no step. Fills z and keys (n); columns
     `predicted` and `ascent` of codes get the shares of both cuts. Adds to the sums the difference to the last two columns. A
     row's key says how little it may still move.
 
     Rows come in groups, groups in batches (records.Visits). Scores come first, in the order of memory: that fetches the rows,
     without which a random order takes twice the time. Then steps of those that are not at their bound, in `order`, as many rows
-    at a time as are near; further steps and the cuts once all of the group have had the first. `blocks` (n) are those of the
-    rows. Returns the index of a row whose score is not finite, or −1.
+    at a time as are near; further steps and the cuts once all of the group have had the first. Returns the index of a row whose
+    score is not finite, or −1.
 
     Without steps there is no cut of the ascent. A group can then be called for once more with what is in `scratch`, `scored`:
     for steps and that cut alone. Of two groups one may be scored while the other takes steps.
@@ -68,7 +63,7 @@ def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scrat
             for begin in range(0, size, visits.near):
                 order, fetched = visits.order[begin : begin + visits.near], visits.fetched[begin : begin + visits.near]
                 if not scratch.scored:
-                    found = _score(loss, group, fetched, rows, margins, start, slots, blocks, grids, shares)
+                    found = _score(loss, group, fetched, rows, margins, start, slots, grids, shares)
                     bad = found if bad < 0 else bad
                 if visits.steps == 0:
                     continue
@@ -77,32 +72,27 @@ def ascend(loss, rows, margins, start, slots, blocks, grids, visits, sums, scrat
                     waiting[stop] = i
                     stop += shares[i] != _AT_BOUND
                 count += _coordinate_steps(
-                    loss, group, waiting[count:stop], rows, margins, start, slots.ascent, blocks, grids, sums.w, shares
+                    loss, group, waiting[count:stop], rows, margins, start, slots.ascent, grids, sums.w, shares
                 )
             for _ in range(1, visits.steps):
-                count = _coordinate_steps(
-                    loss, group, waiting[:count], rows, margins, start, slots.ascent, blocks, grids, sums.w, shares
-                )
+                count = _coordinate_steps(loss, group, waiting[:count], rows, margins, start, slots.ascent, grids, sums.w, shares)
             for which in range(1 if scratch.scored else 0, 2 if visits.steps > 0 else 1):
                 now, last = changed[which]  # numbers in the call would each have the helper compiled for them
-                _add_changes(loss, group, size, rows, margins.codes, start.bias, which, now, last, grids, sums, blocks)
+                _add_changes(loss, group, size, rows, margins.codes, start.bias, which, now, last, grids, sums)
     return bad
 
 
 @helper
-def _score(loss, group, places, rows, margins, start, slots, blocks, grids, shares):
+def _score(loss, group, places, rows, margins, start, slots, grids, shares):
     """z and shares of the rows at `places` of a group before its steps; none, which is _AT_BOUND, for those that stay there."""
     w, y, z_b, z, codes, keys = start.w, rows.y, margins.z_b, margins.z, margins.codes, margins.keys
     constant = start.bias * w[-1] if start.bias != 0.0 else 0.0
-    bad, k = -1, -1
+    bad = -1
     for place in places:
         i = group + place
         if i < 0 or i >= len(y):
             continue
-        own = blocks[i]
-        if own != k:
-            k, parts = own, start.parts[own]
-        share = loss.mixed(codes, i, parts, y[i])  # before codes are written: a wide load right after a narrow store waits
+        share = loss.mixed(codes, i, start.parts, y[i])  # before codes are written: a wide load right after a narrow store waits
         score = constant
         for t in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
             score += entry(rows.data, t) * w[np.uint64(rows.indices[t])]
@@ -111,9 +101,9 @@ def _score(loss, group, places, rows, margins, start, slots, blocks, grids, shar
         here = loss.sign(y[i]) * score - loss.offset(y[i])
         z[i] = here
         f = loss.dual(z_b[i] + start.kappa * (here - z_b[i]), y[i])
-        codes[i, slots.predicted[k]] = loss.encode(loss.limited(f, grids.limit, weight_of(rows.u, i)))
+        codes[i, slots.predicted] = loss.encode(loss.limited(f, grids.limit, weight_of(rows.u, i)))
         if loss.stays(share, here, 0.0, y[i]):
-            codes[i, slots.ascent[k]] = loss.encode(share)
+            codes[i, slots.ascent] = loss.encode(share)
             keys[i] = loss.priority(share, here, 0.0, y[i])
         else:
             shares[place] = share
@@ -121,7 +111,7 @@ def _score(loss, group, places, rows, margins, start, slots, blocks, grids, shar
 
 
 @helper
-def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, blocks, grids, w, shares):
+def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w, shares):
     """A step of dual ascent for the rows at `waiting` in a group, in that order; those that are free then come first there.
 
     Returns how many they are.
@@ -144,7 +134,7 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, blocks, 
         code = loss.encode(loss.limited(share, grids.limit, u))
         after = loss.decode(code, y)
         step = (after - shares[place]) * scale * sign
-        margins.codes[i, dual[blocks[i]]] = code
+        margins.codes[i, dual] = code
         margins.keys[i] = loss.priority(after, z, u * square, y)
         waiting[free] = place
         free += loss.free(after, y)
@@ -159,16 +149,13 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, blocks, 
 
 
 @helper
-def _add_changes(loss, group, size, rows, codes, bias, which, now, last, grids, sums, blocks):
-    """Adds a group's shares in column `now`, less those in column `last` (−1: none), to cut and constant `which` of blocks."""
-    k = -1
+def _add_changes(loss, group, size, rows, codes, bias, which, now, last, grids, sums):
+    """Adds a group's shares in column `now`, less those in column `last` (−1: none), to cut and constant `which`."""
+    cut, constant = sums.cuts[which], sums.b[which]
     for i in range(max(group, 0), min(group + size, len(rows.y))):
-        own = blocks[i]
-        if own != k:
-            k, cut, constant, column, last_column = own, sums.cuts[own, which], sums.b[own, which], now[own], last[own]
-        code, past = codes[i, column], loss.encode(0.0)
-        if last_column >= 0:
-            past = codes[i, last_column]
+        code, past = codes[i, now], loss.encode(0.0)
+        if last >= 0:
+            past = codes[i, last]
         if code == past:
             continue
         y, weight = rows.y[i], weight_of(rows.u, i)
@@ -211,10 +198,10 @@ def _change_row(rows, i, bias, after, before, grids, cut):
 
 
 @kernel
-def offer(loss, first, rows, keys, codes, dual, bias, numbers, blocks, limit, n, cached):
+def offer(loss, first, rows, keys, codes, dual, bias, numbers, limit, n, cached):
     """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while there is room.
 
-    `numbers` and `blocks` are those of the rows. Rows that dual ascent cannot move (weight 0, no features) are left out.
+    `numbers` are those of the rows. Rows that dual ascent cannot move (weight 0, no features) are left out.
     Returns (the row to go on with, rows in the cache).
     """
     for i in range(first, len(rows.y)):
@@ -235,7 +222,7 @@ def offer(loss, first, rows, keys, codes, dual, bias, numbers, blocks, limit, n,
         if norm == 0.0 or own == 0.0:
             continue
         cached.number[n], cached.key[n], cached.square[n] = numbers[i], keys[i], norm
-        cached.share[n] = loss.decode(codes[i, dual[blocks[i]]], rows.y[i])
+        cached.share[n] = loss.decode(codes[i, dual], rows.y[i])
         cached.weight[n] = own if loss.sign(rows.y[i]) > 0.0 else -own
         put(cached.target, np.uint64(n), rows.y[i])
         n += 1
@@ -278,24 +265,27 @@ def sweep(loss, order, cached, C, bias, l1, slack, w):
 
 
 @kernel
-def recall(loss, cached, places, blocks, dual, codes):
-    """Cached rows at `places` get the share that column `dual` of their codes says, of the block that each is in."""
-    for i in places:
-        row = cached.number[i] - blocks.first_row
-        cached.share[i] = loss.decode(codes[row, dual[block_of(blocks, row)]], target_of(cached.target, i))
+def gained(loss, weight, target, before, after):
+    """Σ weight (constant of share `after` − that of `before`), all (n)."""
+    gain = 0.0
+    for i in range(len(weight)):
+        gain += weight[i] * (loss.constant(after[i], target[i]) - loss.constant(before[i], target[i]))
+    return gain
 
 
 @kernel
-def write_back(loss, cached, places, blocks, dual, bias, grids, codes, cuts, sums):
-    """Cached rows at `places` write their shares to column `dual` of their codes; the cuts of their blocks change by as much."""
+def write_back(loss, cached, places, first_row, dual, bias, grids, codes, cuts, sums):
+    """Cached rows at `places` write their shares to column `dual` of their codes; cut and constant change by as much.
+
+    Codes are those of the rows from `first_row` on.
+    """
     for i in places:
-        row, y, weight = cached.number[i] - blocks.first_row, target_of(cached.target, i), cached.weight[i]
-        k = block_of(blocks, row)
-        old = codes[row, dual[k]]
+        row, y, weight = cached.number[i] - first_row, target_of(cached.target, i), cached.weight[i]
+        old = codes[row, dual]
         new = loss.encode(loss.limited(cached.share[i], grids.limit, abs(weight)))
         if old == new:
             continue
-        codes[row, dual[k]] = new
+        codes[row, dual] = new
         before, after = loss.decode(old, y), loss.decode(new, y)
-        _change_sum(loss, abs(weight), after, before, y, grids, sums[k, 1])
-        _change_row(cached, i, bias, -weight * after, -weight * before, grids, cuts[k, 1])
+        _change_sum(loss, abs(weight), after, before, y, grids, sums[1])
+        _change_row(cached, i, bias, -weight * after, -weight * before, grids, cuts[1])

@@ -17,7 +17,7 @@ from streamcut.jit import INLINED
 _METHODS = (
     *("sign", "offset", "target_size", "value", "dual", "conjugate", "constant", "curvature", "step", "lowest", "highest"),
     *("unbounded", "sized", "size", "limited", "stays", "free", "encode", "decode", "merged", "mixed", "violation", "priority"),
-    *("kinks", "kink", "raw", "snapped"),
+    *("kinks", "kink"),
 )
 _dispatchers: dict[Callable, Any] = {}
 

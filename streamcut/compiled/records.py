@@ -36,14 +36,6 @@ class Margins(NamedTuple):
     keys: np.ndarray
 
 
-class Pairs(NamedTuple):
-    """Of the problems side by side: `active` (A) are all that are cached, `at_work` positions in it, `slack` (A) of each."""
-
-    active: np.ndarray
-    at_work: np.ndarray
-    slack: np.ndarray
-
-
 class Mixture(NamedTuple):
     """How dual variables of several classes are mixed: parts (S) of each row's, or (S, K) of each class's, in `slots` (S)."""
 
@@ -54,7 +46,7 @@ class Mixture(NamedTuple):
 class Start(NamedTuple):
     """Where an ascent starts: the w that is scored, κ, how dual variables of the cuts are mixed, C, the bias feature.
 
-    With problems side by side, w is (D, A) and κ (A). Of single rows `parts` has a row for each block of the lane.
+    With problems side by side, w is (D, A) and κ (A).
     l1 is the threshold of the penalty, or None; w is what it leaves of the running v′. Steps are those for `stretch` times C.
     """
 
@@ -71,7 +63,7 @@ class Slots(NamedTuple):
     """Columns of codes, which are slots of the bundle: of the predicted cut and of that of the ascent, and of the two from which
     sums go on (−1: from 0).
 
-    With problems side by side each is (A). Of single rows each is (blocks of the lane).
+    With problems side by side each is (A).
     """
 
     predicted: Any
@@ -96,8 +88,8 @@ class Visits(NamedTuple):
 
 
 class DualSums(NamedTuple):
-    """What an ascent moves and adds to: the running w′ (D,), of each block both cuts (blocks, 2, folds, D), and of both the
-    constants and what their rounding is measured by (blocks, 2, 4), see dual._change_sum."""
+    """What an ascent moves and adds to: the running w′ (D,), both cuts (2, folds, D), and of both the constants and what their
+    rounding is measured by (2, 4), see dual._change_sum."""
 
     w: np.ndarray
     cuts: np.ndarray
@@ -113,17 +105,6 @@ class Scratch(NamedTuple):
     shares: np.ndarray
     waiting: np.ndarray
     scored: bool = False
-
-
-class Blocks(NamedTuple):
-    """To which of the `each` blocks of a lane rows belong: in pieces of `piece` rows they are dealt to one after the other.
-
-    Pieces count from row 0 of the data. Row i of what a kernel is given is row `first_row` + i.
-    """
-
-    first_row: int
-    piece: int
-    each: int
 
 
 class CutSums(NamedTuple):
@@ -149,25 +130,6 @@ class ClassScratch(NamedTuple):
     waiting: np.ndarray
     nothing: np.ndarray
     buffers: ClassBuffers
-
-
-class PairBuffers(NamedTuple):
-    """Buffers for numbers of problems side by side: scores (A), and of changes in columns (2 A) which, before and after."""
-
-    running: np.ndarray
-    columns: np.ndarray
-    before: np.ndarray
-    after: np.ndarray
-
-
-class PairScratch(NamedTuple):
-    """Buffers for a group of rows: dual variables (rows, A), rows that wait for a step and how many of theirs do; (K) numbers."""
-
-    shares: np.ndarray
-    waiting: np.ndarray
-    pending: np.ndarray
-    sums: np.ndarray
-    buffers: PairBuffers
 
 
 class ChainWeights(NamedTuple):
@@ -222,24 +184,6 @@ class CachedRows(NamedTuple):
         """These rows; indices and data stay whole."""
         by_row: Any = [None if array is None else array[rows] for array in self[3:]]
         return CachedRows(self.indptr[rows.start : rows.stop + 1], self.indices, self.data, *by_row)
-
-
-class CentralPath(NamedTuple):
-    """Of cached rows in an interior point method: what margins have `above` 1 and `below` it (s and l of
-    streamcut.compiled.interior), and the change of margins with the step that was `predicted`, and with that to be made."""
-
-    above: np.ndarray
-    below: np.ndarray
-    predicted: np.ndarray
-    change: np.ndarray
-
-
-@inlined
-def block_of(blocks, i):
-    """The block of row i, 0 … each − 1."""
-    if blocks.each == 1:
-        return 0
-    return (blocks.first_row + i) // blocks.piece % blocks.each
 
 
 @inlined

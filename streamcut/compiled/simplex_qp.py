@@ -1,10 +1,10 @@
-"""max_β ⟨b, β⟩ − ½ βᵀGβ over a product of simplices: β ≥ 0, and the β of each block add up to `total`. An active set method.
+"""max_β ⟨b, β⟩ − ½ βᵀGβ over a simplex: β ≥ 0, and they add up to `total`. An active set method.
 
     repeat
-        the gradient g = b − Gβ; the dual gap Σ_k total·max g − ⟨β, g⟩ bounds what the optimum has over the present value
-        the face: all β > 0, and of each block the one with the largest g
+        the gradient g = b − Gβ; the dual gap total·max g − ⟨β, g⟩ bounds what the optimum has over the present value
+        the face: all β > 0, and the one with the largest g
         repeat
-            a Newton step on the face: β of the largest in each block takes what the others give or want
+            a Newton step on the face: the largest β takes what the others give or want
             one that enters and is not wanted leaves again; the step ends where a β > 0 reaches 0, which leaves too
         until a step is whole
 
@@ -27,10 +27,8 @@ _PATIENCE = 8  # turns in a row that hardly do either: rounding
 
 
 class Space(NamedTuple):
-    """Where `solve` works, for n numbers in K blocks: block, moving int64 (n), first int64 (K), face, flat bool (n), H (n, n)."""
+    """Where `solve` works, for n numbers: moving int64 (n), face, flat bool (n), H (n, n)."""
 
-    block: np.ndarray
-    first: np.ndarray
     moving: np.ndarray
     face: np.ndarray
     flat: np.ndarray
@@ -40,44 +38,35 @@ class Space(NamedTuple):
     H: np.ndarray
 
 
-def space(n: int, K: int) -> Space:
-    """Space for n numbers in K blocks."""
-    numbers = np.empty(n, np.int64), np.empty(K, np.int64), np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n, np.bool_)
+def space(n: int) -> Space:
+    """Space for n numbers."""
+    numbers = np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n, np.bool_)
     return Space(*numbers, np.empty(n), np.empty(n), np.empty(n), np.empty((n, n)))
 
 
 @kernel
-def solve(G, b, total, starts, beta, tolerance, most, space):
+def solve(G, b, total, beta, tolerance, most, space):
     """Improves the feasible `beta` (n) in place until the dual gap is at most `tolerance`, or rounding or `most` turns end it.
 
-    G (n, n) symmetric positive semidefinite, b (n); block k begins at starts[k] (K) and ends where the next one begins, none of
-    them empty. Returns the gap.
+    G (n, n) symmetric positive semidefinite, b (n). Returns the gap.
     """
-    n, K = len(b), len(starts)
-    block, first, gradient, face = space.block, space.first, space.gradient, space.face
-    for k in range(K):
-        for t in range(starts[k], starts[k + 1] if k + 1 < K else n):
-            block[t] = k
+    n, gradient, face = len(b), space.gradient, space.face
     gap, least, value, late = np.inf, np.inf, -np.inf, 0
     for _ in range(most):
         _gradient(G, b, beta, gradient)
-        gap, before, value = 0.0, value, 0.0
-        for k in range(K):  # `first[:] = -1` takes longer to compile
-            first[k] = -1
+        gap, before, value, first = 0.0, value, 0.0, 0
         for t in range(n):
-            k = block[t]
             gap -= beta[t] * gradient[t]
             value += 0.5 * beta[t] * (b[t] + gradient[t])
-            if first[k] < 0 or gradient[t] > gradient[first[k]]:
-                first[k] = t
-        for k in range(K):
-            gap += total * gradient[first[k]]
+            if gradient[t] > gradient[first]:
+                first = t
+        gap += total * gradient[first]
         late = late + 1 if gap > _CLOSES * least and value - before <= _RISES * tolerance else 0  # the gap may rise meanwhile
         if gap <= tolerance or late == _PATIENCE:
             break
         least = min(least, gap)
         for t in range(n):
-            face[t] = beta[t] > 0.0 or first[block[t]] == t
+            face[t] = beta[t] > 0.0 or first == t
         _finish(G, beta, space)
     return gap
 
@@ -96,22 +85,21 @@ def _gradient(G, b, beta, gradient):
 @helper
 def _finish(G, beta, space):
     """Newton steps on the face until one is whole; β, the gradient on the face and the face change in place."""
-    n, K, largest, block, face = len(beta), len(space.first), space.first, space.block, space.face
+    n, face = len(beta), space.face
     free, gradient, direction, step = space.moving, space.gradient, space.direction, space.newton
     while True:
-        for k in range(K):
-            largest[k] = -1
+        largest = -1
         for t in range(n):
-            if face[t] and (largest[block[t]] < 0 or beta[t] > beta[largest[block[t]]]):
-                largest[block[t]] = t
+            if face[t] and (largest < 0 or beta[t] > beta[largest]):
+                largest = t
         m = 0
         for t in range(n):
-            if face[t] and largest[block[t]] != t:
+            if face[t] and largest != t:
                 free[m] = t
                 m += 1
         if m == 0:
             return
-        _newton(G, free[:m], space)  # `m` alone is a literal 0 to Numba at first, and compiled for that as well
+        _newton(G, free[:m], largest, space)  # `m` alone is a literal 0 to Numba at first, and compiled for that as well
         wanted = True
         for j in range(m):
             if beta[free[j]] == 0.0 and step[j] <= 0.0:
@@ -119,11 +107,10 @@ def _finish(G, beta, space):
                 wanted = False
         if not wanted:
             continue
-        for k in range(K):
-            direction[largest[k]] = 0.0
+        direction[largest] = 0.0
         for j in range(m):
             direction[free[j]] = step[j]
-            direction[largest[block[free[j]]]] -= step[j]
+            direction[largest] -= step[j]
         reach, last = 1.0, -1
         for t in range(n):
             if face[t] and beta[t] + reach * direction[t] < 0.0:
@@ -142,18 +129,18 @@ def _finish(G, beta, space):
 
 
 @helper
-def _newton(G, free, space):
-    """The step of the β at `free` (m) to where the gradient is that of the largest of their blocks, which balance it."""
-    m, block, largest, gradient = len(free), space.block, space.first, space.gradient
+def _newton(G, free, p, space):
+    """The step of the β at `free` (m) to where the gradient is that of β_p, the largest, which balances it."""
+    m, gradient = len(free), space.gradient
     H, step, flat = space.H, space.newton, space.flat
     for i in range(m):
-        t, p = free[i], largest[block[free[i]]]
+        t = free[i]
         step[i] = gradient[t] - gradient[p]
         for j in range(i + 1):
-            s, q = free[j], largest[block[free[j]]]
-            H[i, j] = (G[t, s] - G[p, s]) - (G[t, q] - G[p, q])
+            s = free[j]
+            H[i, j] = (G[t, s] - G[p, s]) - (G[t, p] - G[p, p])
     for i in range(m):  # Cholesky, row by row, and the forward substitution
-        s, p = free[i], largest[block[free[i]]]
+        s = free[i]
         least = max(_FLAT * (G[s, s] + G[p, p]), 1e-300)
         for j in range(i + 1):
             left = H[i, j]

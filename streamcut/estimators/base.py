@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from streamcut.calibration import calibrate
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.estimators.declared import attribute, declared, parameter
+from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.evaluation import Evaluation, evaluate
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
@@ -46,12 +46,12 @@ def is_stored(X: Any) -> bool:
 class StreamedEstimator(BaseEstimator):
     """Trains on arrays (NumPy, SciPy sparse) or on a store: `fit("train.zarr")`."""
 
-    max_time: float | None = parameter("Seconds at most.", default=None)
-    memory: str = parameter('Ceiling on the memory of this process: "4GB", "50%" or "auto".', default="auto")
+    max_time: float | None = parameter(default=USUAL.max_time)
+    memory: str = parameter(default=USUAL.memory)
     n_jobs: int | None = parameter(
         "Threads; None or −1: one a processor, where there is enough to do; −2: one processor less.", default=None
     )
-    scratch: str | None = parameter("Folder for what does not fit into memory.", default=None)
+    scratch: str | None = parameter(default=USUAL.scratch)
     verbose: bool | int = parameter("Show progress: lines, and a bar on a terminal.", default=False, option=False)
     n_iter_: int = attribute("int", "Iterations, or epochs, that training took.")
     converged_: bool = attribute("bool", "Whether training reached what was asked of it.")

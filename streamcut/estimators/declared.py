@@ -1,5 +1,8 @@
 """Parameters and attributes of estimators, declared once: the constructor and the docstring are made of the declarations.
 
+What an option of `train` does is said where it is declared (streamcut.options); a parameter of the same name says it here
+only where it differs.
+
     @declared
     class LinearSVM(ScoringClassifier):
         \"""Linear classifier …\"""
@@ -19,13 +22,17 @@ import textwrap
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Literal, TypeVar, dataclass_transform
 
+from streamcut.config import OPTIONS, TrainOptions
+
+USUAL = TrainOptions()  # whose values are the defaults
 _Class = TypeVar("_Class", bound=type)
 _Value = TypeVar("_Value")
 _WIDTH = 120
+_INDENTED: dict[str, Any] = {"initial_indent": "    ", "subsequent_indent": "    ", "break_on_hyphens": False}
 
 
 def parameter(
-    text: str,
+    text: str = "",
     *,
     default: _Value,
     kind: str = "",
@@ -33,14 +40,12 @@ def parameter(
     option: bool = True,
     kw_only: bool = True,
 ) -> _Value:
-    """A parameter of the constructor, and what it does.
+    """A parameter of the constructor, and what it does; "": what the option of `train` of its name does, with its choices.
 
     kind     its type in words, or the words (`choices`) it may be; neither: as it is annotated
     option   it is an option of `streamcut.train`; others the estimator handles itself
     """
-    if choices:
-        kind = "{" + ", ".join(f'"{choice}"' for choice in choices) + "}"
-    return field(default=default, kw_only=kw_only, metadata={"text": text, "kind": kind, "option": option})
+    return field(default=default, kw_only=kw_only, metadata={"text": text, "kind": kind or _words(choices), "option": option})
 
 
 def attribute(kind: str, text: str = "", *, init: Literal[False] = False) -> Any:
@@ -69,14 +74,22 @@ def declared(cls: _Class) -> _Class:
     return cls
 
 
+def _words(choices: tuple[str, ...]) -> str:
+    return "{" + ", ".join(f'"{choice}"' for choice in choices) + "}" if choices else ""
+
+
 def _section(title: str, described: list[Field]) -> str:
     return f"\n\n{title}\n{'-' * len(title)}\n" + "\n".join(map(_entry, described))
 
 
 def _entry(each: Field) -> str:
     """An entry of a section: "C : float, default=1.0", and under it, indented, what it is."""
-    kind = each.metadata["kind"] or " or ".join(each.type.split(" | "))
+    kind, text = each.metadata["kind"], each.metadata["text"]
+    if each.init and not text:
+        known = OPTIONS[each.name]
+        text, kind = known.in_python(), kind or _words(known.choices)
+    kind = kind or " or ".join(each.type.split(" | "))
     head = f"{each.name} : {kind}"
     if each.default is not MISSING:
         head += ", default=" + (f'"{each.default}"' if isinstance(each.default, str) else repr(each.default))
-    return "\n".join([head, *textwrap.wrap(each.metadata["text"], _WIDTH, initial_indent="    ", subsequent_indent="    ")])
+    return "\n".join([head, *textwrap.wrap(text, _WIDTH, **_INDENTED)])

@@ -14,7 +14,7 @@ from streamcut.calibration import with_probabilities
 from streamcut.config import EXACT_KERNEL, SAMPLED
 from streamcut.errors import UsageError
 from streamcut.estimators.base import RESULTS, ScoringClassifier, is_stored
-from streamcut.estimators.declared import attribute, declared, parameter
+from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.estimators.kernel_machine import KernelMachine, OnBudget
 from streamcut.estimators.parameters import Certified
 from streamcut.kernels.kernel import Kernel
@@ -87,14 +87,14 @@ class KernelSVM(KernelClassifier, Certified):
     fit_intercept: bool = parameter(
         "Whether there is an intercept; smo and sbp do not regularise it. The rivals of sbp have none.", default=True
     )
-    epochs: float | None = parameter("sbp and its rivals: epochs; None: one.", default=None)
-    batch: int | None = parameter("sbp and its rivals: rows drawn at once.", default=None)
+    epochs: float | None = parameter(default=USUAL.epochs)
+    batch: int | None = parameter(default=USUAL.batch)
     nu: float | None = parameter("sbp: mean slack of a row, in place of C.", default=None)
-    max_evaluations: float | None = parameter("sbp and its rivals: kernel evaluations at most.", default=None)
-    samples: int | None = parameter("Sampled cuts: rows that a cut is made of.", default=None)
-    max_cuts: int | None = parameter("Sampled cuts: size of the bundle.", default=None)
+    max_evaluations: float | None = parameter(default=USUAL.max_evaluations)
+    samples: int | None = parameter(default=USUAL.samples)
+    max_cuts: int | None = parameter(default=USUAL.max_cuts)
     max_passes: int | None = parameter("Sampled cuts: passes at most. smo ends by its gap, sbp by `epochs`.", default=None)
-    kernel_cache: str = parameter('smo: memory for columns of the kernel, "auto" or say "2GB".', default="auto")
+    kernel_cache: str = parameter(default=USUAL.kernel_cache)
     random_state: Any = parameter("Seed, of all but smo.", default=0, kind="int, RandomState or None")
     class_weight: Any = parameter(
         "Factors on the rows of classes, for arrays; of smo and sampled cuts.",

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.config import BUDGETED, CHOICES
+from streamcut.config import BUDGETED
 from streamcut.estimators.base import StreamedEstimator
-from streamcut.estimators.declared import attribute, declared, parameter
+from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
 
@@ -17,16 +17,14 @@ from streamcut.models.model import Model
 class KernelMachine(StreamedEstimator):
     """A kernel, and support vectors."""
 
-    kernel: str = parameter(
-        "exp(−γ‖x − x′‖²), (γ⟨x, x′⟩ + coef0)^degree or ⟨x, x′⟩.", default="rbf", choices=("rbf", "poly", "linear")
-    )
+    kernel: str = parameter(default="rbf")
     gamma: float | str = parameter(
         'γ; "scale" is 1 / (features × variance of all values), "auto" 1 / features.',
         default="scale",
         kind='float, "scale" or "auto"',
     )
-    degree: int = parameter('Of kernel "poly".', default=3)
-    coef0: float = parameter('Of kernel "poly".', default=0.0)
+    degree: int = parameter(default=USUAL.degree)
+    coef0: float = parameter(default=USUAL.coef0)
     support_vectors_: Any = attribute("sparse array of shape (vectors, features)")
     dual_coef_: np.ndarray = attribute("ndarray of shape (1 or classes, vectors)")
     intercept_: np.ndarray = attribute("ndarray of shape (1 or classes,)")
@@ -54,16 +52,10 @@ class OnBudget(KernelMachine):
     _solvers: ClassVar = BUDGETED
 
     solver: str = parameter("Dual coordinate ascent, or stochastic gradient steps (Pegasos).", default="bsca", choices=_solvers)
-    budget: int | None = parameter("Support vectors at most, for each of more than two classes; None: 500.", default=None)
-    maintenance: str = parameter(
-        'What is done to keep the budget; "auto": "merge" for kernel "rbf", else "project"; "none": there is no budget.',
-        default="auto",
-        choices=CHOICES["maintenance"],
-    )
-    merged: int = parameter("Vectors that merging makes one of; more is faster and less exact.", default=2)
-    damping: float = parameter("bsca: the last part of an epoch, in which steps fall to nothing.", default=0.5)
+    budget: int | None = parameter(default=USUAL.budget)
+    maintenance: str = parameter(default=USUAL.maintenance)
+    merged: int = parameter(default=USUAL.merged)
+    damping: float = parameter(default=USUAL.damping)
     epochs: float = parameter("Epochs.", default=5.0)
-    progress_rows: int | None = parameter(
-        "bsca: rows on which each epoch measures, for history_, which part of a step's progress the budget costs.", default=None
-    )
+    progress_rows: int | None = parameter(default=USUAL.progress_rows)
     random_state: Any = parameter("Seed of the order of rows.", default=0, kind="int, RandomState or None")

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.config import CHOICES, LINEAR
+from streamcut.config import LINEAR
 from streamcut.estimators.base import ScoringClassifier
-from streamcut.estimators.declared import attribute, declared, parameter
+from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.estimators.parameters import RowLosses
 
 
@@ -78,17 +78,8 @@ class LinearSVM(LinearClassifier):
         '"prbep", "error"; for several at once "hinge" or "softmax".',
         default="hinge",
     )
-    scale: str = parameter(
-        "Train on values divided by this number of each feature; coef_ is for values as they are.",
-        default="none",
-        choices=CHOICES["scale"],
-    )
-    strategy: str = parameter(
-        "More than two classes: one problem, or one for each class. One-vs-rest has the losses of two classes.",
-        default="crammer-singer",
-        choices=CHOICES["strategy"],
-        option=False,
-    )
+    scale: str = parameter(default=USUAL.scale)
+    strategy: str = parameter(default=USUAL.strategy, option=False)
     solver: str = parameter(
         '"auto" is bundle-dca for losses of single rows, else ocas.', default="auto", choices=LinearClassifier._solvers
     )

@@ -8,24 +8,20 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Self
 
-from streamcut.config import CHOICES, TrainOptions
+from streamcut.config import TrainOptions
 from streamcut.estimators.base import StreamedEstimator
-from streamcut.estimators.declared import attribute, declared, parameter
+from streamcut.estimators.declared import USUAL, attribute, declared, parameter
+from streamcut.estimators.online import learn
 from streamcut.io.dataset import Dataset
-from streamcut.online import learn
 
 
 @declared
 class Certified(StreamedEstimator):
     """Training ends by a certificate: the gap to a lower bound on the optimum."""
 
-    tol: float | None = parameter(
-        "Training ends when the gap to the bound is at most this much in mean loss; None or 0: it does not matter.", default=1e-3
-    )
-    tol_relative: float | None = parameter(
-        "And when the gap is at most this part of the objective; None or 0: it does not matter.", default=1e-2
-    )
-    target: float | None = parameter("Training ends once the objective is this low.", default=None)
+    tol: float | None = parameter(default=USUAL.tol)
+    tol_relative: float | None = parameter(default=USUAL.tol_relative)
+    target: float | None = parameter(default=USUAL.target)
     primal_objective_: float = attribute("float", "The objective of the model.")
     lower_bound_: float = attribute("float", "Lower bound on the objective of any model.")
     gap_: float = attribute("float", "primal_objective_ − lower_bound_.")
@@ -36,13 +32,11 @@ class CuttingPlanes(Certified):
     """Linear models by cutting planes, in passes over the rows on threads or on a Dask cluster."""
 
     max_iter: int | None = parameter("Passes over the rows at most; None or −1: no limit.", default=None)
-    max_cuts: int | None = parameter("Size of the bundle; None: what suits the solver and memory.", default=None)
-    lanes: int | None = parameter("Fixed ranges of rows, each summed in order; None: from the size of the data.", default=None)
-    scheduler: Any = parameter(
-        '"threads", "sync" for none, "local-cluster", or a Dask cluster.', default="threads", kind="str or distributed.Client"
-    )
-    deadline: float = parameter("Seconds that a Dask cluster may be without workers.", default=120.0)
-    silence: float = parameter("Seconds after which a worker of Dask's that is not heard counts as gone.", default=120.0)
+    max_cuts: int | None = parameter(default=USUAL.max_cuts)
+    lanes: int | None = parameter(default=USUAL.lanes)
+    scheduler: Any = parameter(default=USUAL.scheduler, kind="str or distributed.Client")
+    deadline: float = parameter(default=USUAL.deadline)
+    silence: float = parameter(default=USUAL.silence)
 
 
 @declared
@@ -55,9 +49,7 @@ class BundleDca(CuttingPlanes):
     intercept_scaling: float = parameter(
         "Value of that constant feature: the larger, the less the intercept is regularised.", default=1.0
     )
-    cut: str = parameter(
-        "ocas: where the next cut is made, ahead of the best point or at it.", default="predicted", choices=CHOICES["cut"]
-    )
+    cut: str = parameter(default=USUAL.cut)
     random_state: Any = parameter(
         "Seed of the order in which bundle-dca takes rows or sequences; the other solvers draw nothing.",
         default=0,
@@ -69,15 +61,11 @@ class BundleDca(CuttingPlanes):
 class RowLosses(BundleDca):
     """Losses of single rows, whose dual variables bundle-dca keeps in a cache."""
 
-    l1: float | str = parameter(
-        'λ of the elastic net ½‖w‖² + λ‖w‖₁, or a part of λmax ("10%"); most weights are 0 when it is large.', default=0.0
-    )
+    l1: float | str = parameter(default=USUAL.l1)
     warm_start: bool = parameter(
         "`fit` begins with the weights that are there, say those of another C.", default=False, option=False
     )
-    row_cache: str = parameter(
-        'bundle-dca: memory for the rows that matter most ("2GB", "30%"), "auto", or "0" for none.', default="auto"
-    )
+    row_cache: str = parameter(default=USUAL.row_cache)
     sweeps: int = parameter(
         "bundle-dca: epochs over cached rows after each pass, at most; partial_fit: over the rows of a call.", default=50
     )

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from streamcut.config import CHOICES, CUTTING_PLANES
+from streamcut.config import CUTTING_PLANES
 from streamcut.estimators.base import grouped, is_stored
-from streamcut.estimators.declared import attribute, declared, parameter
+from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.estimators.parameters import CuttingPlanes
 from streamcut.evaluation import evaluate
 
@@ -24,11 +24,7 @@ class RankingSVM(CuttingPlanes):
     C: float = parameter(
         "Loss of a row: it stands before the mean loss of all pairs times the number of rows.", default=1.0, kw_only=False
     )
-    normalisation: str = parameter(
-        "The mean over all pairs, or over queries of the mean over their pairs.",
-        default="pairs",
-        choices=CHOICES["normalisation"],
-    )
+    normalisation: str = parameter(default=USUAL.normalisation)
     solver: str = parameter('"auto" is ocas.', default="auto", choices=_solvers)
     coef_: np.ndarray = attribute("ndarray of shape (features,)")
 

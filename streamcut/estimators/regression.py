@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
-from streamcut.config import CHOICES, LINEAR
+from streamcut.config import LINEAR
 from streamcut.errors import UsageError
 from streamcut.estimators.base import StreamedEstimator, is_stored
-from streamcut.estimators.declared import attribute, declared, parameter
+from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.estimators.kernel_machine import OnBudget
 from streamcut.estimators.parameters import RowLosses
 from streamcut.io.dataset import Dataset
@@ -89,16 +89,12 @@ class LinearSVR(Regressor, RowLosses):
         default="epsilon_insensitive",
         option=False,
     )
-    delta: float = parameter('Loss "huber": residuals beyond it cost in proportion.', default=1.0, option=False)
+    delta: float = parameter(default=USUAL.delta, option=False)
     quantile: float = parameter(
         'Loss "quantile": which part of the targets is to lie below the prediction.', default=0.5, option=False
     )
     C: float = parameter("Loss of a row, as in scikit-learn: larger ones regularise less.", default=1.0)
-    scale: str = parameter(
-        "Train on values divided by this number of each feature; coef_ is for values as they are.",
-        default="none",
-        choices=CHOICES["scale"],
-    )
+    scale: str = parameter(default=USUAL.scale)
     solver: str = parameter(
         '"auto" is newton for smooth losses of few features, else bundle-dca.', default="auto", choices=_solvers
     )

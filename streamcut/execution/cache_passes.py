@@ -17,7 +17,7 @@ from streamcut.chunk import Chunk
 from streamcut.compiled import vectors
 from streamcut.execution.feed import Streams
 from streamcut.execution.passes import CachingPass, Pass
-from streamcut.execution.row_cache import RowCache
+from streamcut.execution.row_cache import RowCache, SweptCache
 from streamcut.execution.row_state import Rows
 from streamcut.rounding import Grids
 
@@ -105,7 +105,7 @@ class SweepPass(CachingPass):
     theta  the part of the sweep before that was taken, (A) for several problems
     """
 
-    caches: Mapping[int, RowCache]
+    caches: Mapping[int, SweptCache]
     w: np.ndarray
     C: float
     l1: float | None
@@ -188,7 +188,7 @@ class Change:
 
     cuts: np.ndarray
     b: np.ndarray
-    cache: RowCache | None = None
+    cache: SweptCache | None = None
     at: int = 0
 
 
@@ -200,7 +200,7 @@ class WriteBackPass(CachingPass):
     theta   the part of the last sweep that was taken, (A) for several problems, {first row: part} of lanes that took turns
     """
 
-    caches: Mapping[int, RowCache]
+    caches: Mapping[int, SweptCache]
     slot: Any
     bias: float
     grids: Grids

@@ -1,6 +1,6 @@
 """What a pass on a cluster would take: arithmetic on the manifest and on what is assumed of the machines.
 
-With W workers of t threads, L lanes, D numbers in a vector, K blocks of rows with T cuts each, rates in bytes a second:
+With W workers of t threads, L lanes, D numbers in a vector, T cuts, rates in bytes a second:
 
     reading    stored bytes / (W · store)                          every worker reads its shards, over a line of its own
     computing  decoded bytes / (min(W t, L) · rows)                verifying, decoding, scores, cuts: the threads that have a lane
@@ -10,18 +10,13 @@ With W workers of t threads, L lanes, D numbers in a vector, K blocks of rows wi
     tasks      (L + n W) · task                                    the scheduler, one after the other
     rows       n · (rows · row bytes / (min(W t, L) · rows))       n passes over the row state alone: line searches, shares
     copying    row bytes · rows / (W line)                         row state to the neighbour, unless all see one folder
-    master     8 D (K T + 6) / adding, and for several blocks      the client: products of new cuts with all cuts, steps
-               2 K · K T · D · product + (K T)² · pair
+    master     8 D (T + 6) / adding                                the client: products of new cuts with all cuts, steps
 
-Partial sums are p vectors, which come to be s. Of one block p = L v and s = v, where v is 1, and 3 for dual ascent: the running w
-and two cuts. With K blocks w is one, and the two cuts of a lane belong to its own blocks: 2 max(L, K) vectors come to be 2 K.
+Partial sums are p = L s vectors, which come to be s: 1, and 3 for dual ascent, the running w and two cuts.
 
 Reading and computing go on at the same time. Dual ascent adds sweeps over cached rows: each computes its part of the rows, and
 sends and merges one vector a lane, in several turns where there are several lanes (at most, as cuts are at most those of a bundle
-that has grown). Where interior points come before the sweeps (streamcut.oracles.dual.interior), a round of them goes three times
-through the cached rows, adds up products of all pairs of entries of a row, and sends and merges D² + 5 D + 9 numbers a lane:
-
-    a round    (3 · cached / adding + pairs · paired) / min(W t, L) + 3 sendings + merging + 3 L · task + D³ / 3 · product
+that has grown).
 
 `scripts/bench_cluster.py` compares it with measurements, and measures the rates.
 """
@@ -33,8 +28,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Self
 
 from streamcut.errors import UsageError
-from streamcut.execution.plan import Blocked, Needs
-from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.plan import Needs
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.units import parse_size
@@ -42,11 +36,8 @@ from streamcut.units import parse_size
 RANGES_FROM = 64 << 20  # bytes of all partial sums of a pass from which on the workers add them up, each a range of features
 RANGES_WORKERS = 4  # and as many workers: fewer spare the client's line too little
 _STEPS = 6  # dense vectors that the client goes through between two passes
-PRODUCT, PAIR = 3e-10, 6e-9  # seconds: a product of two numbers of cuts, a pair of cuts in the master problem
 _GAIN = 1.25  # twice the workers must be so much faster, or it does not scale any more
 _MOST = 1 << 16  # workers that are tried
-PAIRED = 7e-10  # seconds: a product of two entries of a row, added to its place in a matrix
-ROUND_PASSES = 3  # over cached rows, in a round of interior points
 LOOKS = 8  # passes over the row state alone after each pass: line search, steps, shares
 
 
@@ -109,11 +100,9 @@ def _rate(name: str, value: str) -> float:
 class Work:
     """What there is to do in a pass: bytes of the data as stored and as decoded, rows, lanes, and what the solver needs.
 
-    sums    vectors that a lane adds up in a pass; with several `blocks` of rows, each with so many `cuts`, all but one of them
-            belong to the lane's blocks
+    sums    vectors that a lane adds up in a pass
     looks   passes over the row state alone, after each pass through the data
     cached  bytes of rows that a sweep goes through; sweeps: at most after each pass, each in so many `turns` of the lanes
-    rounds  of interior points before the sweeps, as many as are usual; pairs: of entries of the same cached row
     """
 
     stored: int
@@ -126,23 +115,16 @@ class Work:
     row_bytes: int
     cached: int = 0
     sweeps: int = 0
-    blocks: int = 1
     turns: int = 1
     looks: int = LOOKS
-    rounds: int = 0
-    pairs: float = 0.0
 
     @classmethod
-    def of(
-        cls, manifest: Manifest, needs: Needs, lanes: int, *, sums: int = 1, sweeps: int = 0, turns: int = 1, rounds: int = 0
-    ) -> Self:
+    def of(cls, manifest: Manifest, needs: Needs, lanes: int, *, sums: int = 1, sweeps: int = 0, turns: int = 1) -> Self:
         """That of a run which `needs` this, and has the memory for what it prefers; `turns` of sweeps are the most there are."""
         statistics = manifest.statistics
         stored = sum(array.stored_bytes for shard in manifest.shards for array in shard.arrays.values())
         decoded = sum(shard_bytes(manifest, shard) for shard in manifest.shards)
         cached = needs.row_cache[1] if sweeps else 0
-        entries = statistics.nnz * min(1.0, cached / CacheSize.bytes_of_all(manifest))
-        chosen = needs.preferred[0] if needs.preferred else Blocked(1, needs.max_cuts, needs.most_cuts, needs.row_bytes, 0)
         return cls(
             stored,
             decoded,
@@ -150,28 +132,17 @@ class Work:
             lanes=lanes,
             dimension=needs.dimension,
             sums=sums,
-            cuts=max(chosen.max_cuts, chosen.most_cuts, 1),
-            row_bytes=chosen.row_bytes + needs.cut_bytes * max(0, chosen.most_cuts - chosen.max_cuts),
+            cuts=max(needs.max_cuts, needs.most_cuts, 1),
+            row_bytes=needs.row_bytes + needs.cut_bytes * max(0, needs.most_cuts - needs.max_cuts),
             cached=cached,
             sweeps=sweeps if cached else 0,
-            blocks=chosen.blocks,
             turns=min(turns, lanes),
-            rounds=rounds if cached else 0,
-            pairs=entries * (statistics.nnz / statistics.n_rows + 1.0) / 2.0 if statistics.n_rows else 0.0,
         )
-
-    @property
-    def parts(self) -> tuple[int, int]:
-        """(vectors that lanes send, vectors that these come to be) of a pass."""
-        if self.blocks == 1:
-            return self.lanes * self.sums, self.sums
-        own = self.sums - 1
-        return self.lanes + own * max(self.lanes, self.blocks), 1 + own * self.blocks
 
 
 @dataclass(frozen=True, slots=True)
 class PassCost:
-    """Seconds of the parts of a pass through the data, and of one round and one sweep after it."""
+    """Seconds of the parts of a pass through the data, and of one sweep after it."""
 
     reading: float
     computing: float
@@ -183,8 +154,6 @@ class PassCost:
     master: float
     sweep: float
     sweeps: int
-    round: float = 0.0
-    rounds: int = 0
 
     @property
     def seconds(self) -> float:
@@ -194,23 +163,13 @@ class PassCost:
 
     @property
     def iteration(self) -> float:
-        """Of a pass with all its rounds and sweeps."""
-        return self.seconds + sum(self.after.values())
-
-    @property
-    def after(self) -> dict[str, float]:
-        """Of all rounds and of all sweeps after a pass."""
-        return {"rounds": self.rounds * self.round, "sweeps": self.sweeps * self.sweep}
+        """Of a pass with all its sweeps."""
+        return self.seconds + self.sweeps * self.sweep
 
     @property
     def parts(self) -> dict[str, float]:
         """By name, of the pass itself."""
-        return {name: getattr(self, name) for name in self.__slots__ if name not in ("sweep", "sweeps", "round", "rounds")}
-
-
-def round_numbers(dimension: int) -> int:
-    """How many numbers come from a lane in a round: matrix, vectors and sums of streamcut.oracles.dual.interior."""
-    return dimension * dimension + 5 * dimension + 9
+        return {name: getattr(self, name) for name in self.__slots__ if name not in ("sweep", "sweeps")}
 
 
 def by_ranges(size: int, workers: int) -> bool:
@@ -222,28 +181,21 @@ def pass_cost(work: Work, assumed: Assumed) -> PassCost:
     """What a pass takes on a cluster as it is `assumed`."""
     workers = min(assumed.workers, work.lanes)  # more have no lane
     threads = min(workers * assumed.threads, work.lanes)
-    vector, in_cuts = 8.0 * work.dimension, work.blocks * work.cuts
+    vector = 8.0 * work.dimension
     sending = vector * (1 + math.ceil(math.log2(workers))) / assumed.line
-    products = 2.0 * work.blocks * in_cuts * work.dimension * PRODUCT + in_cuts * in_cuts * PAIR if work.blocks > 1 else 0.0
     share = _uneven(work.lanes, threads) / threads
-    numbers = 8.0 * work.lanes * round_numbers(work.dimension) if work.rounds else 0.0
     turn = sending + _merging(vector, work.lanes / work.turns, 1, workers, assumed) + work.lanes * assumed.task
     return PassCost(
         reading=work.stored / (workers * assumed.store),
         computing=work.decoded * share / assumed.rows,
         sending=sending,
-        merging=_merging(vector, *work.parts, workers, assumed),
+        merging=_merging(vector, work.lanes * work.sums, work.sums, workers, assumed),
         tasks=(work.lanes + work.looks * workers) * assumed.task,
         rows=work.looks * work.rows * work.row_bytes / (threads * assumed.rows),
         copying=work.row_bytes * work.rows / (workers * assumed.line) if workers > 1 else 0.0,
-        master=vector * (in_cuts + _STEPS) / assumed.adding + products,
+        master=vector * (work.cuts + _STEPS) / assumed.adding,
         sweep=work.cached * share / assumed.rows + work.turns * turn,
         sweeps=work.sweeps,
-        round=(ROUND_PASSES * work.cached / assumed.adding + work.pairs * PAIRED) * share
-        + ROUND_PASSES * (sending + work.lanes * assumed.task)
-        + numbers * (1 / assumed.line + 1 / assumed.adding)
-        + work.dimension**3 / 3.0 * PRODUCT * (work.rounds > 0),
-        rounds=work.rounds,
     )
 
 
@@ -269,7 +221,7 @@ def scales_to(work: Work, assumed: Assumed) -> tuple[int, str]:
         workers *= 2
     if 2 * workers > work.lanes:
         return workers, f"there are {work.lanes} lanes; --lanes gives more"
-    parts = {**doubled.parts, **doubled.after}
+    parts = {**doubled.parts, "sweeps": doubled.sweeps * doubled.sweep}
     return workers, max(parts, key=lambda name: parts[name])
 
 
@@ -280,12 +232,8 @@ def describe(work: Work, assumed: Assumed) -> list[tuple[str, str]]:
     most, why = scales_to(work, assumed)
     rows = [(name, f"{seconds:.3g} s") for name, seconds in cost.parts.items()]
     rows.append((f"a pass, {assumed.workers:,} workers", f"{cost.seconds:.3g} s"))
-    if cost.rounds:
-        rows.append((f"a round of interior points (about {cost.rounds} a pass)", f"{cost.round:.3g} s"))
     if cost.sweeps:
         rows.append((f"a sweep (at most {cost.sweeps} a pass)", f"{cost.sweep:.3g} s"))
-    if work.blocks > 1:
-        rows.append(("blocks of rows", f"{work.blocks} with {work.cuts} cuts each at most, if there is memory for them"))
     rows.append(("efficiency", f"{alone / (assumed.workers * cost.iteration):.0%}"))
     rows.append(("scales to", f"{most:,} workers: {why}"))
     return rows

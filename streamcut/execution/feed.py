@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice, pairwise
 from typing import NamedTuple, Self
@@ -44,6 +44,28 @@ class Traffic:
         return self
 
 
+class Readings:
+    """How often the rows of a data set were read: rows that feeds gave out, from the store or from memory, ÷ rows that it has.
+
+    Visits of the row state alone don't count, nor do copies in row caches: they are not rows of the data set again.
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        self.rows = 0
+        self._of = max(1, n_rows)
+        self._lock = threading.Lock()
+
+    def add(self, rows: int) -> None:
+        """So many more were given out; any thread may say so."""
+        with self._lock:
+            self.rows += rows
+
+    @property
+    def value(self) -> float:
+        """The readings so far: 1.0 after one pass through all rows."""
+        return self.rows / self._of
+
+
 class Streams(NamedTuple):
     """Rows of a lane come from several `places` at once, in pieces of `rows` rows, of which each place gives one in turn.
 
@@ -72,7 +94,8 @@ class Streams(NamedTuple):
 class Feed:
     """Blocks of rows of `data`. `pinned` shards are read once, kept decoded and shared by all workers.
 
-    Which shards are pinned is fixed beforehand: a cache that evicts (LRU) never hits on a cyclic scan.
+    Which shards are pinned is fixed beforehand: a cache that evicts (LRU) never hits on a cyclic scan. `readings` counts what it
+    gives out.
     """
 
     data: Dataset
@@ -86,17 +109,18 @@ class Feed:
         self._first = first_rows(manifest)
         self._sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
         self._locks = {shard: threading.Lock() for shard in self.pinned}
+        self.readings = Readings(manifest.statistics.n_rows)
 
     def buffers(self) -> object | None:
         """Buffers for one worker, or None when no shard will ever need them."""
         return self.data.buffers() if len(self.pinned) < len(self.data.manifest.shards) else None
 
     def mixed(
-        self, start: int, stop: int, streams: Streams, buffers: list[object | None], traffic: Traffic, *, ahead: bool = False
-    ) -> Iterator[Chunk]:
+        self, start: int, stop: int, streams: Streams, buffers: list[object | None], traffic: Traffic, *, ahead: int = 0
+    ) -> Generator[Chunk]:
         """Rows start:stop in pieces from several places at once, each of which reads by `buffers` of its own.
 
-        Where shards end cannot be seen. A block is valid until the next, one of several pieces with `ahead` until the one after.
+        Where shards end cannot be seen. A block is valid until the next, one of several pieces until as many more as `ahead`.
         """
         sizes = streams.places * streams.rows, streams.entries
         together = cycle([self._buffer(("together", n), lambda: RowBuffer(self.data.manifest, *sizes)) for n in range(1 + ahead)])
@@ -154,8 +178,7 @@ class Feed:
         if coming is None:
             self._expect(shard, stop)
         while start < stop:
-            before = traffic.bytes_read
-            chunk = self._shard(shard, buffers, traffic)
+            chunk, pinned = self._shard(shard, buffers, traffic)
             if coming is None:
                 self._expect(shard + 1, stop)
             else:
@@ -163,10 +186,7 @@ class Feed:
                 self._expect_all(coming)
             first, last = self._first[shard], min(stop, self._first[shard + 1])
             rows = replace(chunk, first_row=first).rows(start - first, last - first)
-            traffic.rows += rows.n_rows
-            traffic.nnz += rows.nnz
-            traffic.rows_pinned += rows.n_rows if traffic.bytes_read == before else 0
-            traffic.bytes_computed += self._sizes[shard] * rows.n_rows // max(chunk.n_rows, 1)
+            self._give(rows, shard, pinned, traffic)
             if joined is not None and waiting:
                 missing = -start % alignment
                 joined.add(rows.rows(0, missing))
@@ -217,8 +237,8 @@ class Feed:
         shard = int(np.searchsorted(self._first, start, side="right")) - 1
         self._expect(shard, stop)
         while start < stop:
-            before = traffic.bytes_read
-            chunk = replace(self._shard(shard, buffers, traffic), first_row=self._first[shard])
+            found, pinned = self._shard(shard, buffers, traffic)
+            chunk = replace(found, first_row=self._first[shard])
             following = self._first[shard + 1]
             self._expect(shard + 1, stop)
             starts = group_starts(chunk) + chunk.first_row
@@ -226,10 +246,7 @@ class Feed:
             bounds = starts[first : last + 1] - chunk.first_row
             if len(bounds) > 1:
                 rows = chunk.rows(bounds[0], bounds[-1])
-                traffic.rows += rows.n_rows
-                traffic.nnz += rows.nnz
-                traffic.bytes_computed += self._sizes[shard] * rows.n_rows // max(chunk.n_rows, 1)
-                traffic.rows_pinned += rows.n_rows if traffic.bytes_read == before else 0
+                self._give(rows, shard, pinned, traffic)
                 yield rows, bounds - bounds[0], following
             start, shard = following, shard + 1
 
@@ -251,18 +268,28 @@ class Feed:
             known[name] = make()
         return known[name]
 
-    def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> Chunk:
+    def _give(self, rows: Chunk, shard: int, pinned: bool, traffic: Traffic) -> None:
+        """Rows of a shard are given out."""
+        self.readings.add(rows.n_rows)
+        traffic.rows += rows.n_rows
+        traffic.nnz += rows.nnz
+        traffic.rows_pinned += rows.n_rows * pinned
+        traffic.bytes_computed += self._sizes[shard] * rows.n_rows // max(self.data.manifest.shards[shard].rows, 1)
+
+    def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> tuple[Chunk, bool]:
+        """Its rows, and whether they were in memory already."""
         failpoint("train.shard")
         failpoint(f"train.shard.{shard}")
         if shard not in self.pinned:
             chunk = self.data.read(shard, buffers)
             traffic.bytes_read += self._sizes[shard]
-            return chunk
+            return chunk, False
         with self._locks[shard]:
-            if shard not in self._kept:
-                self._kept[shard] = self.data.read(shard)
-                traffic.bytes_read += self._sizes[shard]
-            return self._kept[shard]
+            if known := shard in self._kept:
+                return self._kept[shard], known
+            self._kept[shard] = self.data.read(shard)
+            traffic.bytes_read += self._sizes[shard]
+            return self._kept[shard], known
 
 
 def _together(buffer: RowBuffer, pieces: list[Chunk]) -> Chunk:

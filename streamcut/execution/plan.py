@@ -18,8 +18,8 @@ from streamcut.shown import Shown, html_table
 from streamcut.units import format_bytes
 
 _GROWTH = 0.1  # of the budget: what bundles may take beyond the cuts that they begin with
-_CACHED = 0.9  # of the row cache stays beside several blocks or streams: cached rows save more passes
-_BESIDE_AHEAD = 0.7  # of it stays beside a thread that reads ahead, which takes a third off the time of passes
+_CACHED = 0.9  # of the row cache stays beside streams: cached rows save more passes
+JOINED = "rows put together"  # that lie in different shards: a line that streams have among their own
 SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
 _SPREAD = 4 << 20  # the same process differs by so much from run to run: a refusal's minimum must do in the next run
 _ROW_ARRAYS = 5  # kinds of row state at most
@@ -31,25 +31,16 @@ class Streamed(NamedTuple):
 
     always  it pays even beside a row cache where all rows stay in memory, so that passes cost their arithmetic alone, and more
             than the cache does
-    ahead   bytes for a thread beside each worker that reads ahead of it; 0: there is no processor for one
+    ahead   there are processors for threads beside each worker that read and score ahead of it; their bytes are counted in any
+            case, so that what is computed does not depend on processors
     batch   groups of rows of a batch; 0: as many as there are without
     """
 
     streams: int
     per_worker: int
     always: bool
-    ahead: int = 0
+    ahead: bool = False
     batch: int = 0
-
-
-class Blocked(NamedTuple):
-    """What it takes to have several `blocks` of rows, each with a bundle: cuts of each, row state, and `more` bytes in all."""
-
-    blocks: int
-    max_cuts: int
-    most_cuts: int
-    row_bytes: int
-    more: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +49,6 @@ class Needs:
 
     dimension   length of a dense vector; `vectors` of them for each worker, max_cuts + 1 in the bundle (−1: there is none)
     most_cuts   the bundle may grow so far, if memory allows; 0: it does not grow. A cut takes `cut_bytes` in each row's state
-    blocks      of rows, each with a bundle; preferred: how many there should be, the best first, if memory allows
     row_bytes   row state of one row
     row_cache   (least, most) bytes for copies of rows, or what `cached` names
     more        (what, bytes) of anything else
@@ -67,7 +57,7 @@ class Needs:
     between     (what, bytes) of what is done between passes, when what they read into and work in is free
     streams     places of a lane that each worker reads from, `batch` groups of rows at a time (0: as many as ever); mixing: how
                 many of both there should be, the best first, if memory allows
-    ahead       a thread beside each worker reads from them
+    ahead       threads beside each worker read from them and score
     whole       numbers of the weights of the whole model, where that is not `dimension`
     held        dense vectors that are in memory at a time, all of them counted, where the others are in scratch files; 0: all are
     """
@@ -84,8 +74,6 @@ class Needs:
     cut_bytes: int = 0
     block_rows: int | None = None
     between: tuple[tuple[str, int], ...] = ()
-    blocks: int = 1
-    preferred: tuple[Blocked, ...] = ()
     streams: int = 1
     batch: int = 0
     mixing: tuple[Streamed, ...] = ()
@@ -98,67 +86,56 @@ class Needs:
         """Numbers of the weights of the model."""
         return self.whole or self.dimension
 
-    def planned(self, n_rows: int, budget: int, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
-        """What `plan` makes of it, with the first number of blocks that it can, then as many cuts as bundles may grow to.
+    @property
+    def most_mixed(self) -> tuple[int, int]:
+        """(streams, batch) of the best of `mixing`; (1, 0) where there is none."""
+        return (self.mixing[0].streams, self.mixing[0].batch) if self.mixing else (1, 0)
 
-        Both get a part of the budget at most, and never drive the row state to disk; blocks leave the row cache nearly all that
-        it has without them. Raises MemoryBudgetError when not even `max_cuts` of one block fit.
+    def planned(self, n_rows: int, budget: int, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
+        """What `plan` makes of it, from several places if it can, then with as many cuts as bundles may grow to.
+
+        These get a part of the budget at most; neither drives the row state to disk. Raises MemoryBudgetError when not even
+        `max_cuts` fit, whatever is read at once.
         """
-        least = plan(self)
+        least, refused, found = None, None, None
+        try:
+            least = plan(self)
+        except MemoryBudgetError as error:
+            refused = error
+        besides = tuple(each for each in self.per_worker if each[0] != JOINED)
         for streams, size, always, ahead, batch in self.mixing:
-            if not (always or least.reads_again or least.row_cache == 0):
+            if least is not None and not (always or least.reads_again or least.row_cache == 0):
                 continue
-            with suppress(MemoryBudgetError):
-                more = (*self.per_worker, (f"rows of {streams} streams", size))
-                needs = replace(self, streams=streams, batch=batch, per_worker=more, mixing=())
+            more = (*besides, (f"rows of {streams} streams", size))
+            needs = replace(self, streams=streams, batch=batch, ahead=ahead, per_worker=more, mixing=())
+            try:
                 mixed = plan(needs)
-                if mixed.spilled == least.spilled and (always or mixed.row_cache >= _CACHED * least.row_cache):
-                    return needs._reading_ahead(ahead, mixed, plan).planned(n_rows, budget, plan)
-        for choice in self.preferred:
-            needs = replace(
-                self,
-                blocks=choice.blocks,
-                max_cuts=choice.max_cuts,
-                most_cuts=choice.most_cuts,
-                row_bytes=choice.row_bytes,
-                more=(*self.more, (f"{choice.blocks} blocks of rows", choice.more)),
-            )
-            found = needs._within(choice.more, budget, least, plan)
-            if found is not None and found.row_cache >= _CACHED * least.row_cache:
-                return needs._grown(n_rows, budget, found, plan, cached=_CACHED * least.row_cache)
+            except MemoryBudgetError as error:
+                refused = refused and error
+                continue
+            cached = least is None or always or mixed.row_cache >= _CACHED * least.row_cache
+            if cached and (least is None or mixed.spilled == least.spilled):
+                found = found or needs
+                if least is None or mixed.reads_again == least.reads_again:
+                    found = needs
+                    break
+        if found is not None:
+            return found.planned(n_rows, budget, plan)
+        if least is None:
+            raise refused  # type: ignore[misc]
         return self._grown(n_rows, budget, least, plan)
 
-    def _reading_ahead(self, size: int, least: MemoryPlan, plan: Callable[[Needs], MemoryPlan]) -> Needs:
-        """With a thread that reads ahead, where that leaves most of the row cache, and rows where they are."""
-        if size > 0:
-            with suppress(MemoryBudgetError):
-                needs = replace(self, ahead=True, per_worker=(*self.per_worker, ("rows read ahead", size)))
-                found = plan(needs)
-                same = (found.spilled, found.reads_again) == (least.spilled, least.reads_again)
-                if same and found.row_cache >= _BESIDE_AHEAD * least.row_cache:
-                    return needs
-        return self
-
-    def _grown(
-        self, n_rows: int, budget: int, least: MemoryPlan, plan: Callable[[Needs], MemoryPlan], cached: float = 0.0
-    ) -> MemoryPlan:
-        """The plan with as many cuts as bundles may grow to; `least` is that of `max_cuts`. The row cache keeps `cached`."""
-        most, others = self.most_cuts, self.blocks - 1
-        while most > self.max_cuts:
+    def _grown(self, n_rows: int, budget: int, least: MemoryPlan, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
+        """The plan with as many cuts as bundles may grow to; `least` is that of `max_cuts`."""
+        most = self.most_cuts
+        while most > max(self.max_cuts, 0):
             more = most - self.max_cuts
-            vector = more * 8 * self.dimension
-            grown = replace(
-                self,
-                max_cuts=most,
-                row_bytes=self.row_bytes + more * self.cut_bytes,
-                more=(*self.more, *[(f"cuts of {self.blocks} blocks", others * vector)] * (others > 0)),
-            )
-            extra = more * self.cut_bytes * n_rows + self.blocks * vector
-            found = grown._within(extra, budget, least, plan)
-            if found is not None and found.row_cache >= cached:
-                return replace(found, max_cuts=most, blocks=self.blocks)
+            grown = replace(self, max_cuts=most, row_bytes=self.row_bytes + more * self.cut_bytes)
+            found = grown._within(more * (self.cut_bytes * n_rows + 8 * self.dimension), budget, least, plan)
+            if found is not None:
+                return replace(found, max_cuts=most)
             most //= 2
-        return replace(least, max_cuts=self.max_cuts, blocks=self.blocks)
+        return replace(least, max_cuts=self.max_cuts)
 
     def _within(self, more: int, budget: int, least: MemoryPlan, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan | None:
         """The plan of these needs, `more` bytes of which could be done without; None where that is too much."""
@@ -166,7 +143,7 @@ class Needs:
             return None
         with suppress(MemoryBudgetError):  # then fewer may do
             found = plan(self)
-            if found.spilled == least.spilled:
+            if (found.spilled, found.reads_again) == (least.spilled, least.reads_again):
                 return found
         return None
 
@@ -180,7 +157,6 @@ class Machine:
     in_memory  the rows are the caller's arrays, counted in `base` already
     lower      options that make the needs less, for a refusal
     slack      Python objects, stacks and what the allocator keeps
-    in_turns   whoever runs several trainings in turns counts what one takes while it visits rows (`visiting_bytes`)
     """
 
     budget: int
@@ -189,7 +165,6 @@ class Machine:
     in_memory: bool = False
     lower: tuple[str, ...] = ("--max-cuts", "--workers")
     slack: int = SLACK
-    in_turns: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -199,10 +174,10 @@ class MemoryPlan(Shown):
     spilled    the row state does not fit and lives in scratch files
     row_cache  bytes for copies of the rows that matter most, all lanes together; one of the lines
     max_cuts   what the bundle may grow to; 0: it does not grow
-    blocks     of rows, each with a bundle
     streams    places of a lane that each worker reads from; batch: groups of rows of a batch then, 0: as many as ever
-    ahead      a thread beside each worker reads from them
+    ahead      threads beside each worker read from them and score
     reads_again  whether passes after the first read anything
+    parted      shards are read in parts (streamcut.execution.parted), which `pinned` counts
     """
 
     budget: int
@@ -212,11 +187,11 @@ class MemoryPlan(Shown):
     spilled: bool = False
     row_cache: int = 0
     max_cuts: int = 0
-    blocks: int = 1
     streams: int = 1
     batch: int = 0
     ahead: bool = False
     reads_again: bool = True
+    parted: bool = False
 
     @property
     def needed(self) -> int:
@@ -257,7 +232,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
     n_rows = manifest.statistics.n_rows
-    in_progress = 0 if machine.in_turns else workers * _in_progress(needs, manifest)
+    in_progress = workers * _in_progress(needs, manifest)
     lines = [
         *[("interpreter, libraries, kernels", machine.base)] * (machine.base > 0),
         *_vectors(needs, workers),
@@ -282,7 +257,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
         lines += [(f"buffers of {workers} workers", buffers), *_beyond(needs.between, in_progress + buffers)]
     else:
         lines += _beyond(needs.between, in_progress)
-    mapped = 0 if machine.in_turns else workers * _mapped(row_bytes)
+    mapped = workers * _mapped(row_bytes)
     spilled = mapped < row_state[1] and _sum([*lines, row_state]) > budget
     lines += [(f"{row_state[0]}, in scratch files", mapped)] if spilled else in_rows
     if _sum(lines) > budget:
@@ -306,11 +281,6 @@ def _vectors(needs: Needs, workers: int) -> list[tuple[str, int]]:
         return [(f"weights and sums {needs.held} {size}, others in scratch files", needs.held * vector)]
     found = [(f"weights and sums (8 + {needs.vectors} × {workers} workers) {size}", (8 + needs.vectors * workers) * vector)]
     return [*found, *[(f"bundle of {needs.max_cuts} cuts {size}", (needs.max_cuts + 1) * vector)] * (needs.max_cuts >= 0)]
-
-
-def visiting_bytes(needs: Needs, manifest: Manifest) -> int:
-    """What a worker takes while it visits rows, and gives back: temporaries of a block, and its pages of scratch files."""
-    return _in_progress(needs, manifest) + _mapped(needs.row_bytes)
 
 
 def _in_progress(needs: Needs, manifest: Manifest) -> int:

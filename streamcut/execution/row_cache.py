@@ -52,7 +52,7 @@ class CacheSize:
         return cls(rows + 1, entries, *entry_dtypes(manifest))
 
 
-class RowCache(ABC):
+class RowCache:
     """Rows of one lane. `limit` is the key below which rows are taken: it falls as the room fills up. `work` are the entries that
     the last sweep visited, nearly: those of its rows in the mean.
 
@@ -68,7 +68,7 @@ class RowCache(ABC):
         self._data = None if size.value is None else np.empty(size.entries, size.value)
         self._number = np.empty(size.rows, np.int64)
         self._order, self._slack = np.arange(0), np.inf  # rows that sweeps still visit, and how far from its bound one is not
-        self._key, self._weight, self._square, self._share, self._before = (np.empty(size.rows) for _ in range(5))
+        self._key, self._weight, self._square, self._share = (np.empty(size.rows) for _ in range(4))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.size,)
@@ -96,7 +96,7 @@ class RowCache(ABC):
         bounded = FREE_FIRST if FREE_FIRST <= last_limit < 2.0 * FREE_FIRST else 0.0
         self.limit = bounded + _LOOSER * (last_limit - bounded)
 
-    def end(self) -> None:  # noqa: B027 - most caches have nothing left to do
+    def end(self) -> None:
         """All rows were offered."""
 
     def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
@@ -115,10 +115,6 @@ class RowCache(ABC):
         """Sweeps visit all rows again but those that nothing moves: of weight 0, or without features."""
         self._order, self._slack = np.flatnonzero((self._weight[: self.n] != 0.0) & (self._square[: self.n] != 0.0)), np.inf
 
-    def ranked(self, first_row: int, keys: np.ndarray) -> np.ndarray:
-        """The keys that decide whether the rows from `first_row` on are taken."""
-        return keys
-
     def fill(self, offered: Callable[..., tuple[int, int]], rows: int) -> None:
         """Take what `offered(first, limit, n, *arrays)` copies, which says at which row it ran out of room."""
         first = 0
@@ -126,39 +122,6 @@ class RowCache(ABC):
             first, self.n = offered(first, self.limit, self.n, *self._arrays())
             if first < rows:
                 self._shrink()
-
-    def sweep(self, seed: int, C: float, l1: float | None, bias: float, w: np.ndarray, *, first: bool) -> float:
-        """One sweep in place on w, which can be taken back; returns C Σ u Δf. `first`: of a pass, over all rows."""
-        n = self.n
-        if first:
-            self._order, self._slack = self._own(), np.inf
-        self._shuffle(seed)
-        self._before[:n] = self._share[:n]
-        self.work = len(self._order) * int(self._indptr[n]) // max(n, 1)
-        gain, left, largest = self._sweep_rows(C, l1, bias, w)
-        self._order, self._slack = self._order[:left], largest * self.near
-        return gain
-
-    def step_back(self, theta: float) -> None:
-        """Of the last sweep's step only the part `theta`."""
-        if theta == 1.0:
-            return
-        share, before = self._share[: self.n], self._before[: self.n]
-        share -= before
-        share *= theta
-        share += before
-
-    def write_back(self, slot: Any, bias: float, grids: Grids, codes, cuts, sums, *, first_row: int) -> None:
-        """Write the shares of cached rows to `codes`, of the rows from `first_row` on; cuts and sums change by as much."""
-        self._write_rows_back(self._among(first_row, len(codes)), first_row, slot, bias, grids, codes, cuts, sums)
-
-    def _among(self, first_row: int, count: int) -> slice:
-        """Where `count` rows from `first_row` on are; they came in the order of their numbers."""
-        return slice(*np.searchsorted(self.numbers, (first_row, first_row + count)))
-
-    def _own(self) -> np.ndarray:
-        """Where the rows are that sweeps visit."""
-        return np.arange(self.n)
 
     def _arrays(self) -> tuple[Any, ...]:
         """What `offered` of `fill` copies to."""
@@ -190,6 +153,43 @@ class RowCache(ABC):
         cached_rows.keep(kept, self._indptr, self._indices, self._data)
         for array in self._by_row():
             cached_rows.move_up(kept, array.reshape(len(array), -1))
+
+
+class SweptCache(RowCache, ABC):
+    """Rows with a share, or some, that sweeps move from weights that lanes have in common."""
+
+    def __init__(self, size: CacheSize) -> None:
+        super().__init__(size)
+        self._before = np.empty(size.rows)
+
+    def sweep(self, seed: int, C: float, l1: float | None, bias: float, w: np.ndarray, *, first: bool) -> float:
+        """One sweep in place on w, which can be taken back; returns C Σ u Δf. `first`: of a pass, over all rows."""
+        n = self.n
+        if first:
+            self._order, self._slack = np.arange(self.n), np.inf
+        self._shuffle(seed)
+        self._before[:n] = self._share[:n]
+        self.work = len(self._order) * int(self._indptr[n]) // max(n, 1)
+        gain, left, largest = self._sweep_rows(C, l1, bias, w)
+        self._order, self._slack = self._order[:left], largest * self.near
+        return gain
+
+    def step_back(self, theta: float) -> None:
+        """Of the last sweep's step only the part `theta`."""
+        if theta == 1.0:
+            return
+        share, before = self._share[: self.n], self._before[: self.n]
+        share -= before
+        share *= theta
+        share += before
+
+    def write_back(self, slot: Any, bias: float, grids: Grids, codes, cuts, sums, *, first_row: int) -> None:
+        """Write the shares of cached rows to `codes`, of the rows from `first_row` on; cuts and sums change by as much."""
+        self._write_rows_back(self._among(first_row, len(codes)), first_row, slot, bias, grids, codes, cuts, sums)
+
+    def _among(self, first_row: int, count: int) -> slice:
+        """Where `count` rows from `first_row` on are; they came in the order of their numbers."""
+        return slice(*np.searchsorted(self.numbers, (first_row, first_row + count)))
 
     @abstractmethod
     def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:

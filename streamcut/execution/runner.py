@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from itertools import chain, pairwise
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -24,9 +24,6 @@ from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
 from streamcut.interrupts import GivenUp, waits_end_by
-
-if TYPE_CHECKING:
-    from streamcut.execution.row_pool import Member
 
 ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is
 
@@ -40,6 +37,14 @@ class Ready(NamedTuple):
     chunk: Chunk
     rows: Rows
     prepared: Any
+
+    @property
+    def pieces(self) -> Pieces | None:
+        """Those of the chunk; None: it is not copied."""
+        return self.chunk.pieces
+
+
+Block = TypeVar("Block", Chunk, Ready)
 
 
 @dataclass(slots=True)
@@ -106,7 +111,6 @@ class PassRunner(Protocol):
     lanes: Lanes
     stop: Callable[[], bool]
     shelf: Shelf
-    member: Member | None
 
     @property
     def row_state(self) -> RowKeeper: ...
@@ -128,14 +132,10 @@ class Interrupted(Exception):  # noqa: N818 - nothing is wrong
 
 
 class Watchable:
-    """A runner that can be asked how far it is: while a pass reads data, `_going` is (its workers' traffic, when it began).
-
-    `member`: that of a training whose cached rows are in a pool with those of others.
-    """
+    """A runner that can be asked how far it is: while a pass reads data, `_going` is (its workers' traffic, when it began)."""
 
     lanes: Lanes
     shelf: Shelf = MEMORY
-    member: Member | None = None
     _going: tuple[list[Traffic], float] | None = None
 
     @property
@@ -152,7 +152,8 @@ class Runner(Watchable):
     shelf      where vectors live between passes
     stop       asked after every block, and while one is waited for; when it returns True, an interruptible pass raises
                Interrupted
-    ahead      a thread beside each worker reads what comes from several places, and does with it what no block has to wait for
+    ahead      of each worker two threads: one reads what comes from several places, the other does with it what no block has to
+               wait for
     """
 
     def __init__(
@@ -165,7 +166,6 @@ class Runner(Watchable):
         row_state: RowState | None = None,
         stop: Callable[[], bool] = lambda: False,
         shelf: Shelf = MEMORY,
-        member: Member | None = None,
     ) -> None:
         self.feed = feed
         self.lanes = lanes
@@ -173,16 +173,16 @@ class Runner(Watchable):
         self.row_state = RowState(lanes.bounds[-1]) if row_state is None else row_state
         self.rows: Rows = self.row_state.arrays
         self.stop = stop
-        self.shelf, self.member = shelf, member
+        self.shelf = shelf
         self._pool = _running_threads(self.workers) if self.workers > 1 else None
-        self._ahead = [_running_threads(1) for _ in range(self.workers)] if ahead else []
+        self._ahead = [(_running_threads(1), _running_threads(1)) for _ in range(self.workers)] if ahead else []
         self._buffers: list[list[object | None]] = [[] for _ in range(self.workers)]
 
     def __enter__(self) -> Runner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pool in [self._pool, *self._ahead]:
+        for pool in [self._pool, *chain.from_iterable(self._ahead)]:
             if pool is not None:
                 pool.shutdown(cancel_futures=True)
 
@@ -260,7 +260,7 @@ class Runner(Watchable):
                 yield ((start, stop),)
             return
         ready = self._prepared(lane, work, partial, worker, traffic)
-        with closing(_one_ahead(self._ahead[worker], ready) if self._ahead else ready) as blocks:
+        with closing(_one_ahead(self._ahead[worker][1], ready) if self._ahead else ready) as blocks:
             for chunk, rows, prepared in blocks:
                 if self._ahead:
                     work.visit_prepared(partial, rows, chunk, prepared)
@@ -277,13 +277,17 @@ class Runner(Watchable):
         while len(buffers) < places:
             buffers.append(self.feed.buffers())
         start, stop = self.lanes.rows(lane)
-        for chunk in self.feed.mixed(start, stop, work.streams, buffers[:places], traffic, ahead=bool(self._ahead)):
-            if chunk.pieces is None:
-                rows = self._rows_of(chunk.first_row, chunk.first_row + chunk.n_rows)
-            else:
-                parts = [self._rows_of(*piece) for piece in chunk.pieces]
-                rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-            yield Ready(chunk, rows, work.prepare(partial, rows, chunk) if self._ahead else None)
+        chunks = self.feed.mixed(start, stop, work.streams, buffers[:places], traffic, ahead=2 * bool(self._ahead))
+        if self._ahead:
+            chunks = _one_ahead(self._ahead[worker][0], chunks)
+        with closing(chunks):
+            for chunk in chunks:
+                if chunk.pieces is None:
+                    rows = self._rows_of(chunk.first_row, chunk.first_row + chunk.n_rows)
+                else:
+                    parts = [self._rows_of(*piece) for piece in chunk.pieces]
+                    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+                yield Ready(chunk, rows, work.prepare(partial, rows, chunk) if self._ahead else None)
 
     def _put_back(self, pieces: Pieces, rows: Rows) -> None:
         at = 0
@@ -315,19 +319,19 @@ class Runner(Watchable):
         return row
 
 
-def _one_ahead(thread: ThreadPoolExecutor, blocks: Iterator[Ready]) -> Generator[Ready]:
+def _one_ahead(thread: ThreadPoolExecutor, blocks: Generator[Block]) -> Generator[Block]:
     """The same; while one is used, `thread` makes the next, unless it would use its memory (Feed.mixed)."""
     coming = thread.submit(next, blocks, None)
     try:
         while (block := coming.result()) is not None:
-            if block.chunk.pieces is not None:
+            if copied := block.pieces is not None:
                 coming = thread.submit(next, blocks, None)
-                yield block
-            else:
-                yield block
+            yield block
+            if not copied:
                 coming = thread.submit(next, blocks, None)
     finally:
         wait([coming])  # it writes to what the next pass has
+        blocks.close()
 
 
 def _running_threads(count: int) -> ThreadPoolExecutor:

@@ -44,7 +44,7 @@ class ScaledDataset(ShownDataset):
                 max_abs_value=largest,
                 max_squared_norm=_LONGER * min(longest, manifest.statistics.max_row_nnz * largest * largest),
             ),
-            shards=tuple(_shard(shard) for shard in manifest.shards),
+            shards=tuple(scaled_shard(shard) for shard in manifest.shards),
             fingerprint=digest.hexdigest(),
             backend="scaled",
         )
@@ -97,7 +97,7 @@ def scaled(data: Dataset, scale: str) -> Dataset:
     return ScaledDataset(data, scale) if scale != SCALES[0] else data
 
 
-def _shard(shard: ShardInfo) -> ShardInfo:
+def scaled_shard(shard: ShardInfo) -> ShardInfo:
     """What a shard with float64 values holds."""
     arrays = dict(shard.arrays)
     arrays["data"] = replace(arrays["data"], dtype="float64", size=shard.nnz)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -13,12 +14,10 @@ import numpy as np
 from streamcut.bundle.bundle import BundleSize
 from streamcut.config import TrainOptions
 from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.plan import MemoryPlan, Needs, Streamed
+from streamcut.execution.plan import JOINED, MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
-from streamcut.execution.row_pool import MORE_BYTES, OWN_BYTES, VOTE_BYTES
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.blocks import blocks_wanted, cuts_of, preferred
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import (
     Trainer,
@@ -34,14 +33,12 @@ from streamcut.jobs.linear import (
 )
 from streamcut.jobs.origins import linear_origin
 from streamcut.losses import row_loss
-from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.oracles.decomposable import LinearOracle
 from streamcut.oracles.dual.ascent import ORDER, DualOracle
-from streamcut.oracles.dual.blocks import Blocks
-from streamcut.oracles.dual.interior import suits
+from streamcut.oracles.dual.interior import solving_bytes
 from streamcut.oracles.dual.loss_cache import row_bytes
 from streamcut.oracles.dual.random_order import STREAMS, RandomOrder
 from streamcut.oracles.row_passes import row_arrays
@@ -54,17 +51,14 @@ from streamcut.solvers.warm_start import Origin
 
 _DCA_LANE_NNZ = 1 << 24
 _CACHED = 0.3  # of the rows, when memory is plenty, as long as they are few
-_POOLED_CUTS, _POOLED_BATCH = 6, 4  # text with a cache takes as many passes with 6 cuts as with 16; batches take memory in each
 _FEW, _OF_MANY = 128 << 20, 0.1  # of 3 million rows of text a tenth does as many passes as 30 %, in three quarters of the time
-_SMALL = 64 << 20  # of all rows with what a cache keeps of them: they are in memory anyway, so it is time that counts, not passes
 
 
 @dataclass(frozen=True)
 class BinaryJob:
     """What is to be computed. `labels` are (negative, positive), None for numbers; `rest`: the negative one stands for several.
 
-    `origin`: where training begins, None for zero. `max_cuts` of a bundle; `blocks` of rows, if memory allows. Rows are visited
-    in `order`; `pooled`: several trainings share a row cache (streamcut.execution.row_pool).
+    `origin`: where training begins, None for zero. `max_cuts` of a bundle. Rows are visited in `order`.
     """
 
     options: TrainOptions
@@ -76,9 +70,7 @@ class BinaryJob:
     lanes: Lanes
     workers: int
     origin: Origin | None = None
-    blocks: int = 1
     order: RandomOrder = ORDER
-    pooled: bool = False
     distributable: ClassVar[bool] = True
     task: ClassVar[str] = "binary"
 
@@ -96,111 +88,89 @@ class BinaryJob:
         statistics = manifest.statistics
         solver, threads, lanes = options.record, threads_wanted(options), options.lanes
         dimension = statistics.n_features + (options.bias != 0.0)
-        max_cuts, blocks = options.max_cuts or solver.max_cuts or bundle_size(dimension), 1
+        max_cuts = options.max_cuts or solver.max_cuts or bundle_size(dimension)
         if solver.dual:  # lanes don't see each other's steps: no more of them than threads, and none for little data
             lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
         chosen = plan_lanes(statistics, lanes)
-        if solver.dual:
-            if options.lanes is None and options.l1 == 0.0 and not options.distributed:  # two take twice the passes
-                chosen = plan_lanes(statistics, 1)
-            blocks = blocks_wanted(options, statistics, chosen, dimension, max_cuts)
+        if solver.dual and options.lanes is None and options.l1 == 0.0 and not options.distributed:  # two take twice the passes
+            chosen = plan_lanes(statistics, 1)
         origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels)
-        return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, blocks, ORDER)
+        return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, ORDER)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
         statistics, solver, loss = manifest.statistics, self.solver, self.risk.loss
-        cached = max(_OF_MANY, min(_CACHED, _FEW / CacheSize.bytes_of_all(manifest, row_bytes(loss))))
+        in_cache, solving = self._cached_row(manifest), self._solving(manifest) * self.options.distributed
+        cached = max(_OF_MANY, min(_CACHED, _FEW / CacheSize.bytes_of_all(manifest, in_cache)))
         numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=solver.margins)
         share, dimension = np.dtype(loss.code_type).itemsize, statistics.n_features + (self.options.bias != 0.0)
         in_rows = 8 * len(numbers) + share * self.max_cuts * solver.dual
-        sizes = {"dimension": dimension, "rows": statistics.n_rows, "row_bytes": in_rows, "share": share}
+        row_cache = cache_wanted(self.options, manifest, self.lanes, part=cached, row_bytes=in_cache)
+        solving *= math.ceil(statistics.n_rows * row_cache[1] / CacheSize.bytes_of_all(manifest, in_cache))
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
             most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + share * statistics.n_rows) if solver.dual else 0,
-            preferred=preferred(self.options, self.blocks, self.max_cuts, **sizes),
             cut_bytes=share,
             vectors=solver.vectors,
             row_bytes=in_rows,
-            more=(*penalty_needs(self.options, dimension), *[("curvature of the loss", 4 * 8 * dimension**2)] * solver.curved),
-            row_cache=(0, 0)
-            if self.pooled
-            else cache_wanted(self.options, manifest, self.lanes, part=cached, row_bytes=row_bytes(loss)),
+            more=(
+                *penalty_needs(self.options, dimension),
+                *[("curvature of the loss", 4 * 8 * dimension**2)] * solver.curved,
+                *[("cached rows put together", solving)] * (solving > 0),
+            ),
+            row_cache=row_cache,
             per_worker=self._per_worker(manifest, dimension),
             mixing=self._mixing(manifest, in_rows),
             block_rows=self.order.batch_rows(statistics) if solver.dual else 1,
         )
 
-    def with_pool(self, manifest: Manifest) -> Self | None:
-        """The same with rows cached in a pool, and less memory beside it: fewer cuts, smaller batches. None: none is to be."""
-        options = self.options
-        least, most = self.needs(manifest).row_cache
-        if least > 0 or most == 0 or len(self.lanes) > 1 or self.has_interior_points(manifest):
-            return None
-        cuts = self.max_cuts if options.max_cuts is not None else min(self.max_cuts, _POOLED_CUTS)
-        return replace(self, pooled=True, order=replace(self.order, batch=_POOLED_BATCH), max_cuts=cuts)
+    def _cached_row(self, manifest: Manifest) -> int:
+        """Bytes of a cached row beside its entries, with what solving for all of them at once takes."""
+        return row_bytes(self.risk.loss) + self._solving(manifest)
 
-    def pool_size(self, manifest: Manifest, budget: int, members: int) -> tuple[CacheSize | None, int]:
-        """That of a pool for so many trainings on rows of the data of `manifest`, None for none, and its bytes: no more than
-        `budget`."""
-        in_row = row_bytes(self.risk.loss) + MORE_BYTES + members * OWN_BYTES
-        votes = VOTE_BYTES * manifest.statistics.n_rows
-        size = max(0, min(budget - votes, int(_CACHED * CacheSize.bytes_of_all(manifest, in_row))))
-        return CacheSize.planned(manifest, size, 1, in_row), size + votes
+    def _solving(self, manifest: Manifest) -> int:
+        """Of these what solving takes, in the process that runs the solver."""
+        if not self.solver.dual:
+            return 0
+        dimension = manifest.statistics.n_features + (self.options.bias != 0.0)
+        return solving_bytes(self.risk.loss, manifest.statistics, dimension)
 
-    def has_interior_points(self, manifest: Manifest) -> bool:
-        """Whether rounds of interior points come before the sweeps over cached rows."""
-        statistics, options = manifest.statistics, self.options
-        dimension = statistics.n_features + (options.bias != 0.0)
-        return self.solver.dual and options.sweeps != 0 and suits(self.risk.loss, statistics, dimension)
-
-    def _accelerated(self, blocks: int) -> bool:
-        """Whether passes are (streamcut.solvers.acceleration), with so many blocks of rows."""
-        alone = self.solver.dual and len(self.lanes) == 1 and blocks == 1
-        return alone and self.options.l1 == 0.0
-
-    def _mixed(self, manifest: Manifest) -> bool:
-        """Whether all rows of a batch come in one random order, where the loss does not ask for it either."""
-        return not self.pooled and (len(self.lanes) == 1 or _small(self.options, manifest, self.risk.loss))
+    @property
+    def _accelerated(self) -> bool:
+        """Whether passes are (streamcut.solvers.acceleration)."""
+        return self.solver.dual and len(self.lanes) == 1 and self.options.l1 == 0.0
 
     def _per_worker(self, manifest: Manifest, dimension: int) -> tuple[tuple[str, int], ...]:
         if self.solver.curved:
             return (("curvature of a lane", 8 * dimension**2),)
         if not self.solver.dual:
             return ()
-        statistics, loss = manifest.statistics, self.risk.loss
-        found = [("rows put together", self.order.joined_bytes(manifest))]
-        if loss.smooth or self.order.has_streams(statistics, self.lanes) or self._mixed(manifest):
-            found.append(("order of rows", self.order.mixing_bytes(statistics)))
-        if self.has_interior_points(manifest):
-            found.append(("equations of cached rows", 2 * 8 * dimension**2))
-        return tuple(found)
+        order = self.order
+        return (JOINED, order.joined_bytes(manifest)), ("order of rows", order.mixing_bytes(manifest.statistics))
 
     def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
         if not (self.solver.dual and self.order.has_streams(manifest.statistics, self.lanes)):
             return ()
-        always = self.risk.loss.smooth or self._accelerated(self.blocks)  # a plain pass of others takes twice the arithmetic
+        always = self.risk.loss.smooth or self._accelerated  # a plain pass of others takes twice the arithmetic
         spare = threads_wanted(self.options) >= 2 * self.workers and not self.options.distributed
         batches = [self.order.batch >> times for times in range(self.order.batch.bit_length())]
         found = []
         for count, order in product(STREAMS, [replace(self.order, batch=batch) for batch in batches]):
-            ahead = order.ahead_bytes(manifest, row_bytes) if spare else 0
-            found.append(Streamed(count, order.stream_bytes(manifest, count, row_bytes), always, ahead, order.batch))
+            found.append(Streamed(count, order.stream_bytes(manifest, count, row_bytes, ahead=True), always, spare, order.batch))
         return tuple(found)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         return identity(
             self.options,
             fingerprint,
-            max_cuts=self._cuts(plan).first,
+            max_cuts=self.max_cuts,
             most_cuts=plan.max_cuts,
-            blocks=plan.blocks,
             streams=plan.streams,
             batch=plan.batch,
             lanes=len(self.lanes),
-            accelerated=self._accelerated(plan.blocks),
-            row_cache="shared" if self.pooled else plan.row_cache,
+            accelerated=self._accelerated,
+            row_cache=plan.row_cache,
             positive_label=None if self.labels is None else self.labels[1],
             warm_start=None if self.origin is None else self.origin.digest(),
         )
@@ -214,13 +184,11 @@ class BinaryJob:
         common: dict[str, Any] = {"C": chosen.C, "bias": chosen.bias}
         oracle: LinearOracle
         if self.solver.dual:
-            size = None
-            if not self.pooled:
-                size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), row_bytes(self.risk.loss))
+            size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), self._cached_row(manifest))
             cuts = self._cuts(plan)
             many: dict[str, Any] = {"cuts": cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
             order = replace(self.order, batch=plan.batch) if plan.batch else self.order
-            many |= {"streams": plan.streams, "order": order, "member": runner.member, "mixed": self._mixed(manifest)}
+            many |= {"streams": plan.streams, "order": order}
             oracle = DualOracle(runner, self.risk, **common, **many)
             solve = solver_of(chosen, oracle, cuts=cuts)
         else:
@@ -233,8 +201,7 @@ class BinaryJob:
         return Trainer(oracle, solve, model, self._begin(oracle, plan), chosen.l1)
 
     def _cuts(self, plan: MemoryPlan) -> BundleSize:
-        first = cuts_of(self.options, plan.blocks, self.max_cuts) if self.solver.dual else self.max_cuts
-        return BundleSize(first, max(first, plan.max_cuts), Blocks.of(self.lanes, plan.blocks).count)
+        return BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
 
     def _begin(self, oracle: LinearOracle, plan: MemoryPlan) -> Callable[[StoppingRule], BundleState] | None:
         if self.origin is None:
@@ -247,10 +214,7 @@ class BinaryJob:
         options, d = self.options, manifest.statistics.n_features
         fixed: dict[str, Any] = {}
         if self.solver.dual:
-            # a size in words has small data trained in another way; one that memory has cut down is told all the same
-            small = _small(options, manifest, self.risk.loss)
-            cache = "auto" if small and plan.row_cache == self.needs(manifest).row_cache[1] else f"{plan.row_cache}B"
-            fixed = {"lanes": len(self.lanes), "row_cache": cache, "blocks": self._cuts(plan).blocks}
+            fixed = {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B"}
         return LinearModel(
             weights=solution.w[:d].copy(),
             intercept=(float(solution.w[d]) if options.bias else 0.0) * options.bias,
@@ -271,15 +235,4 @@ class BinaryJob:
 
     def warm_up(self, manifest: Manifest) -> None:
         y = np.arange(8.0) if self.labels is None else np.where(np.arange(8) % 3, self.labels[1], self.labels[1] - 1.0)
-        job = replace(self, max_cuts=4, origin=None)
-
-        def run(runner: PassRunner, progress: Progress, plan: MemoryPlan) -> None:
-            job.solve(runner, progress, replace(plan, blocks=2 if self.solver.dual and self.options.l1 == 0.0 else 1))
-
-        on_few_rows(manifest, y, self.workers, run)
-
-
-def _small(options: TrainOptions, manifest: Manifest, loss: Loss) -> bool:
-    """Whether a pass more is no matter: few rows, and nobody has said what to cache."""
-    swept = options.record.dual and options.row_cache == "auto" and options.sweeps != 0
-    return swept and CacheSize.bytes_of_all(manifest, row_bytes(loss)) <= _SMALL
+        on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4, origin=None).solve)

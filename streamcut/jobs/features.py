@@ -5,7 +5,6 @@ from __future__ import annotations
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
-from streamcut.io.dataset import Dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.kernel_choice import chosen_kernel
 from streamcut.kernels.fourier import FourierMap
@@ -13,19 +12,19 @@ from streamcut.oracles.landmarks import nystroem_map
 from streamcut.oracles.mapped import MappedDataset
 
 
-def with_features(data: Dataset, options: TrainOptions) -> MappedDataset:
-    """`data` as the options' kernel sees it, approximately. Raises UsageError where that is not offered."""
+def with_features(feed: Feed, options: TrainOptions) -> MappedDataset:
+    """The data of `feed` as the options' kernel sees it, approximately. Raises UsageError where that is not offered."""
     name = "nystroem" if options.fourier is None else "fourier"
     if options.task == "sequence":
         raise UsageError(f"{name}: task sequence takes kernels by --solver sampled-linear or sampled-constant")
     if options.distributed:
         raise UsageError(f"{name}: features are made on threads only, not on Dask")
-    kernel, seed = chosen_kernel(options, Feed(data)), options.seed
+    kernel, seed, data = chosen_kernel(options, feed), options.seed, feed.data
     if options.fourier is not None:
         dimension = data.manifest.statistics.n_features
         return MappedDataset(data, FourierMap.drawn(kernel, dimension, options.fourier, seed, options.frequencies))
     assert options.nystroem is not None
-    return MappedDataset(data, nystroem_map(data, kernel, options.nystroem, options.landmarks, seed))
+    return MappedDataset(data, nystroem_map(feed, kernel, options.nystroem, options.landmarks, seed))
 
 
 def memory(data: MappedDataset, workers: int) -> tuple[tuple[str, int], ...]:

@@ -28,8 +28,8 @@ from streamcut.oracles.softmax import SoftmaxOracle
 from streamcut.solvers import warm_start
 from streamcut.solvers.progress import Solution
 
-_HELD = 4  # vectors: w, w′ and both cuts in a pass; between passes two, and two in files that are looked at
-_HELD_SWEPT = 6  # and what two sweeps over cached rows have moved, or both cuts change by then
+_HELD = 5  # vectors: w, w′, where steps begin and both cuts; between passes three, and two in files that are looked at
+_HELD_SWEPT = 7  # and what two sweeps over cached rows have moved, or both cuts change by then
 _BESIDE = 3  # numbers of a feature, whatever the classes: its size, in the first pass another one, and the sum of both
 _FILES = 2  # that are looked at at a time; a window beside what is read may be in memory
 

@@ -19,7 +19,6 @@ from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import Trainer, bundle_size, cache_wanted, most_cuts, on_few_rows, penalty_needs, threads_wanted
 from streamcut.jobs.origins import classes_origins, strategy_of
-from streamcut.jobs.ovr_groups import GroupsTrainer
 from streamcut.losses.classes import ClassesLoss
 from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.model import Model
@@ -29,8 +28,6 @@ from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Iteration, Progress
 from streamcut.solvers.warm_start import Origin
 
-_DCA_LANE_WORK = 1 << 25  # entries × classes; the number of lanes decides which bits come out, so it is not that of threads
-_DCA_LANES = 4
 _LONG = 1 << 22  # numbers in the vectors of all classes: 16 such vectors take 512 MiB
 _FEW_CUTS = 8  # for longer ones: sector takes 6 passes against the rest, as with 16
 _CACHED = 1.0  # of the rows, when memory is plenty: text of many classes takes 2 passes then, 20 with 0.3
@@ -62,7 +59,7 @@ class ClassesJob(ABC):
         max_cuts = options.max_cuts or solver.max_cuts or bundle_size(dimension)
         if solver.dual:
             max_cuts = options.max_cuts or (_FEW_CUTS if dimension > _LONG else max_cuts)
-            lanes = lanes or min(_DCA_LANES, max(1, statistics.nnz * len(labels) // _DCA_LANE_WORK))
+            lanes = lanes or 1  # passes of one lane are accelerated
         chosen = plan_lanes(statistics, lanes)
         origins = None if options.warm_start is None else classes_origins(options, manifest, labels)
         workers = min(threads_wanted(options), len(chosen))
@@ -145,7 +142,7 @@ class ClassesJob(ABC):
         return self.trainer(runner, plan).train(self.options.C, progress)
 
     @abstractmethod
-    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer | GroupsTrainer:
+    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         """For one C, or λ, after another."""
 
     def warm_up(self, manifest: Manifest) -> None:

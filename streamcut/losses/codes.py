@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.compiled.shares import MIXED, NEARLY, code_of, mixed_share, share_of
+from streamcut.compiled.shares import MIXED, code_of, mixed_share, share_of
 from streamcut.losses.loss import Loss
 
 
@@ -38,16 +38,6 @@ class UnitShares(Loss):
 
     def mixed(self, codes, i, parts, y):
         return mixed_share(codes, i, parts)
-
-    @staticmethod
-    def raw_parts(mixture):
-        return mixture / 65535.0**2
-
-    def raw(self, code):
-        return np.float64(code) * np.float64(code)
-
-    def snapped(self, f, y):
-        return 1.0 if f > NEARLY else f
 
     def largest_sums(self, rows, scale):
         """For losses of labels whose constant is at most 1 in size."""
@@ -82,13 +72,3 @@ class FloatShares(Loss):
         for t in range(len(parts)):
             share += parts[t] * np.float64(codes[i, t])
         return self.decode(np.float32(share), y)
-
-    @staticmethod
-    def raw_parts(mixture):
-        return mixture
-
-    def raw(self, code):
-        return np.float64(code)
-
-    def snapped(self, f, y):
-        return self.decode(np.float32(f), y)

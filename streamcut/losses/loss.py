@@ -47,7 +47,6 @@ class Loss(ABC):
     incremental  from pass to pass most shares stay as they are (at bounds), so that sums go on from the last pass
     least_curvature  ℓ* bends by so much everywhere, where that is more than a little
     free_below   the priorities of rows whose share is at no bound
-    boxed        the hinge: f ∈ [0, 1] and −ℓ*(−f) = f for a margin of 1, which interior points ask for
     """
 
     __slots__ = ()
@@ -57,7 +56,6 @@ class Loss(ABC):
     least_target: ClassVar[float] = -np.inf
     incremental: ClassVar[bool]
     free_below: ClassVar[float] = FREE_FIRST
-    boxed: ClassVar[bool] = False
     least_curvature: ClassVar[float] = 0.0
     code_type: ClassVar[type[np.generic]]
 
@@ -199,21 +197,6 @@ class Loss(ABC):
     @abstractmethod
     def mixed(self, codes: np.ndarray, i: int, parts: np.ndarray, y: float) -> float:
         """Σ_t parts[t] · (share of codes[i, t]), a part for each column of codes."""
-
-    # The same where the shares of many problems are mixed side by side: snapped(Σ_t raw_parts[t] · raw(code t)).
-
-    @staticmethod
-    @abstractmethod
-    def raw_parts(mixture: np.ndarray) -> np.ndarray:
-        """`mixture`, parts of 1, for `raw`."""
-
-    @abstractmethod
-    def raw(self, code) -> float:
-        """What a code adds to a mixture."""
-
-    @abstractmethod
-    def snapped(self, f: float, y: float) -> float:
-        """A mixed share, at its bound where only rounding keeps it away."""
 
 
 class OfLabels(NamedTuple):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from streamcut.files import locked, sync_directory, write_stream_durably
-from streamcut.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of, write_parts
+from streamcut.io.places.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of, write_parts
 
 NAMES = ("even.checkpoint", "odd.checkpoint")
 ALONG = ("C=", "l1=")  # how folders of the steps of a path begin

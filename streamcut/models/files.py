@@ -30,16 +30,16 @@ from typing import Any
 import numpy as np
 
 from streamcut import __version__
-from streamcut.archives import plain_arrays
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.fields import Fields, shown
+from streamcut.io.places.archives import plain_arrays
+from streamcut.io.places.outputs import output
+from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.models.model import Model, common_meta
 from streamcut.models.stated import MOST_FEATURES
 from streamcut.opened import opened_file, read_file, readable
-from streamcut.outputs import output
 from streamcut.redaction import redacted
-from streamcut.remote import is_url, read_object, size_of
 
 FORMAT = "streamcut model"
 FORMAT_VERSION = 3  # 1 knew nothing of recipes, 2 of sparse and narrow arrays and of penalties
@@ -59,7 +59,7 @@ _KINDS = {  # what a file calls a class, and where that is
 
 
 def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -> None:
-    """Write `model` to `path` (or a URL), replacing what is there only when all of it is on disk; see streamcut.outputs.
+    """Write `model` to `path` (or a URL), replacing what is there only when all of it is on disk (streamcut.io.places.outputs).
 
     Raises NotFoundError when the folder does not exist, DiskFullError, and UsageError when the file exists, unless `replace`.
     """

@@ -28,7 +28,8 @@ class Model(Shown, ABC):
     task         "binary", "multiclass", …; solver: what trained it
     history      one dict an iteration; parameters: what training was called with (JSON types), `data` among it if that is stored
     fingerprint  of the training data (Manifest.fingerprint)
-    resources    bytes of memory: budget, planned, peak (of the process that trained), and `plan`, (what, bytes) that add up
+    resources    bytes of memory: budget, planned, peak (of the process that trained), and `plan`, (what, bytes) that add up; also
+                 `readings`
     link         probabilities from scores, None unless they were fitted (streamcut.calibration)
     recipe       how rows became the features that the model knows; None: they are numbers, whatever they mean
     """
@@ -49,6 +50,15 @@ class Model(Shown, ABC):
     @abstractmethod
     def n_features(self) -> int:
         """Features that rows may have."""
+
+    @property
+    def readings(self) -> float | None:
+        """How often training read its rows, from the store or from memory: rows read ÷ rows of the data.
+
+        That is all of it: features of a kernel, groups of classes, models before it on a path; what a resumed checkpoint had read
+        before is not counted. None where it is not known.
+        """
+        return self.resources.get("readings")
 
     @property
     def scores_per_row(self) -> int:

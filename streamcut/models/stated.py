@@ -78,8 +78,10 @@ def _parameters(given: Fields) -> dict[str, Any]:
 
 
 def _resources(given: Fields) -> dict[str, Any]:
-    """Bytes, and the plan."""
-    found: dict[str, Any] = {name: given.integer(name) for name in given.names() if name != "plan"}
+    """Bytes, the plan, and readings."""
+    found: dict[str, Any] = {name: given.integer(name) for name in given.names() if name not in ("plan", "readings")}
+    if "readings" in given:
+        found["readings"] = given.number("readings", 0.0)
     if found and not {"budget", "planned", "peak"} <= found.keys():
         raise ValueError(f"{given.where} lacks budget, planned or peak")
     if "plan" in given:

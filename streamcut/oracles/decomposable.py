@@ -20,13 +20,13 @@ from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
-from streamcut.oracles.cuts_of_sums import cuts_of_sums
 from streamcut.oracles.kept_rows import kept_rows, refill_rows
 from streamcut.oracles.row_lengths import longest, row_scale
 from streamcut.oracles.row_passes import CutSums, Totals, first_of, row_arrays
 from streamcut.rounding import CutError, Drift, Grids, above, gamma, loss_above, spacing
 
 NOT_NEGATIVE = (0.0, math.inf)
+_FIRST = 4.0  # σ of the first accelerated pass, in parts of the curvature of the dual along a row: shares move by about a quarter
 _LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal
 
 
@@ -116,6 +116,16 @@ class DecomposableOracle:
         found = self._cut(sums), self._loss_at(w, sums.loss)
         self.tighten()
         return found
+
+    def stretch_for(self, C: float, whole: float = 1.0) -> float:
+        """σ of the first accelerated pass with this C; 1: plain steps are short enough.
+
+        `whole` is the curvature of the dual along a row with which a step moves a share by 1.
+        """
+        statistics = self._runner.feed.data.manifest.statistics
+        length = float(self._magnitudes.sum()) / self.total_weight
+        curvature = C * self.total_weight * length * length / max(statistics.nnz, statistics.n_rows)
+        return min(1.0, _FIRST * whole / curvature) if curvature > 0.0 else 1.0
 
     def column_sizes(self) -> np.ndarray:
         """Σ_i u_i |x_ij| of each feature j (d,), about."""
@@ -377,9 +387,16 @@ class LinearOracle(DecomposableOracle):
         return loss
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
-        given = self.total_weight, self._cut_scale, self._grids, self._loss
-        found, offsets, errors = cuts_of_sums(a[None], b[None], *given)
-        return Cut(found[0], float(offsets[0]), CutError(*errors[0].tolist()))
+        """As that of DecomposableOracle; b (4,) as streamcut.compiled.dual has it."""
+        M, scale, grids = self.total_weight, self._cut_scale, self._grids
+        if len(a) > 1:
+            vectors.add(a[0], a[1])
+        a[0] /= M
+        shares = sizes = offset = float(b[:2].sum()) / M
+        if self._loss.sized():
+            more = 2.0 * grids._replace(fine_weight=0.0).weight_error(scale.rows)  # they are on coarse grids
+            shares, sizes = ((b[2:] + more) / M).tolist()
+        return Cut(a[0], offset, scale.cut_error(grids, scale.length * shares, sizes, M, self._loss.rounding))
 
     def _look(self, kind: str, *given: Any) -> Any:
         return super()._look(kind, *given, self._loss)

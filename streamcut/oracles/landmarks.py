@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.execution.feed import Feed, Traffic
-from streamcut.io.dataset import Dataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.nystroem import NystroemMap
 from streamcut.oracles.kernel_columns import fetch
@@ -14,17 +13,16 @@ CHOICES = ("uniform", "leverage")
 _CANDIDATES = 8  # for each landmark, of which leverage chooses
 
 
-def nystroem_map(data: Dataset, kernel: Kernel, landmarks: int, choice: str, seed: int) -> NystroemMap:
-    """The map of `landmarks` rows of `data`, drawn by `choice`.
+def nystroem_map(feed: Feed, kernel: Kernel, landmarks: int, choice: str, seed: int) -> NystroemMap:
+    """The map of `landmarks` rows of the data of `feed`, drawn by `choice`.
 
     uniform   all rows alike, or in proportion to their weights; those of weight 0 never
     leverage  of 8 times as many rows, drawn uniformly, each in proportion to how much of it a first such map leaves out:
               k(x, x) − ‖features‖² plus a share that all have. That is about the ridge leverage score of x (Musco & Musco 2017,
               one level); rows far from all others count more, duplicates less
     """
-    statistics = data.manifest.statistics
+    statistics, traffic = feed.data.manifest.statistics, Traffic()
     rng = np.random.default_rng(seed)
-    feed, traffic = Feed(data), Traffic()
     identity = {"landmarks": landmarks, "choice": choice, "seed": seed}
 
     def made(rows: np.ndarray) -> NystroemMap:

@@ -7,13 +7,13 @@ import shlex
 
 import numpy as np
 
-from streamcut.config import TrainOptions
+from streamcut.config import COMMON, TrainOptions
 from streamcut.errors import BadInputError, NotFoundError
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
 from streamcut.opened import read_file
-from streamcut.solver_table import COMMON, SOLVER_TABLE
+from streamcut.solver_table import SOLVER_TABLE
 
 _SECONDS = ("max_time", "deadline", "silence")
 MOST_CLASSES = 20

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamcut.execution.ceiling import Ceiling
+from streamcut.io.places.outputs import output
 from streamcut.models.files import plain
 from streamcut.models.model import Model
-from streamcut.outputs import output
 from streamcut.reports import facts, parts
 from streamcut.reports.convergence import convergence_plots, traffic_plot
 from streamcut.reports.drawing import FORMATS, needs_matplotlib, save

@@ -18,7 +18,8 @@ crawl where rows can be separated, plain ones where features are many and C is l
 passes have left more of the gap than (1 − 4/k), k passes since it began: slower than 1/k. Accelerated passes at their best leave
 (1 − 4/k)². Each time they come back they begin with a larger σ, in the end with 1: then all passes are plain. They are, too, with
 a C so small that σ is 1 at first. Where it is not, plain passes solve for cached rows at once, if features are few
-(streamcut.oracles.dual.interior).
+(streamcut.oracles.dual.interior), and the weights that do are scored next, in place of the master problem's: where most rows that
+matter are cached they are the better ones.
 """
 
 from __future__ import annotations
@@ -78,7 +79,11 @@ class Course:
 
         Where passes are `stuck` the next one starts from the mixture.
         """
-        if self.first == 1.0 or not oracle.accelerated or self._hands_over() or self.plain:
+        if self.first < 1.0 and oracle.accelerated and self._hands_over():
+            return
+        if self.plain:
+            if oracle.solved is not None and self.state.k > 0.0:  # else a cut at the mixture's own w has to raise its value
+                self.state.w = oracle.solved
             return
         if stuck:
             self.stretch = 0.0

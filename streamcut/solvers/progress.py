@@ -210,15 +210,15 @@ class Progress:
         return self.rule
 
     def note(
-        self, primal: float, lower_bound: float, step: float, cuts: int, oracle, standing: Standing, *, C: float | None = None
-    ) -> StopReason | None:
+        self, primal: float, lower_bound: float, step: float, cuts: int, oracle, standing: Standing, classes: str = "",
+    ) -> StopReason | None:  # fmt: skip
         """Record an iteration of a solver that works with `oracle`; returns why to stop, or None.
 
-        `standing` is what moves; `C` what primal and bound speak of, if that is not the oracle's.
+        `standing` is what moves; `classes` those of an Iteration.
         The first call of a resumed run records nothing: this iteration is in the history already.
         """
         seconds = self.seconds
-        c_bar = oracle.c_bar if C is None else C * oracle.total_weight
+        c_bar = oracle.c_bar
         if self._resumed:
             self._resumed = False
             self.standstill.now = standing
@@ -227,7 +227,7 @@ class Progress:
                 raise CorruptError("no checkpoint of this run: its state is not that of its history; start again without it")
         else:
             self.standstill.see(standing)
-            self._record(primal, lower_bound, step, cuts, seconds, oracle, c_bar)
+            self._record(primal, lower_bound, step, cuts, seconds, oracle, c_bar, classes)
         now = self.history[-1]
         reason = self.rule.reason(now.primal, now.lower_bound, c_bar, now.passes, seconds)
         if reason is None:
@@ -254,7 +254,9 @@ class Progress:
         }
         self.checkpoints.save(record, {**arrays, **rows}, oracle.release)
 
-    def _record(self, primal: float, lower_bound: float, step: float, cuts: int, seconds: float, oracle, c_bar: float) -> None:
+    def _record(
+        self, primal: float, lower_bound: float, step: float, cuts: int, seconds: float, oracle, c_bar: float, classes: str
+    ) -> None:
         traffic: Traffic = oracle.traffic
         share = traffic.rows_pinned / traffic.rows if traffic.rows else 0.0
         allowed = self.rule.tolerance(primal, c_bar)
@@ -274,6 +276,7 @@ class Progress:
             traffic.bytes_computed,
             allowed.gap,
             allowed.rule,
+            classes,
         )
         self.history.append(now)
         if self.observe is not None:

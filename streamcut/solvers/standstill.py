@@ -21,6 +21,7 @@ import numpy as np
 from streamcut.models.certificate import StopReason
 
 _MOVES = 1e-15  # of F: by more than this F falls, or the master's value rises
+_SOLVED = 1e-12  # of F: a gap that is rounding
 _SOME, _MANY = 5, 50  # passes that bring nothing: until rounding is looked for; until the bundle is to blame
 
 
@@ -89,7 +90,9 @@ class Standstill:
         if self.now.rounding:
             return StopReason.STALLED
         if self.now.unsolved:
-            return StopReason.SCALE
+            small = _SOLVED * abs(self.now.primal)
+            resolved = self.now.primal - self.now.value <= small and self.now.unproved <= small
+            return StopReason.STALLED if resolved else StopReason.SCALE
         return StopReason.BUNDLE if self.now.full and self.still >= _MANY else None
 
     def saved(self) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.blocks import bundle_of
 from streamcut.bundle.bundle import Bundle, BundleSize, MasterSolution
 from streamcut.bundle.penalty import L2, penalty_of
 from streamcut.bundle.shelf import MEMORY, Shelf
@@ -80,7 +79,7 @@ class BundleState:
     def at(cls, w_b: np.ndarray, loss: float, oracle: Any, cuts: BundleSize) -> BundleState:
         """Nothing is known but the loss at w_b."""
         D = len(w_b)
-        bundle = bundle_of(D, oracle.c_bar, cuts, oracle.penalty, oracle.shelf)
+        bundle = Bundle(D, oracle.c_bar, *cuts, oracle.penalty, oracle.shelf)
         F, zero = oracle.penalty.objective(w_b, oracle.C, loss), np.zeros(D)
         return cls(bundle, oracle.shelf.put(w_b), loss, F, zero, zero, 0.0, Witness.none(D), raised=oracle.C * oracle.raised)
 
@@ -210,7 +209,6 @@ class BundleState:
             "best_raised": self.best.raised,
             "max_cuts": self.bundle.max_cuts,
             "most": self.bundle.most,
-            "blocks": self.bundle.blocks,
             "merging": self.bundle.merging,
             "c_bar": self.bundle.c_bar,
             "l1": self.penalty.l1,
@@ -291,7 +289,7 @@ _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("loss", "F_b", "bound", "witness_b", "k", "value", "qp_gap", "taken", "raised", "c_bar", "l1"), 0.0),
     **dict.fromkeys(("best_F", "best_raised", "proved"), 0.0),
     "witness_error": (0.0, 0.0),
-    **dict.fromkeys(("max_cuts", "most", "blocks"), 0),
+    **dict.fromkeys(("max_cuts", "most"), 0),
     **dict.fromkeys(("stepped", "merging"), False),
 }
 
@@ -300,8 +298,7 @@ def _expect_planes(bundle: Bundle, w_b: np.ndarray, F_b: float) -> None:
     """Raise ValueError for cuts that are above the mean loss at w_b, which no true one is."""
     arrays, square = bundle.saved(), vectors.dot(w_b, w_b)
     loss = F_b * _NEARLY - bundle.penalty.value(w_b) / _NEARLY
-    vectors_of, errors = arrays["vectors"].reshape(-1, len(w_b)), arrays["errors"].reshape(-1, 2).tolist()
-    for a, b, error in zip(vectors_of, arrays["b"].ravel().tolist(), errors, strict=True):  # no block has more loss than all
+    for a, b, error in zip(arrays["vectors"], arrays["b"].tolist(), arrays["errors"].tolist(), strict=True):
         doubt = plane_doubt(vectors.dot(a, a), square, b, CutError(*error), len(a))
         if not bundle.c_bar * (vectors.dot(a, w_b) + b - doubt) <= loss:
             raise ValueError("a cut is above the loss at its weights")
@@ -310,30 +307,29 @@ def _expect_planes(bundle: Bundle, w_b: np.ndarray, F_b: float) -> None:
 
 def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], dimension: int, shelf: Shelf) -> Bundle:
     """The bundle that was saved. Raises CorruptError, ValueError for what is none."""
-    first, most, blocks = (numbers[name] for name in ("max_cuts", "most", "blocks"))
+    first, most = numbers["max_cuts"], numbers["most"]
     shape = found.shape("bundle.b")
     identity = found.record["identity"]  # which is that of this run
     allowed = max(int(identity.get(name) or 0) for name in ("max_cuts", "most_cuts"))
     size = shape[-1]
-    if not (2 <= first <= most <= allowed and 1 <= size <= first + 1 and 1 <= blocks <= max(1, int(identity.get("blocks") or 1))):
-        raise ValueError(f"{size} cuts in a bundle of {first}, of {blocks} blocks, which may grow to {most} of {allowed}")
-    if shape != ((size,) if blocks == 1 else (blocks, first + 1)):
+    if not (2 <= first <= most <= allowed and 1 <= size <= first + 1):
+        raise ValueError(f"{size} cuts in a bundle of {first}, which may grow to {most} of {allowed}")
+    if shape != (size,):
         raise ValueError(f"array bundle.b is {shape}")
     if not (0.0 < numbers["c_bar"] < math.inf and 0.0 <= numbers["l1"] < math.inf):
         raise ValueError(f"C̄ is {numbers['c_bar']}, λ {numbers['l1']}")
-    bundle = bundle_of(dimension, numbers["c_bar"], BundleSize(first, most, blocks), penalty_of(numbers["l1"]), shelf)
+    bundle = Bundle(dimension, numbers["c_bar"], first, most, penalty_of(numbers["l1"]), shelf)
     bundle.merging = numbers["merging"]
     within = {
         "beta": (0.0, math.inf),
         "errors": (0.0, math.inf),
         "unused": (0, 2**62),
         "slots": (-1, first - 1),
-        "age": (-1, 2**62),
     }
     for name, place in bundle.make_places(size - 1).items():
         found.read_into(f"bundle.{name}", place, shelf.release, within=within.get(name))
-    if not (np.atleast_2d(bundle.saved()["beta"]).sum(axis=1) <= bundle.c_bar * (1.0 + 1e-6)).all():
+    if not bundle.saved()["beta"].sum() <= bundle.c_bar * (1.0 + 1e-6):
         raise ValueError("array bundle.beta holds no mixture")
-    if blocks == 1 and (bundle.slots[0] != -1 or len(np.unique(bundle.slots)) != size):
+    if bundle.slots[0] != -1 or len(np.unique(bundle.slots)) != size:
         raise ValueError("array bundle.slots has a slot twice")
     return bundle

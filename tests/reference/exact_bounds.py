@@ -230,9 +230,7 @@ def _runner(data: MemoryDataset, job: Any) -> Runner:
 
 
 def _plan(data: MemoryDataset) -> MemoryPlan:
-    """With several blocks, often: of so few rows some have those of a lane, others none."""
-    blocks = data.manifest.statistics.n_rows % 3 + 1
-    return MemoryPlan(0, (), frozenset(range(len(data.manifest.shards))), 0, row_cache=_CACHE, blocks=blocks)
+    return MemoryPlan(0, (), frozenset(range(len(data.manifest.shards))), 0, row_cache=_CACHE)
 
 
 def _progress(options: TrainOptions) -> Progress:

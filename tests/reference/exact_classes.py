@@ -33,6 +33,12 @@ _SOLVERS: list[dict[str, Any]] = [
     {"solver": "cpa"},
     {"solver": "bundle-dca", "row_cache": "0", "lanes": 3, "max_cuts": 4},
 ]
+_COLUMNS: list[dict[str, Any]] = [  # of one-vs-rest
+    {"solver": "bundle-dca"},
+    {"solver": "bundle-dca", "row_cache": "0"},
+    {"solver": "bundle-dca", "lanes": 3, "l1": 0.01},
+    {"solver": "bundle-dca", "row_cache": "0", "lanes": 3},
+]
 _RULES: list[dict[str, Any]] = [{}, {"tol": None, "tol_relative": 1e-6}, {"tol": None, "tol_relative": 1e-9}]
 
 
@@ -63,7 +69,8 @@ class ExactClasses:
         W = [[Fraction(value) for value in column] for column in model.weights.T.tolist()]
         if model.bias:
             W = [[*w, Fraction(own) / Fraction(model.bias)] for w, own in zip(W, model.intercepts.tolist(), strict=True)]
-        squares = [sum(v * v for v in w) / 2 for w in W]
+        l1 = Fraction(model.l1)
+        squares = [sum(v * v for v in w) / 2 + l1 * sum(map(abs, w)) for w in W]
         joint = not self.way.startswith("one-vs-rest")
         found = [(sum(squares),) * 2] if joint else [(square,) * 2 for square in squares]
         for x, target, u in zip(self.rows, self.target, self.weights, strict=True):
@@ -92,12 +99,14 @@ def check(way: str, seed: int, passes: int = 6, one_type: bool = False) -> list[
         target, classes = np.arange(n) % 3, list(range(min(n, 3)))
     if len(classes) < 3:
         return []
-    solver, rule = _SOLVERS[seed % len(_SOLVERS)], _RULES[int(rng.integers(len(_RULES)))]
+    solvers = _COLUMNS if way.startswith("one-vs-rest") else _SOLVERS
+    solver, rule = solvers[seed % len(solvers)], _RULES[int(rng.integers(len(_RULES)))]
     options = {"task": "multiclass", "bias": given.bias, "C": given.C, **WAYS[way]}
     data = MemoryDataset(given.X, target.astype(float), weight=given.weight, shard_nnz=given.X.size // 3 + 1)
     limits = {"max_passes": int(rng.choice([1, 2, 3, passes, passes]))}
     best = {"solver": "ocas" if solver["solver"] == "bundle-dca" else "bundle-dca", "tol": None, "tol_relative": 1e-9}
-    models = [solved(data, {**options, **solver, **rule, **limits}), solved(data, {**options, **best, "max_passes": 10})]
+    best |= {"solver": "bundle-dca", "max_passes": 40, "l1": solver.get("l1", 0.0)} if solvers is _COLUMNS else {"max_passes": 10}
+    models = [solved(data, {**options, **solver, **rule, **limits}), solved(data, {**options, **best})]
     X = [[*map(Fraction, row), Fraction(given.bias)][: len(row) + (given.bias != 0.0)] for row in given.X.astype(float).tolist()]
     u = [Fraction(1)] * n if given.weight is None else [Fraction(value) for value in given.weight.tolist()]
     rows = ExactClasses(X, [classes.index(t) for t in target.tolist()], u, way)

@@ -46,7 +46,6 @@ CASES = {
     "classes, ocas, exact cuts": ("classes", {"task": "multiclass", "solver": "ocas", "cut": "exact", **_PLANES}),
     "classes, bundle-dca": ("classes", {"task": "multiclass", **_DCA, "row_cache": "0"}),
     "classes, bundle-dca, cache": ("classes", {"task": "multiclass", **_DCA, "row_cache": "50%"}),
-    "one-vs-rest, ocas": ("classes", {"task": "multiclass", "strategy": _OVR, "solver": "ocas", **_PLANES}),
     "one-vs-rest, bundle-dca": ("classes", {"task": "multiclass", "strategy": _OVR, **_DCA, "row_cache": "0"}),
     "one-vs-rest, bundle-dca, cache": ("classes", {"task": "multiclass", "strategy": _OVR, **_DCA, "row_cache": "50%"}),
     "ranking, pairs": ("queries", {"task": "ranking", "solver": "ocas", **_PLANES}),

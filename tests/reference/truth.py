@@ -198,8 +198,11 @@ def _classes(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.ran
     rows = np.resize(given.X, (n, given.X.shape[1]))
     given = replace(given, X=rows, weight=np.resize(given.weight, n))
     target = rng.permutation(np.arange(n) % K)
-    solvers = ("bundle-dca", "ocas", "cpa")
-    options = {"task": "multiclass", "bias": given.bias, "C": given.C, "solver": solvers[seed % 3], **CLASSES[kind], **rule}
+    options = {"task": "multiclass", "bias": given.bias, "C": given.C, **CLASSES[kind], **rule}
+    if kind.startswith("one-vs-rest"):
+        options |= ({}, {"row_cache": "0"}, {"lanes": 2})[seed % 3]
+    else:
+        options["solver"] = ("bundle-dca", "ocas", "cpa")[seed % 3]
     if kind == "crammer-singer":
         options["strategy"] = kind
     data = MemoryDataset(given.X, target.astype(float), weight=given.weight, shard_nnz=given.X.size // 3 + 1)

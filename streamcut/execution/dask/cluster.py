@@ -278,9 +278,7 @@ def _expect_certificates(address: str) -> None:
 
 
 @contextmanager
-def connect(
-    scheduler: str | distributed.Client, *, workers: int, deadline: float, silence: float = SILENCE
-) -> Iterator[Cluster]:
+def connect(scheduler: str | distributed.Client, *, workers: int, deadline: float, silence: float = SILENCE) -> Iterator[Cluster]:
     """The cluster `scheduler`: an address, the path of a scheduler file, a client (which stays open), or "local-cluster".
 
     A local cluster has `workers` processes. TLS is Dask's: a client brings its own, for a tls:// address Dask's configuration

@@ -28,10 +28,10 @@ from streamcut.io.conversion.target import lasting
 from streamcut.io.dataset import first_rows
 from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.opening import open_dataset
+from streamcut.io.places.remote import is_url, objects_below, remove_object, size_of, write_object
 from streamcut.io.stores.build import build_of
 from streamcut.io.stores.leftovers import PARTS_LAYOUT, PROBE, expect_known_names, remove
 from streamcut.io.stores.writer import StoreWriter
-from streamcut.remote import is_url, objects_below, remove_object, size_of, write_object
 
 _USABLE = 0.7  # of a worker's memory limit: above it Dask spills, then pauses, then kills
 _AHEAD = 4  # tasks on their way for each worker

@@ -73,16 +73,11 @@ class ClusterNeeds:
     def lane_cache(self) -> int:
         return -(-self.row_cache // len(self.lanes))
 
-    @property
-    def vectors(self) -> int:
-        """As long as w, of a lane: with several blocks of rows each has sums of its own, of two cuts on two grids."""
-        return self.needs.vectors + 4 * max(0, self.needs.blocks // len(self.lanes) - 1)
-
     def client(self, base: int, threads: int) -> list[tuple[str, int]]:
         """(what, bytes) for the process that runs the solver on a cluster of `threads` threads."""
         dimension, max_cuts = self.needs.dimension, self.needs.max_cuts
         vector = 8 * dimension
-        sums = LANES_AHEAD * threads * self.vectors
+        sums = LANES_AHEAD * threads * self.needs.vectors
         return [
             ("interpreter, libraries, kernels", base),
             (f"weights and sums (10 + {sums}) × {dimension:,}", (10 + sums) * vector),
@@ -100,7 +95,7 @@ class ClusterNeeds:
         longest = max(stop - start for start, stop in pairwise(bounds))
         block = min(longest, max(ROW_BLOCK, *(shard.rows for shard in self.manifest.shards)))
         t, dimension, row_bytes = worker.threads, self.needs.dimension, self.needs.row_bytes
-        sums = (LANES_AHEAD + 1) * t * self.vectors
+        sums = (LANES_AHEAD + 1) * t * self.needs.vectors
         return [
             ("interpreter, libraries, kernels", worker.base),
             (f"weights and sums (4 + {sums}) × {dimension:,}", (4 + sums) * 8 * dimension),

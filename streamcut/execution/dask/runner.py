@@ -122,6 +122,7 @@ class DaskRunner(Watchable):
             self._forget()
         for name, lane in changes:
             self.row_state.replaced(name, lane, self._number)
+        self.feed.readings.add(traffic.rows)
         return total, PassReport(time.perf_counter() - started, traffic)
 
     def _attempt(self, work: Pass, cached: bool) -> tuple[Any, list[tuple[str, int]], Traffic]:

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
-from streamcut.bundle.blocks import Merges
-from streamcut.bundle.bundle import BundleSize, Merge
+from streamcut.bundle.bundle import BundleSize
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import vectors
 from streamcut.execution.cache_passes import SweepPass, TurnPass, WriteBackPass
 from streamcut.execution.passes import Pass
-from streamcut.execution.row_cache import CacheSize, RowCache
-from streamcut.execution.row_pool import Member
+from streamcut.execution.row_cache import CacheSize, SweptCache
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
-from streamcut.oracles.cuts_of_sums import cuts_of_sums
 from streamcut.oracles.decomposable import Cut, DecomposableOracle, LinearOracle
-from streamcut.oracles.dual.blocks import Blocks
-from streamcut.oracles.dual.interior import solve_cached, suits
+from streamcut.oracles.dual.interior import solve_cached, solving_bytes
 from streamcut.oracles.dual.loss_cache import LossCache
-from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass, RowsWriteBackPass, add_parts
-from streamcut.oracles.dual.pooled_cache import PooledCache, RecallSharesPass
+from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.dual.worth import LESS, LITTLE, Worth
-from streamcut.rounding import CutError, Grids
+from streamcut.rounding import Grids
 
 # Rows of a group stay in the second cache level.
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)
 
-_FIRST = 4.0  # σ of the first accelerated pass, in parts of the curvature of the dual along a row: shares move by about a quarter
 _TOO_FAR = 0.9  # parts of a step that lanes made together
 _CLOSE = 100.0  # times what a sweep brings at least: the gap that cached rows are left with where they are solved for at once
 MOST_TURNS = 8  # of a sweep: each is a round of all workers
@@ -46,11 +41,12 @@ class DualAscent(DecomposableOracle):
     """
 
     reached: np.ndarray | None = None  # the w′ that the last pass and its sweeps ended with, where passes are accelerated
+    solved: np.ndarray | None = None  # the w that solves for the rows that were cached then, where that was asked for
     _in_turns = False  # lanes sweep their caches
     _mixed = False  # whether all rows of a batch come in random order, not groups of them one after the other
 
     def prepare(
-        self, work: Callable[..., Pass], merging: Callable[[Any], Pass], caches: Mapping[int, RowCache], *,
+        self, work: Callable[..., Pass], merging: Callable[[Any], Pass], caches: Mapping[int, SweptCache], *,
         cuts: int, order: RandomOrder, sweeps: int, seed: int,
     ) -> None:  # fmt: skip
         """`work(ascent, order, places, last, caches, limits, first)` and `merging(merges)` are the passes of the loss.
@@ -81,9 +77,9 @@ class DualAscent(DecomposableOracle):
             self._learn(sums.totals)
             ascent = replace(ascent, enough=ascent.enough * self.unit)
         self._scored(ascent.w)
+        self.solved = None
         if self._caches:
             self._limits = sums.limits
-            self._recall(ascent)
             self._sweep(ascent, sums)
         self.reached, sums.w = sums.w if self.accelerated else None, None
         if self._goes_on:
@@ -145,9 +141,6 @@ class DualAscent(DecomposableOracle):
         self._last, self._turns = None, numbers["turns"]
         self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))
 
-    def _recall(self, ascent: Ascent) -> None:
-        """Caches that others have filled take the shares that the pass ended with."""
-
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
         given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps}
         C = self._stretched(ascent)
@@ -169,16 +162,16 @@ class DualAscent(DecomposableOracle):
     @property
     def accelerated(self) -> bool:
         """Whether streamcut.solvers.acceleration says where passes start."""
-        return False
+        return len(self._runner.lanes) == 1 and self.penalty.threshold is None
 
     @property
     def first_stretch(self) -> float:
-        """σ of the first accelerated pass; 1: plain steps are short enough."""
-        return 1.0
+        """σ of the first accelerated pass."""
+        return self.stretch_for(self.C)
 
     def _stretched(self, ascent: Any) -> float:
         """The C that steps are for."""
-        return self.C
+        return self.C * ascent.stretch
 
     def _value(self, C: float, sums: Any) -> float:
         """The dual for this C at what a pass ended with."""
@@ -200,132 +193,65 @@ class DualAscent(DecomposableOracle):
 class DualOracle(DualAscent, LinearOracle):
     """A linear oracle that also does dual coordinate ascent: its cuts are sums of the rows' shares of the dual.
 
-    Rows remember their shares in `cuts` cuts of their block, which may grow. With several blocks every cut is one of each: `a`
-    (blocks, D), `b` (blocks,), errors (blocks, 2). Every lane has a cache of `size` (None: none), which is swept at most
-    `sweeps` times after each pass. Lanes of more than a batch are read from `streams` places at once. `mixed`: all rows of a
-    batch come in random order, as those of smooth losses do. With `member` the one lane has instead the rows of a pool that
-    several trainings share.
+    Rows remember their shares in `cuts` cuts, which may grow. Every lane has a cache of `size` (None: none), which is swept at
+    most `sweeps` times after each pass. Lanes of more than a batch are read from `streams` places at once.
     """
+
+    _mixed = True
 
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
         C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0, penalty: L2 = SQUARES,
-        streams: int = 1, mixed: bool = False, order: RandomOrder = ORDER,
-        member: Member | None = None,
+        streams: int = 1, order: RandomOrder = ORDER,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty)
         loss = risk.loss
         runner.row_state.add("codes", loss.code_type, (cuts.first,), most=cuts.most)
         caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
-        self._pooled = {} if member is None else {runner.lanes.bounds[0]: PooledCache(member, loss)}
-        caches |= self._pooled
-        self._blocks = Blocks.of(runner.lanes, cuts.blocks)
-        self.prepare(self._pass, self._merging_of, caches, cuts=cuts.first, order=order, sweeps=sweeps, seed=seed)
-        short = suits(loss, runner.feed.data.manifest.statistics, self.dimension)
-        short = short and penalty.threshold is None and bool(caches) and member is None
-        self._short = short
+        self.prepare(self._pass, partial(MergePass, loss), caches, cuts=cuts.first, order=order, sweeps=sweeps, seed=seed)
+        self._solves = bool(caches) and solving_bytes(loss, runner.feed.data.manifest.statistics, self.dimension) > 0
         self._in_turns = len(caches) > 1
         self._streams = streams if order.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
-        self._goes_on, self._mixed = loss.incremental, mixed or loss.smooth or self._streams > 1
-        rows, scale = self._blocks.most_rows, self._scale
-        self._cut_scale = replace(scale, rows=rows, entries=min(scale.entries, rows * scale.row_entries))
-
-    @property
-    def accelerated(self) -> bool:
-        return len(self._runner.lanes) == 1 and self._blocks.count == 1 and self.penalty.threshold is None
+        self._goes_on = loss.incremental
 
     @property
     def first_stretch(self) -> float:
-        statistics = self._runner.feed.data.manifest.statistics
-        length = float(self._magnitudes.sum()) / self.total_weight
-        curvature = self.C * self.total_weight * length * length / max(statistics.nnz, statistics.n_rows)
-        whole = max(1.0, self._loss.least_curvature) if self._loss.smooth else self.unit  # that moves a share by 1
-        return min(1.0, _FIRST * whole / curvature) if curvature > 0.0 else 1.0
-
-    def _stretched(self, ascent: Any) -> float:
-        return self.C * ascent.stretch
+        # the curvature that moves a share by 1
+        return self.stretch_for(self.C, max(1.0, self._loss.least_curvature) if self._loss.smooth else self.unit)
 
     @property
     def _sampled(self) -> bool:
         """Whether the cache has a random sample of the free rows, of its own (streamcut.oracles.dual.sample)."""
-        return self.accelerated and not self._pooled
+        return self.accelerated
 
     def _least(self, ascent: Any) -> float:
-        if self._short and ascent.at_once:
-            return 0.0
-        return LITTLE if self._sampled or (self._in_turns and self._blocks.count == 1) else LESS
+        return LITTLE if self._sampled or self._in_turns else LESS
 
-    def follow(self, merges: Merges | list[Merge]) -> None:
-        super().follow(Merges.of(merges) if isinstance(merges, list) else merges)
-
-    def _pass(self, ascent: Ascent, order: np.ndarray, places: np.ndarray, last: tuple, *now: Any) -> RowsDualPass:
-        K = self._blocks.count
-        mixture = np.broadcast_to(ascent.mixture, (K, np.shape(ascent.mixture)[-1]))
-        ascent = replace(ascent, mixture=mixture, cut=np.full(K, ascent.cut), dual=np.full(K, ascent.dual))
-        slots = np.stack([np.full(K, slot) for slot in last])
-        common = self._risk, self._grids, self.C, self._bias, ascent, order, places, slots
-        work = RowsDualPass(*common, *now, self._first, self._blocks)  # type: ignore[call-arg, arg-type]
+    def _pass(self, ascent: Ascent, order: np.ndarray, places: np.ndarray, last: tuple[int, int], *now: Any) -> RowsDualPass:
+        work = RowsDualPass(self._risk, self._grids, self.C, self._bias, ascent, order, places, last, *now, self._first)  # type: ignore[arg-type, call-arg]
         statistics, streams = self._runner.feed.data.manifest.statistics, None
         if self._streams > 1:
             streams = self._order.streams(statistics, self._streams, self.passes, self._seed)
         sample = (self.passes, self._seed) if self._sampled else None
-        if self._mixed:
-            work = replace(work, near=self._order.near(statistics), fetched=self._order.fetched(statistics, order))
-        return replace(work, l1=self.penalty.threshold, streams=streams, sample=sample)
-
-    def _merging_of(self, merges: Merges) -> MergePass:
-        return MergePass(self._risk.loss, self._blocks, merges)
-
-    def _overwrites(self, ascent: Ascent, last: Any) -> bool:
-        now = ascent.cut, ascent.dual
-        return any(bool(np.any(np.equal(slot, old))) for slot in now for old in last)
-
-    def _follows(self, merges: Merges, last: Any) -> bool:
-        return any(bool((merges.into == np.reshape(slot, (-1, 1))).any()) for slot in last)
-
-    def _go_on(self, sums: Any, last: Any) -> None:
-        add_parts(sums.by_block(), last.by_block())
-
-    def _constant(self, sums: Any) -> float:
-        return float(sum(b[:, 1, :2].sum() for _, b in sums.by_block().values()))
-
-    def _recall(self, ascent: Ascent) -> None:
-        if any(cache.follows for cache in self._pooled.values()):
-            slots = np.full(self._blocks.count, ascent.dual)
-            self._runner.run(RecallSharesPass(self._pooled, slots, self._blocks))
+        near, fetched = self._order.near(statistics), self._order.fetched(statistics, order)
+        return replace(work, l1=self.penalty.threshold, streams=streams, sample=sample, near=near, fetched=fetched)
 
     def _at_once(self, ascent: Ascent, sums: Any) -> float:
-        if not (self._short and ascent.at_once):
+        if not (self._solves and ascent.at_once):
             return 1.0
-        w, enough = sums.w, _CLOSE * ascent.enough
-        caches: Any = self._caches
-        step = solve_cached(self._runner, caches, w, ascent.w, self.C, self._bias, enough, sums.totals is not None)
-        if not np.isfinite(vectors.dot(step.delta, step.delta) + step.gain):
+        w, caches = sums.w, cast("Mapping[int, LossCache]", self._caches)
+        now = self.penalty.weights(w)  # the dual falls no faster than ½‖w + Δv‖² says, whatever the threshold
+        solved = solve_cached(self._runner, caches, now, ascent.w, self.C, self._bias, _CLOSE * ascent.enough)
+        if not np.isfinite(vectors.dot(solved.delta, solved.delta) + vectors.dot(solved.point, solved.point) + solved.gain):
             return 0.0
-        theta, _ = self.penalty.step(w, step.delta, step.gain)
-        vectors.move(w, w + step.delta, theta)
+        self.solved = solved.point if self.penalty.threshold is None else None
+        theta, _ = self.penalty.step(w, solved.delta, solved.gain)
+        vectors.move(w, w + solved.delta, theta)
         return theta
-
-    def _write_back(self, sums: Any, slot: Any, theta: Any) -> None:
-        each = self._blocks.each
-        shapes = (each, 2, self._grids.folds, self.dimension), (each, 2, 4)
-        slots = np.full(self._blocks.count, slot)
-        work = RowsWriteBackPass(self._caches, slots, self._bias, self._grids, shapes, theta, self._blocks)
-        add_parts(sums.by_block(), self._runner.run(work)[0].by_block())
-
-    def _cuts(self, sums: Any) -> Iterator[Cut]:
-        K, D = self._blocks.count, self.dimension
-        given = self.total_weight, self._cut_scale, self._grids, self._loss
-        for which in range(2):
-            a, b, errors = np.empty((K, D)), np.empty(K), np.empty((K, 2))
-            for first, (cuts, constants) in sums.by_block().items():
-                own = slice(first, first + len(cuts))
-                a[own], b[own], errors[own] = cuts_of_sums(cuts[:, which].copy(), constants[:, which], *given)
-            yield Cut(a, b, errors) if K > 1 else Cut(a[0], float(b[0]), CutError(*errors[0].tolist()))  # type: ignore[arg-type]
 
 
 def write_back(
-    runner: PassRunner, caches: Mapping[int, RowCache], sums: Any, slot: Any, bias: float, grids: Grids, theta: Any
+    runner: PassRunner, caches: Mapping[int, SweptCache], sums: Any, slot: Any, bias: float, grids: Grids, theta: Any
 ) -> None:
     """Write the dual variables of cached rows back, which changes `sums.cuts` and `sums.b`; see WriteBackPass."""
     shapes = sums.cuts.shape, sums.b.shape
@@ -336,7 +262,7 @@ def write_back(
 
 def sweep_caches(
     runner: PassRunner,
-    caches: Mapping[int, RowCache],
+    caches: Mapping[int, SweptCache],
     w: np.ndarray,
     C: float,
     penalty: L2,
@@ -363,7 +289,7 @@ def sweep_caches(
 
 def sweep_in_turns(
     runner: PassRunner,
-    caches: Mapping[int, RowCache],
+    caches: Mapping[int, SweptCache],
     w: np.ndarray,
     C: float,
     penalty: L2,

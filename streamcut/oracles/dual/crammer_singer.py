@@ -28,6 +28,7 @@ from streamcut.oracles.dual.ascent import DualAscent
 from streamcut.oracles.dual.crammer_singer_cache import ClassesCache, class_buffers
 from streamcut.oracles.dual.dual_pass import DualPass, DualSums
 from streamcut.oracles.dual.random_order import RandomOrder
+from streamcut.oracles.dual.worth import LESS, LITTLE
 from streamcut.oracles.row_passes import RowPass, Totals
 
 _VISITS = 5  # as long as a row's share is divided
@@ -45,6 +46,7 @@ class ClassesDualPass(DualPass):
     risk: ClassesLoss
     caches: Mapping[int, ClassesCache]  # by the first row of the lane
     l1: float | None = None  # the threshold of the penalty
+    accelerated: bool = False
 
     @property
     def steps(self) -> int:
@@ -69,7 +71,7 @@ class ClassesDualPass(DualPass):
         return self.kernels.ascend(
             records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], chunk.weight),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
-            records.Start(now.w.reshape(-1, K), now.kappa, mixture, self.C, self.bias, self.l1),
+            records.Start(now.w.reshape(-1, K), now.kappa, mixture, self.C * now.stretch, self.bias, self.l1),
             records.Slots(now.cut, now.dual, *self.last),
             self.grids,
             self.visits(chunk, self.steps),
@@ -84,7 +86,7 @@ class ClassesDualPass(DualPass):
     def finish(self, sums: DualSums, rows: Rows, first_row: int) -> None:
         """Without caches the running W of a lane is of no use to others: cuts come from shares alone."""
         FillingPass.finish(self, sums, rows, first_row)
-        if not self.caches:
+        if not self.caches and not self.accelerated:
             sums.w = None
 
 
@@ -145,5 +147,9 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
                 raise ValueError("array rows.codes holds shares that are not of the simplex")
             self.release()
 
+    def _least(self, ascent: Any) -> float:
+        return LITTLE if self.accelerated else LESS
+
     def _pass(self, *now: Any) -> ClassesDualPass:
-        return self.dual_pass(self._risk, self._grids, self.C, self._bias, *now, self.penalty.threshold)
+        given = self._risk, self._grids, self.C, self._bias
+        return self.dual_pass(*given, *now, self.penalty.threshold, self.accelerated)

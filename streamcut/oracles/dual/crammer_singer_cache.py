@@ -9,7 +9,7 @@ import numpy as np
 from streamcut.chunk import Chunk
 from streamcut.compiled import cached_rows, multiclass_cache
 from streamcut.compiled.records import CachedRows, ClassBuffers, CutSums, Rows
-from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
+from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache, SweptCache
 from streamcut.rounding import Grids
 
 
@@ -23,7 +23,7 @@ def class_buffers(classes: int) -> ClassBuffers:
     return ClassBuffers(np.empty(classes), np.empty(classes), np.empty(classes), np.empty(classes, np.int64))
 
 
-class ClassesCache(RowCache):
+class ClassesCache(SweptCache):
     """Rows with a share for each of `classes`; w is (D, K) flat, what they add to is (2, D, K)."""
 
     def __init__(self, size: CacheSize, classes: int) -> None:

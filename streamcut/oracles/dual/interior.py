@@ -1,216 +1,186 @@
-"""Dual ascent over cached rows by interior points, for few features: coordinate steps take hundreds of sweeps for a large C.
+"""Dual ascent over all cached rows at once, by interior points: for losses with kinks, where steps along single rows stall.
 
-Rows that are not cached stay as they are. Lanes only add up what their rows say: the answer is that of one lane but for rounding.
+    min ½‖w − rest‖² + Σ c_i ℓ(z_i),    z_i = ⟨w, a_i⟩ − t_i,  c_i = C u_i,  a_i = σ_i x_i (with the bias feature),
 
-    x = w; dual variables, s and l of the central path for a large μ, by the margins of x
-    repeat
-        matrix and vector of Newton's step, summed over all cached rows; the step for μ = 0, and how far all stay inside on it
-        the further, the smaller μ; the step for that, which makes up for the products of the first (Mehrotra 1992)
-        how far all stay inside; that part of the step, or nearly
-    until the gap of the problem in cached rows, Σ c (s f + l (1 − f)) + ½‖rest + Σ c f a − x‖², is small enough
+over cached rows; all others stay as they are, in `rest`. A row with the greatest share h and a part s_j of each kink k_j of ℓ has
+the share f = h − Σ_j s_j. At the optimum, with p what z has above a kink and q what it lacks,
 
-streamcut.compiled.interior has the equations. Whatever comes out is a step of the dual variables like that of a sweep, of which
-the best part is taken: what rounding does to it may make it short, never wrong.
+    w = rest + Σ c f a,    z − k = p − q,    q s = p (1 − s) = 0,    0 ≤ s ≤ 1,    p, q ≥ 0.
+
+Interior points have μ in place of the 0, and μ falls (Wright 1997, chapters 5 and 10; Fine & Scheinberg 2001 for kernels of low
+rank). Of Newton's step for these equations only Δw takes a system to solve, with θ = p / (1 − s) + q / s:
+
+    (I + Σ_i c_i Σ_j 1/θ_ij a_i a_iᵀ) Δw = rest + Σ c_i (f_i − Σ_j (r_ij − e_ij) / θ_ij) a_i − w,    Δs = (⟨a, Δw⟩ + r − e) / θ,
+
+where r = z − k − p + q and e = β / (1 − s) − p − α / s + q: α and β are μ, less what the products Δs Δq and −Δs Δp of the step
+for μ = 0 come to (Mehrotra 1992).
+
+Whatever comes out is a step of the dual variables like that of a sweep, of which the best part is taken: what rounding does to it
+may make it short, never wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from streamcut.compiled import interior, vectors
-from streamcut.execution.cache_passes import Step
+from streamcut.compiled import dual
+from streamcut.compiled.records import CachedRows
 from streamcut.execution.passes import CachingPass
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Statistics
 from streamcut.losses.loss import Loss
+from streamcut.machine import one_blas_thread
 from streamcut.oracles.dual.loss_cache import LossCache
 
-_FEATURES = 512  # at most, with the bias; its matrix has their square
-_ENTRIES = 64  # a row, in the mean: products of all pairs of them cost no more than some tens of sweeps
-_FIRST = 1.0  # μ: beside margins of that size a row's loss bends slowly
+_FEATURES = 512  # at most, with the bias: a step takes products of their square and each row
+_BYTES = 128 << 20  # for all rows at most, of which a part is cached
 _INSIDE = 0.99  # of the way to where the first row reaches a bound
 _MOST = 60  # steps
-USUAL = 15  # steps in a pass, for what training would cost: 2 to 15 on a9a
 _LEAST = 1e-9  # of Σ c: no smaller a gap is asked for
-_ROUGH = 1e-4  # of Σ c: nor in the first pass, after which nothing else is that exact
 
 
-def suits(loss: Loss, statistics: Statistics, dimension: int) -> bool:
-    """Whether the loss is the hinge, and w and rows are short enough."""
-    return loss.boxed and dimension <= _FEATURES and statistics.nnz <= _ENTRIES * statistics.n_rows
+def solving_bytes(loss: Loss, statistics: Statistics, dimension: int) -> int:
+    """What solving takes for each cached row; 0: it is not for this loss and these data."""
+    each = 8 * (2 * dimension + 16 * loss.kinks())
+    return each if not loss.smooth and dimension <= _FEATURES and each * statistics.n_rows <= _BYTES else 0
 
 
 @dataclass(slots=True)
-class Equations:
-    """What cached rows add to matrix (D, D) and vector (D) of a step; at first to `rest` and `moved` (D), and Σ c."""
+class Gathered:
+    """The cached rows of lanes, by the first row of each."""
 
-    matrix: np.ndarray
-    vector: np.ndarray
-    rest: np.ndarray
-    moved: np.ndarray
-    weight: float = 0.0
+    rows: dict[int, CachedRows] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class _PathPass(CachingPass):
-    """Base: something of the cached rows of every lane; the data is not read."""
+class GatherPass(CachingPass):
+    """The cached rows of all lanes. The data is not read."""
 
     caches: Mapping[int, LossCache]
-    C: float
-    bias: float
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ()
 
+    def begin(self) -> Gathered:
+        return Gathered()
 
-@dataclass(frozen=True, slots=True)
-class AssemblePass(_PathPass):
-    """The `part` of the last step, for `last`, and the equations of the next one, for `mu`; the first one begins at `w`."""
+    def finish(self, gathered: Gathered, rows: Rows, first_row: int) -> None:
+        gathered.rows = {first_row: self.caches[first_row].gathered()}
 
-    w: np.ndarray
-    part: float
-    mu: float
-    first: bool
-
-    def begin(self) -> Equations:
-        D = len(self.w)
-        return Equations(np.zeros((D, D)), np.zeros(D), np.zeros(D), np.zeros(D))
-
-    def finish(self, sums: Equations, rows: Rows, first_row: int) -> None:
-        cache = self.caches[first_row]
-        if self.first:
-            sums.weight = cache.begin_path(self.C, self.bias, self.w, self.mu, sums.rest, sums.moved)
-        cache.assemble(self.C, self.bias, self.part, self.mu, sums.matrix, sums.vector)
-
-    def merge(self, total: Equations, part: Equations) -> Equations:
-        for name in ("matrix", "vector", "rest", "moved"):
-            vectors.add(getattr(total, name).reshape(-1), getattr(part, name).reshape(-1))
-        total.weight += part.weight
-        return total
-
-
-@dataclass(slots=True)
-class Reach:
-    """The longest part of a step on which all stay inside, and what Σ c (s f + l (1 − f)) is along it: a parabola's `sums` (3).
-
-    vectors  (2, D) of streamcut.compiled.interior.predict
-    """
-
-    longest: float = np.inf
-    sums: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    vectors: np.ndarray | None = None
-
-    @property
-    def part(self) -> float:
-        """That of the step."""
-        return min(1.0, _INSIDE * self.longest)
-
-    def at(self, part: float) -> float:
-        """Σ c (s f + l (1 − f)) after this part of it."""
-        return float(self.sums @ (1.0, part, part * part))
-
-    def plus(self, other: Reach) -> Reach:
-        """Of both, but for `vectors`, in place."""
-        self.longest = min(self.longest, other.longest)
-        self.sums += other.sums
-        return self
+    def merge(self, total: Gathered, part: Gathered) -> Gathered:
+        return Gathered(total.rows | part.rows)
 
 
 @dataclass(frozen=True, slots=True)
-class PredictPass(_PathPass):
-    """How far along `delta` (D), the step for μ = 0, rows can go, and what makes the step for any μ of it."""
+class SharesPass(CachingPass):
+    """Cached rows get these shares, by the first row of their lane. The data is not read."""
+
+    caches: Mapping[int, LossCache]
+    shares: dict[int, np.ndarray]
+    needs_data: ClassVar[bool] = False
+    row_arrays: ClassVar[tuple[str, ...]] = ()
+
+    def finish(self, nothing: None, rows: Rows, first_row: int) -> None:
+        self.caches[first_row].move_to(self.shares[first_row])
+
+
+class Solved(NamedTuple):
+    """A step of cached rows: Δw and C Σ u Δconstant; `point` is the w that solves for them."""
 
     delta: np.ndarray
-
-    def begin(self) -> Reach:
-        return Reach(vectors=np.zeros((2, len(self.delta))))
-
-    def finish(self, sums: Reach, rows: Rows, first_row: int) -> None:
-        assert sums.vectors is not None
-        sums.longest = self.caches[first_row].predict(self.C, self.bias, self.delta, sums.sums, sums.vectors)
-
-    def merge(self, total: Reach, part: Reach) -> Reach:
-        vectors.add(total.vectors.reshape(-1), part.vectors.reshape(-1))  # type: ignore[union-attr]
-        return total.plus(part)
-
-
-@dataclass(frozen=True, slots=True)
-class ReachPass(_PathPass):
-    """How far along `delta` (D) rows can go, for `mu`."""
-
-    delta: np.ndarray
-    mu: float
-
-    def begin(self) -> Reach:
-        return Reach()
-
-    def finish(self, sums: Reach, rows: Rows, first_row: int) -> None:
-        sums.longest = self.caches[first_row].reach(self.C, self.bias, self.delta, self.mu, sums.sums)
-
-    def merge(self, total: Reach, part: Reach) -> Reach:
-        return total.plus(part)
-
-
-@dataclass(frozen=True, slots=True)
-class LeavePass(_PathPass):
-    """The `part` of the last step, for `mu`, and what has come of all: a Step of D numbers."""
-
-    dimension: int
-    part: float
-    mu: float
-
-    def begin(self) -> Step:
-        return Step(np.zeros(self.dimension))
-
-    def finish(self, step: Step, rows: Rows, first_row: int) -> None:
-        step.gain = self.caches[first_row].leave_path(self.C, self.bias, self.part, self.mu, step.delta)
-
-    def merge(self, total: Step, part: Step) -> Step:
-        vectors.add(total.delta, part.delta)
-        total.gain += part.gain
-        return total
+    gain: float
+    point: np.ndarray
 
 
 def solve_cached(
-    runner: PassRunner,
-    caches: Mapping[int, LossCache],
-    w: np.ndarray,
-    near: np.ndarray,
-    C: float,
-    bias: float,
-    enough: float,
-    first: bool,
-) -> Step:
-    """A step of the dual variables of cached rows, which w (D) is made of, that leaves them a gap of `enough`, nearly.
+    runner: PassRunner, caches: Mapping[int, LossCache], w: np.ndarray, near: np.ndarray, C: float, bias: float, enough: float
+) -> Solved:
+    """A step of the cached rows of all lanes, of which `w` (D,) is made, that leaves them a gap of `enough`, nearly.
 
-    `near` (D) is where to begin: the w that the master problem found, for that of lanes together may be far off.
+    `near` (D,) is where to begin.
     """
-    mu, part, x = _FIRST, 0.0, near.copy()
-    found = runner.run(AssemblePass(caches, C, bias, x, part, mu, True))[0]
-    rest, weight = w + found.rest, found.weight
-    away = float(np.sqrt(vectors.line(x, w + found.moved)[0]))
-    enough = max(enough, (_ROUGH if first else _LEAST) * weight)
-    for _ in range(_MOST if weight > 0.0 else 0):
-        if not interior.factor(found.matrix):
+    lanes = runner.run(GatherPass(caches))[0].rows
+    parts, loss = lanes.values(), next(iter(caches.values())).loss
+    A, weight, before = (
+        np.concatenate([_dense(rows, len(w), bias) for rows in parts]),
+        *(np.concatenate([getattr(rows, name) for rows in parts]) for name in ("weight", "share")),
+    )
+    offset = np.concatenate([np.zeros(len(rows.number)) if rows.target is None else rows.target for rows in parts])
+    c = C * np.abs(weight)
+    with np.errstate(all="ignore"), one_blas_thread():
+        share, point = _solve(loss, A, c, offset, w - A.T @ (c * before), near.copy(), enough)
+        share = np.where(np.isfinite(share), share, before)
+        delta = A.T @ (c * (share - before))
+    ends = np.cumsum([len(rows.number) for rows in parts])
+    runner.run(SharesPass(caches, dict(zip(lanes, np.split(share, ends[:-1]), strict=True))))
+    return Solved(delta, dual.gained(loss, c, offset, before, share), point)
+
+
+def _dense(rows: CachedRows, dimension: int, bias: float) -> np.ndarray:
+    """(n, D): the a_i."""
+    A = np.zeros((len(rows.number), dimension))
+    A[np.repeat(np.arange(len(A)), np.diff(rows.indptr)), rows.indices] = 1.0 if rows.data is None else rows.data
+    if bias != 0.0:
+        A[:, -1] = bias
+    A *= np.sign(rows.weight)[:, None]
+    return A
+
+
+def _solve(
+    loss: Loss, A: np.ndarray, c: np.ndarray, offset: np.ndarray, rest: np.ndarray, w: np.ndarray, enough: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(shares, w), from w on."""
+    highest, kinks = loss.highest(0.0), offset[:, None] + [loss.kink(j) for j in range(loss.kinks())]
+    weight, cs = float(c.sum()) * loss.kinks(), c[:, None]
+    t = (A @ w)[:, None] - kinks
+    mu = float(np.abs(t).mean()) if t.size else 0.0
+    s = 2.0 * mu / (2.0 * mu + np.abs(t) + np.sqrt(t * t + 4.0 * mu * mu))
+    s = np.where(t > 0.0, 1.0 - s, s)
+    p, q = mu / (1.0 - s), mu / s
+    for _ in range(_MOST if t.size else 0):
+        left, now = rest + A.T @ (c * (highest - s.sum(axis=1))) - w, float((cs * (q * s + p * (1.0 - s))).sum())
+        if now + 0.5 * float(left @ left) <= max(enough, _LEAST * weight):
             break
-        wanted = rest + found.vector - x
-        delta = wanted.copy()
-        interior.solve(found.matrix, delta)
-        ahead = runner.run(PredictPass(caches, C, bias, delta))[0]
-        now = ahead.at(0.0)
-        mu = max(ahead.at(ahead.part) / now, _LEAST) ** 3 * now / (2.0 * weight)
-        delta = wanted + mu * ahead.vectors[0] + ahead.vectors[1]
-        interior.solve(found.matrix, delta)
-        reach = runner.run(ReachPass(caches, C, bias, delta, mu))[0]
-        part = reach.part
-        x += part * delta
-        away *= 1.0 - part
-        if reach.at(part) + 0.5 * away * away <= enough:
+        r, theta = (A @ w)[:, None] - kinks - p + q, p / (1.0 - s) + q / s
+        solve = _factor((A.T * (c * (1.0 / theta).sum(axis=1))) @ A)
+        alpha = beta = np.zeros(1)
+        for corrected in (False, True):
+            e = beta / (1.0 - s) - p - alpha / s + q
+            dw = solve(left - A.T @ (c * ((r - e) / theta).sum(axis=1)))
+            ds = ((A @ dw)[:, None] + r - e) / theta
+            dp, dq = (beta + p * ds) / (1.0 - s) - p, (alpha - q * ds) / s - q
+            part = min(1.0, _INSIDE * min(_reach(s, ds), _reach(1.0 - s, -ds), _reach(p, dp), _reach(q, dq)))
+            if not corrected:
+                after = (q + part * dq) * (s + part * ds) + (p + part * dp) * (1.0 - s - part * ds)
+                mu = max(float((cs * after).sum()) / now, _LEAST) ** 3 * now / (2.0 * weight)
+                alpha, beta = mu - ds * dq, mu + ds * dp
+        if not (np.isfinite(dw).all() and part > 0.0):
             break
-        found = runner.run(AssemblePass(caches, C, bias, x, part, mu, False))[0]
-        part = 0.0
-    return runner.run(LeavePass(caches, C, bias, len(w), part, mu))[0]
+        w, s, p, q = w + part * dw, s + part * ds, p + part * dp, q + part * dq
+    return np.clip(highest - s.sum(axis=1), highest - loss.kinks(), highest), w
+
+
+def _reach(value: np.ndarray, change: np.ndarray) -> float:
+    """The longest part of a change on which no value falls below 0."""
+    return float(np.where(change < 0.0, value / -change, np.inf).min())
+
+
+def _factor(matrix: np.ndarray):
+    """The function that solves (I + matrix) x = vector; not finite where that has no factor."""
+    matrix[np.diag_indices(len(matrix))] += 1.0
+
+    def solve(vector: np.ndarray) -> np.ndarray:
+        try:
+            return np.linalg.solve(matrix, vector)  # SciPy, which has factors, takes a tenth of a second to import
+        except np.linalg.LinAlgError:
+            return np.full(len(vector), np.nan)
+
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return lambda vector: np.full(len(vector), np.nan)
+    return solve

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from streamcut.chunk import Chunk
-from streamcut.compiled import dual, interior
-from streamcut.compiled.records import CachedRows, CentralPath
-from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
+from streamcut.compiled import dual
+from streamcut.compiled.records import CachedRows
+from streamcut.execution.row_cache import ROW_BYTES, CacheSize, SweptCache
 from streamcut.losses.loss import Loss
 from streamcut.rounding import Grids
 
@@ -19,18 +19,17 @@ def row_bytes(loss: Loss) -> int:
     return ROW_BYTES + 8 * (loss.targets == "numbers")
 
 
-class LossCache(RowCache):
+class LossCache(SweptCache):
     """Rows with a share of the dual of `loss`."""
 
     def __init__(self, size: CacheSize, loss: Loss) -> None:
         super().__init__(size)
-        self._loss = loss
+        self.loss = loss
         self._target = np.empty(size.rows) if loss.targets == "numbers" else None
         self._places: np.ndarray | None = None  # of the rows, in the order of their numbers
-        self._path: CentralPath | None = None  # while an interior point method runs; it takes less than sorting rows by key does
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.size, self._loss)
+        return type(self), (self.size, self.loss)
 
     def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
         super().hold(rows, weight, square, target)
@@ -48,7 +47,7 @@ class LossCache(RowCache):
         return *super()._by_row(), *(() if self._target is None else (self._target,))
 
     def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
-        return dual.sweep(self._loss, self._order, self._rows(), C, bias, l1, self._slack, w)
+        return dual.sweep(self.loss, self._order, self._rows(), C, bias, l1, self._slack, w)
 
     def begin(self, last_limit: float) -> None:
         super().begin(last_limit)
@@ -61,30 +60,13 @@ class LossCache(RowCache):
         return self._places[first:last]
 
     def _write_rows_back(self, part: Any, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
-        dual.write_back(self._loss, self._rows(), part, *slot, bias, grids, codes, cuts, sums)
+        dual.write_back(self.loss, self._rows(), part, first_row, slot, bias, grids, codes, cuts, sums)
 
-    # -- the steps of streamcut.oracles.dual.interior ----------------------------------------------------------------------------
+    def gathered(self) -> CachedRows:
+        """The cached rows, of which those that visit them know all."""
+        rows, last = self._rows().part(slice(0, self.n)), self._indptr[self.n]
+        return rows._replace(indices=rows.indices[:last], data=None if rows.data is None else rows.data[:last])
 
-    def begin_path(self, C: float, bias: float, w: np.ndarray, mu: float, rest: np.ndarray, moved: np.ndarray) -> float:
-        """Dual variables near those of the margins of w, which can be taken back; see streamcut.compiled.interior.begin."""
-        self._before[: self.n], self.near = self._share[: self.n], 1.0  # few sweeps follow
-        self._path = CentralPath(*(np.empty(self.n) for _ in range(4)))
-        return interior.begin(self._all(), C, bias, w, mu, self._path, rest, moved)
-
-    def assemble(self, C: float, bias: float, part: float, mu: float, matrix: np.ndarray, vector: np.ndarray) -> None:
-        interior.assemble(self._all(), C, bias, part, mu, self._path, matrix, vector)
-
-    def predict(self, C: float, bias: float, delta: np.ndarray, sums: np.ndarray, vectors: np.ndarray) -> float:
-        return interior.predict(self._all(), C, bias, delta, self._path, sums, vectors)
-
-    def reach(self, C: float, bias: float, delta: np.ndarray, mu: float, sums: np.ndarray) -> float:
-        return interior.reach(self._all(), C, bias, delta, mu, self._path, sums)
-
-    def leave_path(self, C: float, bias: float, part: float, mu: float, delta: np.ndarray) -> float:
-        """The last step; adds to `delta` what w has moved by since `begin_path`, and returns C Σ u Δf."""
-        gain = interior.finish(self._all(), C, bias, part, mu, self._path, self._before, delta)
-        self._path = None
-        return gain
-
-    def _all(self) -> CachedRows:
-        return self._rows().part(slice(0, self.n))
+    def move_to(self, share: np.ndarray) -> None:
+        """Cached rows get these shares (n); the next `step_back` takes part of that back. Few sweeps are to follow."""
+        self._before[: self.n], self._share[: self.n], self.near = self._share[: self.n], share, 1.0

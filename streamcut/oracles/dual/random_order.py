@@ -1,9 +1,8 @@
 """The random order in which dual ascent visits rows: groups that fit a cache level, and batches of these.
 
-Where the loss is smooth, all rows of a batch come in one random order ("mixed"): the dual is then strongly concave, ascent would
-converge linearly, and neighbours that always come together are what keeps it from that (solvers/bundle_dca.md). For the same
-reason a lane of several batches is read from several places at once, others in each pass, where memory allows: batches are
-pieces of each of them, mixed for any loss.
+Of losses of single rows all rows of a batch come in one random order ("mixed"): neighbours that always come together slow
+convergence down (solvers/bundle_dca.md). For the same reason a lane of several batches is read from several places at once,
+others in each pass, where memory allows: batches are pieces of each of them.
 
 What is mixed is larger than a cache level. So its random order is one of short runs of rows: as many as a group has are fetched
 in the order of memory, and then take their steps in any order.
@@ -82,16 +81,15 @@ class RandomOrder:
         """Whether a lane has more rows than a batch."""
         return max(stop - start for start, stop in pairwise(lanes.bounds)) > self.batch_rows(statistics)
 
-    def stream_bytes(self, manifest: Manifest, count: int, row_bytes: int) -> int:
-        """Memory that a worker needs for `count` streams beside what they read into; each row has `row_bytes` of row state."""
-        rows = self.batch_rows(manifest.statistics)
-        together = (ROW_BYTES + row_bytes) * rows + entry_bytes(manifest) * self._entries_together()
-        return together + count * joined_bytes(manifest, rows // count)
+    def stream_bytes(self, manifest: Manifest, count: int, row_bytes: int, *, ahead: bool = False) -> int:
+        """Memory that a worker needs for `count` streams beside what they read into; each row has `row_bytes` of row state.
 
-    def ahead_bytes(self, manifest: Manifest, row_bytes: int) -> int:
-        """Memory that a worker needs beside that for a thread that is a batch ahead of it: its rows, three numbers of each."""
+        With `ahead` for two batches more: one that is scored, with three numbers of each row, and one that is read.
+        """
         rows = self.batch_rows(manifest.statistics)
-        return (ROW_BYTES + row_bytes + 24) * rows + entry_bytes(manifest) * self._entries_together()
+        together = ROW_BYTES * rows + entry_bytes(manifest) * self._entries_together()
+        more = 2 * together + (row_bytes + 2 * 24) * rows if ahead else 0
+        return together + row_bytes * rows + more + count * joined_bytes(manifest, rows // count)
 
     def _entries_together(self) -> int:
         return int(_FULL * self.nnz * self.batch)

@@ -37,7 +37,7 @@ class Worth:
         """A pass over `entries` with this rise of the dual; with a `part` of 0 only `enough` ends sweeps."""
         return cls(np.maximum(rise, 0.0), _PASS * entries, enough, part)
 
-    def goes_on(self, rise: Any, work: int) -> Any:
+    def goes_on(self, rise: Any, work: Any) -> Any:
         """Whether another sweep follows one that brought `rise`; of several problems (A)."""
         self.rise, self.work = self.rise + rise, self.work + work
         return rise > np.maximum(self.enough, self.part * self.rise / self.work * work)

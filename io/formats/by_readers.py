@@ -1,0 +1,183 @@
+"""Files that are read from any row on, each by a reader of its own: matrices, Parquet with lists, AnnData, stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from streamcut.errors import UsageError
+from streamcut.io.formats.format import Conversion, Format, Raw, at
+
+if TYPE_CHECKING:
+    from streamcut.chunk import Chunk
+    from streamcut.io.conversion.options import ConvertOptions
+    from streamcut.io.recipe.recipe import Recipe
+    from streamcut.io.sources.row_source import TableReader, TableSource
+
+BLOCKS = 4  # a block of rows in units of a block of text
+_SCORED_AT_ONCE, _LONGEST = 32 << 20, 1 << 30  # bytes, of rows to score
+_KEPT = ("n_features", "duplicates", "keep_zeros")
+_NAMED = ("labels", "qid", "weights")
+
+
+def _memory(readers: Sequence[Any], block_bytes: int, threads: int) -> int:
+    return max((reader.held_bytes for reader in readers), default=0) + BLOCKS * block_bytes
+
+
+def _source(given: Conversion) -> TableSource:
+    from streamcut.io.sources.canonical import RowRules
+    from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, TableSource
+
+    options, plan = given.options, given.plan
+    kept = options.dtype, options.duplicates, options.keep_zeros, options.label_map, options.n_features
+    usual = BLOCKS * plan.block_bytes // ENTRY_BYTES
+    size = BlockSize(usual, usual + plan.row_bytes // ENTRY_BYTES)
+    rules = RowRules(*kept, options.missing_labels)
+    return TableSource(list(given.paths), given.readers, rules, size, grouped=not options.group_by_qid)
+
+
+def _scored(path: str, name: str, recipe: Recipe, raw: Raw, reader: Callable[[str], TableReader]) -> Iterator[Chunk]:
+    """The rows of a file that says it all: of the layer and with the labels that the recipe names."""
+    from streamcut.io.recipe.comparison import require_same
+    from streamcut.io.sources.canonical import RowRules
+    from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, TableSource
+    from streamcut.io.unchanged import FileStates
+
+    raw.expect_no_columns(f"{name} has no columns to keep")
+    column = recipe.labels.column if raw.labelled else "none"
+    if column is None or (raw.labelled and name == TENX.name):
+        raise UsageError(f"{path}: nobody knows where the labels are; make a store of it with `streamcut convert --labels`")
+    words = {word: number for number, word in recipe.labels.names.items()} if raw.labelled else {}
+    rules, size = RowRules(missing_labels=raw.missing_labels), BlockSize(_SCORED_AT_ONCE // ENTRY_BYTES, _LONGEST // ENTRY_BYTES)
+    rows = TableSource([path], [reader(column)], rules, size, words=words)
+    require_same(recipe, rows.recipe(), path)
+    for chunk, _ in FileStates([path]).watch(rows.blocks()):
+        yield chunk
+    raw.counters.update(rows.counters)
+
+
+def _by_readers(name: str, readers: Callable[..., Sequence[Any]], help: str, **more: Any) -> Format:  # noqa: A002
+    return Format(name, readers, _memory, _source, help=help, **more)
+
+
+# --- matrices, whose labels lie in files of their own -------------------------------------------------------------------------
+
+
+def _matrix(name: str, help: str, reader: Callable[..., TableReader], *, unpacked: bool = False, **more: Any) -> Format:  # noqa: A002
+    """`reader` is of (path, side files, number of rows in the files before it); `unpacked`: into a scratch folder, too."""
+
+    def readers(paths: Sequence[str], options: ConvertOptions, scratch: str) -> Sequence[TableReader]:
+        from streamcut.io.sources.columns import ColumnFile
+        from streamcut.io.sources.scipy_files import SideFiles
+
+        qid = None if options.qid is None else ColumnFile(options.qid, "--qid")
+        weight = None if options.weights is None else ColumnFile(options.weights, "--weights")
+        labels = ColumnFile(str(options.labels), "--labels") if options.labels_in_file(name) else None
+        side = SideFiles(labels, qid, weight)
+        found: list[TableReader] = []
+        rows = 0
+        for path in paths:
+            found.append(reader(path, side, rows, **({"scratch": scratch} if unpacked else {})))
+            rows += found[-1].n_rows
+        side.expect_end(rows)
+        return found
+
+    return _by_readers(name, readers, help, labels="file", options=(*_NAMED, "feature_names", *_KEPT), **more)
+
+
+def _score_tenx(path: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
+    from streamcut.io.sources.scipy_files import SideFiles
+    from streamcut.io.sources.tenx_files import TenXReader
+
+    return _scored(path, TENX.name, recipe, raw, lambda column: TenXReader(path, SideFiles(None), 0))
+
+
+NPZ = _matrix(
+    "npz",
+    "CSR, CSC or COO matrices of scipy.sparse.save_npz, with --labels FILE",
+    at("sources.scipy_files.NpzReader"),
+    unpacked=True,
+    suffixes=(".npz",),
+    heads=(b"PK\x03\x04",),
+)
+NPY = _matrix(
+    "npy",
+    "dense matrices of numpy.save, with --labels FILE",
+    at("sources.scipy_files.NpyReader"),
+    suffixes=(".npy",),
+    heads=(b"\x93NUMPY",),
+)
+MTX = _matrix(
+    "mtx",
+    "MatrixMarket, one row an example, with --labels FILE",
+    at("sources.scipy_files.MatrixMarketReader"),
+    suffixes=(".mtx",),
+    heads=(b"%%MatrixMarket",),
+    named=True,
+)
+TENX = _matrix(
+    "10x",
+    "matrices of CellRanger (.h5), a barcode a row, with --labels FILE or none",
+    at("sources.tenx_files.TenXReader"),
+    members=("*/barcodes",),
+    score=_score_tenx,
+)
+
+# --- files that hold labels, too ----------------------------------------------------------------------------------------------
+
+
+_ANNDATA_READER = at("sources.anndata_files.AnnDataReader")
+
+
+def _anndata(paths: Sequence[str], options: ConvertOptions, scratch: str) -> Sequence[Any]:
+    columns = str(options.labels), options.qid, options.weights
+    return [_ANNDATA_READER(path, *columns, layer=options.layer, scratch=scratch) for path in paths]
+
+
+def _score_anndata(path: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
+    reader = partial(_ANNDATA_READER, path, layer=recipe.layer, scratch=scratch)
+    return _scored(path, ANNDATA.name, recipe, raw, reader)
+
+
+def _lists(paths: Sequence[str], options: ConvertOptions, scratch: str) -> Sequence[Any]:
+    from streamcut.io.sources.parquet_files import ParquetReader
+
+    labels, values, base = str(options.labels), options.value_column or None, int(options.index_base or 0)
+    return [ParquetReader(path, labels, options.index_column, values, base, options.qid, options.weights) for path in paths]
+
+
+def _check_lists(options: ConvertOptions) -> None:
+    if options.index_base == "auto":
+        raise UsageError("--index-base auto is for svmlight input; say whether the lists count from 0 or from 1")
+
+
+ANNDATA = _by_readers(
+    "anndata",
+    _anndata,
+    ".h5ad or Zarr (csr, csc, dense), with --labels COLUMN of obs; the names of var become those of the features",
+    suffixes=(".h5ad",),
+    heads=(b"\x89HDF\r\n\x1a\n",),
+    members=("X", "obs"),
+    labels="column",
+    options=(*_NAMED, "missing_labels", "layer", *_KEPT),
+    score=_score_anndata,
+)
+LISTS = _by_readers(
+    "lists",
+    _lists,
+    "",
+    asked=False,  # Parquet with a list of feature numbers in each row
+    check=_check_lists,
+    labels="column",
+    options=(*_NAMED, "feature_names", "index_column", "value_column", "index_base", *_KEPT),
+    parts=True,
+)
+_STORE_READER = at("sources.other_stores.StoreReader")
+STORE = _by_readers(
+    "streamcut",
+    lambda paths, options, scratch: [_STORE_READER(path) for path in paths],
+    "stores, to shuffle, split, or store otherwise",
+    members=("shards",),
+    options=_KEPT,
+)

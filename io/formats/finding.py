@@ -1,0 +1,168 @@
+"""Which files inputs are, and of which format: by their content, and by their names where the content does not say."""
+
+from __future__ import annotations
+
+import glob
+import os
+import zipfile
+from collections import Counter
+from collections.abc import Sequence
+
+from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.io.formats.by_readers import ANNDATA, NPZ, STORE
+from streamcut.io.formats.format import Format
+from streamcut.io.formats.registry import FORMATS
+from streamcut.io.formats.text import SVMLIGHT
+from streamcut.io.places.remote import is_url, read_object, size_of
+from streamcut.io.sources.remote import remote_files
+from streamcut.io.stores.spec import MANIFEST
+from streamcut.io.text.inputs import expect_file, find_inputs
+from streamcut.opened import IrregularFileError, opened_file, readable, regular
+
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_ANY = "*/"  # before a name in one of the groups
+
+
+def claim(path: str) -> Format | None:
+    """The format that a name claims, also that of a compressed file."""
+    stem, suffix = os.path.splitext(path.lower())
+    ending = os.path.splitext(stem)[1] if suffix in _COMPRESSED else suffix
+    return next((each for each in FORMATS.values() if ending in each.suffixes), None)
+
+
+def sniff(path: str) -> str:
+    """The format of `path` (one of FORMATS), from its content; a name that says otherwise is refused.
+
+    Raises NotFoundError, and BadInputError when the content is none of the formats.
+    """
+    if path == "-":
+        return SVMLIGHT.name
+    if is_url(path):
+        return _sniff_url(path)
+    if not os.path.exists(path):
+        raise NotFoundError(f"{path}: no such file or directory")
+    if os.path.isdir(path):
+        return _sniff_directory(path)
+    claimed = claim(path)
+    try:
+        with opened_file(path) as file:
+            head = file.read(16)
+    except IrregularFileError:  # what comes through a pipe or from a device is lost once it was looked at
+        return (claimed or SVMLIGHT).name
+    except OSError as error:
+        raise NotFoundError(f"{path}: {error.strerror}") from None
+    found = _sniff_head(path, head)
+    if claimed is not None and claimed.heads and not claimed.named and found != claimed.name:
+        raise BadInputError(
+            f"{path}: the name says {claimed.name}, the content does not (it looks like {found}); say what it is with --format"
+        )
+    return found
+
+
+def _sniff_url(url: str) -> str:
+    """Raises NotFoundError for files that are read from disks only."""
+    claimed = claim(url)
+    if claimed is not None and claimed.remote:
+        return claimed.name
+    size = size_of(url)
+    if size is None or size_of(f"{url.rstrip('/')}/{MANIFEST}") is not None:
+        return STORE.name  # or nothing at all: opening it will say
+    if size == 0:
+        return SVMLIGHT.name
+    head = read_object(url, 16)
+    local = [each for each in FORMATS.values() if not each.remote]
+    if claimed in local or any(head.startswith(each.heads) for each in local):
+        raise NotFoundError(f"{url}: a file of this kind is read from a disk only; copy it there")
+    return _sniff_head(url, head)
+
+
+def _sniff_head(path: str, head: bytes) -> str:
+    if head.startswith(ANNDATA.heads):
+        from streamcut.io.sources.self_contained import opened_hdf5
+
+        with readable(path):
+            file = opened_hdf5(path)
+            return _of_members(path, {*file, *(_ANY + name for _, group in file.groups() for name in group)})
+    if head.startswith(NPZ.heads):
+        with readable(path), zipfile.ZipFile(regular(path)) as archive:
+            zarr = any(name.endswith(("zarr.json", ".zgroup")) for name in archive.namelist())
+        return (STORE if zarr else NPZ).name
+    for name, each in FORMATS.items():
+        if head.startswith(each.heads):
+            return name
+    claimed = claim(path)
+    return claimed.name if claimed is not None and (claimed.named or not claimed.heads) else SVMLIGHT.name
+
+
+def _sniff_directory(path: str) -> str:
+    """A Zarr group is a store or an AnnData; any other directory holds text files."""
+    if os.path.lexists(os.path.join(path, MANIFEST)):
+        return STORE.name
+    if not any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zgroup")):
+        return SVMLIGHT.name
+    return _of_members(path, {name for name in os.listdir(path) if not name.startswith(".") and name != "zarr.json"})
+
+
+def _of_members(path: str, members: set[str]) -> str:
+    """The format of a group of HDF5 or Zarr; a store that is damaged or unfinished is one, too: opening it will say."""
+    for name, each in FORMATS.items():
+        if each.members and members.issuperset(each.members):
+            return name
+    held = sorted(name for name in members if not name.startswith(_ANY))
+    raise NotFoundError(
+        f"{path}: neither a streamcut store nor an AnnData file nor a matrix of 10x "
+        f"(it holds {', '.join(held[:10]) or 'nothing'})"
+    )
+
+
+def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
+    """(format, paths) of `inputs`: stores and AnnData directories as they are, other directories and globs as their files.
+
+    `wanted` other than "auto" decides the format. Raises NotFoundError, and UsageError for a mixture of formats or a file that is
+    named twice.
+    """
+    names = [name for given in inputs for name in _glob(given)]
+    paths: list[str] = []
+    for name in names:
+        if "://" in name:
+            paths += remote_files(name)
+            continue
+        whole = os.path.isdir(name) and _sniff_directory(name) != "svmlight"
+        paths += [name] if whole else _files_of(name)
+    twice = [path for path, count in Counter(map(os.path.realpath, paths)).items() if count > 1]
+    if twice:
+        raise UsageError(f"{twice[0]}: named twice; each input is read once")
+    if not paths:
+        raise UsageError("no input; name files, directories, globs, stores, or - for standard input")
+    if wanted != "auto":
+        return wanted, paths
+    found = {path: sniff(path) for path in paths}
+    if len(set(found.values())) > 1:
+        listing = ", ".join(f"{path} ({kind})" for path, kind in list(found.items())[:6])
+        raise UsageError(f"the inputs are of different formats: {listing}; convert them one format at a time, or give --format")
+    return found[paths[0]], paths
+
+
+def _files_of(name: str) -> list[str]:
+    """The files that `name` stands for; of a folder of tables without those that writers leave beside them (`_SUCCESS`).
+
+    Raises UsageError for folders that hold a column in their names (`year=2024`), which would be lost.
+    """
+    found = [given.name for given in find_inputs([name])]
+    if not os.path.isdir(name) or not any((claimed := claim(path)) and claimed.remote for path in found):
+        return found
+    for path in found:
+        folders = os.path.relpath(path, name).split(os.sep)[:-1]
+        if held := next((folder for folder in folders if "=" in folder), None):
+            raise UsageError(
+                f"{path}: folders such as {held} hold a column in their names, which is not read; write it into the files"
+            )
+    return [path for path in found if not os.path.basename(path).startswith("_")]
+
+
+def _glob(name: str) -> list[str]:
+    """What a glob matches; a name that exists, or matches nothing, stays as it is."""
+    if os.path.lexists(name) or "://" in name or not glob.has_magic(name):
+        return [name]
+    found = sorted(glob.glob(name, recursive=True)) or [name]
+    return [each if os.path.isdir(each) else expect_file(each, name) for each in found]

@@ -1,0 +1,142 @@
+"""What is known of a format of input, and what its functions are given."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from streamcut.errors import BadInputError, UsageError
+from streamcut.io.recipe.table import MISSING_LABELS, UNFIT
+from streamcut.options.option import option
+
+if TYPE_CHECKING:
+    from streamcut.chunk import Chunk
+    from streamcut.io.conversion.options import ConvertOptions
+    from streamcut.io.conversion.plan import ConvertPlan
+    from streamcut.io.recipe.recipe import Recipe
+    from streamcut.io.sources.row_source import RowSource
+    from streamcut.io.tables.dictionary import KeyRoom
+    from streamcut.io.text.svmlight import Reject
+
+
+def at(home: str) -> Callable[..., Any]:
+    """What is called `home`, "module.name" in streamcut.io: imported when it is called."""
+    module, _, name = home.rpartition(".")
+    return lambda *given, **named: getattr(import_module(f"streamcut.io.{module}"), name)(*given, **named)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What there is to read: `readers` as the format gave them, in the memory of `plan`; `planned` is the plan of another limit.
+
+    on_reject  gets the lines that are refused, where they may be
+    """
+
+    paths: list[str]
+    readers: Sequence[Any]
+    options: ConvertOptions
+    plan: ConvertPlan
+    on_reject: Callable[[Reject], None]
+    planned: Callable[[int], ConvertPlan]
+
+    def room(self) -> KeyRoom:
+        """Room for keys that get numbers as they come."""
+        from streamcut.io.tables.dictionary import KeyRoom
+
+        return KeyRoom(self.plan.key_bytes, self.plan.limit, self._memory_for_keys)
+
+    def _memory_for_keys(self, size: int) -> int:
+        """A limit above the plan's, by 2 % more than need be, that leaves memory for a dictionary of `size` bytes."""
+        limit = self.plan.limit
+        while self.planned(limit).key_bytes < size:
+            limit += limit // 50
+        return limit
+
+
+@dataclass
+class Raw:
+    """How raw input is read, and what was noticed on the way.
+
+    index_base      None: as the recipe has it, else 1
+    labelled        labels are read; otherwise they may be anything, or not be there
+    keep            columns of a table that are wanted beside the rows, in `kept`: batches of Arrow, in the order of the rows
+    counters        {what was unusual: how often}, such as values of a column that training did not see
+    """
+
+    index_base: int | None = option(
+        None,
+        "Number of the first feature in svmlight text.  [default: what it was in the training data, else 1]",
+        choices=(None, 0, 1),
+    )
+    labelled: bool = True
+    missing_labels: str = option("error", "Tables: rows without a label are an error, or left out.", choices=MISSING_LABELS)
+    format: str = option("auto", "Format of DATA, if it is no store; auto: found from its name and content.", flag="format")
+    keep: tuple[str, ...] = option((), "Tables: columns of DATA to write beside the answers.", metavar="A,B", kind="names")
+    strict: bool = option(False, "Refuse rows with values that do not fit the model's recipe, instead of counting them.")
+    counters: Counter[str] = field(default_factory=Counter)
+    kept: deque[Any] = field(default_factory=deque)
+
+    @property
+    def unseen(self) -> dict[str, int]:
+        """What did not fit the model's recipe, and how often: those of the counters that speak of it."""
+        return {what: count for what, count in self.counters.items() if what.startswith(UNFIT)}
+
+    def count(self, counters: Counter[str], where: str) -> None:
+        """Take what was counted in input so far. Raises BadInputError for what does not fit, if it is to be strict."""
+        self.counters = counters
+        for what, count in self.unseen.items() if self.strict else ():
+            raise BadInputError(f"{where}: {what}: {count:,}; without --strict (strict=False) such rows are scored all the same")
+
+    def expect_no_columns(self, what: str) -> None:
+        """Raise UsageError where columns are wanted of what has none."""
+        if self.keep:
+            raise UsageError(f"keep: {', '.join(self.keep)}: {what}")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format of input.
+
+    name      in --format; `asked` False: nobody asks for it by name
+    help      what `streamcut convert --help` says of it; formats with the same help are listed together
+    suffixes  of names that claim it, before that of a compression
+    heads     first bytes that say so; of a format that has some, the content decides, and a name may not say otherwise,
+              unless `named`: there the name is enough
+    members   names that a group of HDF5 or Zarr with such rows has, */name in one of its groups
+    options   of `convert` that mean something for it, beside those that all have
+    labels    where its labels are: in the rows, in a "file" of their own, in a "column" that has to be named
+    remote    it may be behind a URL; `parts`: workers of a cluster can convert it
+    ahead     of a URL, bytes are fetched ahead of the reader
+    learns    features get numbers as their names come, unless they are hashed
+    variant   (paths, options) -> the name of the format that such files are read as
+    check     raises UsageError for options that mean nothing together
+    readers   (paths, options, scratch folder) -> readers of the files; [] for those that stream by themselves
+    memory    (readers, bytes of a block of text, threads) -> bytes that reading takes, apart from rows longer than a block
+    source    the rows of a conversion
+    score     (path, recipe, how it is read, scratch folder) -> the rows for a model of this recipe; None: make a store first
+    table     (path or frame) -> its streamcut.io.tables.files.TableFile, of a table
+    """
+
+    name: str
+    readers: Callable[[Sequence[Any], ConvertOptions, str], Sequence[Any]]
+    memory: Callable[[Sequence[Any], int, int], int]
+    source: Callable[[Conversion], RowSource]
+    score: Callable[[Any, Recipe, Raw, str], Iterator[Chunk]] | None = None
+    help: str = ""
+    asked: bool = True
+    suffixes: tuple[str, ...] = ()
+    heads: tuple[bytes, ...] = ()
+    named: bool = False
+    members: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    labels: Literal["rows", "file", "column"] = "rows"
+    remote: bool = False
+    parts: bool = False
+    ahead: bool = False
+    learns: bool = False
+    variant: Callable[[Sequence[str], ConvertOptions], str] | None = None
+    check: Callable[[ConvertOptions], None] = lambda options: None
+    table: Callable[[Any], Any] | None = None

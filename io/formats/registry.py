@@ -1,0 +1,47 @@
+"""All formats of input, in the order in which they are listed."""
+
+from __future__ import annotations
+
+from streamcut.io.formats import by_readers, tables
+from streamcut.io.formats.format import Format
+from streamcut.io.formats.text import SVMLIGHT, VW
+
+_LISTED = (
+    SVMLIGHT,
+    tables.CSV,
+    tables.TSV,
+    tables.JSONL,
+    tables.PARQUET,
+    tables.ARROW,
+    tables.FRAME,
+    by_readers.NPZ,
+    by_readers.NPY,
+    by_readers.MTX,
+    by_readers.ANNDATA,
+    by_readers.LISTS,
+    by_readers.TENX,
+    VW,
+    by_readers.STORE,
+)
+FORMATS: dict[str, Format] = {each.name: each for each in _LISTED}
+ASKED = tuple(name for name, each in FORMATS.items() if each.asked)
+SCORED = tuple(name for name in ASKED if FORMATS[name].score is not None)  # what `predict` and `evaluate` read on the way
+
+
+def kinds_with(option: str) -> tuple[str, ...]:
+    """The formats that have an option of `convert`, where not all have it; else ()."""
+    return tuple(name for name, each in FORMATS.items() if option in each.options)
+
+
+def listing() -> str:
+    """The formats and what they are, as help lists them."""
+    together: dict[str, list[str]] = {}
+    for name in ASKED:
+        together.setdefault(FORMATS[name].help, []).append(name)
+    lines = []
+    for text, names in together.items():
+        first, *others = text.split("\n")
+        head = ", ".join(names)
+        lines += [f"  {head:<10} {first}"] if len(names) == 1 else [f"  {head}", f"{'':13}{first}"]
+        lines += [f"{'':13}{other}" for other in others]
+    return "\n".join(lines)

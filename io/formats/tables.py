@@ -1,0 +1,106 @@
+"""Tables of columns: CSV, TSV, lines of JSON, Parquet, Arrow, and frames in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from streamcut.errors import BadInputError, UsageError
+from streamcut.io.formats.by_readers import LISTS
+from streamcut.io.formats.format import Conversion, Format, Raw, at
+
+if TYPE_CHECKING:
+    from streamcut.chunk import Chunk
+    from streamcut.io.conversion.options import ConvertOptions
+    from streamcut.io.recipe.recipe import Recipe
+    from streamcut.io.tables.files import TableFile
+    from streamcut.io.tables.source import TableRows
+
+_FRAME = "the frame"
+_SCORED_AT_ONCE = 4 << 20  # bytes of a file
+
+
+def _parquet_or_lists(paths: Sequence[str], options: ConvertOptions) -> str:
+    from streamcut.io.tables.opening import holds_lists
+
+    return LISTS.name if holds_lists(paths[0], options.index_column) else "parquet"
+
+
+def _source(given: Conversion) -> TableRows:
+    plan, (tables,) = given.plan, given.readers
+    grouped = not given.options.group_by_qid
+    return tables.rows(plan.block_bytes, plan.row_bytes // 8, plan.threads, grouped=grouped, room=given.room())
+
+
+def _table(name: str, table: Callable[[Any], TableFile], *, asked: bool = True, **more: Any) -> Format:
+    """The format of files that `table` opens as little as may be. It raises BadInputError and NotFoundError."""
+
+    def readers(paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Sequence[Any]:
+        """One for all files."""
+        from streamcut.io.tables.opening import OpenedTables
+        from streamcut.opened import readable
+
+        with readable(paths[0] if isinstance(paths[0], str) else _FRAME):
+            found = OpenedTables([table(path) for path in paths], options)
+            found.rehearse()
+        return [found]
+
+    def score(data: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
+        """What `keep` names goes to `kept`, in batches. Raises BadInputError for columns that are missing or of another type."""
+        from streamcut.io.formats.finding import find_files
+        from streamcut.io.tables.rows import RowMaker
+        from streamcut.io.tables.source import Reading, TableRows
+        from streamcut.io.unchanged import FileStates
+
+        paths = find_files([data], name)[1] if isinstance(data, str) else []
+        where = data if isinstance(data, str) else _FRAME
+        if recipe.table is None:
+            raise BadInputError(f"{where}: a table, but the model takes {recipe.in_words()}; convert it as the training data was")
+        if raw.labelled and recipe.labels.none:
+            raise UsageError("the model was trained on rows without labels")
+        how: dict[str, Any] = {"labels": raw.labelled, "missing_labels": raw.missing_labels, "keep": raw.keep}
+        maker, reading = RowMaker(recipe, dtype=recipe.dtype, **how), Reading(block_bytes=_SCORED_AT_ONCE, threads=2)
+        rows = TableRows([table(each) for each in paths or [data]], maker, reading, same_columns=False, kept=raw.kept)
+        count = 0
+        for chunk, _ in FileStates(paths).watch(rows.blocks()):
+            count += chunk.n_rows
+            raw.count(rows.counters, where)
+            yield chunk
+        if not count:
+            raise BadInputError(f"{where}: no rows")
+        raw.count(rows.counters, where)
+
+    return Format(
+        name,
+        help="tables: columns of numbers, categories, texts and times, with --labels COLUMN (their roles are guessed\n"
+        "from their types, shown, and changed with --categorical, --numeric, --text, --time, --drop);\n"
+        "also Parquet with lists of feature numbers and of values",
+        readers=readers,
+        memory=lambda readers, block_bytes, threads: readers[0].reading_bytes(block_bytes, threads),
+        source=_source,
+        score=score,
+        options=(
+            "labels", "labels_as", "qid", "weights", "categorical", "numeric", "text", "time", "cross", "drop", "id", "ngrams",
+            "missing", "missing_labels", "max_categories", "recipe", "hash_bits",
+        ),
+        asked=asked,
+        remote=asked,
+        parts=asked,
+        learns=True,
+        table=table,
+        **more,
+    )  # fmt: skip
+
+
+_CSV = at("tables.text_files.CsvFile")
+CSV = _table("csv", lambda path: _CSV(path, ","), suffixes=(".csv",))
+TSV = _table("tsv", lambda path: _CSV(path, "\t"), suffixes=(".tsv", ".tab"))
+JSONL = _table("jsonl", at("tables.text_files.JsonFile"), suffixes=(".jsonl", ".ndjson", ".json"))
+PARQUET = _table("parquet", at("tables.files.ParquetTable"), suffixes=(".parquet",), heads=(b"PAR1",), variant=_parquet_or_lists)
+ARROW = _table(
+    "arrow",
+    at("tables.files.ArrowFile"),
+    suffixes=(".arrow", ".arrows", ".feather", ".ipc"),
+    heads=(b"ARROW1", b"\xff\xff\xff\xff"),
+)
+FRAME = _table("frame", at("tables.frames.FrameFile"), asked=False)

@@ -1,0 +1,162 @@
+"""Text that streams by itself: svmlight's and Vowpal Wabbit's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from streamcut.errors import BadInputError, UsageError
+from streamcut.io.formats.format import Conversion, Format, Raw
+
+if TYPE_CHECKING:
+    from streamcut.chunk import Chunk
+    from streamcut.io.conversion.options import ConvertOptions
+    from streamcut.io.conversion.plan import ConvertPlan
+    from streamcut.io.recipe.recipe import Recipe
+    from streamcut.io.text.options import SvmlightOptions
+    from streamcut.io.text.svmlight import SvmlightSource
+    from streamcut.io.text.vw import VwSource
+
+# Of lines as short as lines can be ("1\n"): the text, the arrays that the parser fills, and the rows that leave it.
+_TEXT_BYTES = 42
+_LINE_BYTES = 16  # of one long line, whose entries take four bytes of text at the least
+
+
+def _memory(readers: Sequence[Any], block_bytes: int, threads: int) -> int:
+    from streamcut.io.text.svmlight import blocks_in_flight
+
+    return blocks_in_flight(threads) * block_bytes * _TEXT_BYTES
+
+
+def _source(given: Conversion) -> SvmlightSource:
+    from streamcut.io.text.svmlight import LONGEST_LINE, SvmlightSource
+
+    def memory_for(size: int) -> int:
+        """A limit above the plan's, by 5 % more than need be, that leaves memory for a line of `size` bytes."""
+        limit = given.plan.limit
+        while _held_line(given.planned(limit)) < size:
+            limit += limit // 20
+        return limit
+
+    return SvmlightSource(
+        list(given.paths),
+        _options(given.options),
+        threads=given.plan.threads,
+        block_bytes=given.plan.block_bytes,
+        max_line_bytes=given.options.max_line_bytes or LONGEST_LINE,
+        held_line=_held_line(given.plan),
+        memory_for=memory_for,
+        on_reject=given.on_reject,
+        recipe=given.options.recipe,
+    )
+
+
+def _held_line(plan: ConvertPlan) -> int:
+    """Bytes of the longest line of text that the plan leaves memory for."""
+    from streamcut.io.text.svmlight import blocks_in_flight
+
+    return max(plan.block_bytes, plan.row_bytes // (_LINE_BYTES * blocks_in_flight(plan.threads)))
+
+
+def _options(options: ConvertOptions) -> SvmlightOptions:
+    from streamcut.io.text.options import SvmlightOptions, by_recipe
+
+    given = {name: getattr(options, name) for name in SvmlightOptions.__dataclass_fields__ if hasattr(options, name)}
+    base = 1 if options.index_base is None else options.index_base
+    given |= {"index_base": None if base == "auto" else base, "dtype": options.dtype or "float32"}
+    given["max_errors"] = 1000 if options.max_errors is None else options.max_errors
+    return SvmlightOptions(**given | ({} if options.recipe is None else by_recipe(options.recipe)))
+
+
+def _score(path: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
+    from streamcut.io.text.options import SvmlightOptions, by_recipe
+    from streamcut.io.text.svmlight import SvmlightSource
+    from streamcut.io.unchanged import FileStates
+
+    raw.expect_no_columns("svmlight text has no columns")
+    if recipe.table is not None:
+        raise BadInputError(
+            f"{path}: svmlight text, but the model takes {recipe.in_words()}; give it a table, or say its --format"
+        )
+    if recipe.hash_bits is not None and raw.index_base is not None:
+        raise UsageError("index_base: the model hashes the features as they are written, so their numbers have no first one")
+    given = by_recipe(recipe) if raw.index_base is None else {**by_recipe(recipe), "index_base": raw.index_base}
+    if recipe.hash_bits is None:
+        given["dtype"] = "float64"  # the numbers as they are written; hashed sums are those of training to the bit
+    options = SvmlightOptions(**given, no_labels=not raw.labelled, wide_index=True)
+    rows = SvmlightSource([path], options, model_takes=recipe.in_words())
+    for chunk, _ in FileStates(each.name for each in rows.inputs).watch(rows.blocks()):
+        yield chunk
+
+
+SVMLIGHT = Format(
+    "svmlight",
+    help="text, also compressed with gzip, bzip2, xz or zstd",
+    readers=lambda paths, options, scratch: [],
+    memory=_memory,
+    source=_source,
+    score=_score,
+    options=(
+        "feature_names", "recipe", "n_features", "duplicates", "wide_index", "max_line_bytes", "keep_zeros", "index_base",
+        "hash_bits", "multilabel", "label_weights", "on_error", "max_errors",
+    ),
+    remote=True,
+    parts=True,
+    ahead=True,
+)  # fmt: skip
+
+
+def _vw_check(options: ConvertOptions) -> None:
+    if options.labels not in (None, "none"):
+        raise UsageError(
+            "--labels: VW text has its labels in the rows; only none, for rows that are to be scored, means something"
+        )
+
+
+def _vw_memory(readers: Sequence[Any], block_bytes: int, threads: int) -> int:
+    from streamcut.io.text.vw import BYTES
+
+    return block_bytes * BYTES
+
+
+def _vw_source(given: Conversion) -> VwSource:
+    from streamcut.io.text.vw import BYTES, VwOptions, VwSource
+
+    options, plan = given.options, given.plan
+    labels = "none" if options.labels == "none" else "skip" if options.missing_labels == "skip" else "read"
+    dtype = options.dtype or (None if options.recipe is None else options.recipe.dtype) or "float32"
+    how = VwOptions(labels, options.hash_bits, options.max_categories, dtype, options.keep_zeros, options.recipe)
+    return VwSource(list(given.paths), how, plan.block_bytes, plan.block_bytes + plan.row_bytes // BYTES, given.room())
+
+
+def _vw_score(path: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
+    from streamcut.io.formats.finding import find_files
+    from streamcut.io.text.vw import VwOptions, VwSource
+    from streamcut.io.unchanged import FileStates
+
+    if recipe.form != "vw":
+        raise BadInputError(f"{path}: Vowpal Wabbit's text, but the model takes {recipe.in_words()}")
+    raw.expect_no_columns("Vowpal Wabbit's text has no columns")
+    labels = "none" if not raw.labelled else "skip" if raw.missing_labels == "skip" else "read"
+    rows = VwSource(find_files([path], "vw")[1], VwOptions(labels, dtype=recipe.dtype or "float32", recipe=recipe))
+    for chunk, _ in FileStates(each.name for each in rows.inputs).watch(rows.blocks()):
+        raw.count(rows.counters, path)
+        yield chunk
+    raw.count(rows.counters, path)
+
+
+VW = Format(
+    "vw",
+    help="Vowpal Wabbit's text (.vw, or --format vw): single labels, importances, namespaces; --hash-bits, or a dictionary",
+    suffixes=(".vw",),
+    check=_vw_check,
+    readers=lambda paths, options, scratch: [],
+    memory=_vw_memory,
+    source=_vw_source,
+    score=_vw_score,
+    options=("labels", "missing_labels", "max_categories", "recipe", "hash_bits"),
+    remote=True,
+    parts=True,
+    ahead=True,
+    learns=True,
+)

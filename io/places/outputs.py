@@ -1,0 +1,171 @@
+"""Where the outputs of commands go: models, reports, predictions, under whatever name a user gives.
+
+A regular file appears when all of it is on the disk, in place of what had its name. Symbolic links are followed and stay. What is
+no regular file (a device, a pipe, /dev/stdout) is opened and written through, for it cannot be replaced by one. A URL names what
+an object store keeps, and appears with its last byte.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from streamcut.errors import NotFoundError, UsageError
+from streamcut.files import Sink, disk_full, locked, remove_abandoned, replacing
+from streamcut.io.places.remote import is_url, object_written, size_of
+from streamcut.systems import BINARY, NO_TERMINAL, alive
+
+_LINKS = 40  # as the kernel follows
+_held: set[Path] = set()  # locks of this process
+
+
+class AppearedError(UsageError):
+    """A file of an output's name came into being while the output was made, and was not to be replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where writing leads: `path` at the end of all symbolic links, its st_mode if it exists, or an open `descriptor`."""
+
+    path: Path
+    mode: int | None = None
+    descriptor: int | None = None
+
+    @property
+    def through(self) -> bool:
+        """Whether it is written through, because it cannot be replaced."""
+        return self.descriptor is not None or (self.mode is not None and not stat.S_ISREG(self.mode))
+
+
+def destination(path: str | os.PathLike) -> Destination:
+    """Where writing to `path` leads. Raises NotFoundError for a descriptor that is closed, OSError for links in a circle."""
+    name = os.fspath(path)
+    for _ in range(_LINKS):
+        folder, last = os.path.realpath(os.path.dirname(name) or "."), os.path.basename(name)
+        if last.isdigit() and re.fullmatch(rf"/proc/{os.getpid()}(/task/\d+)?/fd|/dev/fd", folder):
+            return _open_descriptor(path, int(last))
+        name = os.path.join(folder, last)
+        try:
+            mode = os.lstat(name).st_mode
+        except FileNotFoundError:
+            return Destination(Path(name))
+        if not stat.S_ISLNK(mode):
+            return Destination(Path(name), mode)
+        name = os.path.join(folder, os.readlink(name))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+
+
+def _open_descriptor(path: str | os.PathLike, number: int) -> Destination:
+    try:
+        return Destination(Path(path), os.fstat(number).st_mode, number)
+    except OSError:
+        raise NotFoundError(f"{os.fspath(path)}: descriptor {number} is closed; give a file") from None
+
+
+@contextmanager
+def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, replace: bool = True) -> Iterator[Sink | IO[bytes]]:
+    """What takes the bytes for the output `path` (`size` of them in all, if that is known).
+
+    Unless `replace`, AppearedError when a file of this name has come into being meanwhile. Raises DiskFullError, NotFoundError.
+    """
+    if is_url(path):
+        url = os.fspath(path)
+        with object_written(url, size=size) as taking:
+            yield taking
+            if not replace and size_of(url) is not None:
+                raise _appeared(path)
+        return
+    place = destination(path)
+    with disk_full(path, size):
+        if place.through:
+            handle = _opened(place)
+            try:
+                yield Sink(handle, prefix)
+            finally:
+                os.close(handle)
+            return
+        remove_leftovers(place.path)
+        mode = None if place.mode is None else stat.S_IMODE(place.mode)
+        try:
+            with replacing(place.path, prefix=prefix, mode=mode, replace=replace) as file:
+                yield file
+        except FileExistsError:
+            raise _appeared(path) from None
+
+
+def _appeared(path: str | os.PathLike) -> AppearedError:
+    return AppearedError(f"{os.fspath(path)} appeared meanwhile; choose another name or replace it with --force")
+
+
+def exists(path: str | os.PathLike) -> bool:
+    """Whether there is something of the name of an output. Raises NotFoundError when a server cannot say."""
+    return size_of(os.fspath(path)) is not None if is_url(path) else os.path.lexists(path)
+
+
+def _opened(place: Destination) -> int:
+    if place.descriptor is None:
+        return os.open(place.path, os.O_WRONLY | NO_TERMINAL | BINARY)
+    for stream in (sys.stdout, sys.stderr):  # what they hold back comes first
+        if stream is not None:
+            stream.flush()
+    return os.dup(place.descriptor)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what processes that were killed while they wrote `path` left of it: `.NAME.PID.tmp`, `.NAME.lock`."""
+    ours = re.compile(re.escape(f".{path.name}.") + r"(\d+)\.tmp")
+    for name in os.listdir(path.parent):
+        match = ours.fullmatch(name)
+        if match is not None and not alive(int(match[1])):
+            remove_abandoned(path.with_name(name))
+    lock = _lock_name(path)
+    with suppress(OSError):
+        if lock not in _held and stat.S_ISREG(lock.lstat().st_mode) and lock.lstat().st_size == 0:
+            remove_abandoned(lock)
+
+
+@contextmanager
+def reserved(path: str | os.PathLike) -> Iterator[None]:
+    """Keep others, for as long as the work for the output `path` takes, from beginning the same. Raises LockedError.
+
+    Object stores have no locks.
+    """
+    if is_url(path):
+        yield
+        return
+    place = destination(path)
+    if place.through:
+        yield
+        return
+    lock = _lock_name(place.path)
+    with locked(lock, os.fspath(path), required=False, remove=True):
+        _held.add(lock)
+        try:
+            yield
+        finally:
+            _held.discard(lock)
+
+
+def release() -> None:
+    """Remove the locks of this process, which is about to end at once."""
+    for lock in _held:
+        _remove_if_empty(lock)
+
+
+def _lock_name(path: Path) -> Path:
+    return path.with_name(f".{path.name}.lock")
+
+
+def _remove_if_empty(lock: Path) -> None:
+    """A lock of ours is an empty file."""
+    with suppress(OSError):
+        if lock.lstat().st_size == 0:
+            lock.unlink()

@@ -1,0 +1,256 @@
+"""A local native store whose shards come in parts: the same rows, in memory that a few Blosc blocks of each array take.
+
+A chunk file is one Blosc frame, whose blocks (512 KiB decoded, mostly) are compressed each by itself. So any range of an array is
+to be had from the frame's header and the blocks that it lies in: they are read, put behind a header of their own, and decoded.
+The first time that a file is asked for, all of it is read and held against its checksum; what its blocks have is kept, and each
+block is held against that whenever it is read.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import google_crc32c
+import numpy as np
+
+from streamcut.io.manifest import ShardInfo
+from streamcut.io.stores.buffers import Buffers
+from streamcut.io.stores.codec import HEADER, TRAILER, decode
+from streamcut.io.stores.guarded import damaged, fetch_ahead, read_exactly
+from streamcut.io.stores.stored import StoredDataset
+from streamcut.io.stores.zarr_layout import chunk_length, chunk_name, chunk_path
+from streamcut.io.stores.zarr_store import ZarrStore
+
+PART = 1 << 19  # entries of a part, at most, unless a row has more
+_COPIED = 2  # bit of a frame's flags: it holds its bytes as they are
+_BLOCK = 1 << 17  # elements: decoded blocks have no more, with our options
+_ENTRIES = ("indices", "data")  # arrays with an element for each entry, not for each row
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows `row` and entries `entry` on of the store's shard number `shard`."""
+
+    shard: int
+    row: int
+    entry: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """What is known of a chunk file that was found sound.
+
+    flags   the four bytes that its header begins with; size: bytes decoded, `block` of them in a block
+    bounds  int64 (blocks, 2): where each block begins and ends in the file; checksums: their CRC-32C
+    """
+
+    flags: bytes
+    size: int
+    block: int
+    bounds: np.ndarray
+    checksums: tuple[int, ...]
+
+
+class PartBuffers(Buffers):
+    """Buffers for parts, with the last blocks of each array that were not used up: a part begins where another has ended."""
+
+    def __init__(self, shards: Iterable[ShardInfo]) -> None:
+        super().__init__(shards)
+        self._held: dict[str, tuple[tuple[int, int], np.ndarray]] = {}
+
+    def held(self, name: str, place: tuple[int, int]) -> np.ndarray | None:
+        """The decoded blocks of array `name` at `place` (shard, block), if they were the last to be kept."""
+        known = self._held.get(name)
+        return known[1] if known is not None and known[0] == place else None
+
+    def hold(self, name: str, place: tuple[int, int], size: int, most: int) -> np.ndarray:
+        """Room, uint8 (size,), for what `held` will give, of which there are `most` bytes at most."""
+        room = self._held[name][1].base if name in self._held else None
+        if room is None or len(room) < size:
+            room = np.empty(most, np.uint8)
+        self._held[name] = place, room[:size]
+        return self._held[name][1]
+
+    def forget(self, name: str) -> None:
+        """What `hold` has given was not filled."""
+        self._held.pop(name, None)
+
+
+class ZarrParts(StoredDataset):
+    """The rows of `store` in parts of its shards with at most `entries` entries, each a shard of the manifest.
+
+    Reads every `indptr` to find them. The fingerprint stays: it is the same data.
+    """
+
+    def __init__(self, store: ZarrStore, entries: int = PART) -> None:
+        self._store, self._frames, self._parts = store, dict[tuple[int, str], _Frame](), list[_Part]()
+        shards = [info for shard in range(len(store.manifest.shards)) for info in self._cut(shard, entries)]
+        super().__init__(str(store.path), replace(store.manifest, shards=tuple(shards)))
+
+    def _cut(self, shard: int, entries: int) -> Iterator[ShardInfo]:
+        """The parts of a shard of the store, as shards."""
+        info = self._store.manifest.shards[shard]
+        indptr = np.empty(info.rows + 1, info.arrays["indptr"].dtype)
+        self._store.fill(shard, {"indptr": indptr}, Buffers([_alone(info, "indptr")]))
+        start = 0
+        while start < info.rows:
+            stop = int(np.searchsorted(indptr, indptr[start] + entries, side="right")) - 1
+            stop = min(max(stop, start + 1), info.rows)
+            if not 0 <= indptr[start] <= indptr[stop] <= info.nnz:
+                raise damaged(self._store.where(shard, "indptr"), "does not rise from 0 to the number of entries")
+            self._parts.append(_Part(shard, start, int(indptr[start])))
+            yield _part_of(info, stop - start, int(indptr[stop] - indptr[start]))
+            start = stop
+
+    def buffers(self, shards: Iterable[ShardInfo] | None = None) -> PartBuffers:
+        return PartBuffers(self.manifest.shards if shards is None else shards)
+
+    def where(self, shard: int, name: str = "") -> str:
+        return self._store.where(self._parts[shard].shard, name)
+
+    def expect(self, *shards: int) -> None:
+        for number in shards[:2]:
+            for name, info in self.manifest.shards[number].arrays.items():
+                part = self._parts[number]
+                if (frame := self._frames.get((part.shard, name))) is not None and info.size:
+                    at = (part.entry if name in _ENTRIES else part.row) * np.dtype(info.dtype).itemsize
+                    last = min(at + info.size * np.dtype(info.dtype).itemsize - 1, frame.size - 1) // frame.block
+                    begin, end = int(frame.bounds[at // frame.block, 0]), int(frame.bounds[last, 1])
+                    fetch_ahead(str(self.path), chunk_name(part.shard, name), end - begin, begin)
+
+    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
+        assert isinstance(buffers, PartBuffers)
+        part = self._parts[shard]
+        for name, array in out.items():
+            if len(array):
+                first = part.entry if name in _ENTRIES else part.row
+                frame = self._frame(part.shard, name, buffers.raw)
+                try:
+                    self._decode(part.shard, name, frame, first * array.itemsize, array.view(np.uint8), buffers)
+                except ValueError as error:
+                    raise damaged(chunk_path(str(self.path), part.shard, name), str(error)) from None
+        if "indptr" in out:
+            out["indptr"] -= out["indptr"][0]
+
+    def _decode(self, shard: int, name: str, frame: _Frame, at: int, out: np.ndarray, buffers: PartBuffers) -> None:
+        """Bytes from `at` on of an array, decoded into `out`: whole blocks at once, others by way of what buffers hold."""
+        start, stop = at, at + len(out)
+        while start < stop:
+            block = start // frame.block
+            left = block * frame.block
+            blocks = min(stop, frame.size) // frame.block - block + (stop == frame.size and frame.size % frame.block > 0)
+            alone = blocks == 1 and left + frame.block > frame.size and block > 0
+            if start == left and blocks > 0 and not alone:
+                end = min(left + blocks * frame.block, frame.size)
+                self._blocks(shard, name, frame, block, blocks, out[start - at : end - at], buffers)
+            else:
+                held, left = self._held(shard, name, frame, block, buffers)
+                end = min(left + len(held), stop)
+                out[start - at : end - at] = held[start - left : end - left]
+            start = end
+
+    def _held(self, shard: int, name: str, frame: _Frame, block: int, buffers: PartBuffers) -> tuple[np.ndarray, int]:
+        """A decoded block, and the byte of the array that it begins with. The last one, if short, comes with the one before it:
+        a frame of Blosc's is no shorter than its blocks."""
+        short = block > 0 and (block + 1) * frame.block > frame.size
+        first, count = block - short, 1 + short
+        left = first * frame.block
+        held = buffers.held(name, (shard, first + count))
+        if held is None:
+            held = buffers.hold(
+                name, (shard, first + count), min(left + count * frame.block, frame.size) - left, min(2 * frame.block, frame.size)
+            )
+            try:
+                self._blocks(shard, name, frame, first, count, held, buffers)
+            except BaseException:
+                buffers.forget(name)
+                raise
+        return held, left
+
+    def _blocks(
+        self, shard: int, name: str, frame: _Frame, first: int, count: int, out: np.ndarray, buffers: PartBuffers
+    ) -> None:
+        """`count` blocks from `first` on of a chunk, decoded into `out`. Raises ValueError."""
+        bounds, header = frame.bounds[first : first + count], HEADER.size + 4 * count
+        begin, end = int(bounds[:, 0].min()), int(bounds[:, 1].max())
+        payload = buffers.raw[: header + end - begin]
+        if len(payload) < header + end - begin:
+            raise ValueError("has longer blocks than streamcut writes")
+        length = chunk_length(self._store.manifest.shards[shard].arrays[name])
+        content = read_exactly(str(self.path), chunk_name(shard, name), length, payload[header:], begin)
+        for (start, stop), checksum in zip((bounds - begin).tolist(), frame.checksums[first : first + count], strict=True):
+            if google_crc32c.value(content[start:stop]) != checksum:
+                raise ValueError("changed while it was in use")
+        if frame.flags[2] & _COPIED:
+            out[:] = content
+            return
+        payload[: HEADER.size] = np.frombuffer(HEADER.pack(*frame.flags, len(out), frame.block, len(payload)), np.uint8)
+        payload[HEADER.size : header] = (bounds[:, 0] - begin + header).astype("<u4").view(np.uint8)
+        decode(payload, out)
+
+    def _frame(self, shard: int, name: str, raw: np.ndarray) -> _Frame:
+        """What is known of a chunk, which is read to the end the first time. Raises CorruptError."""
+        if (known := self._frames.get((shard, name))) is None:
+            known = self._frames[shard, name] = self._examined(shard, name, raw)
+        return known
+
+    def _examined(self, shard: int, name: str, raw: np.ndarray) -> _Frame:
+        info = self._store.manifest.shards[shard].arrays[name]
+        root = str(self.path)
+        file, length, path = chunk_name(shard, name), chunk_length(info), chunk_path(root, shard, name)
+
+        def read(start: int, stop: int) -> np.ndarray:
+            return read_exactly(root, file, length, raw[: stop - start], start)
+
+        end = length - TRAILER
+        try:
+            *flags, size, block, encoded = HEADER.unpack(read(0, HEADER.size).tobytes())
+            expected = info.size * np.dtype(info.dtype).itemsize
+            if size != expected or encoded != end or block <= 0:
+                raise ValueError(f"holds {size} bytes in {encoded}, not {expected} in {end}")
+            blocks = -(-size // block)
+            if flags[2] & _COPIED:
+                starts = HEADER.size + block * np.arange(blocks)
+            else:
+                starts = read(HEADER.size, HEADER.size + 4 * blocks).view("<u4").astype(np.int64)
+            ordered = np.append(np.unique(starts), end)
+            if (
+                len(ordered) != blocks + 1
+                or ordered[0] < HEADER.size
+                or (np.diff(ordered) > min(block + 64, len(raw))).any()
+                or ordered[-2] >= end
+            ):
+                raise ValueError("has blocks that are none")
+        except (ValueError, struct.error) as error:
+            raise damaged(path, str(error)) from None
+        crc = google_crc32c.value(read(0, int(ordered[0])))
+        checksums = {}
+        for start, stop in zip(ordered[:-1].tolist(), ordered[1:].tolist(), strict=True):
+            content = read(start, stop)
+            checksums[start] = google_crc32c.value(content)
+            crc = google_crc32c.extend(crc, content)
+        if struct.pack("<I", crc) != read(end, length).tobytes():
+            raise damaged(path, "does not have the checksum at its end")
+        if crc != info.stored_crc32c:
+            raise damaged(path, "is sound, but not the file that the manifest describes")
+        stops = ordered[np.searchsorted(ordered, starts) + 1]
+        return _Frame(
+            bytes(flags), size, block, np.stack([starts, stops], axis=1), tuple(checksums[each] for each in starts.tolist())
+        )
+
+
+def _alone(info: ShardInfo, name: str) -> ShardInfo:
+    return replace(info, arrays={name: info.arrays[name]}, files={})
+
+
+def _part_of(info: ShardInfo, rows: int, entries: int) -> ShardInfo:
+    """A part of a shard. `files` has the room for what is read of a chunk, and for the blocks that buffers hold."""
+    sizes = {name: entries if name in _ENTRIES else rows + (name == "indptr") for name in info.arrays}
+    arrays = {name: replace(array, size=sizes[name], stored_bytes=0) for name, array in info.arrays.items()}
+    whole = {name: array.size * np.dtype(array.dtype).itemsize for name, array in info.arrays.items()}
+    needed = {name: (sizes[name] + 2 * _BLOCK) * np.dtype(array.dtype).itemsize for name, array in info.arrays.items()}
+    read = max((min(needed[name], size) for name, size in whole.items()), default=0)
+    held = sum(min(2 * _BLOCK * np.dtype(info.arrays[name].dtype).itemsize, size) for name, size in whole.items())
+    return replace(info, rows=rows, nnz=entries, arrays=arrays, files={"blocks": (read + read // 64 + 1024 + held, 0)})

@@ -1,0 +1,103 @@
+"""The master problem of many columns at once, each with two cuts: the newest, and all older ones mixed by masters before.
+
+    max  C(p b_G + q b_U) − R*(C(pG + qU))    over p, q ≥ 0, p + q ≤ 1,    R*(v) = ½‖S(v, l1)‖²
+
+is a quadratic programme in two numbers, of which only the three edges and the inside have to be looked at; where there are
+thresholds it is one on every piece on which S(v, l1) has the same features, and Newton's method goes from piece to piece. Any
+p and q give a lower bound: a master that is not solved to the end makes it loose, never wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamcut.compiled import columns_vectors
+
+_PIECES = 10  # Newton steps, or halves of them, where there are thresholds
+
+
+class Quadratic(NamedTuple):
+    """linear·(p, q) − ½ (p, q) H (p, q)ᵀ of every column, H = [[gg, gu], [gu, uu]]; arrays (A,)."""
+
+    p: np.ndarray
+    q: np.ndarray
+    gg: np.ndarray
+    gu: np.ndarray
+    uu: np.ndarray
+
+    def value(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+        return p * self.p + q * self.q - 0.5 * (p * p * self.gg + 2.0 * p * q * self.gu + q * q * self.uu)
+
+    def best(self) -> tuple[np.ndarray, np.ndarray]:
+        """(p, q) that maximise it on the triangle."""
+        lp, lq, gg, gu, uu = self
+        nothing = np.zeros_like(lp)
+        with np.errstate(all="ignore"):
+            edge = np.clip((lp - lq - gu + uu) / (gg - 2.0 * gu + uu), 0.0, 1.0)
+            determinant = gg * uu - gu * gu
+            inside = (lp * uu - lq * gu) / determinant, (lq * gg - lp * gu) / determinant
+            points = [
+                (nothing, nothing),
+                (nothing + 1.0, nothing),
+                (np.clip(lp / gg, 0.0, 1.0), nothing),
+                (nothing, np.clip(lq / uu, 0.0, 1.0)),
+                (edge, 1.0 - edge),
+                (inside[0], np.minimum(inside[1], 1.0 - inside[0])),
+            ]
+        best, P, Q = np.full(len(lp), -np.inf), nothing, nothing
+        for p, q in points:
+            p, q = np.nan_to_num(p, posinf=0.0, neginf=0.0), np.nan_to_num(q, posinf=0.0, neginf=0.0)
+            fits = (p >= 0.0) & (q >= 0.0) & (p + q <= 1.0)
+            value = np.where(fits, self.value(p, q), -np.inf)
+            better = value > best
+            best, P, Q = np.where(better, value, best), np.where(better, p, P), np.where(better, q, Q)
+        return P, Q
+
+
+def mix(
+    U: np.ndarray, G: np.ndarray, b: np.ndarray, b_G: np.ndarray, C: np.ndarray, l1: np.ndarray | None, squares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(p, q) of every column. `squares` (3, A) are ‖G‖², ⟨G, U⟩, ‖U‖²; U and G (D, A), all others (A)."""
+    gg, gu, uu = squares
+    if l1 is None:
+        return Quadratic(C * b_G, C * b, C * C * gg, C * C * gu, C * C * uu).best()
+    p, q = np.ones_like(b), np.zeros_like(b)
+    best, step = _Piece.at(p, q, U, G, b, b_G, C, l1), np.ones(len(b))
+    other = _Piece.at(q, p, U, G, b, b_G, C, l1)
+    best = best.where(other.value > best.value, other)
+    goal = best.goal(b, b_G, C)
+    for _ in range(_PIECES):
+        tried = _Piece.at(best.p + step * (goal[0] - best.p), best.q + step * (goal[1] - best.q), U, G, b, b_G, C, l1)
+        better = tried.value > best.value
+        best = best.where(better, tried)
+        step = np.where(better, 1.0, 0.5 * step)  # beyond a kink of R* the quadratic is another one
+        goal = best.goal(b, b_G, C)
+    return np.where(best.value > 0.0, best.p, 0.0), np.where(best.value > 0.0, best.q, 0.0)
+
+
+class _Piece(NamedTuple):
+    """A mixture of every column, the dual there, and out of columns_vectors.dual_model what that is nearby; arrays (A)."""
+
+    p: np.ndarray
+    q: np.ndarray
+    value: np.ndarray
+    out: np.ndarray
+
+    @classmethod
+    def at(cls, p: np.ndarray, q: np.ndarray, U: np.ndarray, G: np.ndarray, b: Any, b_G: Any, C: Any, l1: Any) -> _Piece:
+        out = np.empty((6, len(p)))
+        columns_vectors.dual_model(U, G, p, q, C, l1, out)
+        return cls(p, q, C * (p * b_G + q * b) - 0.5 * out[0], out)
+
+    def where(self, better: np.ndarray, other: _Piece) -> _Piece:
+        """`other`, for the columns where that is better."""
+        return _Piece(*(np.where(better, new, old) for new, old in zip(other, self, strict=True)))
+
+    def goal(self, b: np.ndarray, b_G: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(p, q) where the quadratic of this piece is largest."""
+        _, w_G, w_U, gg, gu, uu = self.out
+        H = C * C * gg, C * C * gu, C * C * uu
+        lp, lq = C * b_G - C * w_G + H[0] * self.p + H[1] * self.q, C * b - C * w_U + H[1] * self.p + H[2] * self.q
+        return Quadratic(lp, lq, *H).best()

@@ -1,0 +1,104 @@
+"""The records that the kernels of columns take (streamcut.compiled.columns)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Places(NamedTuple):
+    """Of the A columns in training, as kernels take them: where they are in the row state, float64 numbers of their classes
+    (None: targets are numbers), the folds that they leave out (None: there are none), C of their steps, λ (None: 0 for all); and
+    the value of the bias feature."""
+
+    places: np.ndarray
+    positive: np.ndarray | None
+    left_out: np.ndarray | None
+    cost: np.ndarray
+    l1: np.ndarray | None
+    bias: float
+
+
+class Pairs(NamedTuple):
+    """What rows remember of columns: shares as codes (n, 2, K), z (n, K); keys (n,), how little a row may still move; and the
+    fold of each row (None: there are none)."""
+
+    codes: np.ndarray
+    z: np.ndarray
+    keys: np.ndarray
+    fold: np.ndarray | None
+
+
+class Order(NamedTuple):
+    """In which order rows of a batch are visited: `near` of `rows` are scored at a time, ascending, and take steps by `turns`.
+
+    The first batch of a block begins `begins` rows before it.
+    """
+
+    rows: np.ndarray
+    turns: np.ndarray
+    near: int
+    begins: int
+    visits: int
+
+
+class Room(NamedTuple):
+    """Room for kernels to work in: of `near` rows the pairs that take steps, with their shares; of one row numbers of columns."""
+
+    counts: np.ndarray
+    touched: np.ndarray
+    listed: np.ndarray
+    shares: np.ndarray
+    scores: np.ndarray
+    moved: np.ndarray
+    steps: np.ndarray
+    before: np.ndarray
+
+    @classmethod
+    def of(cls, near: int, columns: int) -> Room:
+        pairs, numbers = (near, columns), (np.empty(columns) for _ in range(3))
+        scores, steps, before = numbers
+        lists = np.empty(near, np.int64), np.zeros(near, np.bool_), np.empty(pairs, np.int32), np.empty(pairs)
+        return cls(*lists, scores, np.empty(columns, np.int64), steps, before)
+
+    @staticmethod
+    def bytes_of(near: int, columns: int) -> int:
+        return near * (9 + 12 * columns) + 32 * columns
+
+
+class Added(NamedTuple):
+    """What kernels add to: running weights and changes of U (D, A), of b (1 or 3, A), and what the dual rose by (A)."""
+
+    w: np.ndarray
+    U: np.ndarray
+    b: np.ndarray
+    gain: np.ndarray
+
+
+class Swept(NamedTuple):
+    """What a sweep adds to, of every column: what the dual rose by, entries visited, the largest violation."""
+
+    gain: np.ndarray
+    work: np.ndarray
+    largest: np.ndarray
+
+
+class Changed(NamedTuple):
+    """What written shares add to: U (D, A), b (1 or 3, A)."""
+
+    U: np.ndarray
+    b: np.ndarray
+
+
+class RowRoom(NamedTuple):
+    """Room for numbers of the columns of one row."""
+
+    scores: np.ndarray
+    moved: np.ndarray
+    steps: np.ndarray
+    before: np.ndarray
+
+    @classmethod
+    def of(cls, columns: int) -> RowRoom:
+        return cls(np.empty(columns), np.empty(columns, np.int64), np.empty(columns), np.empty(columns))

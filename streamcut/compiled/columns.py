@@ -1,0 +1,248 @@
+"""Dual coordinate ascent for K columns, problems on the same rows, in one visit of streamed rows.
+
+A column is a class against the rest, a value of C, a fold that is left out, or any of these together. A pair of row i and column
+a has a target y (±1 for a class, the row's own number otherwise), a score s = ⟨W[:, a], x_i⟩ and z = σs − t as its loss wants it
+(streamcut.losses.loss), and a share f of the dual, remembered as a code. The weights that shares stand for are C_a U[:, a],
+
+    U[:, a] = Σ u_i σ f x_i,        b_a = Σ u_i (f t − ℓ*(−f)),
+
+neither of which knows C. Both are sums on `grids` (streamcut.rounding), exact in any order: what a share added can be taken back.
+Of a row most pairs are at rest: the share is at a bound and z says that it stays there. The others are listed while the row is
+scored, and only they take steps.
+
+Arrays of columns are (D, A) with the A columns in training side by side; those of the row state have a place for every column,
+and places[a] is that of column a. Codes are (n, 2, K): a pass reads one half and writes the other, so it can be given up.
+"""
+
+import numpy as np
+
+from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.records import entry, weight_of
+from streamcut.compiled.shares import rounded, square_of
+from streamcut.compiled.thresholds import shrunk
+from streamcut.jit import helper, inlined, kernel
+
+FAR = 1.0  # a pair at a bound whose z says by so much that it stays there is not swept in a cache
+_FEW = 4  # all columns together take about as long as a fourth of them one by one
+
+
+@inlined
+def target_of_pair(positive, y, a):
+    """The target of a row with y in column a: whether it is of the column's class, or y itself where there are none."""
+    if positive is None:
+        return np.float64(y)
+    return 1.0 if y == positive[a] else -1.0
+
+
+@inlined
+def thresholded(v, l1, a):
+    """S(v, l1[a]); v itself where there are no thresholds."""
+    if l1 is None:
+        return v
+    return shrunk(v, l1[a])
+
+
+@inlined
+def is_left_out(left_out, fold, i, a):
+    """Whether row i is no row of column a."""
+    if left_out is None:
+        return False
+    return left_out[a] == fold[i]
+
+
+@inlined
+def add_constant(loss, sums, a, weight, f, y, times, grids):
+    """Adds `times` what share f of a row adds to b, sums (1 or 3, A), and to what its rounding is measured by: Σ u |f| and
+    Σ u size, of losses for which these are not the constant itself."""
+    sums[0, a] += times * rounded(weight * loss.constant(f, y), grids.weight)
+    if loss.sized():
+        sums[1, a] += times * rounded(weight * abs(f), grids.weight)
+        sums[2, a] += times * rounded(weight * loss.size(f, y), grids.weight)
+
+
+@helper
+def scores(rows, W, l1, bias, i, listed, count, out):
+    """out[m] = ⟨W[:, listed[m]], xᵢ⟩ for the first `count` of `listed`; with an `l1`, of what thresholds l1 (A,) leave of W."""
+    start, stop, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), len(W) - 1
+    if _FEW * count < W.shape[1]:
+        for m in range(count):
+            c = np.uint64(listed[m])
+            total = bias * thresholded(W[last, c], l1, c) if bias != 0.0 else 0.0
+            for p in range(start, stop):
+                total += entry(rows.data, p) * thresholded(W[np.uint64(rows.indices[p]), c], l1, c)
+            out[m] = total
+        return
+    for m in range(count):
+        out[m] = bias * thresholded(W[last, listed[m]], l1, listed[m]) if bias != 0.0 else 0.0
+    for p in range(start, stop):
+        j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
+        if count == W.shape[1]:
+            for m in range(count):
+                out[m] += value * thresholded(W[j, m], l1, m)
+        else:
+            for m in range(count):
+                out[m] += value * thresholded(W[j, listed[m]], l1, listed[m])
+
+
+@helper
+def add_steps(rows, W, bias, i, listed, count, steps):
+    """W[:, listed[m]] += steps[m] xᵢ for the first `count` of `listed`."""
+    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
+        for m in range(count):
+            W[j, listed[m]] += steps[m] * value
+    if bias != 0.0:
+        for m in range(count):
+            W[len(W) - 1, listed[m]] += steps[m] * bias
+
+
+@inlined
+def step_of_pair(loss, f, score, weight, cost, square, y, limit):
+    """(code of the share that maximises the dual for `cost` along the pair at this score, that share, z)."""
+    z = loss.sign(y) * score - loss.offset(y)
+    curvature = cost * weight * square
+    share = loss.step(f, z, curvature, y) if curvature > 0.0 else loss.dual(z, y)
+    code = loss.encode(loss.limited(share, limit, weight))
+    return code, loss.decode(code, y), z
+
+
+@inlined
+def gain_of_step(loss, f, after, score, scale, square, y):
+    """What the dual rises by: scale·(constant(f′) − constant(f)) − ½‖w′‖² + ½‖w‖², where w moves by scale·σ(f′ − f) x."""
+    move = loss.sign(y) * (after - f)
+    return scale * (loss.constant(after, y) - loss.constant(f, y) - move * score - 0.5 * scale * move * move * square)
+
+
+@kernel
+def ascend(loss, rows, columns, pairs, halves, W, grids, order, sums, room):
+    """One visit of every row of a block: z under W, then steps of dual ascent at the running weights sums.w.
+
+    Rows come in batches of len(order.rows), of which order.near at a time are scored, in the order of order.rows, and then take
+    their steps in the order of order.turns, free pairs up to order.visits times. Without visits there are no steps: shares
+    become those of the scores. Fills z, half halves[1] of the codes from half halves[0], and a key of each row, which says how
+    little it may still move. Adds what changed to sums.U and sums.b, and to sums.gain what the dual rose by. Returns a row whose
+    score is not finite, or −1.
+    """
+    n, size, bad = len(rows.indptr) - 1, len(order.rows), -1
+    for first in range(-order.begins, n, size):
+        for begin in range(0, size, order.near):
+            chosen, turns = order.rows[begin : begin + order.near], order.turns[begin : begin + order.near]
+            found = _score(loss, first, chosen, rows, columns, pairs, halves, W, order.visits == 0, grids, room)
+            bad = found if bad < 0 else bad
+            for _ in range(order.visits):
+                if _steps(loss, first, chosen, turns, rows, columns, pairs, halves[1], grids, sums, room) == 0:
+                    break
+            for q in range(len(chosen)):
+                if room.touched[q]:
+                    _add_changes(loss, first + chosen[q], rows, columns, pairs.codes, halves, grids, sums, room)
+    return bad
+
+
+@helper
+def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grids, room):
+    """z of the rows first + chosen[q], and the pairs of each that are not at rest, with their shares.
+
+    `at_scores`: shares become those of the scores.
+    """
+    A, n, bad = W.shape[1], len(rows.indptr) - 1, -1
+    places, positive, left_out, all_of_them = columns.places, columns.positive, columns.left_out, room.moved
+    for a in range(A):
+        all_of_them[a] = a
+    for q in range(len(chosen)):
+        i, count, key, total = first + chosen[q], 0, np.inf, 0.0
+        room.counts[q], room.touched[q] = 0, False
+        if i < 0 or i >= n:
+            continue
+        scores(rows, W, None, columns.bias, i, all_of_them, A, room.scores)
+        for a in range(A):
+            k, y = places[a], target_of_pair(positive, rows.y[i], a)
+            here = loss.sign(y) * room.scores[a] - loss.offset(y)
+            total += here
+            pairs.z[i, k] = here
+            code = pairs.codes[i, halves[0], k]
+            pairs.codes[i, halves[1], k] = code
+            if is_left_out(left_out, pairs.fold, i, a):
+                continue
+            f = loss.decode(code, y)
+            if at_scores:
+                pairs.codes[i, halves[1], k] = loss.encode(loss.limited(loss.dual(here, y), grids.limit, weight_of(rows.u, i)))
+                count += 1
+            elif not loss.stays(f, here, 0.0, y):
+                room.listed[q, count], room.shares[q, count] = a, f
+                count += 1
+            elif loss.violation(f, here, y) < FAR:
+                key = min(key, loss.priority(f, here, 0.0, y))
+        pairs.keys[i], room.counts[q], room.touched[q] = key, count, count > 0
+        if bad < 0 and not np.isfinite(total):
+            bad = i
+    return bad
+
+
+@helper
+def _steps(loss, first, chosen, turns, rows, columns, pairs, half, grids, sums, room):
+    """A step for each listed pair of the rows, which stays listed while it is free. Returns how many are left."""
+    left, bias, l1 = 0, columns.bias, columns.l1
+    for q in turns:
+        count = room.counts[q]
+        if count == 0:
+            continue
+        i, listed, shares, moved, free = first + chosen[q], room.listed[q], room.shares[q], 0, 0
+        scores(rows, sums.w, l1, bias, i, listed, count, room.scores)
+        weight, square, key = weight_of(rows.u, i), square_of(rows.indptr, rows.data, bias, i), pairs.keys[i]
+        for m in range(count):
+            a, f, score = listed[m], shares[m], room.scores[m]
+            y, scale = target_of_pair(columns.positive, rows.y[i], a), columns.cost[a] * weight
+            code, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], square, y, grids.limit)
+            key = min(key, loss.priority(after, z, weight * square, y))
+            if after != f:
+                pairs.codes[i, half, columns.places[a]] = code
+                sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y)
+                room.moved[moved], room.steps[moved] = a, (after - f) * scale * loss.sign(y)
+                moved += 1
+            if loss.free(after, y):
+                listed[free], shares[free] = a, after
+                free += 1
+        pairs.keys[i], room.counts[q] = key, free
+        left += free
+        if moved > 0:
+            add_steps(rows, sums.w, bias, i, room.moved, moved, room.steps)
+    return left
+
+
+@helper
+def _add_changes(loss, i, rows, columns, codes, halves, grids, sums, room):
+    """Adds the shares of row i in one half of the codes, less those in the other, to the sums."""
+    changes, weight = 0, weight_of(rows.u, i)
+    for a in range(len(columns.places)):
+        k = columns.places[a]
+        past, now = codes[i, halves[0], k], codes[i, halves[1], k]
+        if past != now:
+            y = target_of_pair(columns.positive, rows.y[i], a)
+            changes = note_change(loss, a, past, now, weight, y, grids, sums.b, changes, room)
+    add_changes(rows, columns.bias, i, grids, changes, room, sums.U)
+
+
+@inlined
+def note_change(loss, a, past, now, weight, y, grids, b, changes, room):
+    """A change of the code of a pair goes behind the first `changes` of room's; returns how many they are then."""
+    taken, given = loss.decode(past, y), loss.decode(now, y)
+    add_constant(loss, b, a, weight, given, y, 1.0, grids)
+    add_constant(loss, b, a, weight, taken, y, -1.0, grids)
+    sign = loss.sign(y)
+    room.moved[changes], room.before[changes], room.steps[changes] = a, sign * (weight * taken), sign * (weight * given)
+    return changes + 1
+
+
+@helper
+def add_changes(rows, bias, i, grids, changes, room, U):
+    """U[:, moved[m]] += steps[m] xᵢ − before[m] xᵢ, each on the grid, for the first `changes` of them."""
+    if changes == 0:
+        return
+    moved, before, after, vector = room.moved, room.before, room.steps, grids.vector
+    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
+        for m in range(changes):
+            U[j, moved[m]] += rounded(after[m] * value, vector) - rounded(before[m] * value, vector)
+    if bias != 0.0:
+        for m in range(changes):
+            U[len(U) - 1, moved[m]] += rounded(after[m] * bias, vector) - rounded(before[m] * bias, vector)

@@ -1,0 +1,119 @@
+"""Dual coordinate ascent for K columns over copies of rows in a cache, by the steps of streamcut.compiled.columns.
+
+`cached` are records.CachedRows with the shares of the pairs (rows, A), and the target or the class of each row.
+listed[i, :count[i]] are the columns of row i that may still move.
+"""
+
+import numpy as np
+
+from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.columns import (
+    FAR,
+    add_changes,
+    add_steps,
+    gain_of_step,
+    is_left_out,
+    note_change,
+    scores,
+    step_of_pair,
+    target_of_pair,
+)
+from streamcut.compiled.records import entry, put, weight_of
+from streamcut.compiled.shares import square_of
+from streamcut.jit import kernel
+
+
+@kernel
+def offer(loss, first, rows, columns, pairs, half, numbers, limit, n, cached, count, listed):
+    """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while there is room.
+
+    `numbers` are those of the rows. Rows that nothing moves (weight 0, no features) are left out. Returns (the row to go on with,
+    rows in the cache).
+    """
+    for i in range(first, len(rows.indptr) - 1):
+        if pairs.keys[i] >= limit:
+            continue
+        start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+        at = np.uint64(cached.indptr[n])
+        if n == len(cached.number) or at + (stop - start) > np.uint64(len(cached.indices)):
+            return i, n
+        own, square = weight_of(rows.u, i), square_of(rows.indptr, rows.data, columns.bias, i)
+        if square == 0.0 or own == 0.0:
+            continue
+        for p in range(start, stop):
+            cached.indices[at] = rows.indices[p]
+            put(cached.data, at, entry(rows.data, p))
+            at += np.uint64(1)
+        cached.number[n], cached.key[n], cached.weight[n], cached.square[n] = numbers[i], pairs.keys[i], own, square
+        cached.target[n], kept = rows.y[i], 0
+        for a in range(len(columns.places)):
+            k, y = columns.places[a], target_of_pair(columns.positive, rows.y[i], a)
+            f, z = loss.decode(pairs.codes[i, half, k], y), pairs.z[i, k]
+            cached.share[n, a] = f
+            if is_left_out(columns.left_out, pairs.fold, i, a):
+                continue
+            if not (loss.stays(f, z, 0.0, y) and loss.violation(f, z, y) >= FAR):
+                listed[n, kept] = a
+                kept += 1
+        count[n] = kept
+        n += 1
+        cached.indptr[n] = at
+    return len(rows.indptr) - 1, n
+
+
+@kernel
+def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums, room):
+    """A sweep of dual ascent over the cached rows in the order of `turns`, for the columns that are `on` (A,), in place at w.
+
+    A pair at a bound whose z is more than slack[a] from where it would leave it is shrunk away (Hsieh et al. 2008, 3.2), as are
+    those of columns that are not on. Rows with pairs that are left come first in `turns`; returns how many they are. Adds to
+    sums.gain (A), sums.work (A), the entries visited, and takes the largest violation to sums.largest (A).
+    """
+    left, bias, l1 = 0, columns.bias, columns.l1
+    for i in turns:
+        own, kept, moved = listed[i], 0, 0
+        for m in range(count[i]):
+            if on[own[m]]:
+                own[kept] = own[m]
+                kept += 1
+        count[i] = kept
+        if kept == 0:
+            continue
+        scores(cached, w, l1, bias, i, own, kept, room.scores)
+        weight, square, entries = cached.weight[i], cached.square[i], cached.indptr[i + 1] - cached.indptr[i]
+        kept = 0
+        for m in range(count[i]):
+            a, score = own[m], room.scores[m]
+            f, y, scale = cached.share[i, a], target_of_pair(columns.positive, cached.target[i], a), columns.cost[a] * weight
+            sums.work[a] += entries
+            _, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], square, y, grids.limit)
+            if loss.stays(f, z, slack[a], y):
+                continue
+            own[kept] = a
+            kept += 1
+            if after != f:
+                sums.largest[a] = max(sums.largest[a], loss.violation(f, z, y))
+                sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y)
+                cached.share[i, a] = after
+                room.moved[moved], room.steps[moved] = a, (after - f) * scale * loss.sign(y)
+                moved += 1
+        count[i] = kept
+        if moved > 0:
+            add_steps(cached, w, bias, i, room.moved, moved, room.steps)
+        turns[left] = i
+        left += kept > 0
+    return left
+
+
+@kernel
+def write_back(loss, chosen, cached, first_row, columns, codes, half, grids, sums, room):
+    """The shares of the cached rows `chosen` become their codes, of the rows from `first_row` on; sums.U and sums.b follow."""
+    for i in chosen:
+        row, changes, weight = cached.number[i] - first_row, 0, cached.weight[i]
+        for a in range(len(columns.places)):
+            k, y = columns.places[a], target_of_pair(columns.positive, cached.target[i], a)
+            past, now = codes[row, half, k], loss.encode(cached.share[i, a])
+            if past != now:
+                codes[row, half, k] = now
+                changes = note_change(loss, a, past, now, weight, y, grids, sums.b, changes, room)
+        add_changes(cached, columns.bias, i, grids, changes, room, sums.U)

@@ -1,0 +1,78 @@
+"""Data whose shards come in parts, where whole ones take too much memory for the places that a lane is read from."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from streamcut.errors import MemoryBudgetError
+from streamcut.execution.occurring import OccurringDataset
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.scaled import ScaledDataset, scaled_shard
+from streamcut.io.dataset import Dataset
+from streamcut.io.stores.zarr_parts import ZarrParts
+from streamcut.io.stores.zarr_store import ZarrStore
+
+
+def parted(data: Dataset) -> Dataset | None:
+    """The same rows in smaller shards, read from the same files; None where these are to be had as a whole only.
+
+    That is so for what is not a native store on a local disk, and for rows in groups, which a shard has whole.
+    """
+    if isinstance(data, ScaledDataset | OccurringDataset):
+        inner = parted(data.inner)
+        if inner is None:
+            return None
+        found: Any = copy.copy(data)
+        shards = inner.manifest.shards
+        found.inner = inner
+        if isinstance(data, ScaledDataset):
+            shards = tuple(map(scaled_shard, shards))
+        found.manifest = replace(data.manifest, shards=shards)
+        return found
+    if type(data) is not ZarrStore or data.manifest.statistics.groups is not None:
+        return None
+    return ZarrParts(data)
+
+
+class Shards:
+    """`data` with whole shards, and in parts once that is asked for; `whole`: never in parts."""
+
+    def __init__(self, data: Dataset, *, whole: bool = False) -> None:
+        self._whole, self._never = data, whole
+
+    @cached_property
+    def _parts(self) -> Dataset | None:
+        return None if self._never else parted(self._whole)
+
+    def of(self, plan: MemoryPlan) -> Dataset:
+        """The data as `plan` has it."""
+        return self._parts if plan.parted and self._parts is not None else self._whole
+
+    def planned(self, plan: Callable[[Dataset], MemoryPlan], wanted: tuple[int, int]) -> MemoryPlan:
+        """What `plan` makes of the data: of its parts where whole shards don't fit, or leave less of a lane in memory at a time
+        than `wanted`, (streams, batch), and parts more. Raises MemoryBudgetError with the least that is needed."""
+        try:
+            whole, refused = plan(self._whole), None
+        except MemoryBudgetError as error:
+            whole, refused = None, error
+        if whole is not None and (not whole.reads_again or (whole.streams, whole.batch) >= wanted):
+            return whole
+        if self._parts is not None:
+            try:
+                parts = replace(plan(self._parts), parted=True)
+                if whole is None or _rank(parts) > _rank(whole):
+                    return parts
+            except MemoryBudgetError as error:
+                refused = refused and min(refused, error, key=lambda each: each.least or 0)
+        if whole is None:
+            assert refused is not None
+            raise refused
+        return whole
+
+
+def _rank(plan: MemoryPlan) -> tuple[bool, int, int]:
+    return not plan.spilled, plan.streams, plan.batch

@@ -1,0 +1,278 @@
+"""Linear models whose problems are columns: one for each class against the rest, grids of C, λ and folds, in the same passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from streamcut.compiled.column_records import Room
+from streamcut.config import TrainOptions
+from streamcut.errors import UsageError
+from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.plan import MemoryPlan, Needs, Streamed
+from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.runner import PassRunner
+from streamcut.io.manifest import Manifest
+from streamcut.io.row_view import Folds
+from streamcut.jobs.job import identity
+from streamcut.jobs.linear import cache_wanted, on_few_rows, penalty_needs, threads_wanted, two_labels
+from streamcut.jobs.origins import classes_origins
+from streamcut.jobs.several_classes import Proved, multiclass_model, several_labels
+from streamcut.losses import row_loss
+from streamcut.losses.columns import Column, ColumnsRisk
+from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.linear import LinearModel
+from streamcut.models.model import Model
+from streamcut.oracles.columns import ORDER, ColumnsOracle
+from streamcut.oracles.columns_cache import ColumnsCache
+from streamcut.oracles.dual.random_order import STREAMS
+from streamcut.oracles.row_passes import row_arrays
+from streamcut.solver_table import SolverRecord
+from streamcut.solvers import columns
+from streamcut.solvers.columns_state import Answer
+from streamcut.solvers.progress import Iteration, Progress
+from streamcut.solvers.warm_start import Origin
+from streamcut.units import part_of
+
+_CACHED = 1.0  # of the rows, when memory is plenty: text of 20 classes takes 5 passes then, 11 with 0.3
+
+
+class Point(NamedTuple):
+    """A model of a grid: C, λ (a number, or a part of λ_max such as "10%"), and the fold that it leaves out (−1: none)."""
+
+    C: float
+    l1: float | str = 0.0
+    fold: int = -1
+
+
+@dataclass(frozen=True)
+class ColumnsJob:
+    """What is to be computed; see streamcut.jobs.job.Job. A model for each of `points`, each of a column, or one for each class.
+
+    rest   of two labels the negative one stands for several
+    group  at most so many columns are trained at a time; None: all
+    """
+
+    options: TrainOptions
+    risk: ColumnsRisk
+    points: tuple[Point, ...]
+    solver: SolverRecord
+    lanes: Lanes
+    workers: int
+    origins: tuple[Origin, ...] | None = None
+    group: int | None = None
+    distributable: ClassVar[bool] = True
+
+    @classmethod
+    def of(
+        cls, options: TrainOptions, manifest: Manifest, points: Sequence[Point], folds: Folds | None = None
+    ) -> Self:  # fmt: skip
+        """A grid of `points` on the problem of the options: two classes, numbers, or one class against the rest."""
+        statistics = manifest.statistics
+        labels: tuple[float, ...] | None = None
+        positive, rest = 1.0, False
+        if options.problem == "one-vs-rest":
+            labels = several_labels(statistics)
+            if len(labels) == 2:
+                raise UsageError("strategy: with two classes, one-vs-rest is task binary; use that")
+        elif options.problem == "binary":
+            negative, positive, rest = two_labels(statistics, options.positive_label)
+            labels = negative, positive
+        loss = row_loss(options.chosen_loss, options.as_dict(), positive)
+        risk = ColumnsRisk(PointwiseRisk(loss, options.positive_weight), labels, rest, folds)
+        lanes = plan_lanes(statistics, options.lanes or 1)
+        return cls(options, risk, tuple(points), options.record, lanes, min(threads_wanted(options), len(lanes)))
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        if options.target is not None:
+            raise UsageError("target: one-vs-rest has an objective for each class, not one; leave it out")
+        found = cls.of(options, manifest, [Point(options.C, options.l1)])
+        if options.warm_start is None:
+            return found
+        return replace(found, origins=classes_origins(options, manifest, several_labels(manifest.statistics)))
+
+    @property
+    def task(self) -> str:
+        return {"binary": "binary", "regression": "regression"}.get(self.options.problem, "multiclass")
+
+    @property
+    def classes(self) -> range:
+        """Numbers of the classes that have columns of their own in each point."""
+        if self.options.problem != "one-vs-rest":
+            return range(1, 2)
+        assert self.risk.labels is not None
+        return range(len(self.risk.labels))
+
+    @property
+    def count(self) -> int:
+        """Columns."""
+        return len(self.points) * len(self.classes)
+
+    @property
+    def at_once(self) -> int:
+        """Columns that are trained at a time."""
+        return self.count if self.group is None else self.group
+
+    def in_groups(self) -> Iterator[Self]:
+        """The same in as few groups of columns as can be, then in more and more of them, each of which takes less memory."""
+        yield self
+        last = K = self.count
+        for groups in range(2, K + 1):
+            if (size := -(-K // groups)) < last:
+                yield replace(self, group=size)
+            last = size
+
+    def needs(self, manifest: Manifest) -> Needs:
+        """Row state: class and weight, two scores for each column, and its share before and after a pass."""
+        statistics, K, loss = manifest.statistics, self.at_once, self.risk.loss
+        features = statistics.n_features + (self.options.bias != 0.0)
+        whole, share = features * self.count, np.dtype(loss.code_type).itemsize
+        own = row_arrays(self.risk.pointwise, statistics.weight_sum is not None, keep_margins=False)
+        row_bytes = (8 if self.risk.labels is None else 4) + 8 * len(own) + 2 * (self.risk.folds is not None)
+        near = min(ORDER.group_rows(statistics), statistics.n_rows)
+        together = [("rows put together", ORDER.joined_bytes(manifest)), ("order of rows", ORDER.mixing_bytes(statistics))]
+        copies = 2 if self.group is None else 4  # models are made of them: there is room for that where all columns have left
+        models = (f"weights and proofs of {self.count} columns, of which {K} are trained at a time", copies * 8 * whole)
+        cached = ColumnsCache.row_bytes(K)
+        return Needs(
+            dimension=features * K,
+            vectors=4,
+            row_bytes=row_bytes + K * (16 + 2 * share),
+            more=(*penalty_needs(self.options, features * K), models),
+            whole=whole,
+            row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=cached),
+            per_worker=(*together, (f"pairs of rows and {K} columns", Room.bytes_of(near, K))),
+            block_rows=ORDER.batch_rows(statistics),
+            mixing=self._mixing(manifest, row_bytes + K * (16 + 2 * share)),
+        )
+
+    def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
+        """Places of the lane that rows come from at once, and the batches that they make, the best first."""
+        if not ORDER.has_streams(manifest.statistics, self.lanes):
+            return ()
+        orders = [replace(ORDER, batch=ORDER.batch >> times) for times in range(ORDER.batch.bit_length())]
+        return tuple(
+            Streamed(count, order.stream_bytes(manifest, count, row_bytes), True, False, order.batch)
+            for count, order in product(STREAMS, orders)
+        )
+
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+        begin = None if self.origins is None else [origin.digest() for origin in self.origins]
+        folds = None if self.risk.folds is None else asdict(self.risk.folds)
+        found = {"lanes": len(self.lanes), "row_cache": plan.row_cache, "columns_at_once": self.group, "folds": folds}
+        found |= {"streams": plan.streams, "batch": plan.batch}
+        return identity(self.options, fingerprint, **found, points=[list(point) for point in self.points], warm_start=begin)
+
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+        return self.trainer(runner, plan).train(self.options.C, progress)
+
+    def models(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> list[Model]:
+        """That of each point."""
+        return ColumnsTrainer(self, runner, plan).models(progress)
+
+    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> ColumnsTrainer:
+        """For one C, or λ, after another."""
+        return ColumnsTrainer(self, runner, plan)
+
+    def oracle(self, runner: PassRunner, plan: MemoryPlan, l1: Sequence[float]) -> ColumnsOracle:
+        """`l1` are the λ of the points."""
+        options, manifest = self.options, runner.feed.data.manifest
+        size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), ColumnsCache.row_bytes(self.at_once))
+        found = [
+            Column(point.C, own, number, point.fold)
+            for point, own in zip(self.points, l1, strict=True)
+            for number in self.classes
+        ]
+        how: dict[str, Any] = {"bias": options.bias, "size": size, "sweeps": options.sweeps, "seed": options.seed}
+        order = replace(ORDER, batch=plan.batch) if plan.batch else ORDER
+        return ColumnsOracle(runner, self.risk, found, **how, at_once=self.at_once, streams=plan.streams, order=order)
+
+    def model(
+        self, answers: Sequence[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, unit: float
+    ) -> Model:
+        """That of the columns of a point."""
+        options, d = self.options, manifest.statistics.n_features
+        asked = options.tol, options.tol_relative
+        certificates = tuple(
+            Certificate(
+                a.primal, a.bound, a.c_bar, *asked, a.reason is StopReason.CONVERGED, a.reason, unit=unit, raised=a.raised
+            )
+            for a in answers
+        )
+        if self.options.problem == "one-vs-rest":
+            assert self.risk.labels is not None
+            W = np.stack([answer.w for answer in answers], axis=1)
+            proved = Proved(W, certificates, tuple(answer.witness for answer in answers), history)
+            return multiclass_model(proved, options, self.risk.labels, manifest, C=C, l1=l1)
+        (found,), labels = answers, self.risk.labels
+        return LinearModel(
+            weights=found.w[:d].copy(),
+            intercept=(float(found.w[d]) if options.bias else 0.0) * options.bias,
+            bias=float(options.bias),
+            labels=None if labels is None else (labels[0], labels[1]),
+            C=float(C),
+            l1=l1,
+            certificate=certificates[0],
+            positive_weight=float(options.positive_weight),
+            rest=self.risk.rest,
+            witness=found.witness.reduced(found.c_bar, l1),
+            task=self.task,
+            solver=options.chosen_solver,
+            history=[asdict(iteration) for iteration in history],
+            parameters={**options.as_dict(), "C": float(C), "l1": l1, "lanes": len(self.lanes)},
+            fingerprint=manifest.fingerprint,
+        )
+
+    def warm_up(self, manifest: Manifest) -> None:
+        y = np.arange(8.0) if self.risk.labels is None else np.resize(self.risk.labels, 8)
+        on_few_rows(manifest, y, self.workers, replace(self, origins=None, group=None).models)
+
+
+class ColumnsTrainer:
+    """As streamcut.jobs.linear.Trainer, but each C begins anew."""
+
+    def __init__(self, job: ColumnsJob, runner: PassRunner, plan: MemoryPlan) -> None:
+        self._job, self._runner, self._plan = job, runner, plan
+
+    def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> Model:
+        """As that of Trainer."""
+        self._job = replace(self._job, points=(Point(C, self._job.points[0].l1 if l1 is None else l1),))
+        (model,) = self.models(progress, keep=keep)
+        return model
+
+    def models(self, progress: Progress, *, keep: bool = False) -> list[Model]:
+        """That of each point. With `keep` there is a checkpoint at the end even when all converged."""
+        job, manifest = self._job, self._runner.feed.data.manifest
+        l1s, most, passes = self._thresholds()
+        oracle = job.oracle(self._runner, self._plan, l1s)
+        oracle.passes = passes
+        solution = columns.solve(oracle, progress, job.origins)
+        if keep and not solution.state.lines:
+            progress.save(solution.state, oracle)
+        found, each = [], len(job.classes)
+        for number, (point, l1) in enumerate(zip(job.points, l1s, strict=True)):
+            answers = solution.answers[number * each : (number + 1) * each]
+            history = solution.history if len(job.points) == 1 else columns.history_of(answers, solution.history)
+            model = job.model(answers, history, manifest, point.C, l1, oracle.unit)
+            known = {} if most is None else {"l1_max": most[number]}
+            found.append(replace(model, parameters={**model.parameters, **known}))
+        return found
+
+    def _thresholds(self) -> tuple[list[float], list[float] | None, int]:
+        """(λ of each point; λ_max of each, where any λ is a part of it; the passes that it took)."""
+        job = self._job
+        parts = [part_of(point.l1) for point in job.points]
+        if all(part is None for part in parts):
+            return [float(point.l1) for point in job.points], None, 0
+        oracle = job.oracle(self._runner, self._plan, [0.0] * len(parts))
+        steepest = oracle.steepest_at_zero().reshape(len(parts), -1).max(axis=1)
+        M = oracle.weights.reshape(len(parts), -1)[:, 0]
+        most = [float(point.C * m * s) for point, m, s in zip(job.points, M, steepest, strict=True)]
+        l1s = [float(point.l1) if part is None else part * own for point, part, own in zip(job.points, parts, most, strict=True)]
+        return l1s, most, oracle.passes

@@ -1,0 +1,59 @@
+"""Problems on the same rows, side by side: columns. Each has a class, a C, a λ, and a fold of rows that it leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamcut.losses.loss import Loss, OfLabels
+from streamcut.losses.pointwise import PointwiseRisk
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """min ½‖w‖² + l1‖w‖₁ + C Σ u_i ℓ(⟨w, x_i⟩; y_i) over the rows of all folds but `fold` (−1: over all rows).
+
+    of_class  number of the class whose rows are positive, among the labels of the risk
+    """
+
+    C: float
+    l1: float = 0.0
+    of_class: int = 0
+    fold: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsRisk:
+    """The loss that columns have in common.
+
+    pointwise  loss and weights of rows; where rows have classes, its positive label is that of two classes alone
+    labels     of the classes, increasing; None: targets are numbers. With `rest` every label but labels[1] is labels[0]
+    folds      gives rows their folds (streamcut.io.row_view.Folds); None: there are none
+    """
+
+    pointwise: PointwiseRisk
+    labels: tuple[float, ...] | None
+    rest: bool = False
+    folds: Any = None
+
+    @property
+    def loss(self) -> Loss:
+        """As kernels take it: targets of labels are 1 and −1."""
+        found = self.pointwise.loss
+        return found._replace(positive=1.0) if isinstance(found, OfLabels) else found
+
+    def targets(self, y: np.ndarray) -> np.ndarray:
+        """The class of each label, int32 (n,); −1 for a label that is not known."""
+        assert self.labels is not None
+        if self.rest:
+            return (y == self.labels[1]).astype(np.int32)
+        places = np.minimum(np.searchsorted(self.labels, y), len(self.labels) - 1)
+        return np.where(np.asarray(self.labels)[places] == y, places, -1).astype(np.int32)
+
+
+def values_of(columns: Sequence[Column], name: str, dtype: Any = np.float64) -> np.ndarray:
+    """A field of all columns."""
+    return np.array([getattr(column, name) for column in columns], dtype)

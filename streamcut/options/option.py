@@ -1,0 +1,174 @@
+"""What an option is: a field of a record, made by `option`, and what is made of it."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, dataclass, field, replace
+from typing import Any, TypeVar
+
+from streamcut.errors import UsageError
+from streamcut.suggestions import unknown
+from streamcut.units import take_plain
+
+_Function = TypeVar("_Function", bound=Callable)
+_WIDTH, _INDENT, _NAMES = 128, 4, 17  # of docstrings
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Which values are accepted: `complaint` ends the message about others. None, "off" or "not given", always is.
+
+    numbers  values have to be numbers, and no booleans, before `good` is asked
+    words    values that are accepted besides
+    """
+
+    complaint: str
+    good: Callable[[Any], bool]
+    numbers: bool = True
+    words: Callable[[Any], bool] = lambda value: False
+
+    def __call__(self, value: Any) -> bool:
+        if value is None or self.words(value):
+            return True
+        if self.numbers and (isinstance(value, bool) or not isinstance(value, int | float)):
+            return False
+        return self.good(value)
+
+
+def whole(least: int) -> Check:
+    """Whole numbers from `least` on."""
+    return Check(f"is not a whole number, {least} or above", lambda value: value >= least and value % 1 == 0)
+
+
+def at_least(least: float) -> Check:
+    """Numbers from `least` on."""
+    return Check(f"is too small; the least is {least}", lambda value: value >= least)
+
+
+ABOVE_0 = Check("is not a number above 0", lambda value: 0.0 < value < math.inf)
+NOT_NEGATIVE = Check("is not a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
+FINITE = Check("is not a finite number", math.isfinite)
+PART = Check("is not a number from 0 to 1", lambda value: 0.0 <= value <= 1.0)
+SECONDS = Check("is not seconds above 0", lambda value: value > 0.0)
+SIZE = Check("is no text such as '2GB' or 'auto'", lambda value: isinstance(value, str), numbers=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What is known of an option beside its name, its default and its type.
+
+    help     what it does, for the command line and for Python
+    group    the heading under which the command line lists it
+    shell    more for the command line; `python`: more for docstrings
+    flag     its name on the command line, without the dashes; "": that in Python with - for _
+    metavar  what stands for the value in help
+    kind     how the command line reads it: "seconds", "numbers", "parts" (numbers or per cents), "number" (or "auto"),
+             "names" (separated by commas, given once or often), "texts" (given once or often); "": as it is annotated
+    choices  the values that it may have; `check`: whether one makes sense
+    tasks    that have it; None: all. `solvers`: names, families or kinds of those that have it, with blanks between; None: all
+    role     "resource": where and how fast a run goes; "limit": how long; "watcher": what is measured meanwhile. These never
+             decide which bits come out; "" does
+    tried    other values with which tests show that it has an effect, or pairs (what else is asked for, other value)
+    """
+
+    help: str = ""
+    group: str = ""
+    shell: str = ""
+    python: str = ""
+    flag: str = ""
+    metavar: str | None = None
+    kind: str = ""
+    choices: tuple[Any, ...] = ()
+    check: Check | None = None
+    tasks: tuple[str, ...] | None = None
+    solvers: str | None = None
+    role: str = ""
+    tried: tuple[Any, ...] = ()
+
+    def of_solver(self, *names: str) -> bool:
+        """Whether a solver that goes by these names has it."""
+        return self.solvers is None or not set(names).isdisjoint(self.solvers.split())
+
+    def trials(self) -> list[tuple[Mapping[str, Any], Any]]:
+        """`tried` as pairs."""
+        return [each if isinstance(each, tuple) else ({}, each) for each in self.tried]
+
+    def in_python(self) -> str:
+        """What it does, for a docstring: other options go by their names in Python."""
+        told = re.sub(r"  \[default: (.*?)\]", r" Default: \1.", self.help)
+        text = re.sub(r"--([A-Za-z][\w-]*)", lambda found: f"`{found[1].replace('-', '_')}`", told)
+        return f"{text} {self.python}".strip()
+
+
+def option(default: Any, help: str = "", **more: Any) -> Any:  # noqa: A002 - the usual word
+    """A field of a record of options; `more` as Option has it."""
+    return field(default=default, metadata={"option": Option(help, **more)})
+
+
+def changed(record: Any, name: str, **more: Any) -> Any:
+    """Option `name` of `record` for a class derived from it, where it is declared a little differently."""
+    known = record.__dataclass_fields__[name]
+    return field(default=known.default, metadata={"option": replace(known.metadata["option"], **more)})
+
+
+def options_of(record: Any) -> dict[str, Option]:
+    """The options of a record, or of its class, by their names in Python; it may have other fields."""
+    return {name: each.metadata["option"] for name, each in record.__dataclass_fields__.items() if each.metadata}
+
+
+def default_of(record: Any, name: str) -> Any:
+    """The default of option `name`."""
+    return record.__dataclass_fields__[name].default
+
+
+def flag(name: str, known: Option) -> str:
+    """An option as it is written on the command line."""
+    return "--" + (known.flag or name.replace("_", "-"))
+
+
+def expect_valid(record: Any, *, flags: bool = False) -> None:
+    """Scalars of NumPy become plain ones, in place; raise UsageError, naming the option, for a value that it does not take.
+
+    `flags`: messages name options as the command line does.
+    """
+    take_plain(record)
+    for name, known in options_of(record).items():
+        where = flag(name, known)
+        value, where = getattr(record, name), where if flags else where[2:].replace("-", "_")
+        if known.choices and value not in known.choices:
+            raise UsageError(f"{where}: {unknown(value, [str(each) for each in known.choices if each is not None])}")
+        if known.check is not None and not known.check(value):
+            raise UsageError(f"{where}: {value!r} {known.check.complaint}")
+
+
+def having(record: Any, **wanted: str) -> tuple[str, ...]:
+    """The options of a record of which something is said: role="limit"."""
+    return tuple(name for name, each in options_of(record).items() if all(getattr(each, k) == v for k, v in wanted.items()))
+
+
+def documented(record: Any, *, without: Iterable[str] = ()) -> Callable[[_Function], _Function]:
+    """A decorator: {options} in the docstring of a function becomes a list of them, but for those `without`."""
+
+    def described(function: _Function) -> _Function:
+        if function.__doc__:  # python -OO has none
+            fields = [record.__dataclass_fields__[name] for name in options_of(record) if name not in without]
+            function.__doc__ = function.__doc__.replace("    {options}", "\n".join(map(_entry, fields)))
+        return function
+
+    return described
+
+
+def _entry(each: Field) -> str:
+    known: Option = each.metadata["option"]
+    text = known.in_python()
+    words = [f'"{choice}"' if isinstance(choice, str) else str(choice) for choice in known.choices if choice is not None]
+    if words:
+        text += " One of " + ", ".join(words) + "."
+    if not (each.default is None or each.default is False or each.default == ()):
+        text += " Default: " + (f'"{each.default}"' if isinstance(each.default, str) else f"{each.default}") + "."
+    hanging = " " * (_INDENT + _NAMES)
+    head = f"{' ' * _INDENT}{each.name + '  ':<{_NAMES}}"
+    return textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent=hanging, break_on_hyphens=False)

@@ -1,0 +1,189 @@
+"""The options of `train`: what is learnt, by which algorithm, with which kernel, until when, in which memory, where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from streamcut.loss_table import CLASSES_LOSSES, LABELLING_LOSSES, ROW_LOSSES
+from streamcut.options.option import ABOVE_0, FINITE, NOT_NEGATIVE, PART, SECONDS, SIZE, Check, option, whole
+from streamcut.units import part_of
+
+TASKS = ("auto", "binary", "regression", "multiclass", "one-class", "ranking", "roc-area", "sequence")
+SINGLE = ("binary", "regression", "multiclass")  # tasks with losses of single rows
+_LARGEST = 1e100  # of C: (C · rows · ‖x‖)² has to be a float64
+_POSITIVE = Check(f"is not a number above 0 and below {_LARGEST:g}", lambda value: 0.0 < value < _LARGEST)
+_LAMBDA = Check(
+    f"is not a number from 0 to {_LARGEST:g}, or a part such as '10%'",
+    lambda value: 0.0 <= value < _LARGEST,
+    words=lambda value: part_of(value) is not None,
+)
+_GAMMA = Check("is not a number above 0, or 'auto'", ABOVE_0.good, words=lambda value: value == "auto")
+_learnt, _algorithm, _kernel, _stop, _machine = (
+    partial(option, group=heading) for heading in ("What is learnt", "Solver", "Kernels", "When to stop", "Memory and machines")
+)
+_FEATURES = {"kernel": "rbf", "gamma": 0.7, "nystroem": 12}
+_WAVES = {"kernel": "rbf", "gamma": 0.7, "fourier": 12}
+_POLY = {"kernel": "poly", "gamma": 0.7, "maintenance": "remove"}
+
+
+def _of_loss(name: str) -> dict[str, Any]:
+    """tasks, for option `name` that only some losses of single rows have: those with targets as these losses take."""
+    targets = {loss.targets for loss in ROW_LOSSES.values() if name in loss.options}
+    return {"tasks": tuple({"labels": "binary", "numbers": "regression"}[each] for each in sorted(targets))}
+
+
+@dataclass(frozen=True, slots=True)
+class TrainDeclarations:
+    """The fields of TrainOptions; None means "the default" or "off" as their texts say."""
+
+    # fmt: off
+    task: str = _learnt("auto",
+        "What to learn; auto goes by the data: qid are ranked, real numbers are targets, more than two labels classes.",
+        python="Rankings are within a qid; a sequence is the rows of one qid.", choices=TASKS, tried=("roc-area", "sequence"))
+    # of one class C would change the length of w and nothing else
+    C: float = _learnt(1.0, "Weight of the loss of one row, as in LIBLINEAR.",
+        shell="Several (0.1,1,10) are trained in turn, each from where the last one ended; the best on --validation is kept.",
+        python="It is that of scikit-learn, too.", metavar="NUMBER[,NUMBER…]", kind="numbers", check=_POSITIVE,
+        tasks=tuple(task for task in TASKS if task != "one-class"), solvers="linear budgeted sampled smo sbp sdca pegasos",
+        tried=(0.05,))
+    l1: float | str = _learnt(0.0,
+        "Elastic net: λ of ½‖w‖² + λ‖w‖₁ + C·losses, for losses of single rows. The larger, the fewer weights are not 0.",
+        shell="Several (50%,20%,5%) are trained one after the other from the largest on, as those of --C are. Per cents are of "
+        "λmax, from which on all are 0; a pass finds it.", python='"10%": of λmax, from which on all are 0; a pass finds it.',
+        metavar="NUMBER|PART%[,…]", kind="parts", check=_LAMBDA, tasks=SINGLE, solvers="linear", tried=(2.0,))
+    scale: str = _learnt("none", "Train on values divided by the largest of each feature (max-abs) or its standard deviation "
+        "(std, not centred); the model takes values as they are.",
+        python="Rows count by their weights. The certificate is about the scaled problem.", choices=("none", "max-abs", "std"),
+        tasks=SINGLE, solvers="linear", tried=("std", "max-abs"))
+    # of rankings it would cancel in every pair
+    bias: float = _learnt(1.0, "Value of the constant feature of every row; 0 for none.",
+        python="Its weight is regularised as others are, but by smo and sbp: there 1 is an unregularised intercept.",
+        check=NOT_NEGATIVE, tasks=(*SINGLE, "sequence"), solvers="linear sampled smo sbp", tried=(0.0, 3.0))
+    positive_weight: float = _learnt(1.0, "Factor on C for rows of the positive label.", check=_POSITIVE, tasks=("binary",),
+        solvers="linear budgeted sampled smo", tried=(3.0,))
+    # a number, or a word until the data say which number it is
+    positive_label: Any = _learnt(None,
+        "The positive label (a number or a word), against all others. Default: the greater, or the last word, of two.",
+        metavar="LABEL", tasks=("binary",), tried=(-1.0,))
+    loss: str = _learnt("auto", "Loss of a row. Binary: hinge (the default), squared-hinge, logistic, or a bound on a measure "
+        "of the whole data as in SVM-perf (f1, prbep, prec@k, rec@k, error). Classes: hinge (the default), softmax. "
+        "Regression: squared (the default), huber, epsilon-insensitive, squared-epsilon-insensitive, quantile, poisson (counts "
+        "of mean e^score); bsca, bsgd: epsilon-insensitive (the default), quantile.",
+        python="One-vs-rest has the losses of two classes. bsca and bsgd take the mean of the targets as the intercept.",
+        choices=("auto", *ROW_LOSSES, *CLASSES_LOSSES, *LABELLING_LOSSES), tasks=SINGLE, solvers="linear budgeted",
+        tried=("f1", "error", "logistic", "squared-hinge", "softmax", "huber", "poisson"))
+    epsilon: float = _learnt(0.1, "Losses insensitive to ε: residuals up to it cost nothing.",
+        check=Check(NOT_NEGATIVE.complaint, lambda value: 0.0 <= value < _LARGEST), **_of_loss("epsilon"),
+        solvers="linear budgeted", tried=(({"loss": "epsilon-insensitive"}, 0.3), ({"loss": "squared-epsilon-insensitive"}, 0.3)))
+    delta: float = _learnt(1.0, "Huber's loss: where it becomes linear.",
+        check=Check(ABOVE_0.complaint, lambda value: 0.0 < value < _LARGEST), **_of_loss("delta"), solvers="linear",
+        tried=(({"loss": "huber"}, 0.5),))
+    quantile: float = _learnt(0.5, "Quantile loss: the part of the targets that should lie below.",
+        check=Check("is not a number above 0 and below 1", lambda value: 0.0 < value < 1.0), **_of_loss("quantile"),
+        solvers="linear budgeted", tried=(({"loss": "quantile"}, 0.7),))
+    k: str | None = _learnt(None, "For prec@k and rec@k: a number of rows (100) or a part of them (10%).", metavar="ROWS",
+        tasks=("binary",), solvers="cutting-planes", tried=("40%",))
+    strategy: str = _learnt("crammer-singer", "Multiclass: one joint problem for all classes, or one-vs-rest.",
+        python='Loss "softmax" is joint anyway.', choices=("crammer-singer", "one-vs-rest"), tasks=("multiclass",),
+        solvers="linear", tried=("one-vs-rest",))
+    # of task roc-area, one list of pairs, both are the same
+    normalisation: str = _learnt("pairs", "Ranking: average over all pairs, or over queries of each query's average.",
+        choices=("pairs", "queries"), tasks=("ranking",), solvers="cutting-planes", tried=("queries",))
+    # a path, or a model in memory
+    warm_start: Any = _learnt(None, "Start from this model instead of zero.", python="A path, or a model in memory: its "
+        "weights, for the same data its witness too; bsca, bsgd (several classes, too): its support vectors and steps, and "
+        "rows of other data count as seen before.", metavar="FILE", tasks=SINGLE, solvers="linear budgeted")
+    validation: str | None = _learnt(None, "Validation store to measure models on; kernel solvers do so during training.",
+        metavar="DATA", solvers="budgeted stochastic", role="watcher")
+    solver: str = _algorithm("auto",
+        "The algorithm. auto: newton for smooth losses of few features, bundle-dca for most other linear models.",
+        tried=("ocas", "cpa"))
+    cut: Literal["predicted", "exact"] = _algorithm("predicted",
+        "Where OCAS takes its cuts: predicted needs one pass an iteration, exact (the paper) two.",
+        choices=("predicted", "exact"), tasks=(*SINGLE, "sequence"), solvers="ocas", tried=("exact",))
+    max_cuts: int | None = _algorithm(None,
+        "Maximum number of cutting planes in memory, each as long as the weights. Default: grows as needed.",
+        python="It begins with as many as 128 MiB hold, 20 to 1000; newton with 8, bundle-dca with 16.", check=whole(2),
+        solvers="linear sampled", tried=(4,))
+    sweeps: int = _algorithm(50, "bundle-dca: maximum number of sweeps (epochs over cached rows) after a pass.", check=whole(0),
+        tasks=SINGLE, solvers="bundle-dca", tried=(0,))
+    seed: int = _algorithm(0, "Random seed of bundle-dca, of kernel solvers except smo, of --nystroem and --fourier.",
+        check=whole(0), solvers="bundle-dca budgeted stochastic sampled", tried=(1, (_FEATURES, 1), (_WAVES, 1)))
+    kernel: str = _kernel("linear", "rbf: exp(−γ‖x−x′‖²), poly: (γ⟨x,x′⟩ + coef0)^degree.", choices=("linear", "rbf", "poly"),
+        tried=("rbf", "linear", "poly"))
+    gamma: float | str = _kernel("auto", "γ; auto: 1 / (features × variance of all values).", metavar="NUMBER", kind="number",
+        check=_GAMMA, tried=(0.1, (_FEATURES, 0.1)))
+    degree: int = _kernel(3, "Degree of the polynomial kernel.", check=whole(1), tried=(2, (_POLY, 2)))
+    coef0: float = _kernel(0.0, "Constant term of the polynomial kernel.", check=NOT_NEGATIVE, tried=(1.0, (_POLY, 1.0)))
+    nystroem: int | None = _kernel(None, "Linear solvers: approximate the kernel by features from this number of random rows.",
+        metavar="ROWS", check=whole(1), solvers="linear", tried=(({"kernel": "rbf"}, 12),))
+    landmarks: Literal["uniform", "leverage"] = _kernel("uniform",
+        "nystroem: how rows are chosen; leverage prefers rows that others represent badly.", choices=("uniform", "leverage"),
+        solvers="linear", tried=((_FEATURES, "leverage"),))
+    fourier: int | None = _kernel(None, "Linear solvers: approximate the rbf kernel by this number of random waves.",
+        metavar="FEATURES", check=Check("is not an even number, 2 or above", lambda value: value >= 2 and value % 2 == 0),
+        solvers="linear", tried=(({"kernel": "rbf"}, 12),))
+    frequencies: Literal["independent", "orthogonal"] = _kernel("independent",
+        "fourier: orthogonal frequencies approximate the kernel more closely.", choices=("independent", "orthogonal"),
+        solvers="linear", tried=((_WAVES, "orthogonal"),))
+    budget: int | None = _kernel(None, "bsca, bsgd: maximum number of support vectors (default 500).", metavar="VECTORS",
+        check=whole(2), solvers="budgeted", tried=(5,))
+    maintenance: str = _kernel("auto", "bsca, bsgd: how the budget is kept; auto: merge for rbf, else project.",
+        choices=("auto", "merge", "remove", "project", "none"), solvers="budgeted", tried=("remove", "project"))
+    merged: int = _kernel(2, "bsca, bsgd: how many vectors merging makes one of; the more, the rarer it is.", check=whole(2),
+        solvers="budgeted", tried=(3,))
+    damping: float = _kernel(0.5, "bsca: final part of an epoch in which steps shrink to 0; 0 is the paper's algorithm.",
+        check=PART, solvers="bsca", tried=(0.0,))
+    progress_rows: int | None = _kernel(None,
+        "bsca: after each epoch, measure on this number of rows which part of a step's progress the budget costs.",
+        metavar="ROWS", check=whole(1), solvers="bsca", role="watcher", tried=(8,))
+    epochs: float | None = _kernel(None, "Stochastic solvers: number of epochs (default 1).", check=ABOVE_0,
+        solvers="budgeted stochastic", tried=(3.0,))
+    nu: float | None = _kernel(None, "One class: part of the rows outside (default 0.5). sbp: mean slack per row, in place of C.",
+        check=ABOVE_0, tasks=("binary", "one-class"), solvers="cutting-planes sbp", tried=(0.4,))
+    batch: int | None = _kernel(None, "sbp, sdca, pegasos, perceptron: rows drawn per step.", metavar="ROWS", check=whole(1),
+        solvers="stochastic", tried=(4,))
+    max_evaluations: float | None = _kernel(None, "Stop after this number of kernel evaluations.", metavar="NUMBER",
+        check=ABOVE_0, solvers="stochastic", tried=(200.0,))
+    kernel_cache: str = _kernel("auto", "smo: memory for kernel columns; auto: what is left of --memory.", metavar="SIZE",
+        check=SIZE, solvers="smo", role="resource")
+    samples: int | None = _kernel(None, "Sampled cuts: rows per cut.", metavar="ROWS", check=whole(2), solvers="sampled",
+        tried=(5,))
+    tol: float | None = _stop(1e-3, "Stop when the gap, in units of mean loss, is at most this; 0: off.",
+        python="That is gap ≤ tol·C·Σu_i. None: off, too.", check=NOT_NEGATIVE, solvers="linear sampled smo",
+        tried=(({"tol_relative": None}, 0.2),))
+    tol_relative: float | None = _stop(1e-2,
+        "Stop when the gap is at most this part of the objective (of C·rows/1000 if greater); 0: off.",
+        python="That is gap ≤ tol_relative·max(F(w), C·Σu_i/1000); training goes on until both hold.", check=NOT_NEGATIVE,
+        solvers="linear smo", tried=(({"tol": None}, 0.3),))
+    target: float | None = _stop(None, "Stop as soon as the objective is at most this.", check=FINITE,
+        solvers="linear sampled smo", role="limit", tried=(1e9,))
+    max_passes: int | None = _stop(None, "Stop after this number of passes over the data.", check=whole(1),
+        solvers="linear sampled", role="limit", tried=(2,))
+    max_time: float | None = _stop(None, shell="Stop after this time, for example 90s, 10m, 2h.",
+        python="Stop after this time, in seconds.", metavar="TIME", kind="seconds", check=SECONDS, role="limit", tried=(1e-9,))
+    memory: str = _machine("auto", "Peak memory of the process: 4GB, 512MiB, 50%, auto.", check=SIZE, role="resource")
+    row_cache: str = _machine("auto",
+        "bundle-dca: memory for the rows that matter most (2GB, 0, or 30% of the data); auto: 30% up to 128MiB, then 10%.",
+        check=SIZE, tasks=SINGLE, solvers="bundle-dca", tried=("0", "20%"))
+    scratch: str | None = _machine(None,
+        "Folder for what memory does not hold: the state of the rows, cuts of classes. On Dask, if all workers see it.",
+        python="None: TMPDIR, else /var/tmp. Workers that do not see it keep the state of the rows on their own disks.",
+        metavar="DIR", role="resource")
+    workers: int | None = _machine(None, "Threads, or processes of a local cluster. Default: one per processor.", check=whole(1),
+        role="resource")
+    lanes: int | None = _machine(None, "Fixed ranges of rows, each summed in order: the same number gives the same bits on any "
+        "machine. Default of bundle-dca for losses of single rows on one machine, without --l1: one, which takes fewer passes; "
+        "a second thread reads ahead of it.", check=whole(1), solvers="linear", tried=(2,))
+    scheduler: str = _machine("threads",
+        "Where passes run: threads, this thread alone, a local Dask cluster, or that of an address or scheduler file.",
+        python='"sync" is this thread alone, "local-cluster" the local one; or a distributed.Client (streamcut.execution.dask).',
+        metavar="threads|sync|local-cluster|tcp://HOST:PORT|FILE.json", role="resource")
+    deadline: float = _machine(120.0, "How long a Dask cluster may be without workers before training ends.",
+        python="In seconds.", metavar="TIME", kind="seconds", check=SECONDS, role="resource")
+    silence: float = _machine(120.0, "How long a Dask worker may not be heard, on a busy machine for one, before others do its "
+        "rows; it comes back when it is heard again.", python="In seconds.", metavar="TIME", kind="seconds", check=SECONDS,
+        role="resource")
+    # fmt: on

@@ -1,0 +1,262 @@
+"""What training of columns sees of the data: steps of dual ascent, losses along lines, and what rounding does to both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from streamcut.compiled import vectors
+from streamcut.compiled.column_records import Order, Places
+from streamcut.errors import UsageError
+from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.runner import PassRunner
+from streamcut.losses.columns import Column, ColumnsRisk, values_of
+from streamcut.models.checkpoint import Fill
+from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
+from streamcut.oracles.columns_passes import AscentPass, ColumnSums, EnterPass, SlopesPass, StepPass, SweepsPass
+from streamcut.oracles.decomposable import LinearOracle
+from streamcut.oracles.dual.random_order import RandomOrder
+from streamcut.rounding import UNSEEN, CutError, Drift, above, gamma, loss_above
+
+ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)  # rows of a group stay in the second cache level
+_VISITS = 2  # steps for each pair while its row is in cache, as long as it is free
+_LONGER = 1.0 + 1e-6  # a length that was computed in float64
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a pass starts, for the A active columns: `W` (D, A) is scored, `running` (D, A) is where steps begin.
+
+    stretch (A)  σ: steps are those for σC; enough (A): sweeps end when one brings no more
+    """
+
+    W: np.ndarray
+    running: np.ndarray
+    stretch: np.ndarray
+    enough: np.ndarray
+    part: float
+
+
+class ColumnsOracle(LinearOracle):
+    """F_a(w) = ½‖w‖² + l1_a‖w‖₁ + C_a Σ u_i ℓ over the rows of each of the `columns`.
+
+    Rows have room for `at_once` of them (None: all), which are trained at a time; column a is in place a mod at_once.
+
+    `active` (A) are the columns in training. Every lane has a cache of `size` (None: none), which is swept at most `sweeps` times
+    after each pass. Lanes of more than a batch are read from `streams` places at once. With L lanes steps are L times shorter, as
+    if each saw L of itself: their sum never lowers the dual (Ma et al. 2015, CoCoA+, σ′ = L).
+    """
+
+    def __init__(
+        self, runner: PassRunner, risk: ColumnsRisk, columns: Sequence[Column], *, bias: float, size: CacheSize | None,
+        sweeps: int, seed: int = 0, streams: int = 1, order: RandomOrder = ORDER, at_once: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(runner, risk.pointwise, C=columns[0].C, bias=bias, keep_margins=False)
+        self.columns, self.risk = tuple(columns), risk
+        self.at_once = len(columns) if at_once is None else at_once
+        K, rows = self.at_once, runner.row_state
+        if risk.labels is None:
+            rows.add("target")
+        else:
+            rows.add("t", np.int32)
+        for name in ("z", "z_b"):
+            rows.add(name, np.float64, (K,))
+        rows.add("codes", risk.loss.code_type, (2, K))
+        if risk.folds is not None:
+            rows.add("fold", np.int16)
+        self._Cs, self._l1, self._classes, self._left_out = (
+            values_of(columns, name, kind)
+            for name, kind in (("C", np.float64), ("l1", np.float64), ("of_class", np.float64), ("fold", np.int16))
+        )
+        self.active = np.arange(K)
+        self._taken = False  # the places were those of other columns
+        self.weights = np.zeros(len(columns))  # Σ u of the rows of each column, known after the first pass
+        self.raises: np.ndarray = np.zeros(K)  # by so much the last losses of active columns were raised for their rounding
+        self._drifts, self._reaches = ([Drift() for _ in columns] for _ in range(2))  # the latter of single rows
+        self._half = 0  # of the codes, which has the shares that U is made of
+        self._sweeps, self._seed, self._order = sweeps, seed, order
+        statistics = runner.feed.data.manifest.statistics
+        self._streams = streams if order.has_streams(statistics, runner.lanes) else 1
+        self._caches: dict[int, ColumnsCache] = {}
+        if size is not None and sweeps > 0:
+            self._caches = {start: ColumnsCache(size, risk, K) for start in runner.lanes.bounds[:-1]}
+        self._limits = dict.fromkeys(self._caches, np.inf)
+
+    # -- what is known of columns: arrays (A) of the active ones ---------------------------------------------------------------
+
+    @property
+    def costs(self) -> np.ndarray:
+        """C."""
+        return self._Cs[self.active]
+
+    @property
+    def l1s(self) -> np.ndarray | None:
+        """The λ of active columns; None where all are 0."""
+        return self._l1[self.active] if self._l1.any() else None
+
+    @property
+    def totals(self) -> np.ndarray:
+        """M: the weight of the rows of each."""
+        return self.weights[self.active]
+
+    @property
+    def magnitudes(self) -> np.ndarray:
+        """S (D,) of streamcut.rounding."""
+        return self._magnitudes
+
+    def first_stretches(self) -> np.ndarray:
+        """σ of the first accelerated pass of each active column; 1: plain steps are short enough."""
+        whole = max(1.0, self._loss.least_curvature) if self._loss.smooth else self.unit
+        return np.array([self.stretch_for(C, whole) for C in self.costs.tolist()])
+
+    def enter(self, columns: range) -> None:
+        """These are in training now, from w = 0 and no shares. The data is not read."""
+        self.active = np.arange(columns.start, columns.stop)
+        if self._taken:
+            self._runner.run(EnterPass(self.risk.loss, self.places(self.active, self.costs)))
+        self._taken = True
+
+    def places(self, columns: np.ndarray, cost: np.ndarray) -> Places:
+        positive = None if self.risk.labels is None else self._classes[columns]
+        left_out = None if self.risk.folds is None else self._left_out[columns]
+        return Places(columns % self.at_once, positive, left_out, cost, self.l1s, self._bias)
+
+    # -- passes ----------------------------------------------------------------------------------------------------------------
+
+    def groups(self) -> list[range]:
+        """Columns that are trained at a time, one group after the other."""
+        K = len(self.columns)
+        return [range(first, min(first + self.at_once, K)) for first in range(0, K, self.at_once)]
+
+    def steepest_at_zero(self) -> np.ndarray:  # type: ignore[override]
+        """max_j |∂R/∂w_j| of the mean loss R of every column (K,) at w = 0: a pass for each group."""
+        steepest = np.empty(len(self.columns))
+        for group in self.groups():
+            self.enter(group)
+            nothing = np.zeros((self.dimension, len(group)))
+            sums = self.ascend(Start(nothing, nothing, np.ones(len(group)), np.zeros(len(group)), 0.0), visits=0)
+            steepest[group.start : group.stop] = np.abs(sums.U).max(axis=0, initial=0.0) / self.totals
+        return steepest
+
+    def ascend(self, start: Start, *, visits: int = _VISITS) -> ColumnSums:
+        """One pass, and sweeps after it: what changed in U, b, and the running weights. The first one learns the `weights`."""
+        first = self.total_weight == 0.0
+        statistics, lanes = self._runner.feed.data.manifest.statistics, len(self._runner.lanes)
+        columns = self.places(self.active, self.costs * start.stretch * lanes)
+        halves, seed = (self._half, 1 - self._half), (self.passes, self._seed)
+        streams = self._order.streams(statistics, self._streams, *seed) if self._streams > 1 else None
+        known = AscentPass(
+            self.risk, self._grids, columns, start.W, start.running, halves, self._drawn(visits),
+            self._caches, self._limits, seed, first=self._first if first else None, streams=streams,
+        )  # fmt: skip
+        sums = self._read(known)
+        if first:
+            self._learn_of_columns(sums)
+        for a, own in zip(self.active.tolist(), start.W.T, strict=True):
+            own = np.ascontiguousarray(own)
+            self._drifts[a].scored, self._reaches[a].scored = self._spread(own), self._longest(own)
+        if lanes > 1:
+            sums.w /= lanes
+        if self._caches and visits:
+            self._limits = sums.limits
+            enough = start.enough * self.unit
+            how = Sweeps(self._sweeps, statistics.nnz, sums.gain, enough, start.part, seed, self._grids)
+            swept, _ = self._runner.run(SweepsPass(self._caches, how, sums.w, halves[1], len(sums.b)))
+            sums.w = swept.w / lanes if lanes > 1 else swept.w
+            vectors.add(sums.U.reshape(-1), swept.U.reshape(-1))
+            sums.b += swept.b
+        self._half = halves[1]
+        return sums
+
+    def _learn_of_columns(self, sums: ColumnSums) -> None:
+        assert sums.totals is not None
+        self._learn(sums.totals)
+        self.weights[:] = self.total_weight
+        if sums.by_fold is not None:
+            if not (sums.by_fold.min() > 0.0 and sums.by_fold.max() < self.total_weight):
+                empty = int(np.argmin(sums.by_fold)) + 1
+                raise UsageError(
+                    f"folds: {len(sums.by_fold)} are too many for these rows: fold {empty} has none, or none of weight"
+                )
+            without = self._left_out >= 0
+            self.weights[without] -= sums.by_fold[self._left_out[without]]
+
+    def _drawn(self, visits: int) -> Order:
+        """In which order rows are visited in the next pass."""
+        statistics = self._runner.feed.data.manifest.statistics
+        rows, _ = self._order.drawn(statistics, self.passes, self._seed, mixed=True)
+        near = self._order.group_rows(statistics)
+        random, turns = np.random.default_rng((self.passes, self._seed, 1)), np.empty(len(rows), np.int64)
+        for first in range(0, len(rows), near):
+            part = rows[first : first + near]
+            part.sort()
+            turns[first : first + near] = random.permutation(len(part))
+        return Order(rows, turns, min(near, len(rows)), 0, visits)
+
+    def slopes(self, k: np.ndarray) -> np.ndarray:  # type: ignore[override]
+        """Of Σ u_i ℓ of each active column at w_b + k(w − w_b). The data is not read."""
+        return self._look_along(SlopesPass, k).sum(axis=1)
+
+    def doubts(self, k: np.ndarray) -> np.ndarray:
+        """What rounding may add to Σ u_i ℓ by such steps, about, before they are taken. The data is not read."""
+        steps = zip(self.active.tolist(), k.tolist(), strict=True)
+        return np.array([self._loss.rounding.slope * self._drifts[a].ahead(step, self._scale) for a, step in steps])
+
+    def step_all(self, k: np.ndarray, spreads: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Make w_b + k(w − w_b) the best points; at least Σ u_i ℓ of each there. The data is not read.
+
+        ⟨S, |w_b|⟩ after it are `spreads`, ‖w_b‖ `lengths`.
+        """
+        sums, steepest = self._look_along(StepPass, k)
+        found = np.empty(len(k))
+        self.raises = np.empty(len(k))
+        for a, (column, step) in enumerate(zip(self.active.tolist(), k.tolist(), strict=True)):
+            drift, reach = self._drifts[column], self._reaches[column]
+            drift.step(step, float(spreads[a]) + self._targets.targets, self._scale)
+            reach.step(step, self._row_length(float(lengths[a])), self._scale)
+            slope = self._loss.steepest(float(steepest[a]), reach.error, self._targets)
+            rounding, loss = self._loss.rounding._replace(slope=slope), float(sums[a].sum())
+            found[a] = loss_above(loss, self._scale.rows, self.weights[column], drift.error, rounding)
+            self.raises[a] = found[a] - loss if loss < np.inf else 0.0
+        return found
+
+    def losses_at_zero(self) -> np.ndarray:
+        """At least Σ u_i ℓ of each active column at w = 0."""
+        if self.risk.labels is None:
+            return np.full(len(self.active), self.loss_at_zero)
+        at_zero, error = self._loss.value(0.0, 0.0), self._learning.weight_error(self._scale.rows)
+        totals = (above(weight, error) for weight in self.totals.tolist())
+        return np.array([above(at_zero * total, gamma(8.0) * at_zero * total) for total in totals])
+
+    def cut_errors(self, b: np.ndarray) -> list[CutError]:
+        """Of the cuts of the active columns, of whose sums `b` (1 or 3, A) says how large they are; as parts of M."""
+        shares, sizes = (b[0], b[0]) if len(b) == 1 else b[1:] + 2.0 * self._grids.weight_error(self._scale.rows)
+        M, scale, loss = self.totals, self._scale, self._loss.rounding
+        lines = zip((scale.length * shares / M).tolist(), (sizes / M).tolist(), M.tolist(), strict=True)
+        return [scale.cut_error(self._grids, slope, offset, total, loss) for slope, offset, total in lines]
+
+    def _look_along(self, kind: Any, k: np.ndarray) -> Any:
+        return self._runner.run(kind(self.risk.loss, self.places(self.active, k), k))[0]
+
+    def _row_length(self, length: float) -> float:
+        """At least Σ_j |x_ij w_j| + target_size of every row i, ‖w‖ being `length`."""
+        return self._scale.length * length * _LONGER + UNSEEN + self._loss.largest_target_size(self._targets)
+
+    # -- checkpoints -----------------------------------------------------------------------------------------------------------
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        numbers, arrays = super().saved()
+        drifts = {name: [asdict(each) for each in own] for name, own in (("drifts", self._drifts), ("reaches", self._reaches))}
+        known = {"half": self._half, "weights": self.weights.tolist(), "cache_limits": list(self._limits.values())}
+        return {**numbers, **drifts, **known, "active": self.active.tolist()}, arrays
+
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+        super().restore(numbers, fill)
+        self._drifts, self._reaches = ([Drift(**each) for each in numbers[name]] for name in ("drifts", "reaches"))
+        self._half, self.weights = numbers["half"], np.array(numbers["weights"])
+        self._taken = True
+        self.active = np.array(numbers["active"], np.int64)
+        self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))

@@ -1,0 +1,113 @@
+"""The row cache of a lane for K columns: rows with the shares of all pairs, which sweeps move without reading anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamcut.compiled import columns_cache
+from streamcut.compiled.column_records import Changed, Pairs, RowRoom, Swept
+from streamcut.compiled.records import CachedRows, Rows
+from streamcut.execution.cache_passes import joined_seed
+from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
+from streamcut.losses.columns import ColumnsRisk
+from streamcut.oracles.dual.worth import Worth
+from streamcut.rounding import Grids
+
+_SLACK = 0.1  # of the largest violation of a sweep: pairs at a bound that are further from leaving it wait for the next pass
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeps:
+    """How sweeps go: at most so `many`, until none of the columns is worth another one (streamcut.oracles.dual.worth).
+
+    entries  of all rows; rise (A): what the pass before brought; enough (A): a column's sweeps end when one brings no more
+    seed     number of the pass, and that of the run
+    """
+
+    many: int
+    entries: int
+    rise: np.ndarray
+    enough: np.ndarray
+    part: float
+    seed: tuple[int, int]
+    grids: Grids
+
+
+class ColumnsCache(RowCache):
+    """Rows with a share for each of at most `most` columns, those of `serve`; w is (D, A)."""
+
+    def __init__(self, size: CacheSize, risk: ColumnsRisk, most: int) -> None:
+        super().__init__(size)
+        self._risk, self._most = risk, most
+        self._goal = np.empty(size.rows, np.float64 if risk.labels is None else np.int32)
+        self._room = np.empty(size.rows * most), np.empty(size.rows * most, np.int16)
+        self._share: np.ndarray = np.empty((0, 0))
+        self._listed: np.ndarray = np.empty((0, 0), np.int16)
+        self._count = np.zeros(size.rows, np.int64)
+        self._places: np.ndarray | None = None  # of the rows, in the order of their numbers
+        self.columns: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.size, self._risk, self._most)
+
+    def fits(self, other: RowCache) -> bool:
+        return super().fits(other) and isinstance(other, ColumnsCache) and self._most == other._most
+
+    def content(self) -> dict[str, Any]:
+        return {name: value for name, value in super().content().items() if name != "_room"}  # of which the others are parts
+
+    @staticmethod
+    def row_bytes(columns: int) -> int:
+        """Of a cached row beside its entries: its target, which columns may still move it, and its shares."""
+        return ROW_BYTES + 16 + 10 * columns
+
+    def serve(self, columns: Any) -> None:
+        """From now on the columns are these (streamcut.oracles.columns_passes.Places); the cache must be empty."""
+        self.columns, rows, A = columns, self.size.rows, len(columns.places)
+        shares, listed = self._room
+        self._share, self._listed = shares[: rows * A].reshape(rows, A), listed[: rows * A].reshape(rows, A)
+        self._places = None
+
+    def collect(self, rows: Rows, pairs: Pairs, half: int, numbers: np.ndarray) -> None:
+        """Take the rows of a block with the smallest pairs.keys, with the shares in that half of their codes."""
+
+        def offered(first: int, limit: float, n: int) -> tuple[int, int]:
+            given = self._risk.loss, first, rows, self.columns, pairs, half, numbers, limit, n
+            return columns_cache.offer(*given, self._rows(), self._count, self._listed)
+
+        self.fill(offered, len(numbers))
+
+    def sweep_columns(self, how: Sweeps, w: np.ndarray, first_row: int) -> np.ndarray:
+        """Sweep until it is not worth it, in place at w; returns what the dual rose by (A)."""
+        A = w.shape[1]
+        worth = Worth.after(how.entries, how.rise, how.enough, how.part)
+        on, slack, turns, total = np.ones(A, np.bool_), np.full(A, np.inf), np.flatnonzero(self._count[: self.n]), np.zeros(A)
+        for number in range(how.many):
+            if len(turns) == 0 or not on.any():
+                break
+            self._order = turns
+            self._shuffle(joined_seed(how.seed[0], number, first_row, how.seed[1]))
+            swept = Swept(np.zeros(A), np.zeros(A), np.zeros(A))
+            lists = self._rows(), self._count, self._listed, self.columns
+            left = columns_cache.sweep(self._risk.loss, turns, *lists, on, slack, how.grids, w, swept, RowRoom.of(A))
+            turns, slack, total = turns[:left], _SLACK * swept.largest, total + swept.gain
+            on &= worth.goes_on(swept.gain, swept.work)
+        return total
+
+    def write_codes(self, how: Sweeps, half: int, codes: np.ndarray, first_row: int, U: np.ndarray, b: np.ndarray) -> None:
+        """The shares of cached rows become that half of `codes`, of the rows from `first_row` on; U and b change by as much."""
+        if self._places is None:  # rows may come from several places of the lane
+            self._places = np.argsort(self.numbers)
+        first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)), sorter=self._places)
+        given = self._places[first:last], self._rows(), first_row, self.columns, codes, half, how.grids
+        columns_cache.write_back(self._risk.loss, *given, Changed(U, b), RowRoom.of(U.shape[1]))
+
+    def _rows(self) -> CachedRows:
+        csr = self._indptr, self._indices, self._data
+        return CachedRows(*csr, self._number, self._key, self._weight, self._square, self._share, self._goal)
+
+    def _by_row(self) -> tuple[np.ndarray, ...]:
+        return *super()._by_row(), self._goal, self._count, self._listed

@@ -1,0 +1,254 @@
+"""The passes of K columns (streamcut.compiled.columns) as functions of a block of rows and its row state.
+
+Row state: `z`, `z_b` (K,) at the last scored point and the best one, `codes` (2, K) of the shares, `t` the row's class or
+`target` its number, `u` its weight (only when not all 1), `fold` (only where there are folds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.compiled import columns as kernels
+from streamcut.compiled import columns_line, vectors
+from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
+from streamcut.compiled.records import Rows as Csr
+from streamcut.errors import CorruptError
+from streamcut.execution.cache_passes import FillingPass
+from streamcut.execution.feed import Streams
+from streamcut.execution.passes import CachingPass
+from streamcut.execution.row_state import Rows
+from streamcut.losses.columns import ColumnsRisk
+from streamcut.losses.loss import Loss
+from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
+from streamcut.oracles.crammer_singer_passes import targets
+from streamcut.oracles.dual.sample import sample_free
+from streamcut.oracles.row_passes import First, RowPass, Totals, begin, weight_sum
+from streamcut.rounding import Grids
+
+
+def constants(loss: Loss, columns: int) -> np.ndarray:
+    """Room for the b of so many columns, and for what its rounding is measured by: compiled.columns.add_constant."""
+    return np.zeros((3 if loss.sized() else 1, columns))
+
+
+@dataclass(slots=True)
+class ColumnSums:
+    """`w` (D, A) the running weights, those of all lanes added; what changed in U (D, A) and b; what the dual rose by (A); of the
+    first pass its totals, and Σ u of every fold (folds,)."""
+
+    w: np.ndarray | None
+    U: np.ndarray
+    b: np.ndarray
+    gain: np.ndarray
+    totals: Totals | None = None
+    by_fold: np.ndarray | None = None
+    limits: dict[int, float] = field(default_factory=dict)
+    cache: ColumnsCache | None = None
+    at: int = 0  # the next row of the lane
+
+
+def _merge(total: ColumnSums, part: ColumnSums) -> ColumnSums:
+    if total.w is not None and part.w is not None and total.w.size > 0:
+        vectors.add(total.w.reshape(-1), part.w.reshape(-1))
+    if total.U.size > 0:
+        vectors.add(total.U.reshape(-1), part.U.reshape(-1))
+    total.b += part.b
+    total.gain += part.gain
+    if total.totals is not None:
+        assert part.totals is not None
+        total.totals.merge(part.totals)
+    if total.by_fold is not None:
+        total.by_fold += part.by_fold
+    total.limits |= part.limits
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class AscentPass(FillingPass):
+    """z of all rows at `W` (D, A), and steps of dual ascent at running weights, which begin in each lane at `start` (D, A).
+
+    halves  of the codes: the one with the shares that U is made of, and the one that gets the new ones
+    first   the first pass also fills what is kept of rows, and learns of all of them
+    sample  random seed of the rows that caches take
+    """
+
+    risk: ColumnsRisk
+    grids: Grids
+    columns: Places
+    W: np.ndarray
+    start: np.ndarray
+    halves: tuple[int, int]
+    order: Order
+    caches: Mapping[int, ColumnsCache]
+    limits: Mapping[int, float]
+    sample: tuple[int, int]
+    _: KW_ONLY
+    first: First | None = None
+    streams: Streams | None = None  # type: ignore[assignment]
+    interruptible: ClassVar[bool] = True
+    summed: ClassVar[tuple[str, ...]] = ("w", "U")
+
+    @property
+    def alignment(self) -> int:
+        """Blocks hold whole batches."""
+        return len(self.order.rows)
+
+    def begin(self) -> ColumnSums:
+        D, A = self.W.shape
+        folds = None if self.risk.folds is None or self.first is None else np.zeros(self.risk.folds.count)
+        totals = None if self.first is None else Totals.nothing(D)
+        loss = self.risk.loss
+        return ColumnSums(self.start.copy(), np.zeros((D, A)), constants(loss, A), np.zeros(A), totals, folds)
+
+    def enter(self, sums: Any, first_row: int) -> None:
+        FillingPass.enter(self, sums, first_row)
+        if self.caches:
+            sums.cache.serve(self.columns)
+
+    def visit_chunk(self, sums: ColumnSums, rows: Rows, chunk: Chunk) -> None:
+        if sums.totals is not None:
+            self._learn(sums, rows, chunk)
+        assert sums.w is not None
+        own, pairs = self._csr(rows, chunk), Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
+        order = self.order._replace(begins=chunk.first_row % self.alignment if self.streams is None else 0)
+        added, room = Added(sums.w, sums.U, sums.b, sums.gain), Room.of(order.near, self.W.shape[1])
+        bad = kernels.ascend(self.risk.loss, own, self.columns, pairs, self.halves, self.W, self.grids, order, added, room)
+        if bad >= 0:
+            raise CorruptError(f"row {chunk.numbers[bad] + 1}: its score is not finite; run `streamcut check --read-data`")
+        if sums.cache is not None:
+            self.offer(sums.cache, rows, chunk, pairs.keys)
+
+    def offer(self, cache: Any, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
+        sample_free(keys, self.risk.loss.free_below, chunk.numbers, self.sample)
+        pairs = Pairs(rows["codes"], rows["z"], keys, rows.get("fold"))
+        cache.collect(self._csr(rows, chunk), pairs, self.halves[1], chunk.numbers)
+
+    def _csr(self, rows: Rows, chunk: Chunk) -> Csr:
+        y = rows["target"] if self.risk.labels is None else rows["t"]
+        return Csr(chunk.indptr, chunk.indices, chunk.data, y, rows.get("u"))
+
+    def _learn(self, sums: ColumnSums, rows: Rows, chunk: Chunk) -> None:
+        assert self.first is not None
+        assert sums.totals is not None
+        apart = {name: array for name, array in rows.items() if name != "z_b"}
+        begin(apart, chunk, self.risk.pointwise, self.columns.bias, self.first, sums.totals)
+        if self.risk.labels is not None:
+            rows["t"][:] = targets(self.risk, chunk, chunk.numbers)
+        columns_line.at_zero(self.risk.loss, rows["target" if self.risk.labels is None else "t"], self.columns, rows["z_b"])
+        if sums.by_fold is not None:
+            fold = rows["fold"][:] = self.risk.folds.of_chunk(chunk)
+            u = rows.get("u", np.ones(chunk.n_rows))
+            for each in range(len(sums.by_fold)):
+                sums.by_fold[each] += weight_sum(u[fold == each], self.first.grids)[0]
+
+    def add_range(self, name: str, total: np.ndarray, part: np.ndarray, start: int) -> None:
+        vectors.add(total, part)
+
+    merge = staticmethod(_merge)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepsPass(CachingPass):
+    """Sweeps over cached rows, each lane by itself, until they are not worth it; then their shares are written to half `half` of
+    the codes, and U follows. The data is not read.
+
+    start      (D, A) running weights
+    constants  lines of b
+    """
+
+    caches: Mapping[int, ColumnsCache]
+    sweeps: Sweeps
+    start: np.ndarray
+    half: int
+    constants: int
+    needs_data: ClassVar[bool] = False
+    row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
+    summed: ClassVar[tuple[str, ...]] = ("w", "U")
+
+    def begin(self) -> ColumnSums:
+        D, A = self.start.shape
+        return ColumnSums(self.start.copy(), np.zeros((D, A)), np.zeros((self.constants, A)), np.zeros(A))
+
+    def enter(self, sums: ColumnSums, first_row: int) -> None:
+        assert sums.w is not None
+        sums.cache, sums.at = self.caches[first_row], first_row
+        sums.gain += sums.cache.sweep_columns(self.sweeps, sums.w, first_row)
+
+    def visit_rows(self, sums: ColumnSums, rows: Rows) -> None:
+        assert sums.cache is not None
+        sums.cache.write_codes(self.sweeps, self.half, rows["codes"], sums.at, sums.U, sums.b)
+        sums.at += len(rows["codes"])
+
+    def finish(self, sums: ColumnSums, rows: Rows, first_row: int) -> None:
+        sums.cache = None
+
+    merge = staticmethod(_merge)
+
+
+@dataclass(frozen=True, slots=True)
+class _LinePass(RowPass):
+    """Base of passes over the row state of columns."""
+
+    loss: Loss
+    columns: Places
+    row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "target", "u", "fold")
+
+    def _of(self, rows: Rows) -> tuple[Any, ...]:
+        y = rows["target"] if self.columns.positive is None else rows["t"]
+        return self.loss, y, rows.get("u"), rows.get("fold"), self.columns, rows["z_b"], rows["z"]
+
+
+@dataclass(frozen=True, slots=True)
+class EnterPass(_LinePass):
+    """Columns begin at w = 0, with no shares."""
+
+    row_arrays: ClassVar[tuple[str, ...]] = ("z_b", "t", "target", "codes")
+
+    def visit_rows(self, nothing: None, rows: Rows) -> None:
+        y = rows["target"] if self.columns.positive is None else rows["t"]
+        columns_line.at_zero(self.loss, y, self.columns, rows["z_b"])
+        columns_line.forget(self.loss, self.columns, rows["codes"])
+
+
+def _merge_pairs(total: np.ndarray, part: np.ndarray) -> np.ndarray:
+    for ours, theirs in zip(total, part, strict=True):
+        vectors.accumulate(theirs, ours)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class SlopesPass(_LinePass):
+    """Slopes of Σ u ℓ at z_b + k_a (z − z_b), (A, 2) as (total, rounding lost)."""
+
+    k: np.ndarray
+
+    def begin(self) -> np.ndarray:
+        return np.zeros((len(self.k), 2))
+
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
+        columns_line.slopes(*self._of(rows), self.k, sums)
+
+    merge = staticmethod(_merge_pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class StepPass(_LinePass):
+    """z_b += k_a (z − z_b) in the row state; Σ u ℓ there, (A, 2), and the largest shares (A,) of losses without a largest one."""
+
+    k: np.ndarray
+
+    def begin(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros((len(self.k), 2)), np.zeros(len(self.k))
+
+    def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
+        columns_line.step(*self._of(rows), self.k, *sums)
+
+    def merge(self, total, part):
+        _merge_pairs(total[0], part[0])
+        np.maximum(total[1], part[1], out=total[1])
+        return total

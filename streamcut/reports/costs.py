@@ -1,0 +1,29 @@
+"""What training on a cluster would take, before there is one."""
+
+from __future__ import annotations
+
+from streamcut.config import TrainOptions
+from streamcut.errors import UsageError
+from streamcut.execution.cost import Assumed, Work, describe
+from streamcut.io.dataset import Dataset
+from streamcut.oracles.dual.ascent import MOST_TURNS
+from streamcut.training import Session
+
+
+def cluster_cost(data: Dataset, options: TrainOptions, assumed: Assumed) -> list[tuple[str, str]]:
+    """(what, how long) of a pass over `data` by the solver of these options, on a cluster as it is assumed.
+
+    Reads what the store says of itself, and no rows unless features are made of some. Raises UsageError for a solver that runs on
+    threads only.
+    """
+    return describe(cluster_work(Session(data, options, scheduler=None)), assumed)
+
+
+def cluster_work(run: Session) -> Work:
+    """What there is to do in a pass of a training that has not begun. Raises UsageError as cluster_cost does."""
+    record, manifest = run.options.record, run.dataset.manifest
+    if not run.job.distributable:
+        raise UsageError(f"--assume: {run.options.chosen_solver} runs on threads only, not on Dask")
+    sweeps = run.options.sweeps if record.dual else 0
+    needs, lanes = run.job.needs(manifest), len(run.job.lanes)
+    return Work.of(manifest, needs, lanes, sums=record.sums, sweeps=sweeps, turns=MOST_TURNS)

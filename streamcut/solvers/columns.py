@@ -1,0 +1,310 @@
+"""Accelerated dual ascent for columns: problems on the same rows, all of them in the same passes over the data.
+
+Problem   min F_a(w) = ½‖w‖² + l1_a‖w‖₁ + C_a Σ u_i ℓ(⟨w, x_i⟩; y_ia) for each column a (streamcut.losses.columns).
+Given     the oracle, a stopping rule.
+Returns   the best point of each column, F_a there, and a lower bound on min F_a.
+Stops     a column, when its own gap is small enough; it leaves then. Limits on time hold for all, on passes for each group.
+
+Steps as in streamcut.solvers.acceleration: with a σ that falls from pass to pass, a pass takes for every pair its share f to the
+maximum of the dual for σC along it, at a point y that moves along; y then moves towards the weights w(f) = C U that shares stand
+for. Two cuts bound F: that of the newest shares, and G, all older ones mixed by the master problem. Neither U nor G knows C.
+
+    y = 0, all shares 0, σ = σ₀
+    repeat for all columns that have not converged
+        one pass: z of y; steps from y for the pairs that are not at rest; sweeps over cached rows: r, and f
+        k = argmin_{k ≥ 0} F(w_b + k(y − w_b));   w_b ← w_b + k(y − w_b)
+        p, q = the master problem; its value is the bound;   G ← pG + qU
+        y ← r + (1 − e^−σ)(C U − r);   σ ← 2σ/(2 + σ)
+
+A plain pass has σ = 1 and ends at y = C U. One kind takes over from the other where four passes have left more of the gap than
+(1 − 4/k), k passes since it began; each time accelerated passes come back they begin with a larger σ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.bundle import lines, two_cuts
+from streamcut.compiled import columns_vectors as vectors
+from streamcut.compiled.vectors import dot
+from streamcut.errors import UsageError
+from streamcut.execution.runner import Interrupted
+from streamcut.models.certificate import StopReason, Witness
+from streamcut.oracles.columns import ColumnsOracle, Start
+from streamcut.oracles.dual.worth import LITTLE
+from streamcut.rounding import absolute_above, combined, combined_square, dual_value, objective, plane_doubt
+from streamcut.solvers.columns_state import Answer, Line, State
+from streamcut.solvers.progress import Iteration, Progress, StoppingRule
+from streamcut.solvers.standstill import Standing
+from streamcut.solvers.warm_start import Origin
+
+ENOUGH = 0.0005  # sweeps over cached rows end when one brings no more than this part of the gap
+_NULL = 3  # passes in a row that bring nothing, before all begin again from the weights of the shares
+_RISK = 0.01  # of the gap: where rounding may add more than that to F by a step, the point before it is kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnsSolution:
+    """What came out for each column, in their order, and all iterations; their primal and bound are sums over columns."""
+
+    answers: list[Answer]
+    history: list[Iteration]
+    state: State
+
+
+def solve(oracle: ColumnsOracle, progress: Progress, origins: Sequence[Origin] | None = None) -> ColumnsSolution:
+    """Run all columns to the stopping rule of `progress`: one pass an iteration.
+
+    `origins` are where they begin, zero otherwise. Raises Interrupted before there is a solution.
+    """
+    asked = progress.rule
+    progress.rule = replace(asked, tol=None, tol_relative=None)  # whether columns converged is asked here, of each
+    found = progress.resume(oracle)
+    s = State.at_zero(oracle, range(0)) if found is None else State.restored(found, oracle)
+    reason: StopReason | None = None
+    try:
+        for group in oracle.groups():
+            if all(column in s.answers for column in group):
+                continue
+            before = progress.history[s.lines[0].began].passes - 1 if s.lines else oracle.passes
+            if not s.lines:
+                s = _begun(group, s.answers, oracle, origins)
+            if asked.max_passes is not None:  # a limit of each group
+                progress.rule = replace(progress.rule, max_passes=before + asked.max_passes)
+            reason = _trained(s, oracle, progress, asked)
+            if reason is StopReason.MAX_PASSES and group.stop < len(oracle.columns):
+                _give_up(s, oracle, reason)
+            elif reason is not None:
+                break
+    except Interrupted:
+        reason = StopReason.INTERRUPTED
+        if not s.lines and not s.answers:
+            raise
+    if reason is not None:
+        progress.save(s, oracle)
+    return ColumnsSolution(_answers(s, oracle, reason, len(progress.history) - 1), progress.history, s)
+
+
+def _trained(s: State, oracle: ColumnsOracle, progress: Progress, asked: StoppingRule) -> StopReason | None:
+    """Run the active columns until they have left; or why they have not."""
+    rule = replace(asked, unit=oracle.unit)
+    while (reason := _note(s, oracle, progress)) is None:
+        if not _leave(s, oracle, rule):
+            return None
+        progress.keep(s, oracle)
+        _iterate(s, oracle, stuck=progress.still >= _NULL)
+    return reason if _leave(s, oracle, rule) else None
+
+
+def _give_up(s: State, oracle: ColumnsOracle, reason: StopReason) -> None:
+    """The active columns leave as they are."""
+    for a, column in enumerate(oracle.active.tolist()):
+        s.answers[column] = _answer(s, a, oracle, reason)
+    oracle.active = oracle.active[:0]
+    s.keep(oracle.active)
+
+
+def _answers(s: State, oracle: ColumnsOracle, reason: StopReason | None, last: int) -> list[Answer]:
+    """Of all columns after iteration `last`; those that were never in training are at w = 0."""
+    found, ended = dict(s.answers), reason or StopReason.CONVERGED
+    for a, column in enumerate(oracle.active.tolist() if s.lines else []):
+        found[column] = _answer(s, a, oracle, ended)
+    waiting = [column for column in range(len(oracle.columns)) if column not in found]
+    if waiting:
+        oracle.active = np.array(waiting)
+        zero, costs = np.zeros(oracle.dimension), oracle.costs
+        for a, (column, loss) in enumerate(zip(waiting, oracle.losses_at_zero().tolist(), strict=True)):
+            F, c_bar = objective(0.0, len(zero), float(costs[a]), loss), float(costs[a] * oracle.totals[a])
+            found[column] = Answer(zero, F, 0.0, 0.0, Witness.none(len(zero)), c_bar, ended, last, ((F, 0.0),))
+    return [found[column] for column in range(len(oracle.columns))]
+
+
+def _begun(
+    group: range, answers: dict[int, Answer], oracle: ColumnsOracle, origins: Sequence[Origin] | None
+) -> State:  # fmt: skip
+    """After the first pass of a group, from no shares; it scores w = 0, or where the columns begin."""
+    oracle.enter(group)
+    s = State.at_zero(oracle, group, answers)
+    W = s.y if origins is None else side_by_side([origins[column].w for column in group])
+    enough = ENOUGH * oracle.costs  # no gap is known yet: sweeps end where one brings little next to the loss of a single row
+    sums = oracle.ascend(Start(W, s.y, np.ones(len(group)), enough, LITTLE))
+    known = zip(oracle.costs.tolist(), oracle.losses_at_zero().tolist(), oracle.first_stretches().tolist(), strict=True)
+    s.lines = [Line(sigma, sigma == 1.0, 1.0, objective(0.0, oracle.dimension, C, loss)) for C, loss, sigma in known]
+    if origins is not None:
+        _take_proofs(s, oracle, [origins[column] for column in group])
+    _after(s, oracle, sums, W, stuck=True)
+    if origins is not None:
+        _expect_below(s, oracle, [origins[column] for column in group])
+    return s
+
+
+def _take_proofs(s: State, oracle: ColumnsOracle, origins: Sequence[Origin]) -> None:
+    """What is known of columns before they are trained: G is the cut of their origin."""
+    for a, (line, origin, M) in enumerate(zip(s.lines, origins, oracle.totals.tolist(), strict=True)):
+        if origin.cut is not None:
+            s.G[:, a], s.offsets[a], line.error = origin.cut.a * -M, origin.cut.b * M, origin.cut.error
+
+
+def _expect_below(s: State, oracle: ColumnsOracle, origins: Sequence[Origin]) -> None:
+    """Raise UsageError for a cut of an origin that is above the loss at the best point."""
+    for a, (line, origin, M) in enumerate(zip(s.lines, origins, oracle.totals.tolist(), strict=True)):
+        if origin.cut is None:
+            continue
+        w, (cut, b, error) = np.ascontiguousarray(s.best[:, a]), (origin.cut.a, origin.cut.b, origin.cut.error)
+        square = dot(w, w)
+        if dot(cut, w) + b - plane_doubt(dot(cut, cut), square, b, error, len(w)) > (line.F / oracle.costs[a]) / M:
+            raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
+
+
+def side_by_side(w: Sequence[np.ndarray]) -> np.ndarray:
+    """(D, A) with w[a] in column a."""
+    return np.ascontiguousarray(np.stack(w, axis=1))
+
+
+def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
+    """One pass of all active columns, and what follows from it."""
+    l1, W = oracle.l1s, s.y
+    if l1 is not None:
+        W = np.empty_like(s.y)
+        vectors.shrink(s.y, l1, W)
+    stretch = np.array([line.stretch for line in s.lines])
+    enough = stretch * ENOUGH * np.array([line.gap for line in s.lines])
+    sums = oracle.ascend(Start(W, s.y, stretch, enough, LITTLE))
+    _after(s, oracle, sums, W, stuck=stuck)
+
+
+def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: bool) -> None:
+    """Of a pass that scored W: line search, master problem, and where the next one starts."""
+    A, C, l1 = len(s.lines), oracle.costs, oracle.l1s
+    s.U += sums.U
+    s.b += sums.b
+    found = np.empty((7, A))
+    vectors.products(s.U, s.G, s.best, W, oracle.magnitudes, np.empty((7, A)), found)
+    uu, gu, gg, _, bd, dd, _ = found
+    _step_along_lines(s, oracle, W, bd, dd)
+    p, q = two_cuts.mix(s.U, s.G, s.b[0], s.offsets, C, l1, np.stack([gg, gu, uu]))
+    _take_bounds(s, oracle, p, q, np.stack([gg, gu, uu]))
+    vectors.mix(s.U, p, q, s.G)
+    s.offsets = p * s.offsets + q * s.b[0]
+    e = np.empty(A)
+    for a, line in enumerate(s.lines):
+        if line.hands_over() or line.plain or stuck:
+            e[a], line.stretch = 1.0, 1.0 if line.plain else line.first
+        else:
+            e[a], line.stretch = -np.expm1(-line.stretch), 2.0 * line.stretch / (2.0 + line.stretch)
+    vectors.towards(s.y, sums.w, 1.0, s.U, C, e)
+
+
+def _step_along_lines(s: State, oracle: ColumnsOracle, W: np.ndarray, bd: np.ndarray, dd: np.ndarray) -> None:
+    """Each column goes to the best point of the line from w_b to the point that was scored. The data is not read."""
+    A, C, l1, D = len(s.lines), oracle.costs, oracle.l1s, oracle.dimension
+    room = np.empty(A)
+
+    def slopes(k: np.ndarray) -> np.ndarray:
+        if l1 is not None:
+            vectors.penalty_slopes(s.best, W, k, l1, room)
+        with np.errstate(over="ignore", invalid="ignore"):  # e^s may be beyond all numbers
+            found = (bd + k * dd if l1 is None else room) + C * oracle.slopes(k)
+        return np.where(np.isnan(found), np.inf, found)
+
+    k = lines.minimise(slopes, A) if dd.any() else np.zeros(A)
+    for a, (line, doubt) in enumerate(zip(s.lines, (C * oracle.doubts(k)).tolist(), strict=True)):
+        line.k = float(k[a])
+        if not doubt <= _RISK * line.gap and (line.held is None or line.held[1] > line.F):
+            line.held = s.best[:, a].copy(), line.F, line.raised
+    sums = np.empty((3, A))
+    vectors.step(s.best, W, k, oracle.magnitudes, np.empty((2, A)), np.empty(A), sums)
+    losses = oracle.step_all(k, sums[1], np.sqrt(sums[0]))
+    for a, (line, loss) in enumerate(zip(s.lines, losses.tolist(), strict=True)):
+        more = 0.0 if l1 is None else absolute_above(float(l1[a]), float(sums[2, a]), D)
+        line.F = objective(float(sums[0, a]), D, float(C[a]), loss, more)
+        line.raised = float(C[a] * oracle.raises[a])
+
+
+def _take_bounds(s: State, oracle: ColumnsOracle, p: np.ndarray, q: np.ndarray, squares: np.ndarray) -> None:
+    """The mixture pG + qU of every column bounds it; where that is no better than G by itself, p = 1 and q = 0, in place."""
+    M, C, D, l1 = oracle.totals, oracle.costs, oracle.dimension, oracle.l1s
+    if l1 is not None:
+        out = np.empty((6, len(p)))
+        vectors.dual_model(s.U, s.G, p, q, C, l1, out)
+    for a, (line, cut) in enumerate(zip(s.lines, oracle.cut_errors(s.b), strict=True)):
+        m, pa, qa, c_bar = float(M[a]), float(p[a]), float(q[a]), float(C[a] * M[a])
+        gg, gu, uu = (squares[:, a] / (m * m)).tolist()
+        size = pa * np.sqrt(gg) + qa * np.sqrt(uu)
+        b, offset = (pa * s.offsets[a] + qa * s.b[0, a]) / m, (pa * abs(s.offsets[a]) + qa * abs(s.b[0, a])) / m
+        error = combined(pa, line.error, qa, cut, float(size), float(offset))
+        square = combined_square(pa, qa, gg, gu, uu, D) if l1 is None else float(out[0, a]) / (c_bar * c_bar)
+        bound = dual_value(c_bar, square, float(b), error, D)
+        if bound > line.bound:
+            line.bound, line.error = bound, error
+            line.taken = float(c_bar * b - 0.5 * c_bar * c_bar * square) - bound
+        else:
+            p[a], q[a] = 1.0, 0.0
+
+
+def _answer(s: State, a: int, oracle: ColumnsOracle, reason: StopReason) -> Answer:
+    """What is proved of column a of the state, by its proof itself."""
+    line, witness = s.lines[a], s.proof(a, float(oracle.totals[a]))
+    c_bar, l1 = float(oracle.costs[a] * oracle.totals[a]), 0.0 if oracle.l1s is None else float(oracle.l1s[a])
+    bound = min(line.bound, witness.bound(c_bar, l1))
+    w, F, raised = s.best[:, a].copy(), line.F, line.raised
+    if line.held is not None and line.held[1] < F:
+        w, F, raised = line.held
+    return Answer(w, F, raised, bound, witness, c_bar, reason, line.began, tuple(line.trace))
+
+
+def history_of(answers: Sequence[Answer], history: list[Iteration]) -> list[Iteration]:
+    """The iterations that these columns were in, with the sums of theirs alone."""
+    first = min(answer.began for answer in answers)
+    last = max(answer.began + len(answer.trace) for answer in answers)
+    found = []
+    for number in range(first, last):
+        at = [answer.trace[min(max(number - answer.began, 0), len(answer.trace) - 1)] for answer in answers if answer.trace]
+        primal, bound = (sum(values) for values in zip(*at, strict=True))
+        found.append(replace(history[number], primal=primal, lower_bound=bound, gap=primal - bound))
+    return found
+
+
+def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule) -> bool:
+    """Columns that have converged give their answers and leave; returns whether there are others."""
+    limitless, stay = replace(rule, target=None, max_passes=None, max_time=None), []
+    for a, column in enumerate(oracle.active.tolist()):
+        line, c_bar = s.lines[a], float(oracle.costs[a] * oracle.totals[a])
+        if limitless.reason(line.best, line.bound, c_bar, 0, 0.0) is StopReason.CONVERGED:
+            found = _answer(s, a, oracle, StopReason.CONVERGED)
+            if limitless.reason(found.primal, found.bound, c_bar, 0, 0.0) is StopReason.CONVERGED:
+                s.answers[column] = found
+                continue
+        stay.append(a)
+    if len(stay) < len(s.lines):
+        chosen = np.array(stay, np.int64)
+        oracle.active = oracle.active[chosen]
+        s.keep(chosen)
+    return bool(stay)
+
+
+def _named(oracle: ColumnsOracle) -> str:
+    """Which columns are trained now, where that is not all of them: "6–10 of 20"."""
+    if oracle.at_once >= len(oracle.columns):
+        return ""
+    first = int(oracle.active[0]) // oracle.at_once * oracle.at_once
+    last = min(first + oracle.at_once, len(oracle.columns))
+    return f"{last} of {last}" if last == first + 1 == len(oracle.columns) else f"{first + 1}–{last} of {len(oracle.columns)}"
+
+
+def _note(s: State, oracle: ColumnsOracle, progress: Progress) -> StopReason | None:
+    """Record an iteration of all columns; returns why to stop, or None."""
+    primal = sum(line.best for line in s.lines) + sum(answer.primal for answer in s.answers.values())
+    bound = sum(line.bound for line in s.lines) + sum(answer.bound for answer in s.answers.values())
+    steps = float(np.mean([line.k for line in s.lines]))
+    standing, before = Standing.of_all(line.standing for line in s.lines), len(progress.history)
+    reason = progress.note(primal, bound, steps, 2 * len(s.lines), oracle, standing, _named(oracle))
+    if len(progress.history) > before:
+        for line in s.lines:
+            line.began = line.began if line.trace else before
+            line.trace.append((line.best, line.bound))
+    return reason

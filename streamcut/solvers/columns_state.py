@@ -1,0 +1,204 @@
+"""What training of columns knows between two passes. With the row state it is all that there is, so it is also the checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.bundle.penalty import penalty_of
+from streamcut.compiled import columns_vectors as vectors
+from streamcut.fields import expect_like
+from streamcut.models.certificate import StopReason, Witness
+from streamcut.models.checkpoint import StoredCheckpoint
+from streamcut.oracles.columns import ColumnsOracle
+from streamcut.oracles.columns_passes import constants
+from streamcut.rounding import CutError
+from streamcut.solvers.standstill import Standing
+
+_WINDOW, _LEAST = 4, 8  # passes that a kind is judged by; that it has at least
+_LARGER = 4.0  # times the σ that the accelerated passes before began with
+_NEARLY = 1.0 + 1e-9  # what is summed in another way is as much
+_VECTORS = ("y", "best", "U", "G")
+_OF_ANSWERS = ("primal", "raised", "bound", "c_bar", "began")
+_POINT = (0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What came out for a column: w (D,), F there and by what it was raised for rounding, the bound and its proof.
+
+    began, trace  the iteration that it was first in; F and the bound in that and those after it
+    """
+
+    w: np.ndarray
+    primal: float
+    raised: float
+    bound: float
+    witness: Witness
+    c_bar: float
+    reason: StopReason
+    began: int = 0
+    trace: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(slots=True)
+class Line:
+    """Of one active column: F at its best point, what that was raised by; bound; the error of G; how its passes go on.
+
+    taken   off the bound for its rounding
+    first   σ with which accelerated passes begin, 1: there are none; stretch: that of the next pass
+    plain   the next pass starts from the weights of the shares, with σ = 1
+    gaps    after each pass of this kind, the first of them after the one before it
+    held    (w, F, raised) of a better point, where rounding has raised F since
+    began   the iteration that it was first in; trace: F and the bound in that and those after it
+    """
+
+    first: float
+    plain: bool
+    stretch: float
+    F: float = np.inf
+    raised: float = 0.0
+    bound: float = 0.0
+    taken: float = 0.0
+    error: CutError = CutError(0.0, 0.0)  # noqa: RUF009 - it is immutable
+    gaps: list[float] = field(default_factory=list)
+    k: float = 1.0
+    held: tuple[np.ndarray, float, float] | None = None
+    began: int = 0
+    trace: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def best(self) -> float:
+        return self.F if self.held is None else min(self.F, self.held[1])
+
+    @property
+    def gap(self) -> float:
+        return self.best - self.bound
+
+    @property
+    def standing(self) -> Standing:
+        """What moves from pass to pass."""
+        error = self.taken + self.raised
+        return Standing(self.F, self.bound, 0.0, error, False, 0.0, self.gap - 2.0 * error)
+
+    def hands_over(self) -> bool:
+        """After a pass: whether the next one is of the other kind, as it is from now on."""
+        self.gaps.append(self.gap)
+        k = len(self.gaps)
+        if self.first == 1.0 or k < _LEAST or self.gap <= (1.0 - _WINDOW / k) * self.gaps[-1 - _WINDOW]:
+            return False
+        if self.plain:
+            self.first = min(1.0, _LARGER * self.first)
+        self.gaps, self.plain = [self.gap], not self.plain or self.first == 1.0
+        return True
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """Vectors (D, A) of the active columns, side by side: `y` where the next pass starts, `best` points, `U` and `G`; b of U
+    (1 or 3, A), offsets (A); a Line of each. `answers` of the columns that have left, by number."""
+
+    y: np.ndarray
+    best: np.ndarray
+    U: np.ndarray
+    G: np.ndarray
+    b: np.ndarray
+    offsets: np.ndarray
+    lines: list[Line]
+    answers: dict[int, Answer] = field(default_factory=dict)
+
+    @classmethod
+    def at_zero(cls, oracle: ColumnsOracle, columns: range, answers: dict[int, Answer] | None = None) -> State:
+        """Nothing is known of the `columns`."""
+        y, best, U, G = (np.zeros((oracle.dimension, len(columns))) for _ in range(4))
+        b = constants(oracle.risk.loss, len(columns)), np.zeros(len(columns))
+        return cls(y, best, U, G, *b, [], {} if answers is None else answers)
+
+    def keep(self, chosen: np.ndarray) -> None:
+        """Only these columns are left. One array after the other moves."""
+        for name in _VECTORS:
+            found = np.empty((len(self.U), len(chosen)))
+            vectors.choose(getattr(self, name), chosen, found)
+            setattr(self, name, found)
+        self.b, self.offsets, self.lines = self.b[:, chosen], self.offsets[chosen], [self.lines[a] for a in chosen.tolist()]
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(numbers, arrays) of a checkpoint; the arrays are views."""
+        arrays = {name: getattr(self, name) for name in (*_VECTORS, "b", "offsets")}
+        lines = []
+        for a, line in enumerate(self.lines):
+            own = {**asdict(replace(line, held=None)), "held": None if line.held is None else line.held[1:]}
+            lines.append(own)
+            if line.held is not None:
+                arrays[f"held.{a}"] = line.held[0]
+        answers = []
+        for column, found in self.answers.items():
+            known = {name: getattr(found, name) for name in _OF_ANSWERS}
+            proof = {"offset": found.witness.b, "error": found.witness.error}
+            said = {"column": column, "reason": found.reason.value, "trace": list(found.trace)}
+            answers.append({**said, **known, **proof})
+            arrays |= {f"answer.{column}": found.w, f"proof.{column}": found.witness.a}
+        return {"lines": lines, "answers": answers}, arrays
+
+    @classmethod
+    def restored(cls, found: StoredCheckpoint, oracle: ColumnsOracle) -> State:
+        """The state that was saved, to the last bit. Raises CorruptError for what is none."""
+        with found.restoring():
+            return cls._read(found, found.record["state"]["solver"], oracle)
+
+    @classmethod
+    def _read(cls, found: StoredCheckpoint, numbers: dict[str, Any], oracle: ColumnsOracle) -> State:
+        form = {**asdict(Line(1.0, True, 1.0)), "gaps": [0.0], "held": None, "trace": [_POINT]}
+        known = [{**form, "held": own["held"] and _POINT} for own in numbers["lines"]]
+        proof = {"offset": 0.0, "error": _POINT, "trace": [_POINT]}
+        answer = {"column": 0, "reason": "", **dict.fromkeys(_OF_ANSWERS, 0.0), **proof}
+        expect_like(numbers, {"lines": known, "answers": [answer]}, "solver")
+        D, A = oracle.dimension, len(known)
+        if len(oracle.active) * (A > 0) != A:
+            raise ValueError(f"{A} columns are in training, of which rows know {len(oracle.active)}")
+        y, best, U, G = (found.read(name, (D, A)) for name in _VECTORS)
+        b, offsets = found.read("b", (len(constants(oracle.risk.loss, 1)), A)), found.read("offsets", (A,))
+        lines = [Line(**{**own, "error": CutError(*own["error"]), "held": None}) for own in numbers["lines"]]
+        s = cls(y, best, U, G, b, offsets, lines)
+        for a, (line, own) in enumerate(zip(s.lines, numbers["lines"], strict=True)):
+            if own["held"] is not None:
+                line.held = (found.read(f"held.{a}", (D,)), *own["held"])
+            s.expect_true(a, oracle)
+        for own in numbers["answers"]:
+            s.answers[own["column"]] = _answer_of(own, found, oracle)
+        if not set(s.answers).isdisjoint(oracle.active.tolist() if A else []):
+            raise ValueError("columns are in training that have left")
+        return s
+
+    def expect_true(self, a: int, oracle: ColumnsOracle) -> None:
+        """Raise ValueError where what is said of an active column contradicts its vectors."""
+        line, l1 = self.lines[a], oracle.columns[int(oracle.active[a])].l1
+        M, C = float(oracle.totals[a]), float(oracle.costs[a])
+        proof, w = self.proof(a, M), np.ascontiguousarray(self.best[:, a])
+        if not (min(line.error) >= 0.0 and 0.0 <= line.bound <= proof.bound(C * M, l1) * _NEARLY + _NEARLY - 1.0):
+            raise ValueError("its bound is not that of its witness")
+        if not penalty_of(l1).value(w) <= line.F * _NEARLY < np.inf or line.bound > line.best * _NEARLY:
+            raise ValueError("its objective is not that of its weights")
+        if not (line.first <= 1.0 and 0.0 < line.stretch <= 1.0 and all(0.0 <= gap < np.inf for gap in line.gaps)):
+            raise ValueError(f"passes go on as {line}")
+
+    def proof(self, a: int, M: float) -> Witness:
+        """G of column a as a cut of its mean loss, M the weight of its rows."""
+        return Witness(self.G[:, a] / -M, float(self.offsets[a]) / M, self.lines[a].error)
+
+
+def _answer_of(own: dict[str, Any], found: StoredCheckpoint, oracle: ColumnsOracle) -> Answer:
+    """What a checkpoint says of a column that has left. Raises ValueError where it contradicts its vectors."""
+    column, D = own["column"], oracle.dimension
+    w, slope = found.read(f"answer.{column}", (D,)), found.read(f"proof.{column}", (D,))
+    proof, (C, l1) = Witness(slope, own["offset"], CutError(*own["error"])), (oracle.columns[column].C, oracle.columns[column].l1)
+    known = {name: own[name] for name in _OF_ANSWERS}
+    if not (column >= 0 and own["c_bar"] == float(C * oracle.weights[column]) and min(own["error"]) >= 0.0):
+        raise ValueError(f"column {column} is another one")
+    if not (0.0 <= own["bound"] <= proof.bound(own["c_bar"], l1) and own["bound"] <= own["primal"] * _NEARLY < np.inf):
+        raise ValueError(f"the bound of column {column} is not that of its proof")
+    if not (penalty_of(l1).value(w) <= own["primal"] * _NEARLY and 0.0 <= own["raised"] <= own["primal"]):
+        raise ValueError(f"the objective of column {column} is not that of its weights")
+    return Answer(w, witness=proof, reason=StopReason(own["reason"]), trace=tuple(map(tuple, own["trace"])), **known)
