@@ -30,6 +30,7 @@ from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.oracles.columns import ORDER, ColumnsOracle
 from streamcut.oracles.columns_cache import ColumnsCache
+from streamcut.oracles.dual.interior import solving_bytes
 from streamcut.oracles.dual.random_order import STREAMS
 from streamcut.oracles.row_passes import row_arrays
 from streamcut.solver_table import SolverRecord
@@ -139,7 +140,7 @@ class ColumnsJob:
         together = [("rows put together", ORDER.joined_bytes(manifest)), ("order of rows", ORDER.mixing_bytes(statistics))]
         copies = 2 if self.group is None else 4  # models are made of them: there is room for that where all columns have left
         models = (f"weights and proofs of {self.count} columns, of which {K} are trained at a time", copies * 8 * whole)
-        cached = ColumnsCache.row_bytes(K)
+        cached = self._cached_row(manifest)
         return Needs(
             dimension=features * K,
             vectors=4,
@@ -151,6 +152,11 @@ class ColumnsJob:
             block_rows=ORDER.batch_rows(statistics),
             mixing=self._mixing(manifest, row_bytes + K * (16 + 2 * share)),
         )
+
+    def _cached_row(self, manifest: Manifest) -> int:
+        """Bytes of a cached row beside its entries, with what solving for all of them at once takes."""
+        dimension = manifest.statistics.n_features + (self.options.bias != 0.0)
+        return ColumnsCache.row_bytes(self.at_once) + solving_bytes(self.risk.loss, manifest.statistics, dimension)
 
     def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
         """Places of the lane that rows come from at once, and the batches that they make, the best first."""
@@ -183,7 +189,7 @@ class ColumnsJob:
     def oracle(self, runner: PassRunner, plan: MemoryPlan, l1: Sequence[float]) -> ColumnsOracle:
         """`l1` are the λ of the points."""
         options, manifest = self.options, runner.feed.data.manifest
-        size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), ColumnsCache.row_bytes(self.at_once))
+        size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), self._cached_row(manifest))
         found = [
             Column(point.C, own, number, point.fold)
             for point, own in zip(self.points, l1, strict=True)

@@ -15,14 +15,17 @@ from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.losses.columns import Column, ColumnsRisk, values_of
 from streamcut.models.checkpoint import Fill
+from streamcut.oracles.columns_at_once import SolvingPass
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
 from streamcut.oracles.columns_passes import AscentPass, ColumnSums, EnterPass, SlopesPass, StepPass, SweepsPass
 from streamcut.oracles.decomposable import LinearOracle
+from streamcut.oracles.dual.interior import solving_bytes
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.rounding import UNSEEN, CutError, Drift, above, gamma, loss_above
 
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)  # rows of a group stay in the second cache level
 _VISITS = 2  # steps for each pair while its row is in cache, as long as it is free
+_CLOSE = 100.0  # times what a sweep brings at least: the gap that cached rows are left with where they are solved for at once
 _LONGER = 1.0 + 1e-6  # a length that was computed in float64
 
 
@@ -31,6 +34,7 @@ class Start:
     """Where a pass starts, for the A active columns: `W` (D, A) is scored, `running` (D, A) is where steps begin.
 
     stretch (A)  σ: steps are those for σC; enough (A): sweeps end when one brings no more
+    at_once (A)  cached rows are solved for by interior points before they are swept, where features are few; None: of no column
     """
 
     W: np.ndarray
@@ -38,6 +42,7 @@ class Start:
     stretch: np.ndarray
     enough: np.ndarray
     part: float
+    at_once: np.ndarray | None = None
 
 
 class ColumnsOracle(LinearOracle):
@@ -84,6 +89,9 @@ class ColumnsOracle(LinearOracle):
         if size is not None and sweeps > 0:
             self._caches = {start: ColumnsCache(size, risk, K) for start in runner.lanes.bounds[:-1]}
         self._limits = dict.fromkeys(self._caches, np.inf)
+        # only by itself: what lanes do they do to the same w
+        alone = len(runner.lanes) == 1 and not self._l1.any()
+        self._solves = bool(self._caches) and alone and solving_bytes(risk.loss, statistics, self.dimension) > 0
 
     # -- what is known of columns: arrays (A) of the active ones ---------------------------------------------------------------
 
@@ -163,6 +171,10 @@ class ColumnsOracle(LinearOracle):
         if self._caches and visits:
             self._limits = sums.limits
             enough = start.enough * self.unit
+            if self._solves and start.at_once is not None and start.at_once.any():
+                given = columns, sums.w, start.W, start.at_once, _CLOSE * enough
+                solving, _ = self._runner.run(SolvingPass(self._caches, self.risk.loss, *given))
+                sums.w, sums.solved = solving.w, solving.points
             how = Sweeps(self._sweeps, statistics.nnz, sums.gain, enough, start.part, seed, self._grids)
             swept, _ = self._runner.run(SweepsPass(self._caches, how, sums.w, halves[1], len(sums.b)))
             sums.w = swept.w / lanes if lanes > 1 else swept.w

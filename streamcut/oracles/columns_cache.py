@@ -105,6 +105,11 @@ class ColumnsCache(RowCache):
         given = self._places[first:last], self._rows(), first_row, self.columns, codes, half, how.grids
         columns_cache.write_back(self._risk.loss, *given, Changed(U, b), RowRoom.of(U.shape[1]))
 
+    def gathered(self) -> CachedRows:
+        """The cached rows; shares and weights are views."""
+        rows, last = self._rows().part(slice(0, self.n)), self._indptr[self.n]
+        return rows._replace(indices=rows.indices[:last], data=None if rows.data is None else rows.data[:last])
+
     def _rows(self) -> CachedRows:
         csr = self._indptr, self._indices, self._data
         return CachedRows(*csr, self._number, self._key, self._weight, self._square, self._share, self._goal)

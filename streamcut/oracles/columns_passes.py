@@ -39,7 +39,7 @@ def constants(loss: Loss, columns: int) -> np.ndarray:
 @dataclass(slots=True)
 class ColumnSums:
     """`w` (D, A) the running weights, those of all lanes added; what changed in U (D, A) and b; what the dual rose by (A); of the
-    first pass its totals, and Σ u of every fold (folds,)."""
+    first pass its totals, and Σ u of every fold (folds,). `solved` are the w (D,) that solve for cached rows, by column."""
 
     w: np.ndarray | None
     U: np.ndarray
@@ -48,6 +48,7 @@ class ColumnSums:
     totals: Totals | None = None
     by_fold: np.ndarray | None = None
     limits: dict[int, float] = field(default_factory=dict)
+    solved: dict[int, np.ndarray] = field(default_factory=dict)
     cache: ColumnsCache | None = None
     at: int = 0  # the next row of the lane
 

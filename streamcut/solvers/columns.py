@@ -17,7 +17,9 @@ for. Two cuts bound F: that of the newest shares, and G, all older ones mixed by
         y ← r + (1 − e^−σ)(C U − r);   σ ← 2σ/(2 + σ)
 
 A plain pass has σ = 1 and ends at y = C U. One kind takes over from the other where four passes have left more of the gap than
-(1 − 4/k), k passes since it began; each time accelerated passes come back they begin with a larger σ.
+(1 − 4/k), k passes since it began; each time accelerated passes come back they begin with a larger σ. Where a column's first σ is
+below 1, its plain passes solve for cached rows at once, if features are few (streamcut.oracles.dual.interior), and the weights
+that do are scored next.
 """
 
 from __future__ import annotations
@@ -171,9 +173,15 @@ def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
     if l1 is not None:
         W = np.empty_like(s.y)
         vectors.shrink(s.y, l1, W)
+    elif any(line.solved is not None for line in s.lines):
+        W = s.y.copy()
+        for a, line in enumerate(s.lines):
+            if line.solved is not None:
+                W[:, a] = line.solved
     stretch = np.array([line.stretch for line in s.lines])
     enough = stretch * ENOUGH * np.array([line.gap for line in s.lines])
-    sums = oracle.ascend(Start(W, s.y, stretch, enough, LITTLE))
+    at_once = np.array([line.plain for line in s.lines]) & (oracle.first_stretches() < 1.0)
+    sums = oracle.ascend(Start(W, s.y, stretch, enough, LITTLE, at_once))
     _after(s, oracle, sums, W, stuck=stuck)
 
 
@@ -196,6 +204,7 @@ def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: 
             e[a], line.stretch = 1.0, 1.0 if line.plain else line.first
         else:
             e[a], line.stretch = -np.expm1(-line.stretch), 2.0 * line.stretch / (2.0 + line.stretch)
+        line.solved = sums.solved.get(a) if line.plain and line.k > 0.0 else None
     vectors.towards(s.y, sums.w, 1.0, s.U, C, e)
 
 

@@ -52,6 +52,7 @@ class Line:
     plain   the next pass starts from the weights of the shares, with σ = 1
     gaps    after each pass of this kind, the first of them after the one before it
     held    (w, F, raised) of a better point, where rounding has raised F since
+    solved  what the next pass scores in place of y: the w that solves for cached rows
     began   the iteration that it was first in; trace: F and the bound in that and those after it
     """
 
@@ -66,6 +67,7 @@ class Line:
     gaps: list[float] = field(default_factory=list)
     k: float = 1.0
     held: tuple[np.ndarray, float, float] | None = None
+    solved: np.ndarray | None = None
     began: int = 0
     trace: list[tuple[float, float]] = field(default_factory=list)
 
@@ -129,7 +131,10 @@ class State:
         arrays = {name: getattr(self, name) for name in (*_VECTORS, "b", "offsets")}
         lines = []
         for a, line in enumerate(self.lines):
-            own = {**asdict(replace(line, held=None)), "held": None if line.held is None else line.held[1:]}
+            aside = {"held": None if line.held is None else line.held[1:], "solved": line.solved is not None}
+            own = {**asdict(replace(line, held=None, solved=None)), **aside}
+            if line.solved is not None:
+                arrays[f"solved.{a}"] = line.solved
             lines.append(own)
             if line.held is not None:
                 arrays[f"held.{a}"] = line.held[0]
@@ -150,7 +155,7 @@ class State:
 
     @classmethod
     def _read(cls, found: StoredCheckpoint, numbers: dict[str, Any], oracle: ColumnsOracle) -> State:
-        form = {**asdict(Line(1.0, True, 1.0)), "gaps": [0.0], "held": None, "trace": [_POINT]}
+        form = {**asdict(Line(1.0, True, 1.0)), "gaps": [0.0], "held": None, "solved": False, "trace": [_POINT]}
         known = [{**form, "held": own["held"] and _POINT} for own in numbers["lines"]]
         proof = {"offset": 0.0, "error": _POINT, "trace": [_POINT]}
         answer = {"column": 0, "reason": "", **dict.fromkeys(_OF_ANSWERS, 0.0), **proof}
@@ -160,11 +165,13 @@ class State:
             raise ValueError(f"{A} columns are in training, of which rows know {len(oracle.active)}")
         y, best, U, G = (found.read(name, (D, A)) for name in _VECTORS)
         b, offsets = found.read("b", (len(constants(oracle.risk.loss, 1)), A)), found.read("offsets", (A,))
-        lines = [Line(**{**own, "error": CutError(*own["error"]), "held": None}) for own in numbers["lines"]]
+        lines = [Line(**{**own, "error": CutError(*own["error"]), "held": None, "solved": None}) for own in numbers["lines"]]
         s = cls(y, best, U, G, b, offsets, lines)
         for a, (line, own) in enumerate(zip(s.lines, numbers["lines"], strict=True)):
             if own["held"] is not None:
                 line.held = (found.read(f"held.{a}", (D,)), *own["held"])
+            if own["solved"]:
+                line.solved = found.read(f"solved.{a}", (D,))
             s.expect_true(a, oracle)
         for own in numbers["answers"]:
             s.answers[own["column"]] = _answer_of(own, found, oracle)

@@ -106,27 +106,38 @@ def solve_cached(
     lanes = runner.run(GatherPass(caches))[0].rows
     parts, loss = lanes.values(), next(iter(caches.values())).loss
     A, weight, before = (
-        np.concatenate([_dense(rows, len(w), bias) for rows in parts]),
+        np.concatenate([dense(rows, len(w), bias) for rows in parts]),
         *(np.concatenate([getattr(rows, name) for rows in parts]) for name in ("weight", "share")),
     )
     offset = np.concatenate([np.zeros(len(rows.number)) if rows.target is None else rows.target for rows in parts])
-    c = C * np.abs(weight)
+    A *= np.sign(weight)[:, None]
+    share, solved = solve_rows(loss, A, C * np.abs(weight), offset, before, w, near, enough)
+    ends = np.cumsum([len(rows.number) for rows in parts])
+    runner.run(SharesPass(caches, dict(zip(lanes, np.split(share, ends[:-1]), strict=True))))
+    return solved
+
+
+def solve_rows(
+    loss: Loss, A: np.ndarray, c: np.ndarray, offset: np.ndarray, before: np.ndarray, w: np.ndarray, near: np.ndarray,
+    enough: float,
+) -> tuple[np.ndarray, Solved]:  # fmt: skip
+    """(shares (n,), the step to them) of rows a_i (n, D) with the shares `before` in `w`, which leaves a gap of `enough`, nearly.
+
+    `near` (D,) is where to begin.
+    """
     with np.errstate(all="ignore"), one_blas_thread():
         share, point = _solve(loss, A, c, offset, w - A.T @ (c * before), near.copy(), enough)
         share = np.where(np.isfinite(share), share, before)
         delta = A.T @ (c * (share - before))
-    ends = np.cumsum([len(rows.number) for rows in parts])
-    runner.run(SharesPass(caches, dict(zip(lanes, np.split(share, ends[:-1]), strict=True))))
-    return Solved(delta, dual.gained(loss, c, offset, before, share), point)
+    return share, Solved(delta, dual.gained(loss, c, offset, before, share), point)
 
 
-def _dense(rows: CachedRows, dimension: int, bias: float) -> np.ndarray:
-    """(n, D): the a_i."""
+def dense(rows: CachedRows, dimension: int, bias: float) -> np.ndarray:
+    """(n, D): the x_i, with the bias feature."""
     A = np.zeros((len(rows.number), dimension))
     A[np.repeat(np.arange(len(A)), np.diff(rows.indptr)), rows.indices] = 1.0 if rows.data is None else rows.data
     if bias != 0.0:
         A[:, -1] = bias
-    A *= np.sign(rows.weight)[:, None]
     return A
 
 

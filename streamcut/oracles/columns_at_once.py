@@ -1,0 +1,81 @@
+"""Columns by interior points over all cached rows (streamcut.oracles.dual.interior), one column after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamcut.bundle.penalty import SQUARES
+from streamcut.compiled.column_records import Places
+from streamcut.compiled.records import CachedRows
+from streamcut.execution.passes import CachingPass
+from streamcut.execution.row_state import Rows
+from streamcut.losses.loss import Loss
+from streamcut.oracles.columns_cache import ColumnsCache
+from streamcut.oracles.dual.interior import dense, solve_rows
+
+
+@dataclass(slots=True)
+class Solving:
+    """`w` (D, A) after the steps of cached rows, and the weights (D,) that solve for them, by column."""
+
+    w: np.ndarray
+    points: dict[int, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SolvingPass(CachingPass):
+    """Cached rows of a single lane get the shares that solve for all of them, at `w` (D, A). The data is not read.
+
+    near    (D, A) where to begin
+    chosen  the columns (A,) for which that is done; enough (A): the gaps that it leaves, nearly
+    """
+
+    caches: Mapping[int, ColumnsCache]
+    loss: Loss
+    columns: Places
+    w: np.ndarray
+    near: np.ndarray
+    chosen: np.ndarray
+    enough: np.ndarray
+    needs_data: ClassVar[bool] = False
+    row_arrays: ClassVar[tuple[str, ...]] = ("fold",)
+
+    def begin(self) -> Solving:
+        return Solving(self.w.copy())
+
+    def visit_rows(self, solving: Solving, rows: Rows) -> None:
+        """Nothing: rows of the cache come from anywhere, and `finish` has them all."""
+
+    def finish(self, solving: Solving, rows: Rows, first_row: int) -> None:
+        cache = self.caches[first_row]
+        cached, fold = cache.gathered(), rows.get("fold")
+        folds = None if fold is None else fold[cached.number - first_row]
+        X = dense(cached, len(self.w), self.columns.bias)
+        for a in np.flatnonzero(self.chosen).tolist():
+            self._solve(solving, a, X, cached, folds)
+
+    def _solve(self, solving: Solving, a: int, X: np.ndarray, cached: CachedRows, folds: np.ndarray | None) -> None:
+        """Of column a, by the best part of a step; the rows that it leaves out stay as they are."""
+        c, target = self.columns.cost[a] * cached.weight, np.zeros(len(X))
+        if self.columns.positive is None:
+            A, target = X, np.asarray(cached.target, np.float64)
+        else:
+            A = X * np.where(cached.target == self.columns.positive[a], 1.0, -1.0)[:, None]
+        if folds is not None and self.columns.left_out is not None:
+            c = np.where(folds == self.columns.left_out[a], 0.0, c)
+        w, before = np.ascontiguousarray(solving.w[:, a]), cached.share[:, a]
+        given: tuple[Any, ...] = target, before, w, np.ascontiguousarray(self.near[:, a]), float(self.enough[a])
+        share, solved = solve_rows(self.loss, A, c, *given)
+        if not np.isfinite(solved.delta @ solved.delta + solved.point @ solved.point + solved.gain):
+            return
+        theta, _ = SQUARES.step(w, solved.delta, solved.gain)
+        cached.share[:, a] = np.where(c > 0.0, before + theta * (share - before), before)
+        solving.w[:, a] += theta * solved.delta
+        solving.points[a] = solved.point
+
+    def merge(self, total: Solving, part: Solving) -> Solving:
+        raise NotImplementedError("cached rows are solved for in a single lane")
