@@ -365,7 +365,7 @@ class TestRefusals:
         X, y, _ = problem(20)
         from streamcut.errors import MemoryBudgetError
 
-        with pytest.raises(MemoryBudgetError, match=r"weights and sums 4 × 36 features, others in scratch files"):
+        with pytest.raises(MemoryBudgetError, match=r"weights and sums 5 × 36 features, others in scratch files"):
             train(MemoryDataset(X, y), task="multiclass", memory="50MB")
 
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PLAYED = """
 import sys
 import numba, numpy, numcodecs.blosc, psutil, click, tempfile, subprocess, threading, multiprocessing.pool, shutil, asyncio
-import errno, mmap, os, pathlib, signal, types
+import errno, mmap, os, pathlib, signal, threadpoolctl, types
 
 FCNTL = __import__("fcntl")
 SYSTEM = {system!r}
@@ -64,6 +64,8 @@ for module, names in UNIX_ONLY.items():
     for name in names:
         if hasattr(module, name):
             delattr(module, name)
+libraries = threadpoolctl.ThreadpoolController()  # it would look for those of the other system
+threadpoolctl.ThreadpoolController = lambda: libraries
 sys.platform = SYSTEM
 if SYSTEM == "darwin":
     import resource

@@ -118,10 +118,7 @@ class DecomposableOracle:
         return found
 
     def stretch_for(self, C: float, whole: float = 1.0) -> float:
-        """σ of the first accelerated pass with this C; 1: plain steps are short enough.
-
-        `whole` is the curvature of the dual along a row with which a step moves a share by 1.
-        """
+        """σ of the first accelerated pass with this C; 1: plain. `whole` is the curvature at which a share moves by 1."""
         statistics = self._runner.feed.data.manifest.statistics
         length = float(self._magnitudes.sum()) / self.total_weight
         curvature = C * self.total_weight * length * length / max(statistics.nnz, statistics.n_rows)
