@@ -24,16 +24,13 @@ What was tried and measured stands in bundle_dca.md.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
-from streamcut.execution.runner import Interrupted
-from streamcut.models.certificate import StopReason
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.passes import Ascent
 from streamcut.solvers.acceleration import Course
+from streamcut.solvers.loop import iterated
 from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
@@ -52,31 +49,27 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
     rule = progress.measure_in(oracle.unit)
     course = Course.restored(begin, oracle)
     s = course.state
-    try:
-        while (reason := progress.note(s.best.F, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
-            progress.keep(course, oracle)
-            mu = 1.0 if progress.still else MU
-            if s.bundle.grow(2):
-                oracle.widen(s.bundle.max_cuts)
-            merges, (cut, dual) = s.bundle.make_room(2, keep=2)
-            oracle.follow(merges)
-            kappa = s.k + mu * (1.0 - s.k)
-            enough = ENOUGH * (s.F_b - s.bound)
-            plain = Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, s.value, start=s.v)
-            ascent = course.next(plain, oracle)
-            predicted, ascended = oracle.ascend(ascent)
-            s.move(s.search(oracle), oracle)
-            s.add(predicted)
-            s.add(ascended)
-            shares = ascended.a * -oracle.c_bar
-            del predicted, ascended  # dense vectors
-            s.solve_master(rule)
-            course.advance(ascent, shares, oracle, stuck=progress.still >= NULL_PASSES)
-    except Interrupted:
-        reason = StopReason.INTERRUPTED
-    if reason is not StopReason.CONVERGED:
-        progress.save(course, oracle)
-    return replace(s.solution(reason, progress.history, oracle, rule), state=course)
+
+    def iterate() -> None:
+        mu = 1.0 if progress.still else MU
+        if s.bundle.grow(2):
+            oracle.widen(s.bundle.max_cuts)
+        merges, (cut, dual) = s.bundle.make_room(2, keep=2)
+        oracle.follow(merges)
+        kappa = s.k + mu * (1.0 - s.k)
+        enough = ENOUGH * (s.F_b - s.bound)
+        plain = Ascent(s.w, s.bundle.mixture(), cut, dual, kappa, enough, s.value, start=s.v)
+        ascent = course.next(plain, oracle)
+        predicted, ascended = oracle.ascend(ascent)
+        s.move(s.search(oracle), oracle)
+        s.add(predicted)
+        s.add(ascended)
+        shares = ascended.a * -oracle.c_bar
+        del predicted, ascended  # dense vectors
+        s.solve_master(rule)
+        course.advance(ascent, shares, oracle, stuck=progress.still >= NULL_PASSES)
+
+    return iterated(s, oracle, progress, rule, iterate, kept=course)
 
 
 def _at_zero(oracle: DualOracle, cuts: BundleSize, rule: StoppingRule) -> BundleState:

@@ -15,28 +15,20 @@ Stops     when F(w_b) − bound is small enough. The paper stops on R(w) ≤ ξ 
 
 from __future__ import annotations
 
-from streamcut.execution.runner import Interrupted
-from streamcut.models.certificate import StopReason
 from streamcut.oracles.decomposable import DecomposableOracle
+from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.progress import Progress, Solution
-from streamcut.solvers.state import BundleState
 
 
 def solve(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int) -> Solution:
     """Run CPA to the stopping rule of `progress`. One pass an iteration. Raises Interrupted before there is a solution."""
-    found = progress.resume(oracle)
-    s = BundleState.at_zero(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle.dimension)
-    rule = progress.measure_in(oracle.unit)
-    try:
-        while (reason := progress.note(s.F_b, s.bound, 1.0, len(s.bundle), oracle, s.standing)) is None:
-            progress.keep(s, oracle)
-            cut, loss = oracle.cut_at(s.w)
-            F = oracle.penalty.objective(s.w, oracle.C, loss)
-            s.take(s.w, loss, F, oracle.C * oracle.raised)
-            s.sharpen(oracle)
-            s.improve(cut, rule)
-    except Interrupted:
-        reason = StopReason.INTERRUPTED
-    if reason is not StopReason.CONVERGED:
-        progress.save(s, oracle)
-    return s.solution(reason, progress.history, oracle, rule)
+    s, rule = begun(oracle, progress, max_cuts)
+
+    def iterate() -> None:
+        cut, loss = oracle.cut_at(s.w)
+        F = oracle.penalty.objective(s.w, oracle.C, loss)
+        s.take(s.w, loss, F, oracle.C * oracle.raised)
+        s.sharpen(oracle)
+        s.improve(cut, rule)
+
+    return iterated(s, oracle, progress, rule, iterate)

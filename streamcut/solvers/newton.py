@@ -23,11 +23,9 @@ the last pass serves once more, so a path takes a pass or two a value.
 
 from __future__ import annotations
 
-from streamcut.execution.runner import Interrupted
-from streamcut.models.certificate import StopReason
 from streamcut.oracles.second_order import SecondOrderOracle
+from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.progress import Progress, Solution
-from streamcut.solvers.state import BundleState
 
 _TOO_LONG = 0.4  # of the way is what the line search took: the model was not that of the best point
 _INSIDE = 0.05  # of the gap that is asked for: to so much of it models with λ‖w‖₁ are minimised
@@ -38,22 +36,16 @@ def solve(oracle: SecondOrderOracle, progress: Progress, *, max_cuts: int) -> So
 
     Raises Interrupted before there is a solution.
     """
-    found = progress.resume(oracle)
-    s = BundleState.at_zero(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle.dimension)
-    rule = progress.measure_in(oracle.unit)
-    try:
-        while (reason := progress.note(s.best.F, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
-            progress.keep(s, oracle)
-            back = s.k < _TOO_LONG
-            if back:
-                s.w = s.w_b.copy()
-            elif (w := oracle.newton(_INSIDE * rule.allowed_gap(s.best.F, oracle.c_bar))) is not None:
-                s.w = w
-            cut = oracle.expand(s.w)
-            s.move(1.0 if back else s.search(oracle), oracle)
-            s.improve(cut, rule)
-    except Interrupted:
-        reason = StopReason.INTERRUPTED
-    if reason is not StopReason.CONVERGED:
-        progress.save(s, oracle)
-    return s.solution(reason, progress.history, oracle, rule)
+    s, rule = begun(oracle, progress, max_cuts)
+
+    def iterate() -> None:
+        back = s.k < _TOO_LONG
+        if back:
+            s.w = s.w_b.copy()
+        elif (w := oracle.newton(_INSIDE * rule.allowed_gap(s.best.F, oracle.c_bar))) is not None:
+            s.w = w
+        cut = oracle.expand(s.w)
+        s.move(1.0 if back else s.search(oracle), oracle)
+        s.improve(cut, rule)
+
+    return iterated(s, oracle, progress, rule, iterate)

@@ -22,10 +22,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from streamcut.execution.runner import Interrupted
-from streamcut.models.certificate import StopReason
+from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.progress import Progress, Solution
-from streamcut.solvers.state import BundleState
 
 MU = 0.1  # "works consistently well in all experiments" (paper, section 3)
 
@@ -42,30 +40,21 @@ def solve(
 
     Raises Interrupted before there is a solution.
     """
-    found = progress.resume(oracle)
-    if found is None:
-        s = BundleState.at_zero(oracle, max_cuts, progress.rule)
-    else:
-        s = BundleState.restored(found, oracle.dimension, oracle.shelf)
-    rule = progress.measure_in(oracle.unit)
-    try:
-        while (reason := progress.note(s.best.F, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
-            progress.keep(s, oracle)
-            place = 1.0 if progress.still else mu  # the cut at w itself always improves the bundle: a full one may need that
-            if not s.stepped:
-                if cut == "predicted":
-                    new = oracle.score_and_cut(s.w, s.k + place * (1.0 - s.k))
-                else:
-                    oracle.score(s.w)
-                s.move(s.search(oracle), oracle)
-                s.stepped = True
-            if cut == "exact":
-                if rule.reason(s.best.F, s.bound, oracle.c_bar, 0, 0.0) is not None:
-                    continue  # converged: its second pass is not needed
-                new = oracle.cut_between(place)
-            s.improve(new, rule)
-    except Interrupted:
-        reason = StopReason.INTERRUPTED
-    if reason is not StopReason.CONVERGED:
-        progress.save(s, oracle)
-    return s.solution(reason, progress.history, oracle, rule)
+    s, rule = begun(oracle, progress, max_cuts)
+
+    def iterate() -> None:
+        place = 1.0 if progress.still else mu  # the cut at w itself always improves the bundle: a full one may need that
+        if not s.stepped:
+            if cut == "predicted":
+                new = oracle.score_and_cut(s.w, s.k + place * (1.0 - s.k))
+            else:
+                oracle.score(s.w)
+            s.move(s.search(oracle), oracle)
+            s.stepped = True
+        if cut == "exact":
+            if rule.reason(s.best.F, s.bound, oracle.c_bar, 0, 0.0) is not None:
+                return  # converged: its second pass is not needed
+            new = oracle.cut_between(place)
+        s.improve(new, rule)
+
+    return iterated(s, oracle, progress, rule, iterate)

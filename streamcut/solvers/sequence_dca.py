@@ -27,29 +27,21 @@ broken off: a checkpoint would have the mixtures of its middle, and a run that g
 
 from __future__ import annotations
 
-from streamcut.execution.runner import Interrupted
-from streamcut.models.certificate import StopReason
 from streamcut.oracles.dual.sequence import SequenceDualOracle
+from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, Solution
-from streamcut.solvers.state import BundleState
 
 
 def solve(oracle: SequenceDualOracle, progress: Progress, *, max_cuts: int) -> Solution:
     """Run to the stopping rule of `progress`: one pass an iteration. Raises Interrupted before there is a solution."""
-    rule = progress.rule
-    found = progress.resume(oracle)
-    s = BundleState.at_zero(oracle, max_cuts, rule) if found is None else BundleState.restored(found, oracle.dimension)
-    try:
-        while (reason := progress.note(s.best.F, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
-            progress.keep(s, oracle)
-            place = 1.0 if progress.still else MU
-            predicted, held = oracle.score_and_ascend(s.w, s.k + place * (1.0 - s.k))
-            s.move(s.search(oracle), oracle)
-            s.bundle.add(predicted.a, predicted.b, predicted.error)
-            s.improve(held, rule)
-    except Interrupted:
-        reason = StopReason.INTERRUPTED
-    if reason is not StopReason.CONVERGED:
-        progress.save(s, oracle)
-    return s.solution(reason, progress.history, oracle, rule)
+    s, rule = begun(oracle, progress, max_cuts)
+
+    def iterate() -> None:
+        place = 1.0 if progress.still else MU
+        predicted, held = oracle.score_and_ascend(s.w, s.k + place * (1.0 - s.k))
+        s.move(s.search(oracle), oracle)
+        s.bundle.add(predicted.a, predicted.b, predicted.error)
+        s.improve(held, rule)
+
+    return iterated(s, oracle, progress, rule, iterate)

@@ -25,11 +25,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.execution.runner import Interrupted
-from streamcut.models.certificate import StopReason
 from streamcut.oracles.decomposable import DecomposableOracle
+from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.progress import Progress, Solution
-from streamcut.solvers.state import BundleState
 
 MU = 0.1  # as in OCAS
 LEAST = 0.05  # of κ
@@ -37,25 +35,25 @@ LEAST = 0.05  # of κ
 
 def solve(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int) -> Solution:
     """Run to the stopping rule of `progress`. One pass an iteration, no checkpoints. Raises Interrupted without a solution."""
-    s, rule = BundleState.at_zero(oracle, max_cuts, progress.rule), progress.measure_in(oracle.unit)
-    a_b = None  # slope of the cut at w_b
-    try:
-        while (reason := progress.note(s.F_b, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
-            way = s.w - s.w_b
-            w_c = s.w_b + s.k * way
-            cut, loss = oracle.cut_at(w_c)
-            F, bound, k = oracle.penalty.objective(w_c, oracle.C, loss), s.bound, 1.0
-            if a_b is not None:
-                here, there = (float(way @ (w + oracle.c_bar * a)) for w, a in ((s.w_b, a_b), (w_c, cut.a)))
-                k = guessed_step(here, there, s.k)
-            if s.take(w_c, loss, F, oracle.C * oracle.raised):
-                a_b = np.array(cut.a)
-            s.sharpen(oracle)
-            s.improve(cut, rule)
-            s.k = 1.0 if s.bound <= bound else max(LEAST, k + MU * (1.0 - k))
-    except Interrupted:
-        reason = StopReason.INTERRUPTED
-    return s.solution(reason, progress.history, oracle, rule)
+    s, rule = begun(oracle, progress, max_cuts)
+    a_b: np.ndarray | None = None  # slope of the cut at w_b
+
+    def iterate() -> None:
+        nonlocal a_b
+        way = s.w - s.w_b
+        w_c = s.w_b + s.k * way
+        cut, loss = oracle.cut_at(w_c)
+        F, bound, k = oracle.penalty.objective(w_c, oracle.C, loss), s.bound, 1.0
+        if a_b is not None:
+            here, there = (float(way @ (w + oracle.c_bar * a)) for w, a in ((s.w_b, a_b), (w_c, cut.a)))
+            k = guessed_step(here, there, s.k)
+        if s.take(w_c, loss, F, oracle.C * oracle.raised):
+            a_b = np.array(cut.a)
+        s.sharpen(oracle)
+        s.improve(cut, rule)
+        s.k = 1.0 if s.bound <= bound else max(LEAST, k + MU * (1.0 - k))
+
+    return iterated(s, oracle, progress, rule, iterate)
 
 
 def guessed_step(first: float, second: float, kappa: float) -> float:

@@ -1,0 +1,43 @@
+"""The loop around the iterations of solvers that keep a bundle: resume, record, checkpoint, stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from streamcut.execution.runner import Interrupted
+from streamcut.models.certificate import StopReason
+from streamcut.oracles.decomposable import DecomposableOracle
+from streamcut.solvers.progress import Progress, Saved, Solution, StoppingRule
+from streamcut.solvers.state import BundleState
+
+
+def begun(oracle: Any, progress: Progress, max_cuts: int) -> tuple[BundleState, StoppingRule]:
+    """The state after a pass at w = 0, or the one that was found, and the rule in the oracle's unit.
+
+    Raises Interrupted in that pass.
+    """
+    found = progress.resume(oracle)
+    if found is None:
+        s = BundleState.at_zero(oracle, max_cuts, progress.rule)
+    else:
+        s = BundleState.restored(found, oracle.dimension, oracle.shelf)
+    return s, progress.measure_in(oracle.unit)
+
+
+def iterated(
+    s: BundleState, oracle: DecomposableOracle, progress: Progress, rule: StoppingRule, iterate: Callable[[], None],
+    kept: Saved | None = None,
+) -> Solution:  # fmt: skip
+    """Call `iterate`, which moves `s`, until `progress` says stop. Checkpoints keep `kept`, `s` unless given."""
+    kept = s if kept is None else kept
+    try:
+        while (reason := progress.note(s.best.F, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
+            progress.keep(kept, oracle)
+            iterate()
+    except Interrupted:
+        reason = StopReason.INTERRUPTED
+    if reason is not StopReason.CONVERGED:
+        progress.save(kept, oracle)
+    return replace(s.solution(reason, progress.history, oracle, rule), state=kept)
