@@ -370,14 +370,14 @@ def test_one_kind_of_passes_takes_over_from_the_other_where_it_is_slow():
     course, kinds = Course.at(state, Half), []
     for number in range(24):
         state.F_b = 1.0 + 0.99**number  # hardly falls
-        ascent = SimpleNamespace(stretch=course.stretch or course.first)
+        ascent = SimpleNamespace(stretch=course.stretch or course.guard.first)
         Half.reached = np.zeros(1)
         course.advance(ascent, np.zeros(1), Half, stuck=False)
-        kinds.append(course.plain)
-    assert kinds == [False] * 7 + [True] * 17, "and then with the longest steps, which plain ones are"
+        kinds.append(course.guard.plain)
+    assert kinds == [False] * 7 + [True] * 7 + [False] * 7 + [True] * 3
     course = Course.at(state, Half)
     for number in range(40):
         state.F_b = 1.0 / (number + 1) ** 2
         Half.reached = np.zeros(1)
         course.advance(SimpleNamespace(stretch=0.5), np.zeros(1), Half, stuck=False)
-        assert not course.plain
+        assert not course.guard.plain

@@ -177,7 +177,7 @@ def recall_by(kind):
 
 
 def test_a_worker_dies_in_a_sweep_and_another_in_a_pass(stores, on_threads, tmp_path):
-    with started(tmp_path, "none:1:kill", "train.cached:40:kill", "train.shard:20:kill") as (address, processes):
+    with started(tmp_path, "none:1:kill", "train.cached:12:kill", "train.shard:10:kill") as (address, processes):
         asked = [*FEW_IN_WORDS, "--lanes", 3, "--scheduler", address, "--memory", "4GB", "--scratch", tmp_path]
         done = train(stores["binary"], tmp_path / "m.npz", *asked)
         assert done.returncode == 0, done.stderr
@@ -188,7 +188,7 @@ def test_a_worker_dies_in_a_sweep_and_another_in_a_pass(stores, on_threads, tmp_
 
 def test_when_all_workers_die_in_sweeps_the_checkpoint_is_good(stores, on_threads, tmp_path):
     asked = [*FEW_IN_WORDS, "--lanes", 4, "--checkpoint", tmp_path / "run", "--checkpoint-iterations", 1]
-    with started(tmp_path, "train.cached:30:kill", "train.cached:30:kill") as (address, _):
+    with started(tmp_path, "train.cached:12:kill", "train.cached:12:kill") as (address, _):
         done = train(stores["binary"], tmp_path / "m.npz", *asked, "--scheduler", address, "--deadline", "2s")
         assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr
     assert not (tmp_path / "m.npz").exists()
@@ -332,7 +332,7 @@ def test_a_cache_is_recalled_as_it_was_filled(seed, task, part):
         caches = oracle._caches
         ascent = Ascent(rng.standard_normal(oracle.dimension), np.zeros(6), 0, 1, 1.0, 0.0)
         fillings = [
-            oracle._work(ascent, np.arange(64), np.arange(2), (-1, -1), room, oracle._limits, True)
+            oracle._work(ascent, np.arange(64), np.arange(2), (-1, -1), room, True)
             for room in (caches, dict(zip(caches, copies, strict=True)))
         ]
         runner.run(fillings[0])

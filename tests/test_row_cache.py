@@ -18,7 +18,6 @@ from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_cache import CacheSize
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
-from streamcut.losses.loss import FREE_FIRST
 from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.rounding import CutError
 
@@ -65,15 +64,6 @@ def test_a_full_cache_keeps_some_of_the_rows_with_equal_keys():
     cache.fill(offered, n)
     assert cache.numbers.tolist() == list(range(16))
     assert cache.limit == 0.5
-
-
-def test_a_pass_begins_with_a_looser_limit_for_rows_at_a_bound_alone():
-    cache = LossCache(CacheSize(4, 4, "int32", None), Hinge())
-    limits = []
-    for last in (0.5, FREE_FIRST + 0.5, np.inf):
-        cache.begin(last)
-        limits.append(cache.limit)
-    assert limits == [0.75, FREE_FIRST + 0.75, np.inf]
 
 
 @settings(max_examples=40, deadline=None)

@@ -23,24 +23,20 @@ from streamcut.rounding import Grids
 
 
 class FillingPass(CachingPass, ABC):
-    """Base of passes over the data that fill `caches`, none or one a lane; `limits` are those that the last one ended with.
-
-    Their partial sums have a `cache` while they are in a lane, and `limits` after it.
-    """
+    """Base of passes over the data that fill `caches`, none or one a lane. Their partial sums have a `cache` in a lane."""
 
     __slots__ = ()
     caches: Mapping[int, RowCache]
-    limits: Mapping[int, float]
 
     def enter(self, sums: Any, first_row: int) -> None:
         if self.caches:
             sums.cache = self.caches[first_row]
-            sums.cache.begin(self.limits[first_row])
+            sums.cache.begin()
 
     def finish(self, sums: Any, rows: Rows, first_row: int) -> None:
         if sums.cache is not None:
             sums.cache.end()
-            sums.limits, sums.cache = {first_row: sums.cache.limit}, None
+            sums.cache = None
 
     @abstractmethod
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
@@ -56,7 +52,7 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class RecallPass(Pass):
-    """Fill the cache of a lane again as `filling` did, whose limits are infinite now, by the rows that it took.
+    """Fill the cache of a lane again as `filling` did, by the rows that it took.
 
     cached  which of the lane's rows they are; first_row: of the lane
     """

@@ -14,7 +14,6 @@ from streamcut.compiled import cached_rows
 from streamcut.compiled.splitmix import shuffle
 from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
-from streamcut.losses.loss import FREE_FIRST
 from streamcut.rounding import Grids
 
 _KEPT = 0.8  # of the rows, when the room is full: those with the smallest keys
@@ -22,7 +21,6 @@ _FULL = 0.9  # of the entries: they may be no more then
 _GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it goes on to others
 _GROUPS = 8  # with fewer of them all rows come in random order: they are in a cache level anyway
 _NEAR = 0.1  # of the largest violation of a sweep: rows at a bound that are further from leaving it wait for the next pass
-_LOOSER = 1.5  # a pass begins with the last limit times this: keys change, and room that is left would be wasted
 ROW_BYTES = 96  # of a cached row beside its entries, with what sorting rows by key takes
 
 
@@ -90,11 +88,9 @@ class RowCache:
         """The rows in the cache, in the order in which they came."""
         return self._number[: self.n]
 
-    def begin(self, last_limit: float) -> None:
-        """Forget all rows; `last_limit` is the one that the last pass ended with."""
-        self.n, self.near = 0, _NEAR
-        bounded = FREE_FIRST if FREE_FIRST <= last_limit < 2.0 * FREE_FIRST else 0.0
-        self.limit = bounded + _LOOSER * (last_limit - bounded)
+    def begin(self) -> None:
+        """Forget all rows."""
+        self.n, self.near, self.limit = 0, _NEAR, np.inf
 
     def end(self) -> None:
         """All rows were offered."""

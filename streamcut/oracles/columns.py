@@ -88,7 +88,6 @@ class ColumnsOracle(LinearOracle):
         self._caches: dict[int, ColumnsCache] = {}
         if size is not None and sweeps > 0:
             self._caches = {start: ColumnsCache(size, risk, K) for start in runner.lanes.bounds[:-1]}
-        self._limits = dict.fromkeys(self._caches, np.inf)
         # only by itself: what lanes do they do to the same w
         alone = len(runner.lanes) == 1 and not self._l1.any()
         self._solves = bool(self._caches) and alone and solving_bytes(risk.loss, statistics, self.dimension) > 0
@@ -158,7 +157,7 @@ class ColumnsOracle(LinearOracle):
         streams = self._order.streams(statistics, self._streams, *seed) if self._streams > 1 else None
         known = AscentPass(
             self.risk, self._grids, columns, start.W, start.running, halves, self._drawn(visits),
-            self._caches, self._limits, seed, first=self._first if first else None, streams=streams,
+            self._caches, seed, first=self._first if first else None, streams=streams,
         )  # fmt: skip
         sums = self._read(known)
         if first:
@@ -169,7 +168,6 @@ class ColumnsOracle(LinearOracle):
         if lanes > 1:
             sums.w /= lanes
         if self._caches and visits:
-            self._limits = sums.limits
             enough = start.enough * self.unit
             if self._solves and start.at_once is not None and start.at_once.any():
                 given = columns, sums.w, start.W, start.at_once, _CLOSE * enough
@@ -262,7 +260,7 @@ class ColumnsOracle(LinearOracle):
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
         drifts = {name: [asdict(each) for each in own] for name, own in (("drifts", self._drifts), ("reaches", self._reaches))}
-        known = {"half": self._half, "weights": self.weights.tolist(), "cache_limits": list(self._limits.values())}
+        known = {"half": self._half, "weights": self.weights.tolist()}
         return {**numbers, **drifts, **known, "active": self.active.tolist()}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
@@ -271,4 +269,3 @@ class ColumnsOracle(LinearOracle):
         self._half, self.weights = numbers["half"], np.array(numbers["weights"])
         self._taken = True
         self.active = np.array(numbers["active"], np.int64)
-        self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))

@@ -47,7 +47,6 @@ class ColumnSums:
     gain: np.ndarray
     totals: Totals | None = None
     by_fold: np.ndarray | None = None
-    limits: dict[int, float] = field(default_factory=dict)
     solved: dict[int, np.ndarray] = field(default_factory=dict)
     cache: ColumnsCache | None = None
     at: int = 0  # the next row of the lane
@@ -65,7 +64,6 @@ def _merge(total: ColumnSums, part: ColumnSums) -> ColumnSums:
         total.totals.merge(part.totals)
     if total.by_fold is not None:
         total.by_fold += part.by_fold
-    total.limits |= part.limits
     return total
 
 
@@ -86,7 +84,6 @@ class AscentPass(FillingPass):
     halves: tuple[int, int]
     order: Order
     caches: Mapping[int, ColumnsCache]
-    limits: Mapping[int, float]
     sample: tuple[int, int]
     _: KW_ONLY
     first: First | None = None

@@ -14,18 +14,16 @@ of the dual, and weights are made of them where they are read. Both cuts of a pa
 on any of this.
 
 A plain pass starts from the master problem's mixture with σ = 1. Neither kind is the faster one everywhere: accelerated passes
-crawl where rows can be separated, plain ones where features are many and C is large. So one takes over from the other where four
-passes have left more of the gap than (1 − 4/k), k passes since it began: slower than 1/k. Accelerated passes at their best leave
-(1 − 4/k)². Each time they come back they begin with a larger σ, in the end with 1: then all passes are plain. They are, too, with
-a C so small that σ is 1 at first. Where it is not, plain passes solve for cached rows at once, if features are few
-(streamcut.oracles.dual.interior), and the weights that do are scored next, in place of the master problem's: where most rows that
-matter are cached they are the better ones.
+crawl where rows can be separated, plain ones where features are many and C is large. So a guard lets one take over from the other
+(streamcut.solvers.guard). With a C so small that σ is 1 at first all passes are plain. Where it is not, plain passes solve for
+cached rows at once, if features are few (streamcut.oracles.dual.interior), and the weights that do are scored next, in place of
+the master problem's: where most rows that matter are cached they are the better ones.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,41 +34,35 @@ from streamcut.fields import expect_like
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.dual.ascent import DualAscent
 from streamcut.oracles.dual.passes import Ascent
+from streamcut.solvers.guard import Guard
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState
-
-_WINDOW, _LEAST = 4, 8  # passes that a kind is judged by; that it has at least
-_LARGER = 4.0  # times the σ that the accelerated passes before began with
 
 
 @dataclass(slots=True)
 class Course:
     """`state`, and of what kind the next pass is that goes on from it.
 
-    first    σ with which accelerated passes begin; 1: there are none
-    plain    the next pass starts from the master problem's mixture, with σ = 1
+    guard    says which kind it is: a plain pass starts from the master problem's mixture, with σ = 1
     stretch  σ of the next accelerated pass; 0: it is the first of its run, and starts from that mixture, too
-    gaps     after each pass of this kind, the first of them after the one before it
     """
 
     state: BundleState
-    first: float
-    plain: bool
+    guard: Guard
     stretch: float = 0.0
-    gaps: list[float] = field(default_factory=list)
 
     @classmethod
     def at(cls, state: BundleState, oracle: DualAscent) -> Course:
         """Nothing is known yet of how passes go on from here."""
-        first = oracle.first_stretch
-        return cls(state, first, first == 1.0 or not oracle.accelerated)
+        first = oracle.first_stretch if oracle.accelerated else 1.0
+        return cls(state, Guard(first, first == 1.0))
 
     def next(self, ascent: Ascent, oracle: DualAscent) -> Ascent:
         """What the next pass is, of which the plain one is `ascent`."""
-        if self.plain:
+        if self.guard.plain:
             return replace(ascent, at_once=oracle.first_stretch < 1.0)
         bundle = self.state.bundle
-        stretch, mixture = (self.stretch, bundle.newest()) if self.stretch > 0.0 else (self.first, ascent.mixture)
+        stretch, mixture = (self.stretch, bundle.newest()) if self.stretch > 0.0 else (self.guard.first, ascent.mixture)
         value = stretch * bundle.c_bar * bundle.offset(mixture) - 0.5 * vectors.dot(ascent.w, ascent.w)
         return replace(ascent, mixture=mixture, stretch=stretch, enough=stretch * ascent.enough, value=value)
 
@@ -79,9 +71,10 @@ class Course:
 
         Where passes are `stuck` the next one starts from the mixture.
         """
-        if self.first < 1.0 and oracle.accelerated and self._hands_over():
+        if self.guard.hands_over(self.state.F_b - self.state.bound):
+            self.stretch = 0.0
             return
-        if self.plain:
+        if self.guard.plain:
             if oracle.solved is not None and self.state.k > 0.0:  # else a cut at the mixture's own w has to raise its value
                 self.state.w = oracle.solved
             return
@@ -94,23 +87,10 @@ class Course:
         s.v, s.w = y, s.penalty.weights(y)
         self.stretch = 2.0 * ascent.stretch / (2.0 + ascent.stretch)
 
-    def _hands_over(self) -> bool:
-        """Whether the next pass is of the other kind, as it is from now on."""
-        gap = self.state.F_b - self.state.bound
-        self.gaps.append(gap)
-        k = len(self.gaps)
-        if k < _LEAST or gap <= (1.0 - _WINDOW / k) * self.gaps[-1 - _WINDOW]:
-            return False
-        if self.plain:
-            self.first = min(1.0, _LARGER * self.first)
-        self.gaps, self.stretch, self.plain = [gap], 0.0, not self.plain or self.first == 1.0
-        return True
-
     def move_to(self, C: float, penalty: L2, oracle: DualAscent, rule: StoppingRule) -> None:
         """Go on with another C and penalty."""
         self.state.move_to(C, penalty, oracle, rule)
-        anew = Course.at(self.state, oracle)
-        self.first, self.plain, self.stretch, self.gaps = anew.first, anew.plain, 0.0, []
+        self.guard, self.stretch = Course.at(self.state, oracle).guard, 0.0
 
     @classmethod
     def restored(cls, found: StoredCheckpoint | Course | BundleState, oracle: DualAscent) -> Course:
@@ -126,16 +106,15 @@ class Course:
             return course
         with found.restoring():
             own = found.record["state"]["solver"]["course"]
-            expect_like(own, {**course._saved(), "gaps": [0.0] * len(own.get("gaps", ()))}, "course")
+            expect_like(own, {"guard": asdict(replace(course.guard, gaps=[0.0])), "stretch": 0.0}, "course")
+            guard = Guard(**own["guard"])
             if state.bundle.max_cuts > oracle.cuts:
                 raise ValueError(f"a bundle of {state.bundle.max_cuts} cuts, of which rows remember fewer")
-            if not (course.first <= own["first"] <= 1.0 and 0.0 <= own["stretch"] <= 1.0):
-                raise ValueError(f"steps are stretched by {own['stretch']}, at first by {own['first']}")
-            if (not own["plain"] and (own["first"] == 1.0 or not oracle.accelerated)) or not all(
-                0.0 <= gap < math.inf for gap in own["gaps"]
-            ):
+            if not (course.guard.first == guard.first and 0.0 <= own["stretch"] <= 1.0):
+                raise ValueError(f"steps are stretched by {own['stretch']}, at first by {guard.first}")
+            if not (guard.plain or guard.first < 1.0) or not all(0.0 <= gap < math.inf for gap in guard.gaps):
                 raise ValueError(f"passes go on as {own}")
-            return cls(state, **own)
+            return cls(state, guard, own["stretch"])
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""
@@ -143,4 +122,4 @@ class Course:
         return {**numbers, "course": self._saved()}, arrays
 
     def _saved(self) -> dict[str, Any]:
-        return {"first": self.first, "plain": self.plain, "stretch": self.stretch, "gaps": self.gaps}
+        return {"guard": asdict(self.guard), "stretch": self.stretch}

@@ -35,7 +35,6 @@ from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 
-NULL_PASSES = 3  # passes in a row that bring nothing, before the next one starts from the master problem's solution in any case
 ENOUGH = 0.0005  # sweeps over cached rows end when one brings no more than this part of the gap
 
 
@@ -67,7 +66,7 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
         shares = ascended.a * -oracle.c_bar
         del predicted, ascended  # dense vectors
         s.solve_master(rule)
-        course.advance(ascent, shares, oracle, stuck=progress.still >= NULL_PASSES)
+        course.advance(ascent, shares, oracle, stuck=progress.still > 0)
 
     return iterated(s, oracle, progress, rule, iterate, kept=course)
 

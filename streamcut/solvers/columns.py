@@ -16,10 +16,9 @@ for. Two cuts bound F: that of the newest shares, and G, all older ones mixed by
         p, q = the master problem; its value is the bound;   G ← pG + qU
         y ← r + (1 − e^−σ)(C U − r);   σ ← 2σ/(2 + σ)
 
-A plain pass has σ = 1 and ends at y = C U. One kind takes over from the other where four passes have left more of the gap than
-(1 − 4/k), k passes since it began; each time accelerated passes come back they begin with a larger σ. Where a column's first σ is
-below 1, its plain passes solve for cached rows at once, if features are few (streamcut.oracles.dual.interior), and the weights
-that do are scored next.
+A plain pass has σ = 1 and ends at y = C U. Each column has a guard (streamcut.solvers.guard) that says which kind it takes part
+in. Where its first σ is below 1, its plain passes solve for cached rows at once, if features are few
+(streamcut.oracles.dual.interior), and the weights that do are scored next.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ import numpy as np
 from streamcut.bundle import lines, two_cuts
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.compiled.vectors import dot
-from streamcut.errors import UsageError
+from streamcut.errors import CorruptError, UsageError
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.oracles.columns import ColumnsOracle, Start
 from streamcut.oracles.dual.worth import LITTLE
 from streamcut.rounding import absolute_above, combined, combined_square, dual_value, objective, plane_doubt
+from streamcut.solvers.bundle_dca import ENOUGH
 from streamcut.solvers.columns_state import Answer, Line, State
+from streamcut.solvers.guard import Guard
 from streamcut.solvers.progress import Iteration, Progress, StoppingRule
 from streamcut.solvers.standstill import Standing
 from streamcut.solvers.warm_start import Origin
 
-ENOUGH = 0.0005  # sweeps over cached rows end when one brings no more than this part of the gap
-_NULL = 3  # passes in a row that bring nothing, before all begin again from the weights of the shares
 _RISK = 0.01  # of the gap: where rounding may add more than that to F by a step, the point before it is kept
 
 
@@ -73,6 +72,8 @@ def solve(oracle: ColumnsOracle, progress: Progress, origins: Sequence[Origin] |
             if all(column in s.answers for column in group):
                 continue
             before = progress.history[s.lines[0].began].passes - 1 if s.lines else oracle.passes
+            if before > oracle.passes:
+                raise CorruptError("no checkpoint of this run: its history has more passes than its data; start again without it")
             if not s.lines:
                 s = _begun(group, s.answers, oracle, origins)
             if asked.max_passes is not None:  # a limit of each group
@@ -98,7 +99,7 @@ def _trained(s: State, oracle: ColumnsOracle, progress: Progress, asked: Stoppin
         if not _leave(s, oracle, rule):
             return None
         progress.keep(s, oracle)
-        _iterate(s, oracle, stuck=progress.still >= _NULL)
+        _iterate(s, oracle, stuck=progress.still > 0)
     return reason if _leave(s, oracle, rule) else None
 
 
@@ -135,7 +136,7 @@ def _begun(
     enough = ENOUGH * oracle.costs  # no gap is known yet: sweeps end where one brings little next to the loss of a single row
     sums = oracle.ascend(Start(W, s.y, np.ones(len(group)), enough, LITTLE))
     known = zip(oracle.costs.tolist(), oracle.losses_at_zero().tolist(), oracle.first_stretches().tolist(), strict=True)
-    s.lines = [Line(sigma, sigma == 1.0, 1.0, objective(0.0, oracle.dimension, C, loss)) for C, loss, sigma in known]
+    s.lines = [Line(Guard(sigma, sigma == 1.0), 1.0, objective(0.0, oracle.dimension, C, loss)) for C, loss, sigma in known]
     if origins is not None:
         _take_proofs(s, oracle, [origins[column] for column in group])
     _after(s, oracle, sums, W, stuck=True)
@@ -180,7 +181,7 @@ def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
                 W[:, a] = line.solved
     stretch = np.array([line.stretch for line in s.lines])
     enough = stretch * ENOUGH * np.array([line.gap for line in s.lines])
-    at_once = np.array([line.plain for line in s.lines]) & (oracle.first_stretches() < 1.0)
+    at_once = np.array([line.guard.plain and line.guard.first < 1.0 for line in s.lines])
     sums = oracle.ascend(Start(W, s.y, stretch, enough, LITTLE, at_once))
     _after(s, oracle, sums, W, stuck=stuck)
 
@@ -200,11 +201,11 @@ def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: 
     s.offsets = p * s.offsets + q * s.b[0]
     e = np.empty(A)
     for a, line in enumerate(s.lines):
-        if line.hands_over() or line.plain or stuck:
-            e[a], line.stretch = 1.0, 1.0 if line.plain else line.first
+        if line.guard.hands_over(line.gap) or line.guard.plain or stuck:
+            e[a], line.stretch = 1.0, 1.0 if line.guard.plain else line.guard.first
         else:
             e[a], line.stretch = -np.expm1(-line.stretch), 2.0 * line.stretch / (2.0 + line.stretch)
-        line.solved = sums.solved.get(a) if line.plain and line.k > 0.0 else None
+        line.solved = sums.solved.get(a) if line.guard.plain and line.k > 0.0 else None
     vectors.towards(s.y, sums.w, 1.0, s.U, C, e)
 
 

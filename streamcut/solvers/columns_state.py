@@ -15,10 +15,9 @@ from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.columns import ColumnsOracle
 from streamcut.oracles.columns_passes import constants
 from streamcut.rounding import CutError
+from streamcut.solvers.guard import Guard
 from streamcut.solvers.standstill import Standing
 
-_WINDOW, _LEAST = 4, 8  # passes that a kind is judged by; that it has at least
-_LARGER = 4.0  # times the σ that the accelerated passes before began with
 _NEARLY = 1.0 + 1e-9  # what is summed in another way is as much
 _VECTORS = ("y", "best", "U", "G")
 _OF_ANSWERS = ("primal", "raised", "bound", "c_bar", "began")
@@ -48,23 +47,20 @@ class Line:
     """Of one active column: F at its best point, what that was raised by; bound; the error of G; how its passes go on.
 
     taken   off the bound for its rounding
-    first   σ with which accelerated passes begin, 1: there are none; stretch: that of the next pass
-    plain   the next pass starts from the weights of the shares, with σ = 1
-    gaps    after each pass of this kind, the first of them after the one before it
+    guard   says which kind of pass is next: a plain one starts from the weights of the shares, with σ = 1
+    stretch  σ of the next pass
     held    (w, F, raised) of a better point, where rounding has raised F since
     solved  what the next pass scores in place of y: the w that solves for cached rows
     began   the iteration that it was first in; trace: F and the bound in that and those after it
     """
 
-    first: float
-    plain: bool
+    guard: Guard
     stretch: float
     F: float = np.inf
     raised: float = 0.0
     bound: float = 0.0
     taken: float = 0.0
     error: CutError = CutError(0.0, 0.0)  # noqa: RUF009 - it is immutable
-    gaps: list[float] = field(default_factory=list)
     k: float = 1.0
     held: tuple[np.ndarray, float, float] | None = None
     solved: np.ndarray | None = None
@@ -84,17 +80,6 @@ class Line:
         """What moves from pass to pass."""
         error = self.taken + self.raised
         return Standing(self.F, self.bound, 0.0, error, False, 0.0, self.gap - 2.0 * error)
-
-    def hands_over(self) -> bool:
-        """After a pass: whether the next one is of the other kind, as it is from now on."""
-        self.gaps.append(self.gap)
-        k = len(self.gaps)
-        if self.first == 1.0 or k < _LEAST or self.gap <= (1.0 - _WINDOW / k) * self.gaps[-1 - _WINDOW]:
-            return False
-        if self.plain:
-            self.first = min(1.0, _LARGER * self.first)
-        self.gaps, self.plain = [self.gap], not self.plain or self.first == 1.0
-        return True
 
 
 @dataclass(slots=True, eq=False)
@@ -155,7 +140,7 @@ class State:
 
     @classmethod
     def _read(cls, found: StoredCheckpoint, numbers: dict[str, Any], oracle: ColumnsOracle) -> State:
-        form = {**asdict(Line(1.0, True, 1.0)), "gaps": [0.0], "held": None, "solved": False, "trace": [_POINT]}
+        form = {**asdict(Line(Guard(1.0, True, [0.0]), 1.0)), "held": None, "solved": False, "trace": [_POINT]}
         known = [{**form, "held": own["held"] and _POINT} for own in numbers["lines"]]
         proof = {"offset": 0.0, "error": _POINT, "trace": [_POINT]}
         answer = {"column": 0, "reason": "", **dict.fromkeys(_OF_ANSWERS, 0.0), **proof}
@@ -165,7 +150,8 @@ class State:
             raise ValueError(f"{A} columns are in training, of which rows know {len(oracle.active)}")
         y, best, U, G = (found.read(name, (D, A)) for name in _VECTORS)
         b, offsets = found.read("b", (len(constants(oracle.risk.loss, 1)), A)), found.read("offsets", (A,))
-        lines = [Line(**{**own, "error": CutError(*own["error"]), "held": None, "solved": None}) for own in numbers["lines"]]
+        known = [{"guard": Guard(**own["guard"]), "error": CutError(*own["error"])} for own in numbers["lines"]]
+        lines = [Line(**{**own, **more, "held": None, "solved": None}) for own, more in zip(numbers["lines"], known, strict=True)]
         s = cls(y, best, U, G, b, offsets, lines)
         for a, (line, own) in enumerate(zip(s.lines, numbers["lines"], strict=True)):
             if own["held"] is not None:
@@ -188,7 +174,13 @@ class State:
             raise ValueError("its bound is not that of its witness")
         if not penalty_of(l1).value(w) <= line.F * _NEARLY < np.inf or line.bound > line.best * _NEARLY:
             raise ValueError("its objective is not that of its weights")
-        if not (line.first <= 1.0 and 0.0 < line.stretch <= 1.0 and all(0.0 <= gap < np.inf for gap in line.gaps)):
+        first = oracle.first_stretches()[a]
+        if not (
+            line.guard.first == first
+            and (line.guard.plain or first < 1.0)
+            and 0.0 < line.stretch <= 1.0
+            and all(0.0 <= gap < np.inf for gap in line.guard.gaps)
+        ):
             raise ValueError(f"passes go on as {line}")
 
     def proof(self, a: int, M: float) -> Witness:

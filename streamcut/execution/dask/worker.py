@@ -280,8 +280,7 @@ def _catch_up(runner: Runner, job: Job, folder: Path, lane: int, slot: Slot) -> 
     for number in job.past[len(slot.seen) :]:
         work: Any = replace(_read(folder, number).work, caches={start: slot.cache})  # type: ignore[type-var]
         if work.needs_data:
-            filling = replace(work, limits={start: np.inf})
-            work = RecallPass(filling, job.rows.read(CACHED, lane, stop - start), start)
+            work = RecallPass(work, job.rows.read(CACHED, lane, stop - start), start)
         _run(runner, job, lane, work)
         slot.seen += (number,)
 

@@ -49,7 +49,7 @@ class DualAscent(DecomposableOracle):
         self, work: Callable[..., Pass], merging: Callable[[Any], Pass], caches: Mapping[int, SweptCache], *,
         cuts: int, order: RandomOrder, sweeps: int, seed: int,
     ) -> None:  # fmt: skip
-        """`work(ascent, order, places, last, caches, limits, first)` and `merging(merges)` are the passes of the loss.
+        """`work(ascent, order, places, last, caches, first)` and `merging(merges)` are the passes of the loss.
 
         Rows remember their shares in `cuts` cuts at first, and are visited in the `order` that `seed` draws. `caches`, by the
         first row of their lane, are swept at most `sweeps` times after each pass.
@@ -59,7 +59,6 @@ class DualAscent(DecomposableOracle):
         self._sweeps, self._goes_on, self._turns = sweeps, True, 1
         self._last: Any = None  # slots of the cuts whose sums are known, while rows remember their shares
         self._sums: Any = None  # of that pass
-        self._limits = dict.fromkeys(caches, np.inf)  # of the last whole pass: one that is broken off leaves nothing behind
 
     def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
         """One pass: the scores of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
@@ -70,7 +69,7 @@ class DualAscent(DecomposableOracle):
         order, places = self._order.drawn(statistics, self.passes, self._seed, mixed=self._mixed)
         if self._last is not None and self._overwrites(ascent, self._last):
             self._last = None
-        sums = self._read(self._work(ascent, order, places, self._last or (-1, -1), self._caches, self._limits, first))
+        sums = self._read(self._work(ascent, order, places, self._last or (-1, -1), self._caches, first))
         if self._last is not None:
             self._go_on(sums, self._sums)
         if first:
@@ -79,7 +78,6 @@ class DualAscent(DecomposableOracle):
         self._scored(ascent.w)
         self.solved = None
         if self._caches:
-            self._limits = sums.limits
             self._sweep(ascent, sums)
         self.reached, sums.w = sums.w if self.accelerated else None, None
         if self._goes_on:
@@ -131,7 +129,7 @@ class DualAscent(DecomposableOracle):
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        return {**numbers, "cache_limits": list(self._limits.values()), "cuts": self.cuts, "turns": self._turns}, arrays
+        return {**numbers, "cuts": self.cuts, "turns": self._turns}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         self.widen(numbers["cuts"])
@@ -139,7 +137,6 @@ class DualAscent(DecomposableOracle):
         if not 1 <= numbers["turns"] <= max(1, len(self._caches)):
             raise ValueError(f"{numbers['turns']} turns of {len(self._caches)} row caches")
         self._last, self._turns = None, numbers["turns"]
-        self._limits = dict(zip(self._caches, numbers["cache_limits"], strict=True))
 
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
         given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps}

@@ -37,7 +37,6 @@ class DualSums:
     cuts: np.ndarray
     b: np.ndarray
     totals: Totals | None = None
-    limits: dict[int, float] = field(default_factory=dict)
     cache: RowCache | None = None
 
 
@@ -59,7 +58,6 @@ class DualPass(FillingPass):
     places: np.ndarray
     last: Any
     caches: Mapping[int, Any]  # by the first row of the lane
-    limits: Mapping[int, float]
     first: bool
     streams: Streams | None = field(default=None, kw_only=True)  # type: ignore[assignment]
     near: int = field(default=0, kw_only=True)  # rows of a group that are scored and take steps at a time; 0: all
@@ -116,5 +114,4 @@ class DualPass(FillingPass):
         if total.totals is not None:
             assert part.totals is not None
             total.totals.merge(part.totals)
-        total.limits |= part.limits
         return total

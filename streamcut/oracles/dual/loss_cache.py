@@ -49,8 +49,8 @@ class LossCache(SweptCache):
     def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
         return dual.sweep(self.loss, self._order, self._rows(), C, bias, l1, self._slack, w)
 
-    def begin(self, last_limit: float) -> None:
-        super().begin(last_limit)
+    def begin(self) -> None:
+        super().begin()
         self._places = None
 
     def _among(self, first_row: int, count: int) -> np.ndarray:  # type: ignore[override]
