@@ -113,8 +113,11 @@ def judged(each: dict[str, Any]) -> dict[str, Any]:
 
 
 def verdict(each: dict[str, Any]) -> str:
-    """Whether what the paper says holds: limits and ranges exactly, "≈ x" to within a half or a tenth of x, other figures to
-    within a tenth, exponents to within 0.15; an accuracy or error is half a point worse at most."""
+    """Whether what the paper says holds; "vacuous": it does because it says next to nothing.
+
+    Limits and ranges hold exactly, "≈ x" to within a half or a tenth of x, other figures to within a tenth, exponents to within
+    0.15; an accuracy or error is half a point worse at most.
+    """
     there, here = each["there"], each["here"]
     if not isinstance(here, int | float):
         return ""
@@ -131,6 +134,8 @@ def verdict(each: dict[str, Any]) -> str:
         return ""
     x = float(limit)
     holds = {"<": here < x, "≤": here <= x, ">": here > x, "≈": abs(here - x) <= max(0.5, 0.1 * abs(x))}[sign]
+    if holds and "vacuous" in each["note"]:
+        return "vacuous"
     return "yes" if holds else "no"
 
 
@@ -224,6 +229,8 @@ def main() -> None:
         sys.exit(f"nothing in {given.out}: run with --quick or --all")
     (given.out / "papers.md").write_text(markdown(COLUMNS, table(facts)))
     (given.out / "papers.html").write_text(page(given.out, facts))
+    verdicts = [verdict(each) or "not comparable" for each in facts]
+    print(", ".join(f"{verdicts.count(each)} {each}" for each in ("yes", "no", "vacuous", "not comparable")))
     print(f"{len(facts)} figures in {given.out / 'papers.md'}, with all plots in {given.out / 'papers.html'}")
 
 
