@@ -51,6 +51,43 @@ class Folds:
         return (_mixed(keys, self.seed) % np.uint64(self.count)).astype(np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Two folds: rows of fold 0 are held out, those of fold 1 are not. It stands where Folds do.
+
+    share     of the rows, drawn one by one, or of the qids if `grouped`
+    which     bool (rows): those held out, where something else than chance decides; `share` then says nothing
+    """
+
+    share: float = 0.2
+    seed: int = 0
+    grouped: bool = False
+    which: np.ndarray | None = None
+
+    @property
+    def count(self) -> str:
+        """What tells it from others, for fingerprints."""
+        return f"{self.share!r}" if self.which is None else hashlib.sha256(np.packbits(self.which).tobytes()).hexdigest()
+
+    def of(self, chunk: Chunk, first_row: int) -> np.ndarray:
+        """The fold of each row, int64 (n); `first_row` is the number of the first one in the whole data."""
+        if self.which is not None:
+            held = self.which[first_row : first_row + chunk.n_rows]
+            if len(held) < chunk.n_rows:
+                raise UsageError("the data have more rows than were told apart; have they changed?")
+        elif self.grouped:
+            assert chunk.qid is not None
+            held = drawn(chunk.qid.view(np.uint64), self.share, self.seed)
+        else:
+            held = drawn(np.arange(first_row, first_row + chunk.n_rows, dtype=np.uint64), self.share, self.seed)
+        return 1 - held.astype(np.int64)
+
+
+def drawn(keys: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Which of `keys`, uint64 (n), are among a random `share` of them, bool (n)."""
+    return _mixed(keys, seed) < np.uint64(share * 2.0**64)
+
+
 def _mixed(keys: np.ndarray, seed: int) -> np.ndarray:
     """Random numbers, uint64, of `keys` and a seed: the finaliser of SplitMix64 (Steele, Lea & Flood 2014), twice."""
     mixed = keys
@@ -100,7 +137,7 @@ def kept_rows(chunk: Chunk, kept: np.ndarray, space: Space, first_row: int = 0) 
 class RowView(ShownDataset):
     """The rows of `data` in fold `fold`, or with `others` those of all other folds, counted from 0. `fold_views` makes them."""
 
-    def __init__(self, data: Dataset, folds: Folds, fold: int, others: bool, manifest: Manifest) -> None:
+    def __init__(self, data: Dataset, folds: Folds | HeldOut, fold: int, others: bool, manifest: Manifest) -> None:
         self.inner, self.manifest = data, manifest
         self.path, self.recipe = data.path, data.recipe
         self._which = folds, fold, others
@@ -119,6 +156,25 @@ class RowView(ShownDataset):
 
     def expect(self, *shards: int) -> None:
         self.inner.expect(*shards)
+
+
+def held_out_view(data: Dataset, held: HeldOut) -> tuple[RowView, RowView]:
+    """(rows to train on, rows held out), after one pass through `data` for their statistics.
+
+    Raises UsageError where either are none.
+    """
+    tallies = [_Tally(0, True), _Tally(0, False)]
+    buffers, first = data.buffers(), first_rows(data.manifest)
+    for shard, info in enumerate(data.manifest.shards):
+        chunk = data.read(shard, buffers)
+        numbers = held.of(chunk, first[shard])
+        for tally in tallies:
+            tally.add(info, chunk, numbers)
+    if not all(tally.builder.n_rows for tally in tallies):
+        which = "none" if tallies[0].builder.n_rows else "all"
+        raise UsageError(f"validation: {which} of the {data.manifest.statistics.n_rows:,} rows would be held out")
+    training, validation = (RowView(data, held, 0, tally.others, tally.manifest(data.manifest, held)) for tally in tallies)
+    return training, validation
 
 
 def fold_views(data: Dataset, folds: Folds, workers: int = 1) -> list[tuple[RowView, RowView]]:
@@ -158,7 +214,7 @@ class _Tally:
         arrays = {name: replace(array, size=sizes.get(name, rows.n_rows)) for name, array in info.arrays.items()}
         self._shards.append(replace(info, rows=rows.n_rows, nnz=rows.nnz, arrays=arrays))
 
-    def manifest(self, whole: Manifest, folds: Folds) -> Manifest:
+    def manifest(self, whole: Manifest, folds: Folds | HeldOut) -> Manifest:
         self._space = Space()
         statistics: Statistics = self.builder.finish(whole.statistics.n_features)
         which = f"{whole.fingerprint} {folds.count} {folds.seed} {folds.grouped} {self.fold} {self.others}"

@@ -16,6 +16,7 @@ _HOMES = {  # the module, and the name there
     "evaluate": ("streamcut.evaluation", "evaluate"),
     "tune": ("streamcut.tuning", "tune"),
     "cross_validate": ("streamcut.cross_validation", "cross_validate"),
+    "fit": ("streamcut.fitting.fit", "fit"),
     "calibrate": ("streamcut.calibration", "calibrate"),
     "verify": ("streamcut.verification", "verify"),
     "export": ("streamcut.exports.export", "export"),

@@ -9,6 +9,7 @@ from streamcut.cross_validation import cross_validate as cross_validate
 from streamcut.evaluation import evaluate as evaluate
 from streamcut.execution.plan import MemoryPlan
 from streamcut.exports.export import export as export
+from streamcut.fitting.fit import fit as fit
 from streamcut.io.conversion.convert import ConvertReport
 from streamcut.io.conversion.create import NewStore as create
 from streamcut.io.conversion.progress import Progress
@@ -177,6 +178,8 @@ def convert(
     numeric: Any = ...,
     text: Any = ...,
     ngrams: str | None = None,
+    standardise: bool = False,
+    text_weights: str = "counts",
     time: Any = ...,
     cross: Any = ...,
     drop: Any = ...,

@@ -24,6 +24,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"jobs"},
     {"wiring"},
     {"exports", "reports"},
+    {"fitting"},
     {"cli", "estimators"},
     {"__main__"},
 ]

@@ -159,8 +159,8 @@ def test_stores_of_the_first_version_tell_it_by_their_options(folder, tmp_path):
 def test_recipes_survive_json_and_refuse_what_they_do_not_know():
     recipe = Recipe(labels=LabelRule((("a", -1.0), ("ß", 2.5)), None, True), names=("x", "y\n"), dtype="float64")
     assert Recipe.from_json(recipe.to_json()) == recipe
-    with pytest.raises(NewerRecipeError, match="version 3"):
-        Recipe.from_json(b'{"version":3}')
+    with pytest.raises(NewerRecipeError, match="version 4"):
+        Recipe.from_json(b'{"version":4}')
     for content in (b"[]", b'{"version":1,"more":1}', b'{"version":1,"form":"hashed"}', b'{"version":1,"names":[1]}', b"{", b""):
         with pytest.raises(ValueError, match=r"."):
             Recipe.from_json(content)
@@ -202,6 +202,18 @@ def test_a_recipe_of_a_later_version_asks_for_an_upgrade(folder, tmp_path):
         ({"labels": {"column": "y", "comparison": {"column": "z", "operator": ">", "value": "3"}}}, "no column"),
         ({"table": {"columns": [{"name": "price", "role": "text", "ngrams": [1.0, 2.5]}]}}, "cannot be 'text'"),
         ({"table": {"columns": [{"name": "price", "role": "binned", "bins": 2.5}]}}, "bins of a Column cannot be 2.5"),
+        ({"table": {"columns": [{"name": "price", "role": "numeric", "type": "number", "spread": 0.0}]}}, "cannot be 'numeric'"),
+        (
+            {"table": {"columns": [{"name": "price", "role": "numeric", "type": "number", "centre": 1e999}]}},
+            "cannot be 'numeric'",
+        ),
+        ({"table": {"columns": [{"name": "price", "role": "numeric", "type": "number", "spread": "2"}]}}, "spread of a Column"),
+        ({"table": {"columns": [{"name": "price", "role": "categorical", "type": "text", "centre": 2.0}]}}, "cannot be 'categ"),
+        (
+            {"table": {"columns": [{"name": "a", "role": "text", "type": "text", "documents": 2, "frequencies": [3]}]}},
+            "cannot be",
+        ),
+        ({"table": {"columns": [{"name": "a", "role": "text", "type": "text", "documents": 2, "frequencies": 3}]}}, "not well-f"),
         ({"index_base": True}, "index_base of a Recipe cannot be True"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.io.formats.registry import ASKED, FORMATS, kinds_with
-from streamcut.io.recipe.table import LABELS_AS, MISSING, MISSING_LABELS
+from streamcut.io.recipe.table import LABELS_AS, MISSING, MISSING_LABELS, TEXT_WEIGHTS
 from streamcut.io.stores.spec import BACKENDS
 from streamcut.opened import read_file
 from streamcut.options.option import Check, at_least, default_of, expect_valid, option, options_of
@@ -19,7 +19,7 @@ from streamcut.units import parse_size
 
 _NAMES = "Names, or a text with commas between them."
 _BYTES = "A number: bytes."
-_ROLES = ("categorical", "numeric", "text", "time", "cross", "drop", "id", "ngrams", "missing")
+_ROLES = ("categorical", "numeric", "standardise", "text", "text_weights", "time", "cross", "drop", "id", "ngrams", "missing")
 _BY_RECIPE = (*_ROLES, "labels_as", "hash_bits", "label_map", "multilabel", "label_weights", "qid", "weights")
 
 
@@ -43,6 +43,10 @@ class ConvertOptions:
     text: Any = option((), "Columns of texts: counts of their words.", metavar="A,B", kind="names", python=_NAMES)
     ngrams: str | None = option(None, "Texts: sequences of this many words, or characters.  [default: 1,1]",
         metavar="1,2|chars:3,5")
+    standardise: bool = option(False,
+        "Columns of numbers (without :bin): mean 0 and deviation 1, found by a pass of its own; a missing value is the mean.")
+    text_weights: str = option("counts", "Texts: counts of words, or 1 + ln count times the rarity of the word, in rows of "
+        "length 1. tfidf reads the data twice.", choices=TEXT_WEIGHTS)
     time: Any = option((), "Categories of the parts of a time; one such option a column.", metavar="A:hour,weekday", kind="texts")
     cross: Any = option((), "Pairs of categories as categories.", metavar="A*B", kind="names", python=_NAMES)
     drop: Any = option((), "Columns to leave out; '*': all that are named nowhere.", metavar="A,B", kind="names", python=_NAMES)
@@ -112,6 +116,8 @@ class ConvertOptions:
         expect_valid(self, flags=True)
         if self.hash_bits is not None and self.n_features is not None:
             raise UsageError("--hash-bits decides the number of features; leave --n-features out")
+        if self.hash_bits is not None and self.text_weights == "tfidf":
+            raise UsageError("--text-weights tfidf counts words by a dictionary; leave --hash-bits out")
         if self.max_errors is not None and self.on_error != "skip":
             raise UsageError("--max-errors needs --on-error skip")
         if self.split is None and self.split_output is not None:

@@ -81,7 +81,7 @@ def _table(name: str, table: Callable[[Any], TableFile], *, asked: bool = True, 
         score=score,
         options=(
             "labels", "labels_as", "qid", "weights", "categorical", "numeric", "text", "time", "cross", "drop", "id", "ngrams",
-            "missing", "missing_labels", "max_categories", "recipe", "hash_bits",
+            "missing", "missing_labels", "max_categories", "recipe", "hash_bits", "standardise", "text_weights",
         ),
         asked=asked,
         remote=asked,

@@ -12,9 +12,10 @@ from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from streamcut.io.recipe.table import NUMERIC, TYPES, Comparison, Table, known
+from streamcut.io.recipe.table import NUMERIC, TYPES, Column, Comparison, Table, known
 
-VERSIONS = (1, 2)  # tables whose columns have types are of the second
+VERSIONS = (1, 2, 3)  # tables whose columns have types are of the second, those with standardised numbers or tf-idf of the third
+_USUAL = {"centre": 0.0, "spread": 1.0, "documents": 0, "frequencies": ()}  # of a column that is not weighed
 _NAMES_AT_ONCE = 1 << 14  # there may be millions, and JSON is made of a copy
 FORMS = ("numbers", "hashed", "table", "vw")
 
@@ -90,7 +91,9 @@ class Recipe:
 
     @property
     def version(self) -> int:
-        return 2 if self.table is not None and self.table.typed else 1
+        if self.table is None or not self.table.typed:
+            return 1
+        return 3 if any(column.weighed for column in self.table.columns) else 2
 
     def in_words(self) -> str:
         """The features in half a sentence."""
@@ -104,12 +107,20 @@ class Recipe:
             return f"names of features hashed into 2^{self.hash_bits}"
         return "numbered features" if self.names is None else "named features"
 
+    def words_of(self, column: Column) -> list[int]:
+        """The features (0-based, increasing) of the words of a text, in a recipe that has names."""
+        assert self.table is not None
+        begin = "" if column.bare else f"{self.table.key(column.name)}="
+        return [feature for feature, name in enumerate(self.names or ()) if name.startswith(begin)]
+
     def to_json(self) -> bytes:
         """Canonical JSON: sorted keys, no spaces, ASCII, and a line feed."""
         record = {"version": self.version, **asdict(replace(self, names=None))}
         for typed in (record["labels"], *(record["table"] or {}).get("columns", ())):
             if typed["type"] is None:
                 del typed["type"]
+            for name in [name for name, usual in _USUAL.items() if typed.get(name) == usual]:
+                del typed[name]
         text = _json(record)
         if self.names is None:
             return text + b"\n"
@@ -159,6 +170,9 @@ def _expect_consistent(recipe: Recipe) -> None:
     numeric = {recipe.table.key(column.name) for column in recipe.table.columns if column.role == NUMERIC}
     if names is not None and not numeric <= set(names):
         raise ValueError(f"the column {sorted(numeric - set(names))[0]!r} is no feature")
+    for column in recipe.table.columns:
+        if column.documents and (names is None or len(recipe.words_of(column)) != len(column.frequencies)):
+            raise ValueError(f"the text {column.name!r} has other words than frequencies")
     rule = recipe.labels
     if rule.type not in (None, *TYPES):
         raise ValueError(f"labels of type {rule.type!r}")

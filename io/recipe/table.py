@@ -14,6 +14,7 @@ BOOLEANS = {spelling: value for value in ("true", "false") for spelling in (valu
 MISSING = ("own", "zero", "error")
 MISSING_LABELS = ("error", "skip")
 UNFIT = ("values of ", "features that ")  # how the counters of what does not fit a recipe begin
+TEXT_WEIGHTS = ("counts", "tfidf")
 LABELS_AS = ("auto", "numbers", "words")
 TIME_PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute")
 ABSENT = " is missing"  # after the name of a column: the feature of a missing value
@@ -30,6 +31,9 @@ class Column:
     ngrams  (least, most) neighbouring words of a text; `characters`: runs of characters instead
     bare    the words of a text are keys as they are, without the column's name before them
     type    of its values, one of TYPES, by which they have one spelling in every container; None in recipes of version 1
+    centre, spread   a number x has the value (x − centre) / spread, and a missing one is 0
+    documents   > 0: the words of a text have tf-idf weights (1 + ln count) (1 + ln((1 + documents) / (1 + frequency))), and a
+            row of them has length 1; `frequencies` says, in the order of their features, how many of the documents have each word
     """
 
     name: str
@@ -41,6 +45,10 @@ class Column:
     characters: bool = False
     bare: bool = False
     type: str | None = None
+    centre: float = 0.0
+    spread: float = 1.0
+    documents: int = 0
+    frequencies: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         sound = (
@@ -53,6 +61,12 @@ class Column:
             and 1 <= self.ngrams[0] <= self.ngrams[1] <= 100
             and all(math.isfinite(edge) for edge in self.edges)
             and list(self.edges) == sorted(set(self.edges))
+            and math.isfinite(self.centre)
+            and 0.0 < self.spread < math.inf
+            and (self.role == NUMERIC or (self.centre, self.spread) == (0.0, 1.0))
+            and (self.role == TEXT or not self.documents)
+            and (self.documents > 0 or not self.frequencies)
+            and all(type(each) is int and 0 <= each <= self.documents for each in self.frequencies)
         )
         if not sound:
             raise ValueError(f"column {self.name!r} cannot be {self.role!r} like that")
@@ -66,14 +80,22 @@ class Column:
         if self.role == TEXT:
             runs = "-".join(map(str, sorted(set(self.ngrams))))
             what = "characters" if self.characters else "words"
-            return f"text: {what}" if self.ngrams == (1, 1) and not self.characters else f"text: runs of {runs} {what}"
-        return self.role
+            said = f"text: {what}" if self.ngrams == (1, 1) and not self.characters else f"text: runs of {runs} {what}"
+            return f"{said}, tf-idf" if self.documents else said
+        return f"{self.role}, standardised" if (self.centre, self.spread) != (0.0, 1.0) else self.role
+
+    @property
+    def weighed(self) -> bool:
+        """Whether its values are not those of the table."""
+        return self.documents > 0 or (self.centre, self.spread) != (0.0, 1.0)
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
         """From JSON; ValueError or TypeError when it is none."""
         known(cls, record)
-        tuples: dict[str, Any] = {name: tuple(record[name]) for name in ("edges", "parts", "ngrams") if name in record}
+        tuples: dict[str, Any] = {
+            name: tuple(record[name]) for name in ("edges", "parts", "ngrams", "frequencies") if name in record
+        }
         if "ngrams" in tuples and len(tuples["ngrams"]) != 2:
             raise ValueError("ngrams are two numbers")
         return cls(**{**record, **tuples})

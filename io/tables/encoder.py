@@ -82,6 +82,7 @@ class Encoder:
         self._fixed = np.array([slot.feature for slot in self._numeric], np.int32)
         indicators = len(self._numeric) if self.table.missing == "own" else 0
         lanes = indicators + len(self._others)
+        self._idf = {column.name: _idf(recipe, column) for column in self.table.columns if column.documents}
         self._network = row_kernels.sorting_network(lanes if lanes <= _MOST_LANES else 0)
 
     @property
@@ -229,6 +230,8 @@ class _Batch:
             raise BadInputError(f"{self.place(endless)}, column {column.name!r}: {not_finite(given[endless])}")
         if missing >= 0 and self.encoder.table.missing == "error":
             raise BadInputError(f"{self.place(missing)}, column {column.name!r}: the value is nan")
+        if column.weighed:
+            row_kernels.standardise(values, codes, column.centre, column.spread)
         return missing >= 0
 
     def _words_of(self, slot: _Slot) -> k.Words:
@@ -303,7 +306,10 @@ class _Batch:
             if encoder._learn:
                 encoder._keys.renumber(found)
             out = _room(self.n, len(found))
-            return *out, row_kernels.count_words(ends, found, *out)
+            ones = row_kernels.count_words(ends, found, *out)
+            if column.documents:
+                row_kernels.tfidf(out[0], out[1], encoder._idf[column.name], out[2])
+            return *out, ones and not column.documents
 
         return counted
 
@@ -350,6 +356,15 @@ class _Batch:
 _STAR = _bytes("*")
 _NO_VALUE = "no value (--missing own gives it a feature of its own)"
 _ZERO, _NO_ROWS = np.zeros(1, np.int64), np.empty(0, np.int64)
+
+
+def _idf(recipe: Recipe, column: Column) -> np.ndarray:
+    """The weight of each feature that is a word of a text, float64 (features)."""
+    assert recipe.names is not None
+    found = np.zeros(len(recipe.names))
+    frequencies = np.array(column.frequencies, dtype=np.float64)
+    found[recipe.words_of(column)] = 1.0 + np.log((1.0 + column.documents) / (1.0 + frequencies))
+    return found
 
 
 def _room(rows: int, entries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,7 +1,12 @@
-"""Bins of numeric columns: quantiles of a sample that depends on the rows alone, found by a pass over those columns."""
+"""What only a pass over numeric columns finds.
+
+Bins are quantiles of a sample that depends on the rows alone. Means and deviations are sums, of which the last bits depend on the
+blocks that rows came in; they are rounded to where those bits do not matter.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -10,6 +15,8 @@ from streamcut.errors import BadInputError
 from streamcut.io.conversion.shuffle import random_keys
 from streamcut.io.recipe.table import Column
 
+_DIGITS = 12  # binary ones that a deviation keeps; a mean is a multiple of the last of them
+_SMALLEST = 1e-150  # deviations below it: their squares are no normal numbers
 SAMPLE = 1 << 17  # values of a column; of fewer rows the quantiles are exact
 
 
@@ -40,10 +47,47 @@ class QuantileSample:
         return tuple(found[found > ordered[0]].tolist())
 
 
-def sampled(columns: Iterable[Column], blocks: Iterable[tuple[int, Mapping[str, np.ndarray]]]) -> dict[str, tuple[float, ...]]:
-    """{name: edges} of binned `columns` from blocks of (first row, {name: values})."""
-    samples = {column.name: QuantileSample() for column in columns}
+class Moments:
+    """Mean and deviation of the values of a column; nan is none."""
+
+    def __init__(self) -> None:
+        self._count, self._mean, self._squares = 0, 0.0, 0.0
+
+    def add(self, values: np.ndarray) -> None:
+        """Take the values, float64 (n), of more rows."""
+        values = values[~np.isnan(values)]
+        if not len(values):
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = float(values.mean())
+            squares, count = float(np.square(values - mean).sum()), self._count + len(values)
+            step = mean - self._mean
+            self._squares += squares + step * step * (self._count * (len(values) / count))
+            self._mean += step * (len(values) / count)
+        self._count = count
+
+    def standardised(self) -> tuple[float, float]:
+        """(centre, spread) that give mean 0 and deviation 1; (value, 1) where all are the same, (0, 1) beyond the numbers."""
+        deviation = math.sqrt(self._squares / self._count) if self._count else 0.0
+        if not math.isfinite(deviation) or not math.isfinite(self._mean):
+            return 0.0, 1.0
+        if deviation <= 1e-12 * abs(self._mean) or deviation < _SMALLEST:  # nothing but rounding
+            return self._mean, 1.0
+        step = math.ldexp(1.0, math.frexp(deviation)[1] - _DIGITS)
+        return round(self._mean / step) * step, round(deviation / step) * step
+
+
+def found(
+    columns: Iterable[Column], blocks: Iterable[tuple[int, Mapping[str, np.ndarray]]]
+) -> tuple[dict[str, tuple[float, ...]], dict[str, tuple[float, float]]]:
+    """({name: edges} of binned columns, {name: (centre, spread)} of the others), from blocks of (first row, {name: values})."""
+    columns = list(columns)
+    samples = {column.name: QuantileSample() for column in columns if column.bins}
+    moments = {column.name: Moments() for column in columns if not column.bins}
     for first_row, values in blocks:
         for name, sample in samples.items():
             sample.add(first_row, values[name])
-    return {column.name: samples[column.name].edges(column) for column in columns}
+        for name, each in moments.items():
+            each.add(values[name])
+    edges = {column.name: samples[column.name].edges(column) for column in columns if column.bins}
+    return edges, {name: each.standardised() for name, each in moments.items()}

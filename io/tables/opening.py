@@ -14,12 +14,13 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import expect_room
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.table import TEXT
 from streamcut.io.tables.dictionary import KeyRoom
 from streamcut.io.tables.files import ParquetTable, TableFile, require
 from streamcut.io.tables.labels import typed_rule
 from streamcut.io.tables.roles import check_types, label_rule, roles_of, with_types
 from streamcut.io.tables.rows import RowMaker
-from streamcut.io.tables.source import Reading, TableRows, batch_bytes, with_bins
+from streamcut.io.tables.source import Reading, TableRows, batch_bytes, to_find, with_frequencies, with_numbers
 from streamcut.io.text.inputs import STDIN
 
 _FEW = 16
@@ -75,15 +76,24 @@ class OpenedTables:
     def rows(self, block_bytes: int, most_bytes: int, threads: int, *, grouped: bool, room: KeyRoom | None = None) -> TableRows:
         """The rows, with `room` for keys that are learned; bins are found first. Raises BadInputError."""
         rule, reading = self.recipe.labels, Reading(_BLOCKS * block_bytes, max(most_bytes, _BLOCKS * block_bytes), threads)
-        if any(column.bins and not column.edges for column in self.table.columns):
-            if any(file.name == STDIN for file in self.files):
-                raise UsageError(
-                    "-: bins are found by a pass of their own, and standard input can be read once; save it to a file"
-                )
-            self.recipe = with_bins(self.recipe, TableRows(self.files, self._maker(), reading))
-        maker = self._maker(room.most if room is not None and self._learn else None)
+        same_columns = self._learn
+        standardise = self._learn and self._options.standardise
+        if any(to_find(column, standardise) for column in self.table.columns):
+            self._expect_again("bins, means and deviations are found")
+            self.recipe = with_numbers(self.recipe, TableRows(self.files, self._maker(), reading), standardise)
+        most = room.most if room is not None and self._learn else None
+        if self._options.text_weights == "tfidf" and self._learn and any(column.role == TEXT for column in self.table.columns):
+            self._expect_again("the words of texts are counted")
+            self.recipe = with_frequencies(TableRows(self.files, self._maker(most), reading, grouped=False, room=room))
+            self._learn = False
+        maker = self._maker(most if self._learn else None)
         one_coding = self._options.labels_as == "auto" and not (rule.none or rule.words or rule.learned or rule.comparison)
-        return TableRows(self.files, maker, reading, grouped=grouped, same_columns=self._learn, one_coding=one_coding, room=room)
+        return TableRows(self.files, maker, reading, grouped=grouped, same_columns=same_columns, one_coding=one_coding, room=room)
+
+    def _expect_again(self, what: str) -> None:
+        """Raise UsageError where rows can be read once only."""
+        if any(file.name == STDIN for file in self.files):
+            raise UsageError(f"-: {what} by a pass of their own, and standard input can be read once; save it to a file")
 
     @property
     def table(self):

@@ -49,12 +49,12 @@ def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tup
     """
     schema = sample.schema
     label = label_rule(schema, options.labels, where)
-    given, there = _given(options), {*schema.names, "*"}
-    for name in chain(given, _names(options.drop), _names(options.id), filter(None, (options.qid, options.weights))):
+    given, there = columns_given(options), {*schema.names, "*"}
+    for name in chain(given, names_in(options.drop), names_in(options.id), filter(None, (options.qid, options.weights))):
         if name not in there:
             raise UsageError(f"{where}: no column {name!r}; it has {', '.join(schema.names)}")
     others = {name for name in (label.column, options.qid, options.weights) if name is not None}
-    others |= {*_names(options.drop), *_names(options.id)}
+    others |= {*names_in(options.drop), *names_in(options.id)}
     if clash := sorted(others & set(given)):
         raise UsageError(f"column {clash[0]!r} has two roles: {given[clash[0]].role}, and labels, qid, weights, id or dropped")
     columns = []
@@ -68,7 +68,7 @@ def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tup
     if len(columns) == 1 and columns[0].role == TEXT:
         only = columns[0]
         columns = [Column(only.name, TEXT, ngrams=only.ngrams, characters=only.characters, bare=True)]
-    crosses = tuple(tuple(part.strip() for part in cross.split("*")) for cross in _names(options.cross))
+    crosses = tuple(tuple(part.strip() for part in cross.split("*")) for cross in names_in(options.cross))
     categories = {column.name for column in columns if column.role in (CATEGORICAL, BINNED)}
     for cross in crosses:
         if len(cross) < 2 or not set(cross) <= categories:
@@ -107,7 +107,7 @@ def label_rule(schema: pa.Schema, labels: str | None, where: str) -> LabelRule:
     raise UsageError(f"{where}: no column {labels!r} for the labels; it has {', '.join(schema.names)}")
 
 
-def _given(options: ConvertOptions) -> dict[str, Column]:
+def columns_given(options: ConvertOptions) -> dict[str, Column]:
     """{name: column} of what the options say. Raises UsageError."""
     found: dict[str, Column] = {}
 
@@ -116,15 +116,15 @@ def _given(options: ConvertOptions) -> dict[str, Column]:
             raise UsageError(f"column {column.name!r} has two roles: {found[column.name].role} and {column.role}")
         found[column.name] = column
 
-    for name in _names(options.categorical):
+    for name in names_in(options.categorical):
         add(Column(name, CATEGORICAL))
-    for name in _names(options.numeric):
+    for name in names_in(options.numeric):
         name, _, bins = name.partition(":bin")
         if bins and (not bins.isdigit() or not 2 <= int(bins) <= 1000):
             raise UsageError(f"--numeric {name}:bin{bins}: the number of bins is from 2 to 1000")
         add(Column(name, BINNED, bins=int(bins)) if bins else Column(name, NUMERIC))
     least, most, characters = _ngrams(options.ngrams)
-    for name in _names(options.text):
+    for name in names_in(options.text):
         add(Column(name, TEXT, ngrams=(least, most), characters=characters))
     for text in (options.time,) if isinstance(options.time, str) else options.time:
         name, _, parts = text.partition(":")
@@ -147,7 +147,7 @@ def _ngrams(given: str | None) -> tuple[int, int, bool]:
     return least, most, characters
 
 
-def _names(given: Iterable[str] | str) -> list[str]:
+def names_in(given: Iterable[str] | str) -> list[str]:
     if isinstance(given, str):
         return [name.strip() for name in given.split(",") if name.strip()]
     return [str(name) for name in given]
@@ -179,7 +179,7 @@ def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
                 f"--id {name}, --numeric {name} or --categorical {name}"
             )
         return Column(name, NUMERIC)
-    if kind == "text" and (found := _parts_of_texts(column)):
+    if kind == "text" and (found := parts_of_texts(column)):
         return Column(name, TIME, parts=found)
     if kind == "text" and (odd := _odd_one_out(column)) is not None:
         row, value = odd
@@ -195,7 +195,7 @@ def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
     return Column(name, CATEGORICAL)
 
 
-def _parts_of_texts(column: pa.Array) -> tuple[str, ...]:
+def parts_of_texts(column: pa.Array) -> tuple[str, ...]:
     """The parts of times that texts all are, as CSV would guess them; none when they are something else."""
     known = [text for text in column.to_pylist() if text and text not in NULLS and text.lower() not in ENDLESS]
     if not known or not all(_TIME.match(text) for text in known):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from streamcut.io.tables.word_kernels import MISSING, NOTHING
@@ -46,6 +48,27 @@ def numbers(given, values, codes):
         elif abs(value) == np.inf:
             infinite = row
     return infinite, missing
+
+
+@kernel
+def standardise(values, codes, centre, spread):
+    """Numbers, float64 (n), as (value − centre) / spread in place; a missing one (codes as `numbers` gives them) stays 0."""
+    for row in range(len(values)):
+        if codes[row] != MISSING:
+            values[row] = (values[row] - centre) / spread
+
+
+@kernel
+def tfidf(indptr, indices, idf, data):
+    """CSR rows of counts with `idf` float64 (features) as (1 + ln count) · idf, each row of length 1, in place of `data`."""
+    for row in range(len(indptr) - 1):
+        square = 0.0
+        for at in range(indptr[row], indptr[row + 1]):
+            data[at] = (1.0 + math.log(data[at])) * idf[indices[at]]
+            square += data[at] * data[at]
+        length = math.sqrt(square)
+        for at in range(indptr[row], indptr[row + 1]):
+            data[at] /= length
 
 
 @kernel

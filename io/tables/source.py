@@ -15,13 +15,13 @@ import pyarrow as pa
 from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import BINNED, CATEGORICAL, TEXT, Column, Table
+from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.sources.row_source import check_groups, describe
 from streamcut.io.tables.ahead import ahead
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of
 from streamcut.io.tables.dictionary import KeyCounter, KeyRoom, NoRoomForKeysError
 from streamcut.io.tables.files import BatchSize, Part, TableFile, is_text, require
-from streamcut.io.tables.fitting import sampled
+from streamcut.io.tables.fitting import found
 from streamcut.io.tables.labels import LabelCodings
 from streamcut.io.tables.roles import check_types, label_read_as, read_as
 from streamcut.io.tables.rows import RowMaker
@@ -246,15 +246,47 @@ def cells(table: Table) -> int:
     return sum(max(1, len(column.parts)) for column in table.columns) + len(table.crosses)
 
 
-def with_bins(recipe: Recipe, rows: TableRows) -> Recipe:
-    """`recipe` with the edges of its binned columns, found by a pass over them. Raises BadInputError."""
+def with_numbers(recipe: Recipe, rows: TableRows, standardise: bool) -> Recipe:
+    """`recipe` with the edges of its binned columns and, to `standardise`, the centre and spread of other numbers.
+
+    They are found by a pass over these columns. Raises BadInputError.
+    """
     assert recipe.table is not None
-    binned = [column for column in recipe.table.columns if column.role == BINNED and not column.edges]
-    if not binned:
+    wanted = [column for column in recipe.table.columns if to_find(column, standardise)]
+    if not wanted:
         return recipe
-    edges = sampled(binned, _numbers(rows, [column.name for column in binned]))
-    columns = tuple(replace(column, edges=edges.get(column.name, column.edges)) for column in recipe.table.columns)
-    return replace(recipe, table=replace(recipe.table, columns=columns))
+    edges, moments = found(wanted, _numbers(rows, [column.name for column in wanted]))
+    columns = [replace(column, edges=edges.get(column.name, column.edges)) for column in recipe.table.columns]
+    for number, column in enumerate(columns):
+        if column.name in moments:
+            centre, spread = moments[column.name]
+            columns[number] = replace(column, centre=centre, spread=spread)
+    return replace(recipe, table=replace(recipe.table, columns=tuple(columns)))
+
+
+def to_find(column: Column, standardise: bool) -> bool:
+    """Whether a pass over the values of a column has to find something."""
+    return (column.bins > 0 and not column.edges) or (standardise and column.role == NUMERIC)
+
+
+def with_frequencies(rows: TableRows) -> Recipe:
+    """The recipe of `rows`, which learn, with the number of documents that have each word of its texts, by a pass over them."""
+    counts, documents = np.zeros(0, np.int64), 0
+    for chunk, _ in rows.blocks():
+        more = np.bincount(chunk.indices, minlength=len(counts))  # a row has a feature once
+        more[: len(counts)] += counts
+        counts, documents = more, documents + chunk.n_rows
+    recipe = rows.recipe()
+    assert recipe.table is not None
+    assert recipe.names is not None
+    counts = np.concatenate([counts, np.zeros(len(recipe.names) - len(counts), np.int64)])
+    columns = [
+        replace(column, documents=documents, frequencies=tuple(counts[recipe.words_of(column)].tolist()))
+        if column.role == TEXT and documents
+        else column
+        for column in recipe.table.columns
+    ]
+    return replace(recipe, table=replace(recipe.table, columns=tuple(columns)))
 
 
 def _numbers(rows: TableRows, names: Sequence[str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:

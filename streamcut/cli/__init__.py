@@ -29,6 +29,7 @@ from streamcut.shown import VisibleFormatter, visible
 from streamcut.suggestions import meant
 
 COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stands here, so that none is imported to list them
+    "fit": "From a table to a model in one go: features, C by rows held out, what it is worth.",
     "convert": "Convert text, tables or matrices to a store.",
     "info": "Show what a store or a model file says of itself.",
     "check": "Check the files of a store against their checksums.",
@@ -46,6 +47,7 @@ COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stan
 }
 EPILOG = """\b
 Examples:
+  streamcut fit clicks.csv --target click -o m.npz
   streamcut convert train.svm.gz train.zarr
   streamcut train train.zarr --model m.npz --memory 4GB
   streamcut predict m.npz test.svm > labels.txt

@@ -1,0 +1,258 @@
+"""`fit`: from a table, text or a store to a model, with everything on the way that a statistician would do."""
+
+from __future__ import annotations
+
+import os
+import time as clock
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from streamcut.by_data import for_data
+from streamcut.config import CheckpointOptions, TrainOptions
+from streamcut.datasets import opened
+from streamcut.errors import UsageError
+from streamcut.execution.row_state import scratch_folder
+from streamcut.fitting.baseline import shares, without_features
+from streamcut.fitting.fitted import Fitted
+from streamcut.fitting.held_out import share_of, split
+from streamcut.fitting.remarks import remarks
+from streamcut.inputs import framed, is_frame
+from streamcut.interrupts import first_interrupt_asks
+from streamcut.io.conversion.convert import convert as converted
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.dataset import Dataset
+from streamcut.io.formats.by_readers import STORE
+from streamcut.io.formats.finding import find_files
+from streamcut.io.formats.registry import FORMATS
+from streamcut.io.formats.tables import FRAME
+from streamcut.io.sources.lazy import streamed
+from streamcut.io.tables.guesses import guessed_roles
+from streamcut.models.checkpoint_places import below
+from streamcut.options.option import documented
+from streamcut.options.training import SINGLE
+from streamcut.solvers.progress import Observer
+from streamcut.training import checked, train
+from streamcut.tuning import Tuned, tune
+
+FIRST, LEAST, MOST = (0.01, 0.1, 1.0), 1e-4, 1e3  # values of C that are tried first, and between which others may be
+_LOSS = {"binary": ("logistic", "log_loss"), "auto": ("logistic", "log_loss"), "multiclass": ("softmax", "log_loss")}
+_CHOSEN = ("C", "validation", "warm_start", "kernel", "nystroem", "fourier")  # options of `train` that `fit` has otherwise
+
+
+@dataclass
+class _Rows:
+    """Data, made ready: opened, with the files of the table that it was made of, and what there is to tell."""
+
+    data: Dataset
+    files: Sequence[Any] = ()
+    told: list[str] = field(default_factory=list)
+    store: str | None = None
+
+
+@documented(TrainOptions)
+def fit(
+    data: Any,
+    target: str | None = None,
+    *,
+    validation: str | float = "20%",
+    group: str | None = None,
+    time: str | None = None,
+    store: str | os.PathLike | None = None,
+    convert: Mapping[str, Any] | None = None,
+    C: float | Sequence[float] | None = None,
+    measure: str | None = None,
+    on_told: Callable[[str], None] | None = None,
+    on_iteration: Observer | None = None,
+    checkpoint: CheckpointOptions | str | None = None,
+    stop: Callable[[], bool] | None = None,
+    **options: Any,
+) -> Fitted:
+    """Make features of `data`, choose C on rows held out, train on all rows, and say how good that is.
+
+    data         a file, folder or glob of CSV, Parquet, JSON lines, Arrow or svmlight; a frame (pandas, polars, Arrow, DuckDB),
+                 rows as dicts; a store, or its path; (X, y) or (X, y, row weights)
+    target       of a table: the column with the labels, or a comparison such as "delay>15"
+    validation   the part of the rows that is held out while C is chosen, "20%" or 0.2: at random, by `seed`
+    group        a column: rows of one value are held out together, and it makes no features
+    time         a column: the latest rows are held out instead
+    store        where the store that is made is kept; None: it is removed in the end
+    convert      more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
+    C            a value or several; None: 0.01, 0.1 and 1, and on by tens as long as the last one is the best (0.0001 to 1000)
+    measure      of streamcut.evaluate: the one to choose C by; None: log loss where there are probabilities
+    on_told      called with a sentence on each step
+    checkpoint   a folder for checkpoints, or a CheckpointOptions, which also resumes; needs `store`
+    stop         asked after every block of rows; on_iteration: called with each solvers.progress.Iteration
+
+    Beside what `convert` does, numbers are standardised, and texts (several words in most values, or long) have tf-idf weights
+    unless features are hashed. Columns that look like identifiers are left out. Two labels get the logistic loss, several the
+    softmax. Options of `train`, all of them by name, hold for each training:
+
+    {options}
+
+    Raises what `convert`, `tune` and `train` raise; KeyboardInterrupt for an interrupt before the last training, which itself
+    ends with the best model so far and a warning.
+
+    >>> rows = [{"site": site, "click": click} for site, click in zip("aabb" * 30, ["no", "no", "yes", "yes"] * 30)]
+    >>> found = streamcut.fit(rows, target="click", C=1.0)
+    >>> found.predict({"site": "b"}).tolist()
+    ['yes']
+    """
+    began, tell = clock.monotonic(), on_told or (lambda sentence: None)
+    if taken := sorted(set(_CHOSEN) & set(options)):
+        raise UsageError(f"{taken[0]}: `fit` does not take it; see `streamcut.train`")
+    chosen, _ = checked(options)
+    share = share_of(validation)
+    if group is not None and time is not None:
+        raise UsageError("group and time: rows are held out by one of them")
+    if isinstance(checkpoint, str):
+        checkpoint = CheckpointOptions(checkpoint)
+    if checkpoint is not None and store is None:
+        raise UsageError("checkpoint: a run goes on with the same rows only; say where the store is to be kept (store)")
+    with ExitStack() as held:
+        asked = stop or held.enter_context(first_interrupt_asks())
+        by = {"id": group} if group is not None else {}
+        resume = checkpoint is not None and checkpoint.resume
+        rows = held.enter_context(_ready(data, target, store, {**(convert or {})}, by, chosen, resume))
+        if (group or time) and not rows.files:
+            raise UsageError(f"{'group' if group else 'time'}: a column of a table; these data have none by that name")
+        if (group or time) and (convert or {}).get("missing_labels") == "skip":
+            raise UsageError(f"{'group' if group else 'time'}: leave rows without a label out yourself, then missing_labels")
+        for sentence in rows.told:
+            tell(sentence)
+        if asked():
+            raise KeyboardInterrupt("stopped before training")
+        whole = rows.data
+        training, validated = split(whole, rows.files, share, chosen.seed, group, time)
+        options, by_measure = _by_task(options, chosen, whole)
+        chosen = for_data(checked(options)[0], whole)
+        positive = chosen.positive_label if chosen.task in ("binary", "auto") else None
+        if positive is None and chosen.task in ("binary", "auto"):
+            positive = max(whole.manifest.statistics.labels or [1.0])
+        more = remarks(training, validated, positive)
+        for sentence in more:
+            tell(sentence)
+        hooks: dict[str, Any] = {"on_iteration": on_iteration, "stop": asked}
+        tuned, tried = _tuned(training, validated, C, measure or by_measure, checkpoint, tell, {**options, **hooks})
+        best = tuned.best.options["C"]
+        if checkpoint is not None:
+            hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "all"))
+        start: dict[str, Any] = {"warm_start": tuned.model} if chosen.task in (*SINGLE, "auto") and not chosen.distributed else {}
+        model = train(whole, C=best, **options, **hooks, **start)
+        if rows.store is None and not isinstance(data, str | os.PathLike):  # nobody will find it there again
+            kept = {name: value for name, value in model.parameters.items() if name != "data"}
+            model = replace(model, parameters=kept)
+        if stop is None and asked():
+            warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
+        line = next(line for line in tuned.table if line["C"] == best)
+        base = without_features(training, validated, chosen.task, positive)
+        statistics = training.manifest.statistics, validated.manifest.statistics
+        known = {} if chosen.task == "regression" else {model.label_word(label): part for label, part in shares(whole).items()}
+        how = f"by {group}" if group else f"the latest by {time}" if time else "at random"
+        return Fitted(
+            model, best, tuned.best.measure, tried, {name: line[name] for name in _measured(tuned, line)}, base, known,
+            (statistics[0].n_rows, statistics[1].n_rows), how, [*rows.told, *more], rows.store, clock.monotonic() - began,
+        )  # fmt: skip
+
+
+def _measured(tuned: Tuned, line: Mapping[str, Any]) -> list[str]:
+    """Which names in a line of the table are measures: what comes before the certificate's."""
+    names = [name for name in line if name not in ("C", "fold")]
+    others = {*tuned.model.result(), "passes", "seconds"}
+    return [name for name in names if name not in others]
+
+
+def _by_task(options: dict[str, Any], chosen: TrainOptions, whole: Dataset) -> tuple[dict[str, Any], str | None]:
+    """(options with the loss that gives probabilities, unless one was asked for; the measure to choose by, None: the task's)."""
+    found = for_data(chosen, whole)
+    given = {**options, "task": found.task}
+    if found.task not in _LOSS or chosen.loss != "auto" or chosen.solver != "auto":
+        return given, None
+    loss, measure = _LOSS[found.task]
+    return {**given, "loss": loss}, measure
+
+
+def _tuned(
+    training: Dataset, validated: Dataset, C: Any, measure: str | None, checkpoint: CheckpointOptions | None,
+    tell: Callable[[str], None], options: dict[str, Any],
+) -> tuple[Tuned, dict[float, float]]:  # fmt: skip
+    """(what came out with the best C, {C: what it was worth}). While the best is the last on a side, the next there is tried."""
+    Cs: Sequence[float] = FIRST if C is None else [C] if isinstance(C, int | float) else list(C)
+    best, tried = None, dict[float, float]()
+    while Cs:
+        hooks: dict[str, Any] = {}
+        if checkpoint is not None:
+            hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, f"C={min(Cs):g}"))
+        found = tune(training, {"C": Cs}, validation=validated, measure=measure, **hooks, **options)
+        for cell in found.cells:
+            tried[cell.options["C"]] = cell.mean
+            tell(f"C {cell.options['C']:g}: {cell.measure.replace('_', ' ')} {cell.mean:.6g} on rows held out")
+        if best is None or found.best.merit > best.best.merit:
+            best = found
+        at = best.best.options["C"]
+        ends = {at * 10} if at == max(tried) else {at / 10} if at == min(tried) else set()
+        Cs = [float(f"{end:.6g}") for end in ends if LEAST <= end <= MOST] if C is None else []
+    assert best is not None
+    return best, tried
+
+
+@contextmanager
+def _ready(
+    data: Any,
+    target: str | None,
+    store: str | os.PathLike | None,
+    more: dict[str, Any],
+    by: dict[str, str],
+    chosen: TrainOptions,
+    resume: bool,
+) -> Iterator[_Rows]:
+    """The rows of `data`, of which a store is made unless they are in one, or are arrays."""
+    data = streamed(framed(data))
+    kind, paths = _kind(data, more.get("format", "auto"))
+    if kind is None or kind == STORE.name:
+        if target is not None or more or store is not None:
+            said = "target" if target is not None else "store" if store is not None else "convert"
+            raise UsageError(f"{said}: a store and arrays have their labels and features already; leave it out")
+        yield _Rows(opened(paths[0] if paths else data))
+        return
+    form = FORMATS[kind]
+    if target is not None and form.labels == "rows" and form.table is None:
+        raise UsageError(f"target: rows of {kind} have their labels in them; leave it out")
+    if paths == ["-"]:
+        raise UsageError("-: `fit` reads its data more than once; save them to a file")
+    with ExitStack() as held:
+        folder = held.enter_context(TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(chosen.scratch)))
+        options: dict[str, Any] = {"scratch": folder, "memory": chosen.memory, **more}
+        if target is not None:
+            options["labels"] = target
+        files: list[Any] = []
+        told: list[str] = []
+        if form.variant is not None and form.variant(paths, ConvertOptions(**options)) != kind:
+            form = FORMATS[form.variant(paths, ConvertOptions(**options))]
+        if form.table is not None:
+            files = [form.table(path) for path in paths or [data]]
+            if target is None:
+                names = ", ".join(files[0].schema().names)
+                raise UsageError(f"{files[0].name}: say which column has the labels (target): {names}")
+            options |= {name: _joined(options.get(name, ()), value) for name, value in by.items()}
+            if options.get("recipe") is None:
+                given, told = guessed_roles(files[0].sample(), ConvertOptions(**options), files[0].name)
+                options |= {"standardise": True, "text_weights": "counts" if options.get("hash_bits") else "tfidf"}
+                options |= given | {name: more[name] for name in ("standardise", "text_weights") if name in more}
+        place = os.fspath(store) if store is not None else os.path.join(folder, "data.zarr")
+        converted(paths or data, place, **options, resume=resume and store is not None)
+        yield _Rows(opened(place), files, told, None if store is None else place)
+
+
+def _kind(data: Any, wanted: str) -> tuple[str | None, list[str]]:
+    """(format, paths) of `data`; None for what is opened as it is."""
+    if isinstance(data, str | os.PathLike):
+        return find_files([os.fspath(data)], wanted)
+    return (FRAME.name, []) if is_frame(data) else (None, [])
+
+
+def _joined(given: Any, name: str) -> tuple[str, ...]:
+    return (*(given.split(",") if isinstance(given, str) else given), name)

@@ -1,0 +1,149 @@
+"""What the rows of a table say before any training: columns that are constant or tell the label, labels that are rare."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from streamcut.chunk import Chunk
+from streamcut.io.dataset import Dataset
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.table import ABSENT, NUMERIC, TEXT
+
+_SAMPLE = 50_000  # rows held out, on which columns are measured
+_TELLS = 0.999  # a column of which the area under the curve is above this says it all
+_EACH = 10  # rows of each class before that is said
+_FEW = 20  # rows of a class
+_FEW_HELD = 100
+_KEY = re.compile(r"(?:[^=\\]|\\.)*=")  # what a key of a category begins with
+
+
+def remarks(training: Dataset, validation: Dataset, positive: float | None) -> list[str]:
+    """A sentence for each thing that may be a mistake, with what to do.
+
+    positive   the positive label of two; None: there are not two
+    """
+    return [*_of_labels(training, validation), *_of_columns(training, validation, positive)]
+
+
+def _of_labels(training: Dataset, validation: Dataset) -> list[str]:
+    found = []
+    statistics, held = training.manifest.statistics, validation.manifest.statistics
+    names = {} if training.recipe is None else training.recipe.labels.names
+    labels = statistics.labels
+    alike = defaultdict(list)
+    for word in names.values():
+        alike[word.strip().casefold()].append(word)
+    for words in alike.values():
+        if len(words) > 1:
+            found.append(f"labels {' and '.join(map(repr, words))} are spelled alike; if they are one, correct the data")
+    if labels is not None and (names or all(label.is_integer() for label in labels)):
+        total = Counter(labels)
+        total.update(held.labels or {})
+        few = [(names.get(label, f"{label:g}"), count) for label, count in total.items() if count < _FEW]
+        if few and len(total) <= 1000:
+            said = ", ".join(f"{word} {count}" for word, count in few[:5])
+            more = f" and {len(few) - 5} others" if len(few) > 5 else ""
+            found.append(f"few rows of a label ({said}{more}): what is measured of them says little")
+    if held.n_rows < _FEW_HELD:
+        found.append(f"{held.n_rows} rows are held out: measures may be off; `tune --folds 5` uses all of them")
+    return found
+
+
+def _of_columns(training: Dataset, validation: Dataset, positive: float | None) -> list[str]:
+    recipe = training.recipe
+    if recipe is None or recipe.table is None or recipe.names is None:
+        return []
+    total, ours = _counts(training, len(recipe.names), positive)
+    features = _features(recipe)
+    rows, found = training.manifest.statistics.n_rows, []
+    constant = set()
+    for column in recipe.table.columns:
+        present = [feature for feature in features[column.name] if total[feature]]
+        numeric = column.role == NUMERIC
+        if not present or (not numeric and len(present) == 1 and total[present[0]] == rows):
+            constant.add(column.name)
+            found.append(f"column {column.name!r} is constant: it says nothing (--drop {column.name} leaves it out)")
+    if positive is None:
+        return found
+    sample = _sample(validation)
+    truth = np.concatenate([chunk.y for chunk in sample]) == positive
+    if min(truth.sum(), len(truth) - truth.sum()) < _EACH:
+        return found
+    base = ours.sum() / max(total.sum(), 1)
+    for column in recipe.table.columns:
+        if column.role == TEXT or column.name in constant:
+            continue
+        worth = np.zeros(len(total))
+        rates = (ours + base) / (total + 1.0) - base
+        chosen = features[column.name]
+        numbers = [feature for feature in chosen if recipe.names[feature] == recipe.table.key(column.name)]
+        worth[chosen] = rates[chosen]
+        if column.role == NUMERIC:
+            worth[chosen] = 0.0
+            worth[numbers] = 1.0
+        area = area_under_curve(np.concatenate([_scores(chunk, worth) for chunk in sample]), truth)
+        if max(area, 1.0 - area) > _TELLS:
+            found.append(
+                f"column {column.name!r} alone tells the label (area under the curve {max(area, 1.0 - area):.4f}): is it known "
+                f"before the label is? --drop {column.name} leaves it out"
+            )
+    return found
+
+
+def _counts(training: Dataset, n_features: int, positive: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """(rows that have each feature, those of them with the positive label), float64 (features)."""
+    total, ours, buffers = np.zeros(n_features), np.zeros(n_features), training.buffers()
+    for shard in range(len(training.manifest.shards)):
+        chunk = training.read(shard, buffers)
+        total += np.bincount(chunk.indices, minlength=n_features)
+        if positive is not None:
+            ours += np.bincount(chunk.indices, np.repeat(chunk.y == positive, np.diff(chunk.indptr)), minlength=n_features)
+    return total, ours
+
+
+def _features(recipe: Recipe) -> dict[str, list[int]]:
+    """{column: its features}; crosses have none."""
+    assert recipe.table is not None
+    table, found = recipe.table, {column.name: [] for column in recipe.table.columns}  # type: ignore[var-annotated]
+    beginnings: dict[str, str] = {}
+    for column in table.columns:
+        key = table.key(column.name)
+        beginnings |= {f"{key}=": column.name, key: column.name, f"{key}{ABSENT}": column.name}
+        beginnings |= {f"{key}.{part}=": column.name for part in column.parts}
+    bare = next((column.name for column in table.columns if column.bare), None)
+    for feature, name in enumerate(recipe.names or ()):
+        match = _KEY.match(name)
+        column_name = bare or beginnings.get(name) or (beginnings.get(match[0]) if match else None)
+        if column_name is not None:
+            found[column_name].append(feature)
+    return found
+
+
+def _sample(data: Dataset) -> list[Chunk]:
+    found, rows = [], 0
+    for shard in range(len(data.manifest.shards)):
+        if rows < _SAMPLE:
+            chunk = data.read(shard)
+            found.append(chunk.rows(0, min(chunk.n_rows, _SAMPLE - rows)))
+            rows += found[-1].n_rows
+    return found
+
+
+def _scores(chunk: Chunk, weights: np.ndarray) -> np.ndarray:
+    """float64 (n)."""
+    start, stop = int(chunk.indptr[0]), int(chunk.indptr[-1])
+    terms = weights[chunk.indices[start:stop]] * (1.0 if chunk.data is None else chunk.data[start:stop])
+    rows = np.repeat(np.arange(chunk.n_rows), np.diff(chunk.indptr))
+    return np.bincount(rows, terms, minlength=chunk.n_rows)
+
+
+def area_under_curve(scores: np.ndarray, positive: np.ndarray) -> float:
+    """The part of the pairs of a positive and a negative row that scores, float64 (n), order right; ties count half."""
+    _, codes = np.unique(scores, return_inverse=True)
+    ups = np.bincount(codes, positive)
+    downs = np.bincount(codes, ~positive, minlength=len(ups))
+    below = np.cumsum(downs) - downs
+    return float(ups @ (below + downs / 2) / (positive.sum() * (~positive).sum()))

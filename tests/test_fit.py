@@ -1,0 +1,196 @@
+"""`fit`: from a table to a model, and what is said on the way."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import streamcut
+from streamcut.cli import cli
+from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.io.recipe.recipe import Recipe
+
+ROWS = 1200
+
+
+def table(seed=0):
+    r = np.random.default_rng(seed)
+    words = [f"{c}word" for c in "abcdefgh"]
+    frame = pd.DataFrame({
+        "row": np.arange(ROWS),
+        "year": 2000.0 + r.integers(0, 5, ROWS),
+        "flag": r.random(ROWS) < 0.5,
+        "city": r.choice(["New York", "Rome"], ROWS),
+        "note": [" ".join(r.choice(words, 6)) for _ in range(ROWS)],
+        "same": 3,
+        "user": r.integers(0, 60, ROWS),
+        "day": pd.date_range("2024-01-01", periods=ROWS, freq="h").astype(str),
+    })  # fmt: skip
+    frame.loc[::7, "year"] = np.nan
+    odds = 2.0 * frame.flag - 1.0 + frame.note.str.contains("aword") + (frame.year.fillna(2002) - 2002)
+    frame["y"] = np.where(r.random(ROWS) < 1 / (1 + np.exp(-odds)), "yes", "no")
+    return frame
+
+
+def run(*arguments):
+    found = CliRunner().invoke(cli, [str(each) for each in arguments])
+    if found.exception is not None and not isinstance(found.exception, SystemExit):
+        raise found.exception
+    return found
+
+
+@pytest.fixture(scope="module")
+def found():
+    return streamcut.fit(table(), "y", C=[0.1, 1.0])
+
+
+def test_a_frame_becomes_a_model_that_beats_the_shares_of_labels(found):
+    assert found.model.converged
+    assert found.measures["log_loss"] < 0.9 * found.baseline["log_loss"]
+    assert found.shares["yes"] == pytest.approx((table().y == "yes").mean())
+    assert sum(found.rows) == ROWS
+    assert set(found.tried) == {0.1, 1.0}
+    assert len(repr(found)) < 200
+    text = found.in_words()
+    assert "without features" in text
+    assert found.certificate.in_words() in text
+    assert "flag=true" in [each.name for each in found.largest]
+
+
+def test_it_says_what_it_left_out_and_what_is_constant(found):
+    said = "\n".join(found.remarks)
+    assert "'row': looks like an identifier" in said
+    assert "'note': taken as text" in said
+    assert "'same' is constant" in said
+    assert "tells the label" not in said
+
+
+def test_a_column_that_tells_the_label_is_named():
+    frame = table()
+    frame["late"] = (frame.y == "yes") * 2.0 + np.random.default_rng(1).random(ROWS)
+    assert any("'late' alone tells the label" in each for each in streamcut.fit(frame, "y", C=1.0).remarks)
+
+
+def test_rows_come_as_they_are(found, tmp_path):
+    frame = table()
+    expected = found.predict_proba(frame)
+    row = frame.iloc[1].to_dict()
+    assert found.predict_proba(row)[0] == expected[1]
+    assert found.predict(row)[0] in ("yes", "no")
+    streamcut.save_model(found.model, tmp_path / "m.npz")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    np.testing.assert_array_equal(streamcut.predict(tmp_path / "m.npz", tmp_path / "rows.csv", output="probabilities"), expected)
+
+
+def test_standardised_numbers_have_mean_0_and_deviation_1_and_missing_ones_are_the_mean(tmp_path):
+    streamcut.convert(table(), tmp_path / "a.zarr", labels="y", numeric="year,row", standardise=True, drop="*")
+    data = streamcut.open(tmp_path / "a.zarr")
+    chunk = data.read(0)
+    names = np.array(data.recipe.names)[chunk.indices]
+    values = chunk.data[names == "year"]
+    known = table().year.notna().sum()
+    assert abs(values.sum() / known) < 1e-3
+    assert np.square(values).sum() / known == pytest.approx(1.0, abs=1e-3)
+    year = next(column for column in data.recipe.table.columns if column.name == "year")
+    assert year.in_words() == "numeric, standardised"
+    assert Recipe.from_json(data.recipe.to_json()) == data.recipe
+
+
+def test_texts_have_the_tf_idf_of_scikit_learn(tmp_path):
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    frame = table()[["note", "y"]]
+    streamcut.convert(frame, tmp_path / "a.zarr", labels="y", text="note", text_weights="tfidf")
+    data = streamcut.open(tmp_path / "a.zarr")
+    chunk = data.read(0)
+    vectors = TfidfVectorizer(sublinear_tf=True).fit(frame.note)
+    theirs = vectors.transform(frame.note).toarray()
+    ours = np.zeros_like(theirs)
+    places = [vectors.vocabulary_[name] for name in data.recipe.names]
+    ours[np.repeat(np.arange(ROWS), np.diff(chunk.indptr)), np.array(places)[chunk.indices]] = chunk.data
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
+def test_memory_and_threads_change_no_recipe(tmp_path):
+    recipes = set()
+    for name, more in {"a": {}, "b": {"threads": 1, "memory": "900MB", "shard_nnz": 500}}.items():
+        given = {"standardise": True, "text": "note", "text_weights": "tfidf", "id": "row"}
+        streamcut.convert(table(), tmp_path / f"{name}.zarr", labels="y", **given, **more)
+        recipes.add(streamcut.open(tmp_path / f"{name}.zarr").recipe.to_json())
+    assert len(recipes) == 1
+
+
+def test_groups_and_times_decide_which_rows_are_held_out():
+    frame = table()
+    by_group = streamcut.fit(frame, "y", group="user", C=1.0)
+    assert by_group.how == "by user"
+    assert 0.05 * ROWS < by_group.rows[1] < 0.4 * ROWS
+    assert not any(name.startswith("user") for name in by_group.model.recipe.names)
+    latest = streamcut.fit(frame, "y", time="day", C=1.0, convert={"drop": "day"})
+    assert latest.rows == (960, 240)
+
+
+def test_several_classes_and_numbers_as_targets(tmp_path):
+    r = np.random.default_rng(3)
+    x = r.normal(size=(600, 2))
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "kind": np.array(["u", "v", "w"])[np.digitize(x[:, 0], [-0.5, 0.5])]})
+    classes = streamcut.fit(frame, "kind", C=1.0)
+    assert classes.model.task == "multiclass"
+    assert classes.measures["log_loss"] < classes.baseline["log_loss"]
+    numbers = streamcut.fit(frame.assign(t=3 * frame.a + 100 + 0.1 * r.normal(size=600)), "t", C=1.0, convert={"drop": "kind"})
+    assert numbers.model.task == "regression"
+    assert numbers.measures["mse"] < 0.1 * numbers.baseline["mse"]
+
+
+def test_the_same_seed_gives_the_same_model_and_a_store_is_kept(tmp_path):
+    first = streamcut.fit(table(), "y", C=1.0, store=tmp_path / "rows.zarr")
+    assert first.store == str(tmp_path / "rows.zarr")
+    second = streamcut.fit(tmp_path / "rows.zarr", C=1.0)
+    np.testing.assert_array_equal(first.model.weights, second.model.weights)
+    assert first.measures == second.measures
+    assert streamcut.verify(first.model, tmp_path / "rows.zarr").consistent
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "reason"),
+    [
+        ({"target": "z"}, UsageError, "no column 'z'"),
+        ({"target": None}, UsageError, "say which column"),
+        ({"validation": "0%"}, UsageError, "no part of the rows"),
+        ({"validation": "soon"}, UsageError, "no part of the rows"),
+        ({"validation": True}, UsageError, "no part of the rows"),
+        ({"group": "user", "time": "day"}, UsageError, "by one of them"),
+        ({"group": "nobody"}, UsageError, "no column 'nobody'"),
+        ({"time": "city"}, BadInputError, "city"),
+        ({"time": "same"}, UsageError, "one time"),
+        ({"warm_start": "m.npz"}, UsageError, "does not take it"),
+        ({"checkpoint": "run"}, UsageError, "where the store is to be kept"),
+        ({"los": "hinge"}, UsageError, "loss"),
+        ({"measure": "nothing"}, UsageError, "measure"),
+    ],
+)
+def test_what_cannot_be_is_refused(given, error, reason):
+    with pytest.raises(error, match=reason):
+        streamcut.fit(table(), **{"target": "y", "C": 1.0, **given})
+
+
+def test_the_command_says_it_and_replaces_nothing(tmp_path):
+    table().to_csv(tmp_path / "rows.csv", index=False)
+    command = ["fit", tmp_path / "rows.csv", "--target", "y", "-o", tmp_path / "m.npz", "--C", "0.1,1"]
+    done = run(*command)
+    assert done.exit_code == 0, done.output
+    assert "without features" in done.stdout
+    assert "Converged" in done.stdout
+    before = (tmp_path / "m.npz").read_bytes()
+    with pytest.raises(UsageError, match="exists"):
+        run(*command)
+    assert (tmp_path / "m.npz").read_bytes() == before
+    told = json.loads(run(*command, "--force", "--json").stdout.splitlines()[-1])
+    assert told["event"] == "result"
+    assert told["measures"]["log_loss"] < told["baseline"]["log_loss"]
+    with pytest.raises(NotFoundError):
+        run("fit", tmp_path / "none.csv", "--target", "y", "-o", tmp_path / "n.npz")
