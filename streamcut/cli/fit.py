@@ -14,7 +14,6 @@ from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.interrupts import waits_end_by
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.options.option import default_of
-from streamcut.shown import visible
 
 _TRAIN = ("task", "loss", "positive_label", "memory", "workers", "seed", "max_time", "scratch")
 _CONVERT = ("format", "categorical", "numeric", "text", "ngrams", "time", "cross", "drop", "id", "weights", "hash_bits")
@@ -97,7 +96,7 @@ def command(
             "seconds": found.seconds, **found.model.result(),
         }))  # fmt: skip
     elif not quiet:
-        click.echo("\n".join(visible(line) for line in found.in_words().split("\n")))
+        click.echo(found.in_words())
         note(f"Model written to {written}; go on with `streamcut predict {written} DATA` or `streamcut report {written}`.")
     signals.raise_received()
     expect_saved(written, output)

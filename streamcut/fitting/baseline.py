@@ -21,7 +21,9 @@ def without_features(training: Dataset, validation: Dataset, task: str, positive
         (rows, total, _), (weight, linear, squares) = _moments(training), _moments(validation)
         mean = total / rows
         mse = max(squares - 2 * mean * linear + mean * mean * weight, 0.0) / weight
-        return {"mse": mse, "rmse": math.sqrt(mse)}
+        spread = squares / weight - (linear / weight) ** 2
+        explained = {"r2": 1.0 - mse / spread} if spread > 0.0 else {}
+        return {**explained, "mean_squared_error": mse, "root_mean_squared_error": math.sqrt(mse)}
     if task not in ("binary", "auto", "multiclass"):
         return {}
     known, there = shares(training, positive), shares(validation, positive)

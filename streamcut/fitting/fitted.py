@@ -11,12 +11,12 @@ from streamcut.models.certificate import Certificate
 from streamcut.models.model import Model
 from streamcut.prediction import predict
 from streamcut.reports.named_weights import Weight, weights
-from streamcut.shown import Shown
+from streamcut.shown import Shown, visible
 from streamcut.units import format_number
 
 _TOP = 10  # features
 _SEVERAL = 3, 8  # of each of several classes, and classes
-_SAID = ("accuracy", "roc_auc", "macro_f1", "r2")  # beside the measure that C was chosen by
+_SAID = ("accuracy", "roc_auc", "macro_f1", "r2", "root_mean_squared_error")  # beside the measure that C was chosen by
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +75,7 @@ class Fitted(Shown):
 
     def in_words(self) -> str:
         """Lines for people: rows, labels, measures next to those without features, certificate, weights, remarks."""
-        return "\n".join(self._lines())
+        return "\n".join(map(visible, self._lines()))
 
     def _lines(self) -> list[str]:
         training, held = self.rows
