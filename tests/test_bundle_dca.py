@@ -366,7 +366,7 @@ class Half:
 
 
 def test_one_kind_of_passes_takes_over_from_the_other_where_it_is_slow():
-    state = SimpleNamespace(F_b=0.0, bound=0.0, penalty=SQUARES)
+    state = SimpleNamespace(F_b=0.0, value=0.0, penalty=SQUARES)
     course, kinds = Course.at(state, Half), []
     for number in range(24):
         state.F_b = 1.0 + 0.99**number  # hardly falls

@@ -211,7 +211,7 @@ def test_a_cache_that_was_lost_has_the_same_rows_in_the_same_order(small_batches
     mask = np.zeros(len(y), np.bool_)
     mask[cache.numbers] = True
     again = type(cache)(cache.size, filling.risk.loss)
-    work = RecallPass(replace(filling, caches={0: again}, limits={0: np.inf}), mask, 0)
+    work = RecallPass(replace(filling, caches={0: again}), mask, 0)
     with Runner(Feed(data), Lanes((0, len(y)))) as runner:
         runner.row_state.add("codes", np.uint16, (20,))
         run(runner, work)

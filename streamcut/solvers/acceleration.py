@@ -71,7 +71,8 @@ class Course:
 
         Where passes are `stuck` the next one starts from the mixture.
         """
-        if self.guard.hands_over(self.state.F_b - self.state.bound):
+        # by what these passes themselves have proved: a bound that was known before them does not move
+        if self.guard.hands_over(self.state.F_b - self.state.value):
             self.stretch = 0.0
             return
         if self.guard.plain:
