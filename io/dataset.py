@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.shown import Shown
+from streamcut.foundation.units import format_bytes
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.shown import Shown
-from streamcut.units import format_bytes
 
 
 class Dataset(Protocol):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 LARGEST, TOTAL, SQUARES, NONZEROS = range(4)  # columns of a table, one row a feature: a row is half a cache line
 

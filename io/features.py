@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.io import feature_kernels as k
 from streamcut.io.dataset import Dataset
 from streamcut.io.places.archives import plain_arrays

@@ -1,6 +1,6 @@
 """Kernel that copies some of the rows of a chunk."""
 
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 
 @kernel

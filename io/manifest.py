@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 
 MAX_DISTINCT_LABELS = 4096
 

@@ -6,8 +6,8 @@ import hashlib
 
 import numpy as np
 
-from streamcut.chunk import Chunk, csr_arrays
 from streamcut.errors import BadInputError
+from streamcut.foundation.chunk import Chunk, csr_arrays
 from streamcut.io.dataset import ShownDataset
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
 from streamcut.io.recipe.recipe import Recipe

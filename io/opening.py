@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError
+from streamcut.foundation.opened import opened_file, readable, regular
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.codec import MAX_BYTES
 from streamcut.io.stores.guarded import damaged, read_guarded, read_small
@@ -15,7 +16,6 @@ from streamcut.io.stores.manifest_file import MAX_MANIFEST, read_manifest
 from streamcut.io.stores.spec import JOURNAL, MANIFEST, PARTIAL, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.stores.zarr_layout import METADATA, is_foreign
-from streamcut.opened import opened_file, readable, regular
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _MODEL = "meta.json.npy"  # what every model file of streamcut.models.files holds

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import UsageError
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset, ShownDataset, first_rows
 from streamcut.io.gathering import gather
 from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBuilder
-from streamcut.units import plain
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _FACTORS = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)

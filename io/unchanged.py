@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from streamcut.errors import BadInputError
+from streamcut.foundation.units import format_bytes
 from streamcut.io.text.inputs import STDIN
-from streamcut.units import format_bytes
 
 T = TypeVar("T")
 

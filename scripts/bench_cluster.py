@@ -44,6 +44,7 @@ from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.plan import Needs
 from streamcut.execution.runner import Runner
+from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import Dataset, shard_bytes
 from streamcut.io.opening import open_dataset
 from streamcut.losses.hinge import Hinge
@@ -52,7 +53,6 @@ from streamcut.models.linear import LinearModel
 from streamcut.oracles.decomposable import LinearOracle
 from streamcut.reports.costs import cluster_work
 from streamcut.training import Session
-from streamcut.units import parse_size
 
 WIDE = 10**7
 LINE_BYTES = 1 << 26

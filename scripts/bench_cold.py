@@ -28,12 +28,12 @@ import numpy as np
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.runner import Runner
+from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import Dataset, shard_bytes
 from streamcut.io.opening import open_dataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.decomposable import LinearOracle
-from streamcut.units import parse_size
 
 COLD = 0.9  # of a cold measurement's bytes must come from storage
 

@@ -23,12 +23,12 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.plan import Needs
 from streamcut.execution.runner import Runner
+from streamcut.foundation.systems import resident_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.decomposable import LinearOracle
-from streamcut.systems import resident_bytes
 
 
 def no_warm_up(manifest: Manifest) -> None:

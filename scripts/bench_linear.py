@@ -36,7 +36,7 @@ from bench_linear_tools import EPSILONS, SOLVERS, VW_KINDS, Liblinear, Point, Pr
 from make_data import Recipe, Source
 from sklearn.datasets import load_svmlight_file
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 
 DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parent.parent.parent / "shared" / "data"))

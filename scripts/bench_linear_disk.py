@@ -30,7 +30,7 @@ import scipy.sparse as sp
 from bench_cold import drop, files_of
 from bench_linear_tools import VW_KINDS, VowpalWabbit, finished, vw_lines
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset, shard_bytes
 from streamcut.io.opening import open_dataset
 from streamcut.models.files import load_model

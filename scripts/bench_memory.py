@@ -34,7 +34,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamcut import create, load_model
-from streamcut.units import parse_size
+from streamcut.foundation.units import parse_size
 
 BYTES_A_ROW = 396  # decoded, with 10,000 features
 _RBF = ["--kernel", "rbf", "--gamma", "1"]

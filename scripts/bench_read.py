@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import zarr
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.stored import StoredDataset

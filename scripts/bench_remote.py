@@ -23,11 +23,11 @@ import urllib3
 from s3_server import s3_server
 
 import streamcut
+from streamcut.foundation.units import format_bytes, parse_size
 from streamcut.io.places.remote import file_system, objects_below
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.remote_store import RemoteStore
 from streamcut.io.stores.zarr_layout import chunk_name
-from streamcut.units import format_bytes, parse_size
 
 FEATURES, NNZ = 100_000, 80
 ROWS = 20_000  # of a block

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench_memory import STREAMCUT, store
 
-from streamcut.units import parse_size
+from streamcut.foundation.units import parse_size
 
 
 def run(*arguments: str) -> tuple[list[dict], float]:

@@ -33,12 +33,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
-from streamcut.units import format_bytes, parse_size
+from streamcut.foundation.units import format_bytes, parse_size
 
 # The peak is the child's own: /proc/self/status begins anew with every program, ru_maxrss does not.
 CHILD = """
 import atexit, os, sys
-from streamcut.systems import peak_bytes
+from streamcut.foundation.systems import peak_bytes
 out = os.environ["STREAMCUT_PEAK_FILE"]
 atexit.register(lambda: open(out, "w").write(str(peak_bytes())))
 from streamcut.cli import main

@@ -29,7 +29,7 @@ from functools import partial
 import numpy as np
 from make_data_kernels import fill_click_rows, fill_text_rows, format_rows
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 
 BLOCK_NNZ = 1 << 20
 POSITIVES = 0.03

@@ -1,6 +1,6 @@
 """Kernels of make_data.py: random numbers in, rows of a sparse matrix or their text out."""
 
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 BELOW_ONE = 1 - 2**-40  # keeps field number + uniform inside its field when the sum is rounded
 

@@ -32,7 +32,7 @@ IMPORTS = {  # where the names of annotations come from
     "Observer": "streamcut.solvers.progress",
     "Progress": "streamcut.io.conversion.progress",
     "Recipe": "streamcut.io.recipe.recipe",
-    "Tried": "streamcut.selection",
+    "Tried": "streamcut.grids.selection",
     "Tuned": "streamcut.tuning",
 }
 

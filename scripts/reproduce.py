@@ -29,8 +29,8 @@ import reproduce_facts
 from reproduce_reasons import reason
 from reproduce_tools import markdown
 
+from streamcut.foundation.shown import html
 from streamcut.reports import parts
-from streamcut.shown import html
 
 HERE = Path(__file__).resolve().parent
 _STYLE = "<style>td, th { overflow-wrap: break-word }</style>"  # wide tables scroll, and keep their words whole

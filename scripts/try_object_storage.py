@@ -27,8 +27,8 @@ from make_data import DEFAULTS, Recipe, Source, ordered, text_of
 from s3_server import s3_server
 
 import streamcut
+from streamcut.foundation.units import format_bytes, parse_size
 from streamcut.io.places.remote import object_written, objects_below
-from streamcut.units import format_bytes, parse_size
 
 STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
 DASK = [sys.executable, "-m", "dask"]

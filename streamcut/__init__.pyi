@@ -10,6 +10,7 @@ from streamcut.evaluation import evaluate as evaluate
 from streamcut.execution.plan import MemoryPlan
 from streamcut.exports.export import export as export
 from streamcut.fitting.fit import fit as fit
+from streamcut.grids.selection import Tried
 from streamcut.io.conversion.convert import ConvertReport
 from streamcut.io.conversion.create import NewStore as create
 from streamcut.io.conversion.progress import Progress
@@ -23,7 +24,6 @@ from streamcut.models.model import Model
 from streamcut.prediction import predict as predict
 from streamcut.progress.display import Display
 from streamcut.reports.named_weights import weights as weights
-from streamcut.selection import Tried
 from streamcut.solvers.progress import Observer
 from streamcut.tuning import Tuned
 from streamcut.verification import verify as verify

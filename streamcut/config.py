@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from streamcut.errors import UsageError
+from streamcut.foundation.suggestions import unknown
 from streamcut.loss_table import CLASSES_LOSSES, LABELLING_LOSSES, ROW_LOSSES
 from streamcut.options.option import Check, changed, default_of, expect_valid, having, option, options_of, whole
 from streamcut.options.training import TASKS, TrainDeclarations
 from streamcut.solver_table import SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
-from streamcut.suggestions import unknown
 
 LINEAR = solvers("linear")
 CUTTING_PLANES = solvers_of("labelling")

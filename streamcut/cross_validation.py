@@ -9,10 +9,10 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from streamcut.config import CheckpointOptions
+from streamcut.foundation.shown import Shown
+from streamcut.grids.search import Search
 from streamcut.io.dataset import Dataset
 from streamcut.io.row_view import folds_of
-from streamcut.search import Search
-from streamcut.shown import Shown
 from streamcut.solvers.progress import Observer
 from streamcut.training import opened
 

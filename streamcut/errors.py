@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from streamcut.redaction import redacted
+from streamcut.foundation.redaction import redacted
 
 
 class ExitCode(IntEnum):

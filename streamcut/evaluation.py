@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.data.inputs import Raw
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
-from streamcut.inputs import Raw
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.opened import read_file
 from streamcut.measures.binary import BinaryMeasures
 from streamcut.measures.multiclass import MulticlassMeasures
 from streamcut.measures.ranking import RankingMeasures, RocAreaMeasures
@@ -19,7 +20,6 @@ from streamcut.measures.regression import RegressionMeasures
 from streamcut.measures.sequence import SequenceMeasures
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
-from streamcut.opened import read_file
 from streamcut.prediction import scored_chunks, warn_of
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk, concatenate, copied, group_starts
+from streamcut.data.inputs import Raw, framed, is_frame, rows_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
-from streamcut.inputs import Raw, framed, is_frame, rows_of
+from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.io.manifest import Manifest
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
@@ -134,7 +134,7 @@ def scored_chunks(
 
     A model of whole groups gets them whole, however many rows one has.
 
-    data   as `streamcut.inputs.rows_of` takes it; `raw` says how raw input is read
+    data   as `streamcut.data.inputs.rows_of` takes it; `raw` says how raw input is read
     kept   bytes that the caller keeps of each row, (without weights, with them): they count under the `ceiling`
 
     Raises MemoryBudgetError where the ceiling cannot be kept, BadInputError for features that the model does not have, unless

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
+from streamcut.foundation.machine import memory_limit
 from streamcut.io.manifest import Statistics
-from streamcut.machine import memory_limit
 from streamcut.solver_table import SOLVER_TABLE
 
 # Products of features that a pass may sum for each entry that it reads: Newton's method takes a third of the passes of dual

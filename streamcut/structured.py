@@ -41,11 +41,13 @@ from typing import Any, Literal
 import numpy as np
 
 from streamcut.config import TrainOptions
+from streamcut.data.inputs import open_store
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Interrupted, Runner
-from streamcut.inputs import open_store
+from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.features import with_features
@@ -56,8 +58,6 @@ from streamcut.oracles.mapped import MappedDataset
 from streamcut.oracles.structured import StructuredOracle, examples
 from streamcut.solvers import cpa, stabilised
 from streamcut.solvers.progress import Iteration, Observer, Progress, StoppingRule
-from streamcut.suggestions import unknown
-from streamcut.units import plain
 
 _SOLVERS = {"stabilised": stabilised, "cpa": cpa}
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamcut.bundle.shelf import MEMORY
-from streamcut.by_data import for_data
 from streamcut.config import CheckpointOptions, TrainOptions
-from streamcut.datasets import opened, stored
+from streamcut.data.by_data import for_data
+from streamcut.data.datasets import opened, stored
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
@@ -27,7 +27,12 @@ from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
 from streamcut.execution.scratch import ScratchShelf
-from streamcut.interrupts import first_interrupt_asks
+from streamcut.foundation.interrupts import first_interrupt_asks
+from streamcut.foundation.machine import memory_limit
+from streamcut.foundation.redaction import redacted
+from streamcut.foundation.suggestions import expect_known
+from streamcut.foundation.systems import peak_bytes, resident_bytes
+from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset, held_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
@@ -37,7 +42,6 @@ from streamcut.jobs.job import Job
 from streamcut.jobs.smaller import in_files, lowerable, smallest_change
 from streamcut.jobs.warmed import warm_up
 from streamcut.jobs.weights import check_weights
-from streamcut.machine import memory_limit
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
@@ -48,12 +52,8 @@ from streamcut.options.option import documented
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.progress.columns import columns, line
 from streamcut.progress.display import Display, shown_by
-from streamcut.redaction import redacted
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
 from streamcut.strategy import choose
-from streamcut.suggestions import expect_known
-from streamcut.systems import peak_bytes, resident_bytes
-from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
     from streamcut.execution.dask.runner import DaskRunner

@@ -10,15 +10,15 @@ from typing import Any
 
 from streamcut.config import LIMITS, RESOURCES, WATCHERS, CheckpointOptions, TrainOptions
 from streamcut.errors import UsageError
+from streamcut.foundation.units import plain
+from streamcut.grids.search import Cell, Search
+from streamcut.grids.selection import Tried
 from streamcut.io.dataset import Dataset
 from streamcut.io.row_view import folds_of
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
-from streamcut.search import Cell, Search
-from streamcut.selection import Tried
 from streamcut.solvers.progress import Observer
 from streamcut.training import opened, train
-from streamcut.units import plain
 
 _FIRST = ("C", "l1", "gamma", "budget", "nu")  # the order of options in tables; others follow as they are given
 _NO_GRID = {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"}

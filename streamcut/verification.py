@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.penalty import penalty_of
+from streamcut.data.inputs import open_store
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
-from streamcut.inputs import open_store
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.losses.sequence import SequenceRisk

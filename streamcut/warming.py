@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numba.core.registry import cpu_target
 
-from streamcut.compiling import compile_all
+from streamcut.compiler.compiling import compile_all
+from streamcut.compiler.jit import TARGET
+from streamcut.compiler.rehearsal import Rehearsal
 from streamcut.config import CHOICES, LINEAR, SOLVERS, TrainOptions
 from streamcut.errors import StreamcutError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.io.conversion.prepared import rehearse
 from streamcut.io.memory import MemoryDataset
-from streamcut.jit import TARGET
-from streamcut.rehearsal import Rehearsal
 from streamcut.training import job_class, train
 from streamcut.verification import verify
 

@@ -13,7 +13,7 @@ from hypothesis import settings
 from sklearn.datasets import load_svmlight_file
 
 from streamcut.cli import main
-from streamcut.files import _hits
+from streamcut.foundation.files import _hits
 
 ROOT = Path(__file__).resolve().parent.parent
 

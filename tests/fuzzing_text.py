@@ -17,8 +17,8 @@ import numpy as np
 from reference import delimited, wabbit
 from test_svmlight_fuzz import ALPHABET, OPTIONS, VALID, agrees, random_line
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.recipe.recipe import Recipe

@@ -7,7 +7,6 @@ import pytest
 from test_streams import SMALL, rows
 
 import streamcut
-from streamcut.chunk import Chunk
 from streamcut.config import TrainOptions
 from streamcut.errors import CorruptError, MemoryBudgetError
 from streamcut.execution import runner as execution
@@ -16,6 +15,7 @@ from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.runner import Interrupted, Runner
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter

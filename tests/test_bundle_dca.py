@@ -19,18 +19,18 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize
 from streamcut.execution.runner import Runner
+from streamcut.foundation.rounding import Grids
+from streamcut.foundation.units import parse_size
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.dual.ascent import ORDER, DualOracle
 from streamcut.oracles.dual.interior import solving_bytes
-from streamcut.rounding import Grids
 from streamcut.solvers import bundle_dca
 from streamcut.solvers.acceleration import Course
 from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.training import train
-from streamcut.units import parse_size
 
 # The certificate
 

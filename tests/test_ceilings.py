@@ -13,20 +13,20 @@ import pytest
 import scipy.sparse as sp
 
 import streamcut
-from streamcut.chunk import Chunk
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.kept_rows import HELD_BYTES, KeptRows
 from streamcut.exports.targets import TARGETS
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.systems import LINUX
+from streamcut.foundation.units import parse_size
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, save_model
-from streamcut.systems import LINUX
-from streamcut.units import parse_size
 
 ROWS = 200_000
 CHILD = """
 import atexit, sys
-from streamcut.systems import peak_bytes
+from streamcut.foundation.systems import peak_bytes
 atexit.register(lambda: print("peak", peak_bytes(), file=sys.stderr))
 from streamcut.cli import main
 main()

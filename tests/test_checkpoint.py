@@ -20,10 +20,10 @@ import pytest
 import scipy.sparse as sp
 from reference.power_loss import WAYS, Recorder, left_over
 
-from streamcut import files
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, DiskFullError, LockedError, UsageError
-from streamcut.files import locked
+from streamcut.foundation import files
+from streamcut.foundation.files import locked
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.checkpoint import checkpoint_parts, open_checkpoint
 from streamcut.models.files import load_model, save_model

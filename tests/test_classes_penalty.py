@@ -13,9 +13,9 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.exports.compact import compact
+from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, save_model
-from streamcut.selection import train_path
 from streamcut.training import train
 from streamcut.verification import verify
 

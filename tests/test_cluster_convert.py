@@ -15,10 +15,10 @@ from clusters import started, two_workers
 from object_stores import s3_server
 
 import streamcut
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, ClusterLostError, MemoryBudgetError, UsageError
 from streamcut.execution.dask import conversion
 from streamcut.execution.dask.conversion import convert_on_cluster, memory_of
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.conversion import parts
 from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.memory import MemoryDataset

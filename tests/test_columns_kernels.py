@@ -9,9 +9,9 @@ from reference import columns as slow
 from streamcut.compiled import columns, columns_cache, columns_line
 from streamcut.compiled.column_records import Added, Changed, Order, Pairs, Places, Room, RowRoom, Swept
 from streamcut.compiled.records import CachedRows, Rows
+from streamcut.foundation.rounding import Grids
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
-from streamcut.rounding import Grids
 
 N, FEATURES, CLASSES, STORED, NEAR, BATCH = 30, 6, 4, 5, 6, 16
 PLACES = np.array([0, 3, 4])

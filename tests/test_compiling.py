@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from streamcut import compiling
-from streamcut.compiling import NOTICE
+from streamcut.compiler import compiling
+from streamcut.compiler.compiling import NOTICE
+from streamcut.compiler.jit import TARGET
 from streamcut.errors import ExitCode
-from streamcut.jit import TARGET
 
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 CODE = """
 import numpy as np
 from streamcut.compiled import linear
-from streamcut import compiling
+from streamcut.compiler import compiling
 {before}
 out = np.zeros(1)
 linear.scores(np.array([0, 1]), np.array([0], np.int32), None, np.array([2.0]), 0.0, out)
@@ -94,7 +94,7 @@ def test_a_kernel_is_compiled_here_with_a_warning_when_it_cannot_be_elsewhere(tm
 
 def test_all_kernels_of_some_work_are_compiled_once_the_first_is_missing(tmp_path):
     before = """
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.conversion.shuffle import take_rows
 rows = Chunk(np.array([0, 2, 3]), np.array([0, 1, 0], np.int32), np.ones(3, np.float32), np.array([1.0, -1.0]))
 compiling.compiler.run(take_rows, rows, np.array([1, 0]))
@@ -133,7 +133,7 @@ def test_a_rehearsal_finds_what_python_gets_to():
 import pickle, time
 import numpy as np
 from streamcut.compiled import linear
-from streamcut.rehearsal import rehearsed
+from streamcut.compiler.rehearsal import rehearsed
 scores = linear.scores, (np.array([0, 1]), np.array([0], np.int32), None, np.array([2.0]), 0.0, np.zeros(1))
 found, goes_on = rehearsed(pickle.dumps(scores), 60)
 print([(wanted.module, wanted.name, len(wanted.signature), wanted.size > 0) for wanted in found], goes_on)

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from reference.rows import make_rows, read_rows, store_bytes, write_svmlight
 
 from streamcut.errors import BadInputError, LockedError, MemoryBudgetError, NotFoundError, UsageError
-from streamcut.files import locked
+from streamcut.foundation.files import locked
+from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.convert import convert
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.verify import verify_store
-from streamcut.systems import resident_bytes
 
 
 @pytest.fixture(scope="module")

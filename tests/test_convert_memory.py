@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamcut.foundation.units import parse_size
 from streamcut.io.tables.files import BatchSize, ParquetTable
 from streamcut.io.tables.parquet_pages import pages_of
-from streamcut.units import parse_size
 
 BUDGET = 330 * 10**6  # a compiler that has just run leaves the process itself with more than when its work comes from the cache
 SCRIPT = """

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from reference.rows import make_rows, store_bytes, write_svmlight
 
-import streamcut.files
+import streamcut.foundation.files
 from streamcut.errors import ExitCode, LockedError, StreamcutError, UsageError
+from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.convert import convert
 from streamcut.io.stores.zarr_layout import chunk_path
-from streamcut.systems import resident_bytes
 
 WAYS = {
     "plain": {},
@@ -45,7 +45,7 @@ def start(source: Path, folder: Path, failpoint: str = "", **options) -> int:
     if pid:
         return pid
     os.environ["STREAMCUT_FAILPOINT"] = failpoint
-    streamcut.files._hits.clear()
+    streamcut.foundation.files._hits.clear()
     code, message = 1, ""
     try:
         convert(source, folder / "a.zarr", shard_nnz=400, **options)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamcut.chunk import Chunk
 from streamcut.errors import DiskFullError, MemoryBudgetError
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.conversion.shuffle import PIECE, ExternalSort, random_keys
 
 ROOM = 2 * PIECE * 8  # what the sort needs beside the rows themselves
@@ -85,7 +85,7 @@ def test_what_a_dead_process_left_is_removed(tmp_path):
 
 def test_a_full_scratch_disk_is_told_as_such(tmp_path, monkeypatch):
     monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.run:2:ENOSPC")
-    monkeypatch.setattr("streamcut.files._hits", Counter())
+    monkeypatch.setattr("streamcut.foundation.files._hits", Counter())
     with pytest.raises(DiskFullError, match=r"runs/000001: No space left .* bytes needed"):
         sort_out_of_core(make_rows(500), np.arange(500, dtype=np.uint64), tmp_path / "runs", ROOM + 20_000)
     assert not (tmp_path / "runs").exists()

@@ -17,7 +17,6 @@ from nights import by_night
 
 import streamcut
 from streamcut.bundle.bundle import BundleSize
-from streamcut.chunk import Chunk
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.dask import runner as dask_runner
@@ -30,6 +29,8 @@ from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import Needs
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.machine import memory_limit
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
@@ -37,7 +38,6 @@ from streamcut.jobs.columns import ColumnsJob
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.machine import memory_limit
 from streamcut.models.files import load_model, save_model
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.crammer_singer import MulticlassDualOracle

@@ -18,7 +18,7 @@ NAMES = {
     "streamcut.prediction": "predict",
     "streamcut.evaluation": "evaluate",
     "streamcut.reports.named_weights": "weights",
-    "streamcut.selection": "train_path",
+    "streamcut.grids.selection": "train_path",
     "streamcut.tuning": "tune",
     "streamcut.calibration": "calibrate",
     "streamcut.structured": "structured",

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.centre import Centre, centre_of_rows
 from streamcut.kernels.kernel import Kernel

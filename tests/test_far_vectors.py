@@ -18,11 +18,11 @@ from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import DiskFullError, MemoryBudgetError, NotFoundError
 from streamcut.execution.plan import Machine, plan_memory
 from streamcut.execution.scratch import ScratchShelf
+from streamcut.foundation.rounding import CutError
+from streamcut.foundation.systems import resident_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.multiclass import MulticlassJob
 from streamcut.jobs.smaller import in_files, smallest_change
-from streamcut.rounding import CutError
-from streamcut.systems import resident_bytes
 from streamcut.training import train
 from streamcut.verification import verify
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import streamcut
-from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.conversion.plan import make_plan
 from streamcut.io.features import FeatureStatistics, FeatureTally, by_passes, feature_statistics
 from streamcut.io.memory import MemoryDataset

@@ -16,7 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError
-from streamcut.files import write_stream_durably
+from streamcut.foundation.files import write_stream_durably
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.checkpoint import StoredCheckpoint, checkpoint_parts, open_checkpoint
 from streamcut.training import train

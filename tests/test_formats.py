@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from streamcut.cli import cli
+from streamcut.data.inputs import raw_format
 from streamcut.errors import BadInputError, UsageError
-from streamcut.inputs import raw_format
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.finding import claim, sniff
 from streamcut.io.formats.registry import ASKED, FORMATS, SCORED, kinds_with

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamcut import errors, files
+from streamcut import errors
 from streamcut.errors import DiskFullError, ExitCode, LockedError, NotFoundError, StreamcutError, UsageError
-from streamcut.files import disk_full, failpoint, locked, write_durably
-from streamcut.units import format_bytes, parse_size
+from streamcut.foundation import files
+from streamcut.foundation.files import disk_full, failpoint, locked, write_durably
+from streamcut.foundation.units import format_bytes, parse_size
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +133,7 @@ def test_a_failpoint_fires_at_its_visit_only(monkeypatch):
 
 
 def test_a_failpoint_can_kill(tmp_path):
-    code = "from streamcut.files import write_durably; import sys; write_durably(sys.argv[1], b'new')"
+    code = "from streamcut.foundation.files import write_durably; import sys; write_durably(sys.argv[1], b'new')"
     target = tmp_path / "file"
     for point in ("file_tmp", "file_fsync", "file_rename"):
         target.write_bytes(b"old")
@@ -214,7 +215,8 @@ def test_a_lock_is_exclusive_and_is_given_back(tmp_path):
 
 
 def test_a_lock_dies_with_its_process(tmp_path):
-    code = "import sys; from streamcut.files import locked\nwith locked(sys.argv[1], 'x'): print(flush=True); sys.stdin.read()"
+    code = "import sys; from streamcut.foundation.files import locked\n"
+    code += "with locked(sys.argv[1], 'x'): print(flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-P", "-c", code, tmp_path / "lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:

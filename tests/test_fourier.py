@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.kernel_approximation import RBFSampler
 
-from streamcut.chunk import Chunk, csr_arrays
 from streamcut.errors import CorruptError, UsageError
 from streamcut.evaluation import evaluate
+from streamcut.foundation.chunk import Chunk, csr_arrays
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.fourier import MOST_ORTHOGONAL, FourierMap
 from streamcut.kernels.kernel import Kernel

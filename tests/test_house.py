@@ -57,3 +57,11 @@ def test_users_read_the_words_of_the_field():
     """Epochs and steps, iterations, cuts, active classes, buffers: what a reader of the papers expects."""
     strange = re.compile(r"\b(looks? at|so many|(?<!\.)rounds?|(?<!cutting )planes|at work|at rest|dealt|home to|takes? home)\b")
     assert {name: strange.findall(text) for name, text in told().items() if strange.search(text)} == {}
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_pages_for_developers_name_files_that_exist(page):
+    root = Path(MODULES["streamcut"]).parent.parent
+    named = re.findall(r"\b(?:streamcut|io|tests|scripts)/[\w/.]*\w/?", (root / page).read_text("utf-8"))
+    assert len(named) > 10
+    assert [name for name in named if not (root / name).exists()] == []

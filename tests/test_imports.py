@@ -28,13 +28,11 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"cli", "estimators"},
     {"__main__"},
 ]
-FOUNDATION = {"", "chunk", "compiling", "config", "errors", "files", "interrupts", "jit"}  # "" is streamcut itself
-FOUNDATION |= {"fields", "linked", "loss_table", "machine", "opened", "options", "redaction", "rehearsal", "rounding", "shown"}
-FOUNDATION |= {"solver_table", "suggestions", "systems", "units"}
-WIRING = {"by_data", "calibration", "datasets", "evaluation", "flags", "inputs", "prediction", "proofs", "selection"}
-WIRING |= {"cross_validation", "search", "strategy", "structured", "together", "training", "tuning", "verification", "warming"}
+FOUNDATION = {"", "compiler", "config", "errors", "foundation", "loss_table", "options", "solver_table"}  # "": streamcut itself
+WIRING = {"calibration", "cross_validation", "data", "evaluation", "flags", "grids", "prediction", "proofs", "strategy"}
+WIRING |= {"structured", "training", "tuning", "verification", "warming"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
-KERNELS_SEE = {"__future__", "collections.abc", "math", "numba", "numba.extending", "numpy", "streamcut.jit", "typing"}
+KERNELS_SEE = {"__future__", "collections.abc", "math", "numba", "numba.extending", "numpy", "streamcut.compiler.jit", "typing"}
 KERNELS_SEE |= {"numba.core.typing.templates"}
 
 
@@ -89,7 +87,7 @@ def complaints(name: str, source: str) -> list[str]:
         where = f"{name}:{line} imports {target}"
         if target.split(".")[0] in ("dask", "distributed") and not name.startswith("streamcut.execution.dask."):
             found.append(f"{where}: only execution/dask may")
-        ours = package(target) in ("compiled", "foundation")  # helpers may come from other files: streamcut.jit sees them
+        ours = package(target) in ("compiled", "foundation")  # helpers may come from other files: the compiler sees them
         if package(name) == "compiled" and not ours and target not in KERNELS_SEE:
             found.append(f"{where}: files in compiled/ hold kernels only")
         if target.split(".")[0] != "streamcut" or package(target) == package(name):

@@ -12,8 +12,8 @@ import pytest
 CODE = """
 import numpy as np
 from streamcut.compiled import linear, dual, shares
-from streamcut import jit
-from streamcut.compiling import compiler
+from streamcut.compiler import jit
+from streamcut.compiler.compiling import compiler
 assert any(path.endswith("shares.py") for path in jit._sources("streamcut.compiled.dual"))
 out = np.zeros(1)
 linear.scores(np.array([0, 1]), np.array([0], np.int32), None, np.array([2.0]), 0.0, out)
@@ -85,8 +85,8 @@ def test_another_source_of_a_record_among_the_arguments_is_seen():
     """A loss is an argument: the file of a kernel does not import it."""
     import numba
 
-    from streamcut import jit
     from streamcut.compiled.records import Slots
+    from streamcut.compiler import jit
     from streamcut.losses.hinge import Hinge
 
     nested = numba.typeof((1, Hinge()))

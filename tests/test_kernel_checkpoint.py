@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from streamcut import files
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
+from streamcut.foundation import files
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import open_checkpoint

@@ -23,9 +23,9 @@ from test_hostile_model import contents, resealed, sealed
 
 import streamcut
 from streamcut.errors import BadInputError, CorruptError, StreamcutError
+from streamcut.foundation.redaction import redacted
 from streamcut.io.text.vw import VwOptions, VwSource
 from streamcut.models.files import load_model
-from streamcut.redaction import redacted
 
 X = sp.csr_matrix(np.arange(1.0, 61.0).reshape(20, 3))
 MB = 1 << 20
@@ -476,7 +476,7 @@ def test_row_76_what_to_install_for_a_url():
 
 @pytest.mark.parametrize("name", ["part-*.svm", "folder"])
 def test_row_57_a_file_of_a_glob_that_changes_is_noticed(model, monkeypatch, name):
-    from streamcut.inputs import Raw, rows_of
+    from streamcut.data.inputs import Raw, rows_of
     from streamcut.io.unchanged import ChangedInputError
 
     folder = Path("folder") if name == "folder" else Path(".")

@@ -17,10 +17,10 @@ from streamcut.bundle.master import solve_master
 from streamcut.compiled import linear, row_losses
 from streamcut.errors import BadInputError, CorruptError, MemoryBudgetError, UsageError
 from streamcut.execution.lanes import plan_lanes
+from streamcut.foundation.rounding import CutError, Grids
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
 from streamcut.models.certificate import StopReason
-from streamcut.rounding import CutError, Grids
 from streamcut.training import train
 
 EXACT = CutError(0.0, 0.0)

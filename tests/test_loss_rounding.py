@@ -7,11 +7,11 @@ import pytest
 from reference.exact import LOSSES
 
 from streamcut.compiled import row_losses
+from streamcut.foundation.rounding import gamma
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.rounding import gamma
 
 OPTIONS = {"epsilon": 0.3, "delta": 0.7, "quantile": 0.9}
 

@@ -12,11 +12,11 @@ from nights import by_night
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
+from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.models.files import load_model, save_model
-from streamcut.selection import train_path
 from streamcut.training import train
 from streamcut.verification import verify
 

@@ -16,10 +16,10 @@ from test_linear_solver import dense, problem
 
 import streamcut.compiled
 from streamcut.bundle.newton_search import minimise_by_newton
-from streamcut.by_data import for_data
 from streamcut.compiled import loss as methods
 from streamcut.compiled import row_losses
 from streamcut.config import TrainOptions
+from streamcut.data.by_data import for_data
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.io.memory import MemoryDataset

@@ -14,10 +14,10 @@ import scipy.sparse as sp
 import streamcut
 from streamcut.errors import UsageError
 from streamcut.estimators import LinearSVM
+from streamcut.foundation.suggestions import meant
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.model import Model
-from streamcut.suggestions import meant
 
 
 @pytest.fixture(scope="module")

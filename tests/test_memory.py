@@ -19,10 +19,10 @@ import streamcut
 from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
 from streamcut.execution.plan import Machine, Needs, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
+from streamcut.foundation.machine import machine_memory, memory_limit
+from streamcut.foundation.systems import resident_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
-from streamcut.machine import machine_memory, memory_limit
-from streamcut.systems import resident_bytes
 from streamcut.training import train
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -18,11 +18,11 @@ import scipy.sparse as sp
 
 from streamcut.errors import BadInputError, CorruptError, NotFoundError, UsageError
 from streamcut.exports.export import export
+from streamcut.foundation.rounding import CutError
 from streamcut.models import files
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.files import describe_model, load_model, save_model
 from streamcut.models.linear import LinearModel
-from streamcut.rounding import CutError
 
 
 def make_model(d=7, bias=1.0, labels=(-1.0, 1.0), seed=0, **changes) -> LinearModel:
@@ -157,11 +157,11 @@ def test_a_newer_format_says_which_version_reads_it(tmp_path, monkeypatch):
 
 
 def test_a_model_is_never_half_written(saved, monkeypatch):
-    import streamcut.files
+    import streamcut.foundation.files
 
     before = saved.read_bytes()
     for point in ("model_tmp", "model_fsync", "model_rename"):
-        streamcut.files._hits.clear()
+        streamcut.foundation.files._hits.clear()
         monkeypatch.setenv("STREAMCUT_FAILPOINT", f"{point}:1:EIO")
         with pytest.raises(OSError, match="Input/output"):
             save_model(make_model(seed=1), saved)

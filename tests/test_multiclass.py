@@ -14,7 +14,6 @@ from sklearn.datasets import dump_svmlight_file
 import streamcut
 from streamcut.bundle.bundle import BundleSize
 from streamcut.bundle.line_search import minimise_along_line
-from streamcut.chunk import Chunk
 from streamcut.compiled import multiclass, multiclass_dual
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
@@ -23,6 +22,7 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.exports.export import export
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.multiclass import MulticlassJob
 from streamcut.losses.crammer_singer import CrammerSinger

@@ -9,10 +9,10 @@ from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 
 from streamcut.compiled import second_order
 from streamcut.config import CheckpointOptions, TrainOptions
+from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses import row_loss
 from streamcut.oracles.second_order import _sparse_minimum
-from streamcut.selection import train_path
 from streamcut.strategy import choose
 from streamcut.training import train
 from streamcut.verification import verify

@@ -14,12 +14,12 @@ from streamcut.errors import UsageError
 from streamcut.estimators import LinearSVM
 from streamcut.execution.feed import Feed
 from streamcut.execution.scaled import ScaledDataset
+from streamcut.foundation.units import plain
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.oracles.landmarks import nystroem_map
 from streamcut.oracles.variance import automatic_gamma
-from streamcut.units import plain
 
 SCALARS = [np.float64, np.float32, np.longdouble, np.int64, np.uint8, np.array]
 rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from test_models import make_model
 
 import streamcut
 from streamcut.errors import LockedError
-from streamcut.files import temporary_name
+from streamcut.foundation.files import temporary_name
 from streamcut.io.places.outputs import AppearedError, output, remove_leftovers, reserved
 from streamcut.models.files import load_model, save_model
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamcut
-from streamcut.chunk import Chunk
 from streamcut.config import TrainOptions
 from streamcut.errors import CorruptError, MemoryBudgetError
 from streamcut.execution import parted as parting
 from streamcut.execution import plan as planning
 from streamcut.execution.parted import Shards, parted
 from streamcut.execution.plan import Machine, plan_memory
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.io.stores.writer import StoreWriter

@@ -15,11 +15,11 @@ from streamcut.bundle.penalised_master import solve_penalised
 from streamcut.bundle.penalty import L2, ElasticNet, penalty_of
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
-from streamcut.fields import Fields
+from streamcut.foundation.fields import Fields
+from streamcut.foundation.rounding import CutError
+from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import _unpack, load_model, save_model
-from streamcut.rounding import CutError
-from streamcut.selection import train_path
 from streamcut.training import train
 from streamcut.verification import verify
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.measures.probability import BINS, ProbabilityMeasures
 from streamcut.measures.regression import RegressionMeasures
 

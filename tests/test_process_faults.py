@@ -20,7 +20,7 @@ import pytest
 from nights import by_night
 
 import streamcut
-from streamcut.compiling import NOTICE
+from streamcut.compiler.compiling import NOTICE
 from streamcut.models.files import load_model
 
 STREAMCUT = f"{shlex.quote(sys.executable)} -c 'from streamcut.cli import main; main()'"
@@ -107,7 +107,7 @@ def test_41_what_it_names_is_enough_to_start(folder):
 
 
 def test_41_plenty_is_no_limit(monkeypatch):
-    from streamcut.machine import expect_room
+    from streamcut.foundation.machine import expect_room
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (2**40, resource.RLIM_INFINITY))
     expect_room()

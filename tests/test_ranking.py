@@ -15,7 +15,6 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from streamcut.bundle.line_search import minimise_by_tangents
-from streamcut.chunk import Chunk
 from streamcut.compiled import pairs
 from streamcut.config import CheckpointOptions
 from streamcut.errors import BadInputError, CorruptError, UsageError
@@ -24,6 +23,7 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Runner
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
+from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, save_model
-from streamcut.selection import train_path
 
 ROWS, SHARD_NNZ = 600, 700
 
@@ -106,14 +106,14 @@ def test_trainings_that_share_their_reading_share_its_cost():
 def test_trainings_one_after_the_other_add_up(monkeypatch):
     """Kernel models have their readings each, in parts of all rows where they are of some; drawing folds is one more."""
     data, found = Counting(), []
-    train = streamcut.search.train
+    train = streamcut.grids.search.train
 
     def noted(rows, **options):
         model = train(rows, **options)
         found.append(model.readings * rows.manifest.statistics.n_rows / ROWS)
         return model
 
-    monkeypatch.setattr(streamcut.search, "train", noted)
+    monkeypatch.setattr(streamcut.grids.search, "train", noted)
     tuned = streamcut.tune(data, {"C": [0.1, 1.0]}, folds=2, solver="smo", kernel="rbf", gamma=0.1)
     assert len(found) == 4
     assert tuned.resources["readings"] == pytest.approx(1.0 + sum(found) + tuned.model.readings)

@@ -16,7 +16,7 @@ from object_stores import s3_server, write_rows
 import streamcut
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.execution.runner import Interrupted
-from streamcut.interrupts import GivenUp, waits_end_by
+from streamcut.foundation.interrupts import GivenUp, waits_end_by
 from streamcut.io.places import answers, remote
 from streamcut.models.files import load_model
 

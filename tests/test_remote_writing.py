@@ -21,12 +21,12 @@ from object_stores import SECRET, s3_server, write_rows
 import streamcut
 from streamcut.config import CheckpointOptions
 from streamcut.errors import DiskFullError, IncompleteError, LockedError, NotFoundError, UsageError
+from streamcut.foundation.redaction import redacted
 from streamcut.io.places import remote
 from streamcut.io.stores import remote_build
 from streamcut.io.stores.remote_writer import UPLOAD_BYTES, UPLOAD_HELD, RemoteWriter
 from streamcut.io.stores.writer import writer_bytes
 from streamcut.models.checkpoint_places import checkpoint_place
-from streamcut.redaction import redacted
 
 SHARDS = {"shard_nnz": 700, "threads": 1}
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]

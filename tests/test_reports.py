@@ -21,13 +21,13 @@ from sklearn.datasets import dump_svmlight_file
 import streamcut
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import evaluate
+from streamcut.foundation.units import format_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, plain, save_model
 from streamcut.reports import facts
 from streamcut.reports.comparison import Comparison
 from streamcut.reports.page import Report
 from streamcut.training import train
-from streamcut.units import format_bytes
 
 
 def arrays(classes: int = 2, seed: int = 0, n: int = 500):

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from streamcut.bundle.bundle import Bundle
-from streamcut.chunk import Chunk
 from streamcut.compiled import dual, records
 from streamcut.compiled.splitmix import shuffle
 from streamcut.execution import row_cache
 from streamcut.execution.cache_passes import joined_seed
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_cache import CacheSize
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import CutError
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
 from streamcut.oracles.dual.loss_cache import LossCache
-from streamcut.rounding import CutError
 
 
 @settings(max_examples=40, deadline=None)

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from clusters import two_workers
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from streamcut.chunk import Chunk
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.execution.scaled import ScaledDataset
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from streamcut.cli import main
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
+from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import StopReason
 from streamcut.models.files import load_model
-from streamcut.selection import train_path
 from streamcut.training import train
 from streamcut.verification import verify
 

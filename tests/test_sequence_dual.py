@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from reference import viterbi as slow
 from test_sequence import sequences
 
-from streamcut.chunk import group_starts
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
+from streamcut.foundation.chunk import group_starts
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.oracles.dual.sequence import SequenceDualOracle

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from reference import smo as reference
 
 from streamcut.compiled import smo as kernels
+from streamcut.foundation.systems import resident_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.solvers import smo
 from streamcut.solvers.progress import Progress, StoppingRule
-from streamcut.systems import resident_bytes
 
 KERNELS = [Kernel("rbf", gamma=0.5), Kernel("linear"), Kernel("poly", gamma=0.5, degree=2, coef0=1.0)]
 

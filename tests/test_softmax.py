@@ -25,6 +25,7 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.exports.liblinear import liblinear_text
+from streamcut.foundation.rounding import Grids
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.softmax import Softmax
 from streamcut.models.files import load_model, save_model
@@ -33,7 +34,6 @@ from streamcut.oracles.dual.passes import Ascent
 from streamcut.oracles.dual.softmax import SoftmaxDualOracle
 from streamcut.oracles.softmax import SoftmaxOracle
 from streamcut.reports.page import Report
-from streamcut.rounding import Grids
 from streamcut.training import train
 from streamcut.tuning import tune
 from streamcut.verification import verify

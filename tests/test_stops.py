@@ -18,11 +18,11 @@ from streamcut.execution.dask.shared_rows import SharedRows
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.row_state import RowState
+from streamcut.foundation.rounding import CutError
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.binary import BinaryJob
 from streamcut.jobs.linear import most_cuts
 from streamcut.models.certificate import Certificate, StopReason, Tolerance
-from streamcut.rounding import CutError
 from streamcut.solvers.standstill import Standing, Standstill
 from streamcut.training import train
 

@@ -19,8 +19,8 @@ import zarr
 from contracts.store import KINDS, SHARD_NNZ, Rows, StoreContract, make_rows
 from zarr.codecs import ZstdCodec
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError, UsageError
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes

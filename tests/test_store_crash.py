@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from contracts.store import make_rows
 
-from streamcut import files as durable
 from streamcut.errors import DiskFullError, ExitCode, LockedError, NotFoundError, StreamcutError, UsageError
+from streamcut.foundation import files as durable
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.verify import verify_store
 from streamcut.io.stores.writer import StoreWriter

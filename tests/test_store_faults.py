@@ -13,8 +13,8 @@ import pytest
 from contracts.store import make_rows
 from forging import forge
 
-from streamcut import files as durable
 from streamcut.errors import CorruptError
+from streamcut.foundation import files as durable
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.verify import verify_store
 from streamcut.io.stores.writer import StoreWriter

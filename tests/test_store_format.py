@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.shard_cuts import cuts
 
-from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.stores import codec, spec
 from streamcut.io.stores.collector import ShardCutter, ShardRows

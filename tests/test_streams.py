@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import streamcut
-from streamcut.chunk import Chunk
 from streamcut.config import TrainOptions
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution import plan as planning
@@ -20,6 +19,7 @@ from streamcut.execution.feed import Feed, Streams, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, Streamed, plan_memory
 from streamcut.execution.runner import Runner
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamcut import systems
+from streamcut.foundation import systems
 
 ROOT = Path(__file__).resolve().parent.parent
 PLAYED = """
@@ -75,7 +75,7 @@ pathlib.Path.read_text = lambda path, *more, **named: sys.exit(path) if "/proc" 
 """
 WORK = """
 import streamcut
-from streamcut import machine, systems
+from streamcut.foundation import machine, systems
 machine._cgroup_limits = lambda *places: iter(())
 assert (systems.LINUX, systems.WINDOWS) == (False, SYSTEM == "win32"), sys.platform
 from streamcut.cli import main
@@ -103,7 +103,7 @@ state.arrays["z"][:] = 1.0
 state.release(0, 1 << 20)
 print("state", float(state.arrays["z"].sum()))
 from streamcut.errors import LockedError
-from streamcut.files import locked, write_durably, remove_abandoned
+from streamcut.foundation.files import locked, write_durably, remove_abandoned
 with locked("l", "it"):
     try:
         with locked("l", "it"):
@@ -141,7 +141,7 @@ def test_systems_agree_with_what_linux_says(monkeypatch):
 
 
 def test_nothing_else_asks_for_the_system():
-    """What only some systems have is used in streamcut/systems.py alone."""
+    """What only some systems have is used in streamcut/foundation/systems.py alone."""
     words = ("import fcntl", "import resource", "sched_getaffinity", "os.posix_f", "memfd", "os.uname", "statvfs", "sysconf",
              "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "fchmod", "madvise", "sys.platform",
              "/proc/meminfo", "/proc/self/status")  # fmt: skip

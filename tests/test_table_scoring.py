@@ -12,8 +12,8 @@ import pyarrow.parquet
 import pytest
 
 import streamcut
+from streamcut.data.inputs import Raw
 from streamcut.errors import BadInputError, UsageError
-from streamcut.inputs import Raw
 from streamcut.models.files import load_model, save_model
 
 N = 500

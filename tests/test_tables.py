@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import murmurhash3_32
 
 import streamcut
-import streamcut.files
+import streamcut.foundation.files
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.registry import FORMATS
@@ -340,7 +340,7 @@ def test_a_conversion_that_was_interrupted_ends_with_the_same_bytes(frame, tmp_p
     streamcut.convert(path, tmp_path / "whole", **options)
     monkeypatch.setattr("streamcut.io.tables.opening._BLOCKS", 1 / 64)
     monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.journal:13:EIO")
-    streamcut.files._hits.clear()
+    streamcut.foundation.files._hits.clear()
     with pytest.raises(OSError, match="Input/output"):
         streamcut.convert(path, tmp_path / "a", **options)
     monkeypatch.undo()

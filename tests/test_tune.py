@@ -17,10 +17,10 @@ import streamcut
 from streamcut.cross_validation import cross_validate
 from streamcut.errors import CorruptError, MemoryBudgetError, UsageError
 from streamcut.evaluation import evaluate
+from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import Folds, fold_views, folds_of
 from streamcut.models.files import load_model
-from streamcut.selection import train_path
 from streamcut.tuning import tune
 
 

@@ -15,7 +15,7 @@ from test_hostile_model import sealed as sealed_model
 from test_hostile_store import manifest_of, sealed
 
 import streamcut
-from streamcut.shown import html, visible
+from streamcut.foundation.shown import html, visible
 
 ROWS = "1 1:0.5 3:1\n-1 2:1\n1 1:2\n-1 2:2 3:-1\n"
 NAMES = {

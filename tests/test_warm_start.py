@@ -11,10 +11,10 @@ import scipy.sparse as sp
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import NotFoundError, UsageError
+from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import Certificate
 from streamcut.models.files import load_model, save_model
-from streamcut.selection import train_path
 from streamcut.training import train
 
 ROWS, OLD_ROWS, FEATURES = 660, 600, 30

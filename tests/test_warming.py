@@ -19,7 +19,7 @@ from streamcut.training import train
 FOUND = """
 import sys
 from streamcut import warming
-from streamcut.rehearsal import rehearsed, Rehearsal
+from streamcut.compiler.rehearsal import rehearsed, Rehearsal
 
 def found(works, **options):
     names = set()
@@ -41,7 +41,7 @@ main(sys.argv[1:])
 """
 LOADED = """
 import sys
-from streamcut import jit
+from streamcut.compiler import jit
 load = jit._load
 def note(cache, signature, context):
     print(cache._py_func.__module__, cache._py_func.__name__, signature, file=sys.stderr)

@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamcut.compiling import compiler
+from streamcut.compiler.compiling import compiler
 from streamcut.errors import BadInputError, UsageError
+from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
 from streamcut.io.conversion.prepared import rehearse
@@ -26,7 +27,6 @@ from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize
 from streamcut.io.stores.build import build_of
 from streamcut.io.stores.writer import StoreWriter, writer_bytes
 from streamcut.io.text.groups import GroupCheck
-from streamcut.systems import resident_bytes
 
 
 class NewStore:

@@ -1,6 +1,6 @@
 """Kernel: entries of rows in another order."""
 
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 
 @kernel

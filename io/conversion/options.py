@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamcut.errors import NotFoundError, UsageError
+from streamcut.foundation.opened import read_file
+from streamcut.foundation.systems import memory as memory_of_machine
+from streamcut.foundation.units import parse_size
 from streamcut.io.formats.registry import ASKED, FORMATS, kinds_with
 from streamcut.io.recipe.table import LABELS_AS, MISSING, MISSING_LABELS, TEXT_WEIGHTS
 from streamcut.io.stores.spec import BACKENDS
-from streamcut.opened import read_file
 from streamcut.options.option import Check, at_least, default_of, expect_valid, option, options_of
-from streamcut.systems import memory as memory_of_machine
-from streamcut.units import parse_size
 
 _NAMES = "Names, or a text with commas between them."
 _BYTES = "A number: bytes."

@@ -23,6 +23,8 @@ import numpy as np
 
 import streamcut
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.foundation.systems import resident_bytes
+from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.convert import convert
 from streamcut.io.conversion.plan import SLACK
 from streamcut.io.dataset import first_rows, held_bytes
@@ -41,8 +43,6 @@ from streamcut.io.stores.spec import shard_rows
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.stores.zarr_writer import ZarrWriter
-from streamcut.systems import resident_bytes
-from streamcut.units import format_bytes
 
 PARTS = ".parts"  # NAME.parts/ holds the stores of single files
 _one_at_a_time = threading.Lock()  # of the threads of a worker: memory is planned for one

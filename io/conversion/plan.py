@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from streamcut.errors import MemoryBudgetError
+from streamcut.foundation.systems import resident_bytes
+from streamcut.foundation.units import format_bytes, format_enough
 from streamcut.io.features import BYTES
 from streamcut.io.stores.spec import MOST_FEATURES, SHARD_NNZ
-from streamcut.systems import resident_bytes
-from streamcut.units import format_bytes, format_enough
 
 DEFAULT_LIMIT = 10**9
 _VARIES = 8 << 20  # from one run of a command to the next

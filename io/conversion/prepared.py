@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
-from streamcut.compiling import compiler
+from streamcut.compiler.compiling import compiler
 from streamcut.errors import NotFoundError, UsageError
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.suggestions import expect_known
+from streamcut.foundation.systems import give_back, resident_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan, make_plan
 from streamcut.io.conversion.rejects import RejectsFile
@@ -39,8 +41,6 @@ from streamcut.io.text.kernels import ERROR, PADDING, QID_UNKNOWN, Rules
 from streamcut.io.text.raw_blocks import RawBlock
 from streamcut.io.text.remote_bytes import AHEAD_BYTES
 from streamcut.io.unchanged import FileStates
-from streamcut.suggestions import expect_known
-from streamcut.systems import give_back, resident_bytes
 
 
 @dataclass(frozen=True, slots=True)

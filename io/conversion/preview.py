@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk, concatenate, copied
 from streamcut.errors import BadInputError
+from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.io.conversion.prepared import prepared
 from streamcut.io.recipe.recipe import Recipe
 

@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 from streamcut.errors import NotFoundError, UsageError
-from streamcut.files import disk_full
+from streamcut.foundation.files import disk_full
+from streamcut.foundation.opened import opened_file
 from streamcut.io.places.outputs import output
 from streamcut.io.stores.spec import PARTIAL
 from streamcut.io.text.svmlight import Reject
-from streamcut.opened import opened_file
 
 _BEGIN = re.compile(rb"# .*:\d+:\d+: ")
 

@@ -22,13 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import MemoryBudgetError, UsageError
-from streamcut.files import disk_full, failpoint
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.files import disk_full, failpoint
+from streamcut.foundation.opened import regular
+from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.gather import gather_rows
 from streamcut.io.stores.leftovers import RUNS, remove
-from streamcut.opened import regular
-from streamcut.units import format_bytes
 
 PIECE = 1 << 18  # entries handed on at a time
 _ROW_ARRAYS = ("key", "length", "y", "qid", "weight")

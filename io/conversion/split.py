@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.conversion.shuffle import random_keys, take_rows
 
 SPLIT_STREAM = 1  # of random_keys: a split says nothing about a shuffle of the same seed

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError, StreamcutError, UsageError
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import GROUP_ENTRY_BYTES, ConvertPlan
 from streamcut.io.manifest import Manifest, Statistics
@@ -16,7 +17,6 @@ from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.build import build_of
 from streamcut.io.stores.writer import StoreWriter
-from streamcut.units import format_bytes
 
 
 class Target:

@@ -20,8 +20,8 @@ from tempfile import gettempdir
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, NotFoundError
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.conversion.progress import Reporter

@@ -10,7 +10,7 @@ from streamcut.errors import UsageError
 from streamcut.io.formats.format import Conversion, Format, Raw, at
 
 if TYPE_CHECKING:
-    from streamcut.chunk import Chunk
+    from streamcut.foundation.chunk import Chunk
     from streamcut.io.conversion.options import ConvertOptions
     from streamcut.io.recipe.recipe import Recipe
     from streamcut.io.sources.row_source import TableReader, TableSource

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.foundation.opened import IrregularFileError, opened_file, readable, regular
 from streamcut.io.formats.by_readers import ANNDATA, NPZ, STORE
 from streamcut.io.formats.format import Format
 from streamcut.io.formats.registry import FORMATS
@@ -17,7 +18,6 @@ from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.io.sources.remote import remote_files
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.inputs import expect_file, find_inputs
-from streamcut.opened import IrregularFileError, opened_file, readable, regular
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _ANY = "*/"  # before a name in one of the groups

@@ -13,7 +13,7 @@ from streamcut.io.recipe.table import MISSING_LABELS, UNFIT
 from streamcut.options.option import option
 
 if TYPE_CHECKING:
-    from streamcut.chunk import Chunk
+    from streamcut.foundation.chunk import Chunk
     from streamcut.io.conversion.options import ConvertOptions
     from streamcut.io.conversion.plan import ConvertPlan
     from streamcut.io.recipe.recipe import Recipe

@@ -10,7 +10,7 @@ from streamcut.io.formats.by_readers import LISTS
 from streamcut.io.formats.format import Conversion, Format, Raw, at
 
 if TYPE_CHECKING:
-    from streamcut.chunk import Chunk
+    from streamcut.foundation.chunk import Chunk
     from streamcut.io.conversion.options import ConvertOptions
     from streamcut.io.recipe.recipe import Recipe
     from streamcut.io.tables.files import TableFile
@@ -37,8 +37,8 @@ def _table(name: str, table: Callable[[Any], TableFile], *, asked: bool = True, 
 
     def readers(paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Sequence[Any]:
         """One for all files."""
+        from streamcut.foundation.opened import readable
         from streamcut.io.tables.opening import OpenedTables
-        from streamcut.opened import readable
 
         with readable(paths[0] if isinstance(paths[0], str) else _FRAME):
             found = OpenedTables([table(path) for path in paths], options)

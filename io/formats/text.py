@@ -9,7 +9,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.formats.format import Conversion, Format, Raw
 
 if TYPE_CHECKING:
-    from streamcut.chunk import Chunk
+    from streamcut.foundation.chunk import Chunk
     from streamcut.io.conversion.options import ConvertOptions
     from streamcut.io.conversion.plan import ConvertPlan
     from streamcut.io.recipe.recipe import Recipe

@@ -21,8 +21,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from streamcut.errors import UsageError
-from streamcut.interrupts import GivenUp, stop_wanted
-from streamcut.redaction import redacted
+from streamcut.foundation.interrupts import GivenUp, stop_wanted
+from streamcut.foundation.redaction import redacted
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ def asking(where: str, *, given_up: bool) -> Iterator[None]:
 def ask(files: Any, method: str, *arguments: Any, size: int = 0, **options: Any) -> Any:
     """What `method` of fsspec's file system `files` returns. `size`: bytes that come or go.
 
-    Raises TimeoutError when no answer comes in time, GivenUp (see streamcut.interrupts), and what the method raises.
+    Raises TimeoutError when no answer comes in time, GivenUp (see streamcut.foundation.interrupts), and what the method raises.
     """
     limit = timeout() * max(1, -(-size // _PIECE))
     protocol = files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import IO
 
 from streamcut.errors import NotFoundError, UsageError
-from streamcut.files import Sink, disk_full, locked, remove_abandoned, replacing
+from streamcut.foundation.files import Sink, disk_full, locked, remove_abandoned, replacing
+from streamcut.foundation.systems import BINARY, NO_TERMINAL, alive
 from streamcut.io.places.remote import is_url, object_written, size_of
-from streamcut.systems import BINARY, NO_TERMINAL, alive
 
 _LINKS = 40  # as the kernel follows
 _held: set[Path] = set()  # locks of this process

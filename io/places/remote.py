@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from typing import IO, Any, TypeVar
 
 from streamcut.errors import DiskFullError, NotFoundError, UsageError
-from streamcut.files import disk_full, failpoint
+from streamcut.foundation.files import disk_full, failpoint
+from streamcut.foundation.opened import read_file
+from streamcut.foundation.redaction import redacted
 from streamcut.io.places.answers import ask, asking, final, pause
-from streamcut.opened import read_file
-from streamcut.redaction import redacted
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -6,12 +6,12 @@ import os
 from typing import Any
 
 from streamcut.errors import BadInputError, NotFoundError
+from streamcut.foundation.opened import read_file, readable
 from streamcut.io.opening import open_dataset
 from streamcut.io.places.archives import plain_arrays
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.io.stores.spec import MANIFEST
-from streamcut.opened import read_file, readable
 
 _MEMBER = "recipe"  # of a model file
 

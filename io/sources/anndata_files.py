@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.fields import INT64_MAX
+from streamcut.foundation.fields import INT64_MAX
+from streamcut.foundation.opened import readable
 from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.recipe.table import BOOLEANS
@@ -21,7 +22,6 @@ from streamcut.io.sources.arrays import Entries, dense_entries
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.row_source import BlockSize, row_ranges
 from streamcut.io.sources.self_contained import CHUNK_COPIES, Array, Members, opened_members
-from streamcut.opened import readable
 
 ROWS_AT_ONCE = 1 << 16
 _OBS = "obs:"

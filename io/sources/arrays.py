@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamcut.chunk import check_csr
 from streamcut.errors import BadInputError, UsageError
+from streamcut.foundation.chunk import check_csr
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.row_source import BlockSize, row_ranges

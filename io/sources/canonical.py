@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
-from streamcut.fields import INT64_MAX
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.fields import INT64_MAX
 from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.manifest import MAX_DISTINCT_LABELS
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from streamcut.errors import BadInputError, NotFoundError
+from streamcut.foundation.opened import opened_file, opened_raw, readable, regular
 from streamcut.io.places.archives import array_header
 from streamcut.io.text.decompress import ShortLines, open_bytes
-from streamcut.opened import opened_file, opened_raw, readable, regular
 
 
 class ColumnFile:

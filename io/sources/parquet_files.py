@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
-from streamcut.fields import INT64_MAX
+from streamcut.foundation.fields import INT64_MAX
+from streamcut.foundation.opened import readable, regular
 from streamcut.io.indices import expect_indices
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.row_source import BlockSize, row_ranges
-from streamcut.opened import readable, regular
 
 ROWS_AT_ONCE = 1 << 13
 

@@ -11,15 +11,15 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.opened import readable
+from streamcut.foundation.redaction import redacted
+from streamcut.foundation.units import format_bytes
 from streamcut.io.recipe.comparison import difference
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.canonical import LabelWords, RawRows, RowRules, canonical
 from streamcut.io.text.groups import GroupCheck
-from streamcut.opened import readable
-from streamcut.redaction import redacted
-from streamcut.units import format_bytes
 
 ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
 

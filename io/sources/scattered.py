@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamcut.errors import BadInputError
-from streamcut.files import disk_full
+from streamcut.foundation.files import disk_full
 from streamcut.io.indices import expect_indices
 from streamcut.io.sources.arrays import Entries
 from streamcut.io.sources.row_source import BlockSize, row_ranges

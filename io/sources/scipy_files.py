@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.errors import BadInputError
-from streamcut.fields import INT64_MAX
+from streamcut.foundation.fields import INT64_MAX
+from streamcut.foundation.opened import opened_file, opened_raw, readable, regular
 from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.places.archives import Archive, Member, array_header
 from streamcut.io.sources import scattered
@@ -20,7 +21,6 @@ from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.columns import ColumnFile
 from streamcut.io.sources.row_source import BlockSize, row_ranges
 from streamcut.io.text.decompress import ShortLines, open_bytes
-from streamcut.opened import opened_file, opened_raw, readable, regular
 
 ROWS_AT_ONCE = 1 << 16
 _AT_ONCE = 1 << 20  # bytes of text

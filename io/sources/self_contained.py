@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import BadInputError, CorruptError, NotFoundError
+from streamcut.foundation.opened import readable, regular
 from streamcut.io.stores.guarded import expect_files_only
 from streamcut.io.zarr_codecs import expect_plain
-from streamcut.opened import readable, regular
 
 _MOST_CHUNK = 1 << 31  # bytes
 _MOST_MEMBERS = 1 << 20

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from streamcut.errors import NotFoundError, UsageError
-from streamcut.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
+from streamcut.foundation.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
 from streamcut.io.manifest import Manifest
 from streamcut.io.places.remote import is_url
 from streamcut.io.stores.journal import Journal, read_journal

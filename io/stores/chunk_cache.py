@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from streamcut.errors import NotFoundError, UsageError
-from streamcut.opened import read_file
-from streamcut.units import format_bytes, parse_size
+from streamcut.foundation.opened import read_file
+from streamcut.foundation.units import format_bytes, parse_size
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ import google_crc32c
 import numpy as np
 from numcodecs import blosc
 
-from streamcut.systems import map_nothing
+from streamcut.foundation.systems import map_nothing
 
 # Blosc's own thread pool is one global lock; without it each calling thread decodes by itself, which is what lanes want.
 blosc.use_threads = False

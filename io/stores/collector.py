@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.stores.spec import shard_rows
 
 INT32_MAX = 2**31 - 1

@@ -10,11 +10,11 @@ from contextlib import suppress
 
 import numpy as np
 
-from streamcut import systems
 from streamcut.errors import CorruptError, NotFoundError
-from streamcut.files import failpoint
+from streamcut.foundation import systems
+from streamcut.foundation.files import failpoint
+from streamcut.foundation.opened import IrregularFileError, open_below
 from streamcut.io.stores.codec import crc32c
-from streamcut.opened import IrregularFileError, open_below
 
 _RETRIES = 2
 _PAUSE = 0.05  # seconds

@@ -9,13 +9,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from streamcut.files import disk_full, failpoint, write_durably
+from streamcut.foundation.files import disk_full, failpoint, write_durably
+from streamcut.foundation.opened import read_file
 from streamcut.io.manifest import ShardInfo
 from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.hdf5_store import file_name
 from streamcut.io.stores.spec import CSR_ATTRIBUTES, HDF5_CHUNK_BYTES, SHARDS
 from streamcut.io.stores.zarr_writer import remove_temporaries
-from streamcut.opened import read_file
 
 # gzip, because h5py's LZF starts from uninitialised memory and gives other bytes every time
 _FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True}

@@ -6,10 +6,10 @@ import json
 import os
 
 from streamcut.errors import CorruptError, NotFoundError
-from streamcut.files import disk_full, failpoint
+from streamcut.foundation.files import disk_full, failpoint
+from streamcut.foundation.opened import IrregularFileError, read_file, readable
 from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.manifest_file import canonical_json
-from streamcut.opened import IrregularFileError, read_file, readable
 
 
 def read_journal(path: str | os.PathLike) -> list[tuple[dict, int]]:

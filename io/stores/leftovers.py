@@ -14,11 +14,11 @@ from itertools import islice
 from pathlib import Path
 
 from streamcut.errors import NotFoundError, UsageError
-from streamcut.files import sync_directory
+from streamcut.foundation.files import sync_directory
+from streamcut.foundation.opened import IrregularFileError, opened_file, read_file
+from streamcut.foundation.systems import WINDOWS
 from streamcut.io.stores.journal import read_journal
 from streamcut.io.stores.spec import BUILD, DTYPES, EXTRAS, JOURNAL, LOCK, MANIFEST, PARTIAL, REPLACED, SHARDS
-from streamcut.opened import IrregularFileError, opened_file, read_file
-from streamcut.systems import WINDOWS
 
 SCRATCH_FOLDER = "scratch"  # inside NAME.partial: sorted runs
 _OLD = "old"  # inside NAME.partial: the store that was replaced, on its way out

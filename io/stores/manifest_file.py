@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from streamcut.errors import CorruptError, NotFoundError
-from streamcut.fields import Fields, shown
+from streamcut.foundation.fields import Fields, shown
 from streamcut.io.manifest import MAX_DISTINCT_LABELS, ArrayInfo, Manifest, ShardInfo, Statistics
 from streamcut.io.stores.codec import MAX_BYTES
 from streamcut.io.stores.guarded import damaged, read_small

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamcut.compiler.jit import kernel
 from streamcut.io.stores.spec import VALUES
-from streamcut.jit import kernel
 
 
 @kernel

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from streamcut.errors import LockedError, UsageError
-from streamcut.files import failpoint
+from streamcut.foundation.files import failpoint
 from streamcut.io.manifest import Manifest
 from streamcut.io.places.remote import (
     copy_object,

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamcut.files import failpoint
+from streamcut.foundation.files import failpoint
 from streamcut.io.manifest import ShardInfo
 from streamcut.io.places.remote import write_object
 from streamcut.io.stores import zarr_layout

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError, NotFoundError
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import ShownDataset, first_rows
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.recipe.recipe import LabelRule, NewerRecipeError, Recipe

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 _LARGEST = {np.dtype(t): float(np.finfo(t).max) for t in (np.float32, np.float64)}
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.features import FeatureTally, feature_statistics
 from streamcut.io.manifest import Manifest, StatisticsBuilder
 from streamcut.io.opening import open_dataset

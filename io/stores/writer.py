@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import streamcut
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, UsageError
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.suggestions import unknown
 from streamcut.io.features import FeatureStatistics, FeatureTally, by_passes
 from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBuilder
 from streamcut.io.places.remote import is_url
@@ -39,7 +40,6 @@ from streamcut.io.stores.spec import (
     shard_rows,
 )
 from streamcut.io.stores.structure import first_problem
-from streamcut.suggestions import unknown
 
 _FEATURES_AT_ONCE = 1 << 19  # of a resumed store: 16 MiB
 

@@ -18,6 +18,7 @@ from zarr.core.sync import sync
 from zarr.storage import FsspecStore, LocalStore, ZipStore
 
 from streamcut.errors import NotFoundError
+from streamcut.foundation.opened import regular
 from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.codec import MAX_BYTES, crc32c
 from streamcut.io.stores.guarded import damaged, expect_files_only
@@ -25,7 +26,6 @@ from streamcut.io.stores.manifest_file import parse_manifest
 from streamcut.io.stores.spec import MANIFEST, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.zarr_codecs import expect_plain
-from streamcut.opened import regular
 
 
 class ZarrPythonStore(StoredDataset):

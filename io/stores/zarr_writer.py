@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamcut.files import disk_full, failpoint, sync_directory, write_durably
+from streamcut.foundation.files import disk_full, failpoint, sync_directory, write_durably
 from streamcut.io.manifest import ShardInfo
 from streamcut.io.stores import zarr_layout
 from streamcut.io.stores.codec import crc32c, encode, trailer

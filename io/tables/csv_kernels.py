@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 _QUOTE, _FEED, _RETURN = 34, 10, 13
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.errors import MemoryBudgetError
+from streamcut.foundation.units import format_bytes, format_enough
 from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.words import listed
-from streamcut.units import format_bytes, format_enough
 
 KEY_BYTES, TEXT_BYTES = 208, 5  # at the most, of a key and a byte of it: a dictionary that grows, the names, the recipe
 _AT_ONCE = 1 << 14

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamcut.errors import BadInputError, NotFoundError, StreamcutError, UsageError
+from streamcut.foundation.opened import IrregularFileError, opened_raw, regular
 from streamcut.io.tables.arrow import plain_batch
 from streamcut.io.tables.parquet_pages import PageError, Pages, pages_of
 from streamcut.io.text.inputs import STDIN
 from streamcut.io.text.remote_bytes import RemoteFile
-from streamcut.opened import IrregularFileError, opened_raw, regular
 
 BUFFER = 1 << 20  # bytes of a column chunk that Parquet reads at once
 SAMPLE_ROWS, SAMPLE_BYTES = 1 << 13, 8 << 20

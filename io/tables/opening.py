@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamcut.compiling import compiler
+from streamcut.compiler.compiling import compiler
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import expect_room

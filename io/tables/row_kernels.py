@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from streamcut.compiler.jit import allocating, kernel
 from streamcut.io.tables.word_kernels import MISSING, NOTHING
-from streamcut.jit import allocating, kernel
 
 _ROWS = 256  # sorted at once: a column of so many features is 1 kB
 _NEGATIVE = np.uint32(1 << 31)  # and what is beyond: a negative feature, seen without its sign

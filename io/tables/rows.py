@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import BOOLEAN, BYTES, INTEGER, NUMBER, TEXT, TIME
 from streamcut.io.tables.arrow import floats_of, kind_of

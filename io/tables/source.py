@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.sources.row_source import check_groups, describe

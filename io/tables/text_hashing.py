@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamcut.compiler.jit import helper, kernel
 from streamcut.io.tables.text_kernels import lowered
 from streamcut.io.tables.unicode import Letters
 from streamcut.io.tables.word_kernels import bucket, finished, hash_more, murmur_state
-from streamcut.jit import helper, kernel
 
 _AT_ONCE = 16  # features that are compared with one at once
 _MANY = 256  # features of a row: more are sorted in the usual way

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.jit import inlined, kernel
+from streamcut.compiler.jit import inlined, kernel
 
 _BAD = 0x10FFFF + 1  # stands for bytes that are no UTF-8: neither a letter nor a blank
 

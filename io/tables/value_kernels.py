@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 _ZERO, _NINE, _DOT, _MINUS = np.uint8(ord("0")), np.uint8(ord("9")), np.uint8(ord(".")), np.uint8(ord("-"))
 _STAR, _EQUALS, _BACKSLASH = np.uint8(ord("*")), np.uint8(ord("=")), np.uint8(ord("\\"))

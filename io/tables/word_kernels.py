@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamcut.jit import helper, inlined, kernel
+from streamcut.compiler.jit import helper, inlined, kernel
 
 NONE, UNSEEN = -1, -2  # no feature: nothing there; a word that the dictionary does not know
 MISSING, NOTHING = -1, -2  # codes of rows without a word: it is missing; it is none of this column's business

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.text import kernels as k
 from streamcut.io.text.raw_blocks import RawBlock
 

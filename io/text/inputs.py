@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from streamcut.errors import NotFoundError, UsageError
+from streamcut.foundation.opened import opened_stream
 from streamcut.io.places.remote import is_url, size_of
-from streamcut.opened import opened_stream
 
 STDIN = "-"
 

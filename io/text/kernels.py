@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamcut.compiler.jit import helper, inlined, kernel
 from streamcut.io.text.number_kernels import MALFORMED, OK, PENDING_NUMBER, byte_at, number_at, whole_at
-from streamcut.jit import helper, inlined, kernel
 
 PADDING = 16  # bytes that must follow the text in its buffer: a line feed first, then anything
 

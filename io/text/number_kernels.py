@@ -19,7 +19,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from streamcut.jit import helper, inlined
+from streamcut.compiler.jit import helper, inlined
 
 OK, MALFORMED, UNDERFLOW, PENDING_NUMBER = range(4)  # how reading one number ended
 

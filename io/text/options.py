@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamcut.errors import UsageError
-from streamcut.fields import INT64_MAX
+from streamcut.foundation.fields import INT64_MAX
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.options.option import at_least, changed, expect_valid, option

@@ -13,8 +13,9 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.redaction import redacted
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.text import kernels as k
 from streamcut.io.text.blocks import BlockParser, ParsedBlock, Refused
@@ -24,7 +25,6 @@ from streamcut.io.text.inputs import Input, find_inputs
 from streamcut.io.text.messages import NUMBER, OLD_MAC, explain
 from streamcut.io.text.options import SvmlightOptions, recipe_of
 from streamcut.io.text.raw_blocks import RawBlock, ReadAhead, read_blocks
-from streamcut.redaction import redacted
 
 logger = logging.getLogger(__name__)
 

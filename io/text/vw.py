@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, MemoryBudgetError
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.redaction import redacted
 from streamcut.io.conversion.shuffle import take_rows
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
@@ -32,7 +33,6 @@ from streamcut.io.text import vw_kernels as k
 from streamcut.io.text.blocks import BOM
 from streamcut.io.text.inputs import STDIN, find_inputs
 from streamcut.io.text.raw_blocks import RawBlock, read_blocks
-from streamcut.redaction import redacted
 
 BYTES = 160  # of memory for a byte of text: tokens, keys, and the rows of them
 _NOTHING, _NO_ROWS = np.empty(0, np.uint8), np.empty(0, np.int64)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 BLANK, TAB, LINE_FEED, RETURN, BAR, COLON, QUOTE, CARET = 32, 9, 10, 13, 124, 58, 39, 94
 HEADS = 3  # tokens before the first bar that mean something: label, importance, initial prediction

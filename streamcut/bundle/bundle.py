@@ -19,7 +19,7 @@ import numpy as np
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.bundle.shelf import MEMORY, Shelf
 from streamcut.compiled import vectors
-from streamcut.rounding import UNSEEN, CutError, dot_gamma, gamma, mixed
+from streamcut.foundation.rounding import UNSEEN, CutError, dot_gamma, gamma, mixed
 
 UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped
 _PIECE = 1 << 16  # numbers of vectors in files that are added at a time

@@ -21,7 +21,7 @@ from streamcut.bundle.kinks import Kinks
 from streamcut.bundle.thresholded_step import longest_step
 from streamcut.bundle.verified_master import Verified, solve_verified
 from streamcut.compiled import thresholds, vectors
-from streamcut.rounding import CutError, absolute_above, dual_value, objective, threshold_below
+from streamcut.foundation.rounding import CutError, absolute_above, dual_value, objective, threshold_below
 
 VECTORS = 8  # as long as w, that the elastic net takes beside those of L2: v, the w of the last pass; in searches six more
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from streamcut.bundle.thresholded_step import longest_step
 from streamcut.compiled import pairs_of_floats, thresholds, vectors
-from streamcut.rounding import EPSILON
+from streamcut.foundation.rounding import EPSILON
 
 _DIGITS = 50
 _FLAT = Decimal(2) ** -98  # of the products that a pivot is the difference of: less is rounding

@@ -14,7 +14,7 @@ from streamcut.bundle.master import solve_master
 from streamcut.bundle.penalised_master import solve_penalised
 from streamcut.bundle.precise_master import solve_precisely
 from streamcut.compiled import thresholds, vectors
-from streamcut.rounding import EPSILON
+from streamcut.foundation.rounding import EPSILON
 
 _ROUNDINGS = 8.0  # of the terms of a gradient: what their sum is off by, as a rule
 _ENOUGH = 100.0  # of the tolerance, which is far below what training waits for (streamcut.solvers.state)

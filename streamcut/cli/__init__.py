@@ -20,13 +20,13 @@ from click.shell_completion import shell_complete
 from streamcut import __version__
 from streamcut.cli import signals, streams
 from streamcut.cli.settings import configurable, with_source
-from streamcut.compiling import NOTICE, compiler
+from streamcut.compiler.compiling import NOTICE, compiler
 from streamcut.errors import ExitCode, StreamcutError
-from streamcut.files import UNREACHABLE, disk_full
-from streamcut.interrupts import waits_end_by
-from streamcut.machine import expect_room
-from streamcut.shown import VisibleFormatter, visible
-from streamcut.suggestions import meant
+from streamcut.foundation.files import UNREACHABLE, disk_full
+from streamcut.foundation.interrupts import waits_end_by
+from streamcut.foundation.machine import expect_room
+from streamcut.foundation.shown import VisibleFormatter, visible
+from streamcut.foundation.suggestions import meant
 
 COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stands here, so that none is imported to list them
     "fit": "From a table to a model in one go: features, C by rows held out, what it is worth.",

@@ -9,8 +9,8 @@ import click
 from streamcut.cli.output import counted, note, print_json
 from streamcut.cli.parameters import json_option, url_options
 from streamcut.errors import CorruptError
-from streamcut.shown import visible
-from streamcut.units import format_bytes
+from streamcut.foundation.shown import visible
+from streamcut.foundation.units import format_bytes
 
 
 @click.command()

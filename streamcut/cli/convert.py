@@ -13,11 +13,11 @@ import click
 
 from streamcut.cli.output import note, number, print_json
 from streamcut.cli.parameters import json_option, options_from, quiet_option, url_options
+from streamcut.foundation.machine import available_cpus
+from streamcut.foundation.shown import visible
+from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.registry import listing
-from streamcut.machine import available_cpus
-from streamcut.shown import visible
-from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.convert import ConvertReport

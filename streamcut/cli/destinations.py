@@ -12,7 +12,7 @@ from typing import IO, Any, BinaryIO
 
 from streamcut.cli.output import note
 from streamcut.errors import NotFoundError, UsageError
-from streamcut.files import Sink, disk_full, temporary_name
+from streamcut.foundation.files import Sink, disk_full, temporary_name
 from streamcut.io.places.outputs import AppearedError, destination, exists, output, reserved
 from streamcut.io.places.remote import expect_bucket, is_url, size_of
 from streamcut.io.stores.spec import MANIFEST

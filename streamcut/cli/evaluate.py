@@ -66,8 +66,8 @@ def command(
       streamcut evaluate ranking.npz test.svm --per-query > queries.csv
       streamcut evaluate chunker.npz test.zarr --label-names tags.txt
     """
+    from streamcut.data.inputs import Raw
     from streamcut.evaluation import evaluate, evaluate_queries
-    from streamcut.inputs import Raw
     from streamcut.models.files import plain
 
     raw = Raw(index_base=index_base, missing_labels=missing_labels, format=format, strict=strict)

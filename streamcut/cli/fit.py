@@ -11,7 +11,7 @@ from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_o
 from streamcut.cli.output import note, print_json
 from streamcut.cli.parameters import Numbers, checkpoint_of, force_option, json_option, options_from, quiet_option
 from streamcut.config import CheckpointOptions, TrainOptions
-from streamcut.interrupts import waits_end_by
+from streamcut.foundation.interrupts import waits_end_by
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.options.option import default_of
 

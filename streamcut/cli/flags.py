@@ -7,7 +7,7 @@ import click
 from streamcut.cli.output import note, print_json
 from streamcut.cli.parameters import Choice, json_option
 from streamcut.flags import TOOLS, translate
-from streamcut.shown import visible
+from streamcut.foundation.shown import visible
 
 
 # No short options here, and unknown ones are let through: they are the text to translate.

@@ -10,8 +10,8 @@ import click
 
 from streamcut.cli.output import number, print_json
 from streamcut.cli.parameters import json_option, url_options
-from streamcut.shown import visible
-from streamcut.units import format_bytes
+from streamcut.foundation.shown import visible
+from streamcut.foundation.units import format_bytes
 
 if TYPE_CHECKING:
     from streamcut.io.recipe.recipe import Recipe

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from streamcut.shown import visible
-from streamcut.units import format_number as number
+from streamcut.foundation.shown import visible
+from streamcut.foundation.units import format_number as number
 
 
 def note(message: str) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from streamcut.compiling import compiler
+from streamcut.compiler.compiling import compiler
 from streamcut.config import CheckpointOptions, TrainOptions
+from streamcut.foundation.suggestions import meant
+from streamcut.foundation.units import part_of
 from streamcut.io.formats.format import Raw
 from streamcut.io.formats.registry import SCORED
 from streamcut.options.option import flag, options_of
-from streamcut.suggestions import meant
-from streamcut.units import part_of
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([smhd])")

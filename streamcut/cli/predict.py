@@ -16,12 +16,12 @@ from streamcut.cli.parameters import (
     memory_option,
     raw_options,
 )
-from streamcut.shown import visible
+from streamcut.foundation.shown import visible
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from streamcut.inputs import Raw
+    from streamcut.data.inputs import Raw
     from streamcut.models.model import Model
 
 
@@ -70,8 +70,8 @@ def command(
     if path is not None:
         refuse_existing(path, "--output", force, reads=[model, data])
 
+    from streamcut.data.inputs import Raw
     from streamcut.execution.ceiling import Ceiling
-    from streamcut.inputs import Raw
     from streamcut.models.files import load_model
     from streamcut.prediction import scored_chunks
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from streamcut.shown import visible
+from streamcut.foundation.shown import visible
 
 if TYPE_CHECKING:
     from streamcut.models.model import Model

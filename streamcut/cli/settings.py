@@ -15,9 +15,9 @@ import click
 
 from streamcut.cli.output import note
 from streamcut.errors import NotFoundError, StreamcutError, UsageError
-from streamcut.fields import shown
-from streamcut.opened import read_file
-from streamcut.suggestions import meant, plain
+from streamcut.foundation.fields import shown
+from streamcut.foundation.opened import read_file
+from streamcut.foundation.suggestions import meant, plain
 
 _RUNNING = "streamcut.cli.settings"  # in a context's meta: the context of the command that runs
 _PREFIX = "STREAMCUT_"

@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
+from streamcut.foundation.systems import WINDOWS
 from streamcut.io.places.outputs import release
-from streamcut.systems import WINDOWS
 
 _SHOW_CURSOR = b"\x1b[?25h"  # the live line hides it
 _MOMENT = 0.05  # seconds after which a signal comes again

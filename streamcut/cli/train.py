@@ -24,15 +24,15 @@ from streamcut.cli.parameters import (
 )
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
-from streamcut.interrupts import waits_end_by
+from streamcut.foundation.interrupts import waits_end_by
+from streamcut.foundation.units import format_bytes
 from streamcut.io.places.outputs import exists
 from streamcut.progress.display import Display
-from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
     from streamcut.execution.plan import MemoryPlan
+    from streamcut.grids.selection import Tried
     from streamcut.models.model import Model
-    from streamcut.selection import Tried
 
 
 @click.command(cls=GroupedCommand)
@@ -162,7 +162,7 @@ def command(
         with waits_end_by(stop), Display.chosen(json=as_json, quiet=quiet) as display:
             common: dict[str, Any] = {"progress": display, "on_plan": show_plan, "checkpoint": checkpoint, "stop": stop}
             if by_C:
-                from streamcut.selection import train_path
+                from streamcut.grids.selection import train_path
 
                 show = _Path(as_json, quiet)
                 model, _ = train_path(

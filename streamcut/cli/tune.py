@@ -20,12 +20,12 @@ from streamcut.cli.parameters import (
     quiet_option,
 )
 from streamcut.config import CheckpointOptions, TrainOptions
-from streamcut.interrupts import waits_end_by
+from streamcut.foundation.interrupts import waits_end_by
 
 if TYPE_CHECKING:
+    from streamcut.grids.search import Cell
+    from streamcut.grids.selection import Tried
     from streamcut.models.model import Model
-    from streamcut.search import Cell
-    from streamcut.selection import Tried
 
 _OWN = ("C", "gamma", "budget", "nu", "validation", "target")  # has it otherwise, or not at all
 
@@ -121,10 +121,10 @@ def command(
 
     checkpoint = checkpoint_of(options)
 
+    from streamcut.grids.search import point_text
     from streamcut.models.checkpoint_places import remove_checkpoints
     from streamcut.models.files import plain
     from streamcut.reports.drawing import needs_matplotlib
-    from streamcut.search import point_text
     from streamcut.tuning import tune
 
     if plot is not None:

@@ -9,7 +9,7 @@ import click
 
 from streamcut.cli.output import print_json
 from streamcut.cli.parameters import Choice, json_option, url_options
-from streamcut.shown import visible
+from streamcut.foundation.shown import visible
 
 
 @click.command()

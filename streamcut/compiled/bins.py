@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamcut.jit import inlined
+from streamcut.compiler.jit import inlined
 
 
 @inlined

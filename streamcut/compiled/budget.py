@@ -14,7 +14,7 @@ import numpy as np
 
 from streamcut.compiled.kernel_rows import dot, entry, inner_products, kernel_value, kernel_values
 from streamcut.compiled.merging import Tables, best_h, best_partner, smallest
-from streamcut.jit import fused, fused_allocating, fused_inlined
+from streamcut.compiler.jit import fused, fused_allocating, fused_inlined
 
 USED, HOLE, STEPS, UPDATES, ADDED, MAINTAINED, REMOVED, EVALUATIONS, CORRECT, COUNTS = range(10)
 ALPHA, LOSS, DEGRADATION, SUMS = range(4)  # Σ yα − ε|α|; Σ losses of rows as they were met, by C u; Σ weight degradation

@@ -7,7 +7,7 @@ import numpy as np
 
 from streamcut.compiled.records import entry, put, weight_of
 from streamcut.compiled.shares import square_of
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 
 @kernel

@@ -6,9 +6,9 @@ a has a target y (±1 for a class, the row's own number otherwise), a score s = 
 
     U[:, a] = Σ u_i σ f x_i,        b_a = Σ u_i (f t − ℓ*(−f)),
 
-neither of which knows C. Both are sums on `grids` (streamcut.rounding), exact in any order: what a share added can be taken back.
-Of a row most pairs are at rest: the share is at a bound and z says that it stays there. The others are listed while the row is
-scored, and only they take steps.
+neither of which knows C. Both are sums on `grids` (streamcut.foundation.rounding), exact in any order: what a share added can be
+taken back. Of a row most pairs are at rest: the share is at a bound and z says that it stays there. The others are listed while
+the row is scored, and only they take steps.
 
 Arrays of columns are (D, A) with the A columns in training side by side; those of the row state have a place for every column,
 and places[a] is that of column a. Codes are (n, 2, K): a pass reads one half and writes the other, so it can be given up.
@@ -20,7 +20,7 @@ from streamcut.compiled import loss as methods  # noqa: F401  (kernels call meth
 from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import rounded, square_of
 from streamcut.compiled.thresholds import shrunk
-from streamcut.jit import helper, inlined, kernel
+from streamcut.compiler.jit import helper, inlined, kernel
 
 FAR = 1.0  # a pair at a bound whose z says by so much that it stays there is not swept in a cache
 _FEW = 4  # all columns together take about as long as a fourth of them one by one

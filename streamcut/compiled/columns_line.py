@@ -8,7 +8,7 @@ from streamcut.compiled import loss as methods  # noqa: F401  (kernels call meth
 from streamcut.compiled.columns import is_left_out, target_of_pair
 from streamcut.compiled.records import weight_of
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 
 @kernel

@@ -5,7 +5,7 @@ Sums over features are made of the sums of _TILE features: as exact as those of 
 
 from streamcut.compiled.thresholds import shrunk
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 _TILE = 16
 

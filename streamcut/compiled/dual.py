@@ -5,10 +5,11 @@ keeps its share in every cut of the bundle, as a code of the loss's choosing (st
 have a code, so a new cut and the shares that rows remember for it agree.
 
 Cuts are Σ −u_i σ_i f_i x_i with constants Σ u_i (f_i t_i − ℓ*(−f_i)), where z_i = σ_i⟨w, x_i⟩ − t_i is what the loss is of: the
-margin y_i⟨w, x_i⟩, or a residual. They are sums on `grids` (streamcut.rounding.Grids), exact in any order. So what a row adds can
-be taken back exactly: a pass only adds what changed since the last one, and has the same bits as one that starts from 0. w is
-scored, sums.w is the running w′ of the ascent; D = d, or d + 1 with the bias. Under an elastic net sums.w is the running v′, and
-w′ = S(v′, λ) is made of it where it is read: S bends no more than the identity, so a step that is right without it is safe.
+margin y_i⟨w, x_i⟩, or a residual. They are sums on `grids` (streamcut.foundation.rounding.Grids), exact in any order. So what a
+row adds can be taken back exactly: a pass only adds what changed since the last one, and has the same bits as one that starts
+from 0. w is scored, sums.w is the running w′ of the ascent; D = d, or d + 1 with the bias. Under an elastic net sums.w is the
+running v′, and w′ = S(v′, λ) is made of it where it is read: S bends no more than the identity, so a step that is right without
+it is safe.
 """
 
 import numpy as np
@@ -17,7 +18,7 @@ from streamcut.compiled import loss as methods  # noqa: F401  (kernels call meth
 from streamcut.compiled.records import entry, put, target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.thresholds import shrunk
-from streamcut.jit import helper, inlined, kernel
+from streamcut.compiler.jit import helper, inlined, kernel
 
 _AT_BOUND = np.inf
 

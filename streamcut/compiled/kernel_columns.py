@@ -1,15 +1,15 @@
 """Kernel columns: k(x_i, s) of many rows x_i with one row s, or summed over a block of rows s with coefficients.
 
-Conventions: CSR arrays as in streamcut.chunk (`data` None when every value is 1); kernels as (code, γ, degree, coef0), see
-streamcut.kernels.kernel; `squares` are ‖x_i‖². A value depends on its two rows alone, to the last bit: it is the same in a column
-and in a block, and k(x, s) = k(s, x). `dense` and `slots` have a place for every feature, tables a row for each entry of their
-block of rows at most. (The features that both rows have are added in the same order, others add 0.)
+Conventions: CSR arrays as in streamcut.foundation.chunk (`data` None when every value is 1); kernels as (code, γ, degree, coef0),
+see streamcut.kernels.kernel; `squares` are ‖x_i‖². A value depends on its two rows alone, to the last bit: it is the same in a
+column and in a block, and k(x, s) = k(s, x). `dense` and `slots` have a place for every feature, tables a row for each entry of
+their block of rows at most. (The features that both rows have are added in the same order, others add 0.)
 """
 
 import numpy as np
 
 from streamcut.compiled.records import entry
-from streamcut.jit import allocating, inlined, kernel
+from streamcut.compiler.jit import allocating, inlined, kernel
 
 WIDTH = 16  # rows of a block: an entry of x_i then meets 16 consecutive numbers
 _STRIP = 512  # values that go from inner product to kernel while they are in the first cache level

@@ -7,7 +7,7 @@ coef0) of streamcut.kernels.kernel; `data` of rows is None when every value is 1
 
 import numpy as np
 
-from streamcut.jit import fused, fused_inlined, inlined, reordered
+from streamcut.compiler.jit import fused, fused_inlined, inlined, reordered
 
 _LINEAR, _RBF = 0, 1
 EXP_ERROR = 1e-15  # relative, of `exponential` for arguments from −708 to 0

@@ -1,12 +1,12 @@
 """Scores of rows and sums of rows: the two kernels in which a linear solver spends its time.
 
-Conventions: CSR arrays as in streamcut.chunk (`data` None when every value is 1); `w` and `out` sums are float64 of length
-d, or d + 1 with the weight of the constant feature `bias` last when `bias` is not 0.
+Conventions: CSR arrays as in streamcut.foundation.chunk (`data` None when every value is 1); `w` and `out` sums are float64 of
+length d, or d + 1 with the weight of the constant feature `bias` last when `bias` is not 0.
 """
 
 import numpy as np
 
-from streamcut.jit import helper, kernel
+from streamcut.compiler.jit import helper, kernel
 
 # Positions are unsigned: for a signed one Numba also compiles the wrap-around of negative indices, which doubles the time.
 
@@ -27,7 +27,7 @@ def scores(indptr, indices, data, w, bias, out):
 
 @kernel
 def scatter(indptr, indices, data, coefficients, bias, grids, out):
-    """out (folds, D) += Σ_i coefficients[i] · x_i, in place, every term rounded to a grid (streamcut.rounding.Grids).
+    """out (folds, D) += Σ_i coefficients[i] · x_i, in place, every term rounded to a grid (streamcut.foundation.rounding.Grids).
 
     Sums on a grid are exact, so neither the order of rows nor how they are split into calls, lanes and shards changes a bit.
     """

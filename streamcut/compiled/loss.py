@@ -12,7 +12,7 @@ from numba import njit, types
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin
 
-from streamcut.jit import INLINED
+from streamcut.compiler.jit import INLINED
 
 _METHODS = (
     *("sign", "offset", "target_size", "value", "dual", "conjugate", "constant", "curvature", "step", "lowest", "highest"),

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamcut.compiled.kernel_rows import exponential
-from streamcut.jit import fused, fused_inlined, helper, inlined, kernel
+from streamcut.compiler.jit import fused, fused_inlined, helper, inlined, kernel
 
 GRID = 256  # cells of the table of h in each direction: m in [1/2, 1] and κ in [0, 1]
 _BITS, _OCTAVES = 6, 24  # the table of least degradations: cells of κ between powers of 2, and powers of 2 (below, one cell) …

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 
 @kernel

@@ -5,7 +5,7 @@
 
 from streamcut.compiled.multiclass_dual import add_change, coordinate_step, encode, lead, score
 from streamcut.compiled.shares import share_of
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 
 @kernel

@@ -19,7 +19,7 @@ import numpy as np
 from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import ONE, rounded, share_of, square_of
 from streamcut.compiled.thresholds import shrunk
-from streamcut.jit import helper, inlined, kernel
+from streamcut.compiler.jit import helper, inlined, kernel
 
 _NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
 _NOT_FREE = 1e3  # added to the keys of rows whose share is all one class's: the others come first, whatever their scores

@@ -18,7 +18,7 @@ know in `counts` (int64) and `sums` (float64), so that where pieces end cannot b
 import numpy as np
 
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import helper, kernel
+from streamcut.compiler.jit import helper, kernel
 
 HITS, ALARMS, BEST_HITS, BEST_ALARMS = range(4)  # `counts`
 KEPT, GAINED, BEST, AT_NEGATIVE, AT_POSITIVE = 0, 2, 4, 5, 6  # `sums`; the first two are (total, rounding lost)

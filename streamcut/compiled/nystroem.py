@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamcut.jit import allocating, kernel
+from streamcut.compiler.jit import allocating, kernel
 
 
 @allocating

@@ -14,7 +14,7 @@ the sort.
 import numpy as np
 
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import allocating, helper, kernel
+from streamcut.compiler.jit import allocating, helper, kernel
 
 _FEW = 64  # rows: below it insertion is quicker than counting digits
 GUIDED = 4  # values in a bin of the guide to sorted ones, on average

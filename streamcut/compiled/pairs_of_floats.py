@@ -1,6 +1,6 @@
 """Sums in two float64 at a time, which hold 106 bits together (Dekker 1971; Ogita, Rump & Oishi 2005)."""
 
-from streamcut.jit import helper, kernel
+from streamcut.compiler.jit import helper, kernel
 
 _SPLIT = 2.0**27 + 1.0
 

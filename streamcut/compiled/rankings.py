@@ -6,7 +6,7 @@ are rows. Levels are ranks among the labels of a query, so none is above the num
 
 import numpy as np
 
-from streamcut.jit import helper, kernel
+from streamcut.compiler.jit import helper, kernel
 
 
 @kernel

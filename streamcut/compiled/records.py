@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamcut.jit import inlined
+from streamcut.compiler.jit import inlined
 
 
 class Csr(NamedTuple):
-    """CSR rows as in streamcut.chunk; `data` is None where every value is 1."""
+    """CSR rows as in streamcut.foundation.chunk; `data` is None where every value is 1."""
 
     indptr: np.ndarray
     indices: np.ndarray

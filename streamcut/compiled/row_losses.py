@@ -15,7 +15,7 @@ from streamcut.compiled.bins import bin_of
 from streamcut.compiled.records import target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import inlined, kernel
+from streamcut.compiler.jit import inlined, kernel
 
 
 @kernel
@@ -105,7 +105,7 @@ def margins(loss, y, u, z, sums):
 def cut_coefficients(loss, y, z_b, z, kappa, u, grids, out, sums):
     """Cut at z_c = z_b + κ(z − z_b): fills out[i] = −u_i σ_i f_i, and adds to sums (4), as dual._change_sum does; neither over M.
 
-    Sums are exact on the grids of weights (streamcut.rounding.Grids).
+    Sums are exact on the grids of weights (streamcut.foundation.rounding.Grids).
     """
     for i in range(len(y)):
         weight = weight_of(u, i)

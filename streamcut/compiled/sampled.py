@@ -6,7 +6,7 @@ were found among the known ones (streamcut.oracles.crammer_singer_passes.targets
 
 import numpy as np
 
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 
 @kernel

@@ -7,7 +7,7 @@ counted in have a row for each splitter and one more, and a column for each clas
 import numpy as np
 
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import kernel
+from streamcut.compiler.jit import kernel
 
 DIGIT = 11  # bits; the top digit has the 9 that are left
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
 from streamcut.compiled.records import entry, target_of, weight_of
-from streamcut.jit import fused, kernel
+from streamcut.compiler.jit import fused, kernel
 
 TOGETHER = 8  # dense rows that are added at a time: the matrix is then read and written once for all of them
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamcut.jit import helper, inlined
+from streamcut.compiler.jit import helper, inlined
 
 ONE = 65535  # the code of share 1
 MIXED = 1 << 31  # what parts of a mixture are multiples of: then Σ part·q² is exact in 64 bits
@@ -36,7 +36,7 @@ def mixed_share(codes, i, parts):
 
 @inlined
 def rounded(value, rounder):
-    """`value` on the grid of `rounder` (streamcut.rounding.exact_rounder)."""
+    """`value` on the grid of `rounder` (streamcut.foundation.rounding.exact_rounder)."""
     return (value + rounder) - rounder
 
 

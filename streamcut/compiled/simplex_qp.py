@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamcut.jit import helper, kernel
+from streamcut.compiler.jit import helper, kernel
 
 _FLAT = 2.0**-50  # of the entries of G that a pivot is the difference of: less is rounding, and others don't depend on it
 _CLOSES = 0.9  # of the gap: a turn that leaves more hardly closes it

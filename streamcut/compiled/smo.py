@@ -9,7 +9,7 @@ fit into `cache` (KernelCache), two at least.
 
 import numpy as np
 
-from streamcut.jit import inlined, kernel
+from streamcut.compiler.jit import inlined, kernel
 
 DONE, MISSING, PAUSE = 0, 1, 2
 _TINY = 1e-12  # curvature of a pair that has none

@@ -11,7 +11,7 @@ import numpy as np
 from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import rounded
 from streamcut.compiled.vectors import compensated
-from streamcut.jit import allocating, helper, inlined, kernel
+from streamcut.compiler.jit import allocating, helper, inlined, kernel
 
 
 @helper

@@ -22,7 +22,7 @@ from streamcut.compiled.multiclass_dual import score
 from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import code_of, rounded, share_of, square_of
 from streamcut.compiled.softmax import add, entropy, normalised
-from streamcut.jit import allocating, helper, inlined, kernel
+from streamcut.compiler.jit import allocating, helper, inlined, kernel
 
 _TINY = 1e-200  # the dual along a row has no curvature of W's below this one
 _CLOSE = 1e-12  # of Σ p′: normalising does the rest

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamcut.jit import inlined, kernel
+from streamcut.compiler.jit import inlined, kernel
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 

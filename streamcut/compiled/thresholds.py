@@ -6,7 +6,7 @@
 import numpy as np
 
 from streamcut.compiled.vectors import compensated, dot
-from streamcut.jit import allocating, inlined, kernel
+from streamcut.compiler.jit import allocating, inlined, kernel
 
 _BLOCK = 256  # features whose products are added at a time
 

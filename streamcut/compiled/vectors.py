@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamcut.jit import helper, kernel
+from streamcut.compiler.jit import helper, kernel
 
 
 @helper

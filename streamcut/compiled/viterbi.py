@@ -9,7 +9,7 @@ one is never below the targets' by rounding.
 import numpy as np
 
 from streamcut.compiled.records import entry
-from streamcut.jit import allocating, helper, kernel
+from streamcut.compiler.jit import allocating, helper, kernel
 
 
 @allocating

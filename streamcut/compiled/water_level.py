@@ -10,7 +10,7 @@ always goes with the k-th smallest of the other), from the rank of the last leve
 reordered in place. Ranks stay between 1 and the numbers in a basin, of which there is one at least.
 """
 
-from streamcut.jit import helper, kernel
+from streamcut.compiler.jit import helper, kernel
 
 
 @helper

@@ -23,14 +23,14 @@ from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.evaluation import Evaluation, evaluate
+from streamcut.foundation.machine import available_cpus
+from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
-from streamcut.machine import available_cpus
 from streamcut.models.model import Model
 from streamcut.prediction import predict
-from streamcut.suggestions import unknown
 from streamcut.training import opened, train
-from streamcut.units import plain
 
 DTYPES = (np.float64, np.float32)
 _THEIRS = {"max_iter": "max_passes", "n_jobs": "workers"}  # scikit-learn's names of what `train` has, too

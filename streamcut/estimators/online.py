@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled.kernel_columns import squared_norms
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.row_cache import CacheSize, SweptCache
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset
 from streamcut.jobs.origins import strategy_of
 from streamcut.losses import row_loss

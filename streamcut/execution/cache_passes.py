@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import vectors
 from streamcut.execution.feed import Streams
 from streamcut.execution.passes import CachingPass, Pass
 from streamcut.execution.row_cache import RowCache, SweptCache
 from streamcut.execution.row_state import Rows
-from streamcut.rounding import Grids
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import Grids
 
 
 class FillingPass(CachingPass, ABC):

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import MemoryBudgetError
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.machine import memory_limit
+from streamcut.foundation.systems import peak_bytes, resident_bytes
+from streamcut.foundation.units import format_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
-from streamcut.machine import memory_limit
-from streamcut.systems import peak_bytes, resident_bytes
-from streamcut.units import format_bytes
 
 Lines = list[tuple[str, int]]
 RowBytes = tuple[int, int]  # what is kept of each row of a data set without weights, and with them

@@ -29,9 +29,9 @@ from typing import Self
 
 from streamcut.errors import UsageError
 from streamcut.execution.plan import Needs
+from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
-from streamcut.units import parse_size
 
 RANGES_FROM = 64 << 20  # bytes of all partial sums of a pass from which on the workers add them up, each a range of features
 RANGES_WORKERS = 4  # and as many workers: fewer spare the client's line too little

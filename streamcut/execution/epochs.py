@@ -14,9 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_buffer import RowBuffer
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import entry_bytes, first_rows, most_entries
 from streamcut.io.manifest import Manifest, Statistics
 

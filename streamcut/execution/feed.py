@@ -17,9 +17,9 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from streamcut.chunk import Chunk, group_starts
 from streamcut.execution.row_buffer import RowBuffer, joining_buffer
-from streamcut.files import failpoint
+from streamcut.foundation.chunk import Chunk, group_starts
+from streamcut.foundation.files import failpoint
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 
 BLOCK_NNZ = 1 << 19  # entries visited at once: still in the last cache level when the second kernel comes

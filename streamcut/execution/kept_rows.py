@@ -15,7 +15,7 @@ import numpy as np
 
 from streamcut.errors import NotFoundError
 from streamcut.execution.row_state import scratch_folder
-from streamcut.files import disk_full
+from streamcut.foundation.files import disk_full
 
 BLOCK_BYTES = 4 << 20
 HELD_BYTES = 64 << 20  # of blocks in memory

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.execution.scaled import ScaledDataset
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset, ShownDataset
 from streamcut.io.features import feature_statistics
 from streamcut.io.memory import MemoryDataset

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import vectors
 from streamcut.execution.row_state import Rows
+from streamcut.foundation.chunk import Chunk
 
 if TYPE_CHECKING:
     from streamcut.execution.feed import Streams

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.row_state import SPILLED_BYTES
 from streamcut.execution.runner import ROW_BLOCK
+from streamcut.foundation.shown import Shown, html_table
+from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
-from streamcut.shown import Shown, html_table
-from streamcut.units import format_bytes
 
 _GROWTH = 0.1  # of the budget: what bundles may take beyond the cuts that they begin with
 _CACHED = 0.9  # of the row cache stays beside streams: cached rows save more passes

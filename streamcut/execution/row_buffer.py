@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import entry_bytes, entry_dtypes, first_rows, most_entries
 from streamcut.io.manifest import Manifest
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import cached_rows
 from streamcut.compiled.splitmix import shuffle
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import Grids
 from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
-from streamcut.rounding import Grids
 
 _KEPT = 0.8  # of the rows, when the room is full: those with the smallest keys
 _FULL = 0.9  # of the entries: they may be no more then

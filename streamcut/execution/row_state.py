@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from streamcut.execution.scratch import scratch_map
-from streamcut.systems import release
+from streamcut.foundation.systems import release
 
 Rows = dict[str, np.ndarray]
 Refill = Callable[[np.ndarray, tuple[int, int] | None], None]  # fills (first row, rows of all) of a saved array; None: all of it

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from streamcut.bundle.shelf import MEMORY, Shelf
-from streamcut.chunk import Chunk
 from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
-from streamcut.interrupts import GivenUp, waits_end_by
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.interrupts import GivenUp, waits_end_by
 
 ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.config import SCALES
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset, ShownDataset
 from streamcut.io.features import Spread, feature_statistics, spread_of
 from streamcut.io.manifest import Manifest, ShardInfo

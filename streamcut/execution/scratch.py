@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from streamcut.errors import NotFoundError
-from streamcut.files import disk_full
-from streamcut.systems import release, reserve
+from streamcut.foundation.files import disk_full
+from streamcut.foundation.systems import release, reserve
 
 
 class ScratchShelf:

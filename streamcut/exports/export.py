@@ -11,11 +11,11 @@ import numpy as np
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.exports.targets import TARGETS, Target, target_of, that_hold
+from streamcut.foundation.suggestions import unknown
 from streamcut.io.places.outputs import output
 from streamcut.models.files import as_model
 from streamcut.models.link import OwnLink
 from streamcut.models.model import Model
-from streamcut.suggestions import unknown
 
 
 def export(

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from streamcut.by_data import for_data
 from streamcut.config import CheckpointOptions, TrainOptions
-from streamcut.datasets import opened
+from streamcut.data.by_data import for_data
+from streamcut.data.datasets import opened
+from streamcut.data.inputs import framed, is_frame
 from streamcut.errors import UsageError
 from streamcut.execution.row_state import scratch_folder
 from streamcut.fitting.baseline import shares, without_features
 from streamcut.fitting.fitted import Fitted
 from streamcut.fitting.held_out import share_of, split
 from streamcut.fitting.remarks import remarks
-from streamcut.inputs import framed, is_frame
-from streamcut.interrupts import first_interrupt_asks
+from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.io.conversion.convert import convert as converted
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.dataset import Dataset

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.foundation.shown import Shown, visible
+from streamcut.foundation.units import format_number
 from streamcut.models.certificate import Certificate
 from streamcut.models.model import Model
 from streamcut.prediction import predict
 from streamcut.reports.named_weights import Weight, weights
-from streamcut.shown import Shown, visible
-from streamcut.units import format_number
 
 _TOP = 10  # features
 _SEVERAL = 3, 8  # of each of several classes, and classes

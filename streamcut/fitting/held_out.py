@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamcut.errors import BadInputError, UsageError
+from streamcut.foundation.units import part_of
 from streamcut.io.dataset import Dataset, first_rows
 from streamcut.io.row_view import HeldOut, RowView, drawn, held_out_view
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, decoded, kind_of
 from streamcut.io.tables.files import BatchSize, TableFile, require
 from streamcut.io.tables.times import times_of
-from streamcut.units import part_of
 
 _BATCH = BatchSize(4 << 20, 1 << 16, 64 << 20)
 

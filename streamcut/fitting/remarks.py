@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, NUMERIC, TEXT

@@ -27,7 +27,7 @@ from streamcut.flags.scikit_learn import sklearn
 from streamcut.flags.svm_struct import svm_hmm, svm_perf, svm_rank
 from streamcut.flags.translation import Counts, Translation
 from streamcut.flags.vw import vw
-from streamcut.suggestions import unknown
+from streamcut.foundation.suggestions import unknown
 
 TOOLS: dict[str, Callable[[str, Counts], Translation]] = {
     "liblinear": liblinear,

@@ -16,6 +16,7 @@ from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
@@ -38,7 +39,6 @@ from streamcut.solvers import columns
 from streamcut.solvers.columns_state import Answer
 from streamcut.solvers.progress import Iteration, Progress
 from streamcut.solvers.warm_start import Origin
-from streamcut.units import part_of
 
 _CACHED = 1.0  # of the rows, when memory is plenty: text of 20 classes takes 5 passes then, 11 with 0.3
 

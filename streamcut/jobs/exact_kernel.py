@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from streamcut.chunk import Chunk
 from streamcut.compiled.kernel_columns import WIDTH
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
@@ -16,6 +15,8 @@ from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import Dataset, entry_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
@@ -32,7 +33,6 @@ from streamcut.solver_table import SOLVER_TABLE, solvers
 from streamcut.solvers import kernel_iterations, smo
 from streamcut.solvers.kernel_iterations import KernelSolver, Limits
 from streamcut.solvers.progress import Progress
-from streamcut.units import parse_size
 
 _EPOCHS = 1.0  # unless epochs or max_evaluations are given
 _ROUND_BYTES = 96  # of a row: responses, their sums, norms, signs, what the water level and drawing take for a while

@@ -10,12 +10,12 @@ import numpy as np
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.execution.feed import Feed
+from streamcut.foundation.rounding import EPSILON
 from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Statistics
 from streamcut.kernels.centre import centre_of
 from streamcut.kernels.kernel import RBF, Kernel
 from streamcut.oracles.variance import automatic_gamma
-from streamcut.rounding import EPSILON
 
 _FARTHEST = 100.0
 

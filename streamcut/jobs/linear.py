@@ -17,15 +17,15 @@ from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize
 from streamcut.execution.runner import Runner
+from streamcut.foundation.machine import available_cpus
+from streamcut.foundation.units import parse_size, part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.structure import first_problem, first_unknown
-from streamcut.machine import available_cpus
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
-from streamcut.units import parse_size, part_of
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
 _GROWN_BYTES, _MOST_CUTS = 128 << 20, 64  # dense problems of 3 to 40 features need no more (bundle_dca.md)

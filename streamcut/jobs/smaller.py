@@ -11,9 +11,9 @@ from typing import Any
 from streamcut.config import TrainOptions
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.plan import MemoryPlan
+from streamcut.foundation.units import format_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Job
-from streamcut.units import format_bytes
 
 run_log = logging.getLogger("streamcut.run")
 _SIZES = ("max_cuts", "budget", "samples")  # options that memory grows with

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamcut.compiling import compiler
+from streamcut.compiler.compiling import compiler
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Job
 

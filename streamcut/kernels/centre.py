@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import kernel_columns
+from streamcut.foundation.chunk import Chunk
 
 _FAR = 64.0
 

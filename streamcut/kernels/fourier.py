@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import fourier
 from streamcut.errors import UsageError
-from streamcut.fields import Fields
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.fields import Fields
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.kernels.kernel import Kernel
 

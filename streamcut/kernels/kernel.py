@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamcut.errors import UsageError
-from streamcut.rounding import gamma
-from streamcut.suggestions import unknown
+from streamcut.foundation.rounding import gamma
+from streamcut.foundation.suggestions import unknown
 
 if TYPE_CHECKING:
-    from streamcut.chunk import Chunk
+    from streamcut.foundation.chunk import Chunk
     from streamcut.kernels.centre import Centre
 
 LINEAR, RBF, POLY = 0, 1, 2  # the codes that compiled code takes
@@ -92,7 +92,7 @@ class Kernel:
         others     ‖x_j‖², float64 (m,)
         weights    |c_j|, float64 (m,) or (m, K); then the worst of K sums
 
-        With γ_n as in streamcut.rounding a product of two such rows is off by γ_n ‖x‖‖x′‖, ‖x − x′‖² by less than
+        With γ_n as in streamcut.foundation.rounding a product of two such rows is off by γ_n ‖x‖‖x′‖, ‖x − x′‖² by less than
         4 γ_n (‖x‖² + ‖x′‖²), what centring rounds included; exp and its steps shrink no error below 1 and none grows. A
         polynomial of non-negative coefficients is off by what it gains at (1 + γ_n) ‖x‖‖x′‖, and its value is at most
         √(k(x, x) k(x′, x′)).

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.chunk import Chunk, concatenate
 from streamcut.compiled import nystroem
 from streamcut.errors import BadInputError
-from streamcut.fields import Fields
+from streamcut.foundation.chunk import Chunk, concatenate
+from streamcut.foundation.fields import Fields
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled.kernel_rows import add_sums, kernel_rows
+from streamcut.foundation.chunk import Chunk
 from streamcut.kernels.kernel import Kernel
 
 _TILE = 8 << 20  # numbers of a tile (64 MiB)

@@ -9,8 +9,8 @@ A loss of single rows is one file here (hinge.py is the shortest example) and on
 2. The line: its name, where it is, what its targets are, which options it has.
 
 Nothing else has to know: solvers, line search, `verify`, `evaluate`, command line and tests ask the class. In kernels its methods
-are compiled in (streamcut.compiled.loss), so they may use numbers, `math`, each other and helpers of streamcut.jit.inlined only.
-tests/test_losses.py checks each loss of the table against its definition.
+are compiled in (streamcut.compiled.loss), so they may use numbers, `math`, each other and helpers of
+streamcut.compiler.jit.inlined only. tests/test_losses.py checks each loss of the table against its definition.
 """
 
 from __future__ import annotations

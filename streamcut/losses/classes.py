@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.rounding import Grids, LossRounding
+from streamcut.foundation.rounding import Grids, LossRounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ClassesLoss(ABC):
     @property
     @abstractmethod
     def rounding(self) -> LossRounding:
-        """What streamcut.rounding asks of a loss."""
+        """What streamcut.foundation.rounding asks of a loss."""
 
     @property
     @abstractmethod

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.compiled import multiclass, vectors
+from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.classes import JointLoss
-from streamcut.rounding import LossRounding
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.codes import UnitShares
 from streamcut.losses.loss import MarginLoss, OfLabels
-from streamcut.rounding import LossRounding
 
 _STEPS = 60  # of Newton's method; two to four are taken
 _FLAT = 1e-300

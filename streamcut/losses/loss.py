@@ -7,7 +7,8 @@ the cut that shares f stand for is
     Σ u_i ℓ(z_i) ≥ ⟨a, w⟩ + b,    a = −Σ u_i σ_i f_i x_i,    b = Σ u_i (f_i t_i − ℓ*(−f_i)).
 
 A loss is a NamedTuple of its parameters. Its methods are plain functions of numbers: Python calls them, and kernels have them
-compiled in (streamcut.compiled.loss). So they may use arithmetic, `math`, each other, and what streamcut.jit.inlined decorates.
+compiled in (streamcut.compiled.loss). So they may use arithmetic, `math`, each other, and what streamcut.compiler.jit.inlined
+decorates.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from streamcut.rounding import LossRounding
+from streamcut.foundation.rounding import LossRounding
 
 FREE_FIRST = 1e3  # added to the priority of rows whose share is at a bound: free rows come first, whatever their z
 
@@ -126,7 +127,7 @@ class Loss(ABC):
         """The z of kink j."""
         return 0.0
 
-    # -- rounding, and sums on exact grids: streamcut.rounding --------------------------------------------------------------
+    # -- rounding, and sums on exact grids: streamcut.foundation.rounding --------------------------------------------------------
 
     @property
     def rounding(self) -> LossRounding:

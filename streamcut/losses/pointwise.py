@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.compiled import row_losses
+from streamcut.foundation.rounding import Grids, LossRounding
 from streamcut.losses.loss import Loss, TargetScale
-from streamcut.rounding import Grids, LossRounding
 
 
 @dataclass(frozen=True, slots=True)

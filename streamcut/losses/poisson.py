@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.residual import NoParameters, ResidualLoss
-from streamcut.rounding import LossRounding
 
 _STEPS = 60  # of Newton's method; three to six are taken
 _TERMS = 16  # of a series that ends at a^15 / 16!, a 2⁻⁵⁶th of a² / 2 where |a| ≤ ½

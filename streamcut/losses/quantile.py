@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.residual import ResidualLoss
-from streamcut.rounding import LossRounding
 
 
 class Parameters(NamedTuple):

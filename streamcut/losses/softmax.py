@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.compiled import softmax, vectors
+from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.classes import JointLoss
-from streamcut.rounding import LossRounding
 
 
 @dataclass(frozen=True, slots=True)

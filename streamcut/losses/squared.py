@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.residual import NoParameters, ResidualLoss
-from streamcut.rounding import LossRounding
 
 
 class Squared(ResidualLoss, NoParameters):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.epsilon_insensitive import Parameters
 from streamcut.losses.residual import ResidualLoss
-from streamcut.rounding import LossRounding
 
 
 class SquaredEpsilonInsensitive(ResidualLoss, Parameters):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.codes import FloatShares
 from streamcut.losses.loss import FREE_FIRST, MarginLoss, OfLabels
-from streamcut.rounding import LossRounding
 
 
 class SquaredHinge(FloatShares, MarginLoss, OfLabels):

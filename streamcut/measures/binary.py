@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk

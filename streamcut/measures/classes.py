@@ -18,7 +18,7 @@ from streamcut.models.multiclass import CRAMMER_SINGER, ONE_VS_REST, SOFTMAX, Mu
 class LossOfClasses(ABC):
     """Arrays: target int (n,), the classes of rows; scores (n, K). `problems`: 1, or K of one class each.
 
-    conjugate  roundings in a constant, as parts of its size (streamcut.rounding.LossRounding)
+    conjugate  roundings in a constant, as parts of its size (streamcut.foundation.rounding.LossRounding)
     near_one   roundings of numbers about 1 in a loss (the same)
     """
 

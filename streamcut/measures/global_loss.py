@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.loss_table import LABELLING_LOSSES
 from streamcut.losses.multivariate import Multivariate, rows_of
 from streamcut.losses.one_class import OneClass

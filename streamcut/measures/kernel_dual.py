@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import gamma
 from streamcut.models.certificate import SHORTER, DualPoint
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import squared_norms
-from streamcut.rounding import gamma
 from streamcut.solver_table import SOLVER_TABLE
 
 

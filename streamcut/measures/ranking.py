@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import rankings
 from streamcut.errors import BadInputError
+from streamcut.foundation.chunk import Chunk
 from streamcut.measures.ratio import ratio
 from streamcut.measures.separation import Scored, Separation
 from streamcut.models.model import Model

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.measures.ratio import ratio
 
 

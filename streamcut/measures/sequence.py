@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError
+from streamcut.foundation.chunk import Chunk
 from streamcut.models.sequence import ChainModel
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.rounding import CutError, below, gamma, threshold_below
-from streamcut.shown import Shown
+from streamcut.foundation.rounding import CutError, below, gamma, threshold_below
+from streamcut.foundation.shown import Shown
 
 
 class StopReason(StrEnum):

@@ -29,10 +29,10 @@ from numpy.typing import DTypeLike
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, DiskFullError, UsageError
-from streamcut.fields import Fields, shown
+from streamcut.foundation.fields import Fields, shown
+from streamcut.foundation.opened import IrregularFileError, open_regular, opened_raw
+from streamcut.foundation.redaction import redacted
 from streamcut.models.checkpoint_places import checkpoint_place
-from streamcut.opened import IrregularFileError, open_regular, opened_raw
-from streamcut.redaction import redacted
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
-from streamcut.files import locked, sync_directory, write_stream_durably
+from streamcut.foundation.files import locked, sync_directory, write_stream_durably
 from streamcut.io.places.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of, write_parts
 
 NAMES = ("even.checkpoint", "odd.checkpoint")

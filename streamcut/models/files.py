@@ -31,15 +31,15 @@ import numpy as np
 
 from streamcut import __version__
 from streamcut.errors import CorruptError, NotFoundError
-from streamcut.fields import Fields, shown
+from streamcut.foundation.fields import Fields, shown
+from streamcut.foundation.opened import opened_file, read_file, readable
+from streamcut.foundation.redaction import redacted
 from streamcut.io.places.archives import plain_arrays
 from streamcut.io.places.outputs import output
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.models.model import Model, common_meta
 from streamcut.models.stated import MOST_FEATURES
-from streamcut.opened import opened_file, read_file, readable
-from streamcut.redaction import redacted
 
 FORMAT = "streamcut model"
 FORMAT_VERSION = 3  # 1 knew nothing of recipes, 2 of sparse and narrow arrays and of penalties

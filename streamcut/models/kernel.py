@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled.kernel_rows import kernel_rows
 from streamcut.config import TASKS
 from streamcut.errors import UsageError
-from streamcut.fields import Fields
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.fields import Fields
 from streamcut.kernels.kernel import Kernel, squared_norms
 from streamcut.models.certificate import Certificate, DualPoint, StopReason
 from streamcut.models.labels import class_numbers, positive_rows

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import UsageError
-from streamcut.fields import Fields
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.fields import Fields
+from streamcut.foundation.rounding import CutError
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.models.certificate import Certificate, Witness
@@ -18,7 +19,6 @@ from streamcut.models.labels import positive_rows
 from streamcut.models.link import Link, Sigmoid
 from streamcut.models.model import CertifiedModel, weights_in_words
 from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, common_from
-from streamcut.rounding import CutError
 
 
 @dataclass(frozen=True, eq=False, repr=False)

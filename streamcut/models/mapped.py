@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.chunk import Chunk
-from streamcut.fields import Fields
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.fields import Fields
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.kernels.fourier import FourierMap
 from streamcut.kernels.nystroem import NystroemMap

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.chunk import Chunk, csr_arrays
 from streamcut.errors import BadInputError, UsageError
+from streamcut.foundation.chunk import Chunk, csr_arrays
+from streamcut.foundation.shown import Shown
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.few_rows import Row, few_rows
 from streamcut.models.link import Link, OwnLink
-from streamcut.shown import Shown
 
 COMMON = ("task", "solver", "history", "parameters", "fingerprint", "resources")
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.chunk import Chunk
-from streamcut.fields import Fields
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.fields import Fields
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.few_rows import Row, row_scores

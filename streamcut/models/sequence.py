@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.chunk import Chunk, group_starts
 from streamcut.compiled import multiclass
 from streamcut.errors import BadInputError
-from streamcut.fields import Fields
+from streamcut.foundation.chunk import Chunk, group_starts
+from streamcut.foundation.fields import Fields
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.kernel import KernelModel

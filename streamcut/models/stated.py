@@ -14,11 +14,11 @@ import numpy as np
 
 from streamcut.config import TASKS, TrainOptions
 from streamcut.errors import UsageError
-from streamcut.fields import Fields
+from streamcut.foundation.fields import Fields
+from streamcut.foundation.rounding import CutError
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.link import Link, Sigmoid, Softmax
-from streamcut.rounding import CutError
 from streamcut.solver_table import SOLVER_TABLE
 
 KERNELS = ("linear", "rbf", "poly")

@@ -10,8 +10,8 @@ from dataclasses import Field, dataclass, field, replace
 from typing import Any, TypeVar
 
 from streamcut.errors import UsageError
-from streamcut.suggestions import unknown
-from streamcut.units import take_plain
+from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.units import take_plain
 
 _Function = TypeVar("_Function", bound=Callable)
 _WIDTH, _INDENT, _NAMES = 128, 4, 17  # of docstrings

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from streamcut.foundation.units import part_of
 from streamcut.loss_table import CLASSES_LOSSES, LABELLING_LOSSES, ROW_LOSSES
 from streamcut.options.option import ABOVE_0, FINITE, NOT_NEGATIVE, PART, SECONDS, SIZE, Check, option, whole
-from streamcut.units import part_of
 
 TASKS = ("auto", "binary", "regression", "multiclass", "one-class", "ranking", "roc-area", "sequence")
 SINGLE = ("binary", "regression", "multiclass")  # tasks with losses of single rows

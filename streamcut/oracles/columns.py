@@ -13,6 +13,7 @@ from streamcut.compiled.column_records import Order, Places
 from streamcut.errors import UsageError
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.rounding import UNSEEN, CutError, Drift, above, gamma, loss_above
 from streamcut.losses.columns import Column, ColumnsRisk, values_of
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.columns_at_once import SolvingPass
@@ -21,7 +22,6 @@ from streamcut.oracles.columns_passes import AscentPass, ColumnSums, EnterPass, 
 from streamcut.oracles.decomposable import LinearOracle
 from streamcut.oracles.dual.interior import solving_bytes
 from streamcut.oracles.dual.random_order import RandomOrder
-from streamcut.rounding import UNSEEN, CutError, Drift, above, gamma, loss_above
 
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)  # rows of a group stay in the second cache level
 _VISITS = 2  # steps for each pair while its row is in cache, as long as it is free
@@ -111,7 +111,7 @@ class ColumnsOracle(LinearOracle):
 
     @property
     def magnitudes(self) -> np.ndarray:
-        """S (D,) of streamcut.rounding."""
+        """S (D,) of streamcut.foundation.rounding."""
         return self._magnitudes
 
     def first_stretches(self) -> np.ndarray:

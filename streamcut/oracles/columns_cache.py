@@ -12,9 +12,9 @@ from streamcut.compiled.column_records import Changed, Pairs, RowRoom, Swept
 from streamcut.compiled.records import CachedRows, Rows
 from streamcut.execution.cache_passes import joined_seed
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
+from streamcut.foundation.rounding import Grids
 from streamcut.losses.columns import ColumnsRisk
 from streamcut.oracles.dual.worth import Worth
-from streamcut.rounding import Grids
 
 _SLACK = 0.1  # of the largest violation of a sweep: pairs at a bound that are further from leaving it wait for the next pass
 

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import columns as kernels
 from streamcut.compiled import columns_line, vectors
 from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
@@ -22,13 +21,14 @@ from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.feed import Streams
 from streamcut.execution.passes import CachingPass
 from streamcut.execution.row_state import Rows
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import Grids
 from streamcut.losses.columns import ColumnsRisk
 from streamcut.losses.loss import Loss
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
 from streamcut.oracles.crammer_singer_passes import targets
 from streamcut.oracles.dual.sample import sample_free
 from streamcut.oracles.row_passes import First, RowPass, Totals, begin, weight_sum
-from streamcut.rounding import Grids
 
 
 def constants(loss: Loss, columns: int) -> np.ndarray:

@@ -8,10 +8,10 @@ import numpy as np
 
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.rounding import above, gamma
 from streamcut.losses.classes import ClassesLoss
 from streamcut.oracles import crammer_singer_passes
 from streamcut.oracles.decomposable import NOT_NEGATIVE, DecomposableOracle
-from streamcut.rounding import above, gamma
 
 
 class MulticlassOracle(DecomposableOracle):

@@ -12,15 +12,15 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import multiclass, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import Grids
 from streamcut.losses.classes import ClassesLoss, JointLoss
 from streamcut.oracles import row_passes
 from streamcut.oracles.row_passes import CutSums, Totals, weight_sum
-from streamcut.rounding import Grids
 
 
 class Classes(Protocol):

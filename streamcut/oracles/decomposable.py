@@ -16,6 +16,7 @@ from streamcut.compiled import vectors
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.rounding import CutError, Drift, Grids, above, gamma, loss_above, spacing
 from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
@@ -23,7 +24,6 @@ from streamcut.oracles import row_passes
 from streamcut.oracles.kept_rows import kept_rows, refill_rows
 from streamcut.oracles.row_lengths import longest, row_scale
 from streamcut.oracles.row_passes import CutSums, Totals, first_of, row_arrays
-from streamcut.rounding import CutError, Drift, Grids, above, gamma, loss_above, spacing
 
 NOT_NEGATIVE = (0.0, math.inf)
 _FIRST = 4.0  # σ of the first accelerated pass, in parts of the curvature of the dual along a row: shares move by about a quarter
@@ -74,7 +74,7 @@ class DecomposableOracle:
         self._grids = grids or Grids.holding(vector=max(statistics.max_abs_value, abs(bias)) * weight, weight=weight)
         self._learning = self._grids  # on which the first pass learns
         self._width = width
-        self._magnitudes = np.zeros(statistics.n_features + (bias != 0.0))  # S of streamcut.rounding, once it is known
+        self._magnitudes = np.zeros(statistics.n_features + (bias != 0.0))  # S of streamcut.foundation.rounding, once it is known
         self._drift = Drift()
 
     @property
@@ -238,7 +238,7 @@ class DecomposableOracle:
         return above(self.total_weight, self._learning.weight_error(self._scale.rows))
 
     def _spread(self, w: np.ndarray) -> float:
-        """⟨S, |w|⟩ of streamcut.rounding."""
+        """⟨S, |w|⟩ of streamcut.foundation.rounding."""
         return (1.0 + (self._width > 1)) * vectors.spread(w, self._width, self._magnitudes)
 
     def _scored(self, w: np.ndarray) -> None:

@@ -10,12 +10,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import linear, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.rounding import Grids
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import Grids
 
 
 @dataclass(slots=True)

@@ -28,6 +28,7 @@ from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.rounding import EPSILON, CutError, Drift, Grids, above, gamma
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut
@@ -37,7 +38,6 @@ from streamcut.oracles.kept_rows import kept_rows, refill_rows
 from streamcut.oracles.one_group import OneGroup
 from streamcut.oracles.row_blocks import RowBlocks
 from streamcut.oracles.row_lengths import row_scale
-from streamcut.rounding import EPSILON, CutError, Drift, Grids, above, gamma
 
 _LONGER = 1.0 + 1e-6  # sums over features, in float64
 _MADE_ANEW = ("c",)  # for each cut: no checkpoint keeps the coefficients

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk, concatenate, copied
 from streamcut.compiled import kernel_columns
 from streamcut.compiled.kernel_columns import WIDTH
 from streamcut.compiled.records import Csr
@@ -23,6 +22,7 @@ from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.io.dataset import first_rows
 from streamcut.kernels.kernel import RBF, Kernel
 from streamcut.models.checkpoint import Fill

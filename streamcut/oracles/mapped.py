@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset, ShownDataset
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo
 from streamcut.io.stores.spec import SHARD_NNZ

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.execution.feed import Feed, Traffic
+from streamcut.foundation.chunk import Chunk
 
 
 def mean_target(feed: Feed) -> float:

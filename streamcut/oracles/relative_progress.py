@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from streamcut.chunk import concatenate
 from streamcut.compiled.budget import SparseRows
 from streamcut.compiled.kernel_rows import kernel_rows
 from streamcut.execution.feed import Feed, Traffic
+from streamcut.foundation.chunk import concatenate
 from streamcut.kernels.kernel import Kernel
 from streamcut.oracles.kernel_columns import fetch
 

@@ -1,4 +1,4 @@
-"""How large rows are, as rounding is measured by it (streamcut.rounding)."""
+"""How large rows are, as rounding is measured by it (streamcut.foundation.rounding)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from streamcut.compiled import vectors
+from streamcut.foundation.rounding import UNSEEN, RowScale
 from streamcut.io.manifest import Statistics
-from streamcut.rounding import UNSEEN, RowScale
 
 _LONGER = 1.0 + 1e-6  # squares of rows were added in float64
 

@@ -12,14 +12,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import linear, row_losses, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import Grids, exact_rounder
 from streamcut.losses.loss import Loss, TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.rounding import Grids, exact_rounder
 
 _pair = partial(np.zeros, 2)
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.gram_bundle import GramBundle
-from streamcut.chunk import Chunk, concatenate, copied
 from streamcut.compiled import sampled
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledTask

@@ -10,12 +10,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from streamcut.chunk import Chunk, concatenate, group_starts
 from streamcut.compiled import sampled, splitmix
 from streamcut.compiled.vectors import accumulate
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
+from streamcut.foundation.chunk import Chunk, concatenate, group_starts
 from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledTask
 from streamcut.oracles.crammer_singer_passes import targets

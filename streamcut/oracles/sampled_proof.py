@@ -16,11 +16,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from streamcut.chunk import Chunk, group_starts
 from streamcut.compiled.vectors import accumulate
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
+from streamcut.foundation.chunk import Chunk, group_starts
+from streamcut.foundation.rounding import above, exact_rounder, gamma, spacing
 from streamcut.io.manifest import Statistics
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
@@ -29,7 +30,6 @@ from streamcut.models.certificate import DualPoint
 from streamcut.oracles.crammer_singer_passes import targets
 from streamcut.oracles.kernel_columns import squared_norms
 from streamcut.oracles.sampled_passes import Expansion
-from streamcut.rounding import above, exact_rounder, gamma, spacing
 
 _SPARE = 16  # roundings of a few sums and products
 TILE = 1 << 20  # numbers of the support rows that are dense at one time

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.penalty import L2, SQUARES
-from streamcut.chunk import Chunk
 from streamcut.compiled import second_order, vectors
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.machine import one_blas_thread
 from streamcut.io.manifest import Statistics
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.machine import one_blas_thread
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
 from streamcut.oracles.decomposable import Cut, LinearOracle

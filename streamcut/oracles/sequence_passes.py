@@ -11,16 +11,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk, group_starts
 from streamcut.compiled import multiclass
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
+from streamcut.foundation.chunk import Chunk, group_starts
+from streamcut.foundation.rounding import Grids
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.oracles import row_passes
 from streamcut.oracles.crammer_singer_passes import targets
 from streamcut.oracles.row_passes import CutSums, Totals
-from streamcut.rounding import Grids
 
 _ROWS = 1024  # moved at once
 

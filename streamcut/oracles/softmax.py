@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from streamcut.foundation.rounding import EPSILON, gamma
 from streamcut.oracles import softmax_passes
 from streamcut.oracles.crammer_singer import MulticlassOracle
 from streamcut.oracles.decomposable import Cut
-from streamcut.rounding import EPSILON, gamma
 
 _WHOLE = 1.0 + 2.0**-40  # Σ u of M, whatever grid that was summed on
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import softmax, vectors
 from streamcut.compiled.records import Rows as CsrRows
 from streamcut.execution.row_state import Rows
+from streamcut.foundation.chunk import Chunk
 from streamcut.oracles import crammer_singer_passes, row_passes
 from streamcut.oracles.row_passes import CutSums
 

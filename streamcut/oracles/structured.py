@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from streamcut.chunk import Chunk, group_starts
 from streamcut.errors import UsageError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.chunk import Chunk, group_starts
+from streamcut.foundation.rounding import CutError, above, gamma
 from streamcut.losses.structured import StructuredTask
 from streamcut.oracles import row_passes
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.oracles.row_passes import CutSums, Totals
-from streamcut.rounding import CutError, above, gamma
 
 _ROUNDING = 1e-9
 

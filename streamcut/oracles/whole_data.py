@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamcut.chunk import Chunk
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_buffer import RowBuffer
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import entry_bytes
 from streamcut.io.manifest import Manifest
 

@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+from streamcut.foundation.units import format_bytes
 from streamcut.progress.columns import duration
-from streamcut.units import format_bytes
 
 
 class PassBar(Progress):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from streamcut.compiling import NOTICE, compiler
+from streamcut.compiler.compiling import NOTICE, compiler
 from streamcut.progress.columns import Columns, columns, duration, line
 from streamcut.progress.eta import Eta
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from streamcut.foundation.rounding import UNSEEN
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
 from streamcut.models.sequence import KernelSequenceModel
-from streamcut.rounding import UNSEEN
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
 _DRIFT = 1000.0  # scores that line searches move are off more than fresh ones: measured up to 7 times as much

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.foundation.rounding import UNSEEN, gamma
 from streamcut.io.manifest import Statistics
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import LinearModel
 from streamcut.models.multiclass import MulticlassModel
-from streamcut.rounding import UNSEEN, gamma
 
 _SPARE = 32  # roundings beside those that are counted
 _LONGER = 1.0 + 1e-6  # squares of rows were added in float64

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
+from streamcut.foundation.units import format_bytes
 from streamcut.models.files import plain
 from streamcut.models.model import Model
 from streamcut.reports import parts
@@ -14,7 +15,6 @@ from streamcut.reports.convergence import gaps_plot
 from streamcut.reports.drawing import needs_matplotlib
 from streamcut.reports.page import DRAWING, Page, headline
 from streamcut.reports.quality import Quality, overlaid, quality
-from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

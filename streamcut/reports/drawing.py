@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from streamcut.errors import UsageError
+from streamcut.foundation.shown import visible
 from streamcut.io.places.outputs import output
-from streamcut.shown import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,10 @@ import numpy as np
 
 from streamcut.config import COMMON, TrainOptions
 from streamcut.errors import BadInputError, NotFoundError
+from streamcut.foundation.opened import read_file
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
-from streamcut.opened import read_file
 from streamcut.solver_table import SOLVER_TABLE
 
 _SECONDS = ("max_time", "deadline", "silence")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import pstdev
 from typing import TYPE_CHECKING
 
+from streamcut.grids.search import Cell, point_text
 from streamcut.reports.drawing import legend, new_figure
-from streamcut.search import Cell, point_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamcut.execution.ceiling import Ceiling
+from streamcut.foundation.units import format_bytes
 from streamcut.io.places.outputs import output
 from streamcut.models.files import plain
 from streamcut.models.model import Model
@@ -16,7 +17,6 @@ from streamcut.reports import facts, parts
 from streamcut.reports.convergence import convergence_plots, traffic_plot
 from streamcut.reports.drawing import FORMATS, needs_matplotlib, save
 from streamcut.reports.quality import Quality, class_names, confusion_of, most_confused, quality
-from streamcut.units import format_bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

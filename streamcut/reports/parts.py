@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamcut import __version__
+from streamcut.foundation.shown import html
 from streamcut.models.files import plain
 from streamcut.reports.drawing import inline_svg
-from streamcut.shown import html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.evaluation import collect
 from streamcut.execution.ceiling import Ceiling
+from streamcut.foundation.chunk import Chunk
 from streamcut.measures.separation import Separation, Thresholds
 from streamcut.models.model import Model
 from streamcut.reports.drawing import BLUE, COLOURS, GREY, ORANGE, legend, new_figure

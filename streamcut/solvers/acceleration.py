@@ -30,7 +30,7 @@ import numpy as np
 
 from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
-from streamcut.fields import expect_like
+from streamcut.foundation.fields import expect_like
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.dual.ascent import DualAscent
 from streamcut.oracles.dual.passes import Ascent

@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import budget as passes
 from streamcut.compiled.budget import Slots, SparseRows
 from streamcut.compiled.merging import merging_tables
 from streamcut.errors import CorruptError
 from streamcut.execution.epochs import Epochs
 from streamcut.execution.runner import RowKeeper, Rows
-from streamcut.fields import expect_like, expect_lines
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.fields import expect_like, expect_lines
 from streamcut.kernels.centre import Centre
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason

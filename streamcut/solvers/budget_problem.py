@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled.budget import SparseRows
+from streamcut.foundation.chunk import Chunk
 from streamcut.kernels.kernel import Kernel
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.loss import Loss

@@ -34,10 +34,10 @@ from streamcut.compiled import columns_vectors as vectors
 from streamcut.compiled.vectors import dot
 from streamcut.errors import CorruptError, UsageError
 from streamcut.execution.runner import Interrupted
+from streamcut.foundation.rounding import absolute_above, combined, combined_square, dual_value, objective, plane_doubt
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.oracles.columns import ColumnsOracle, Start
 from streamcut.oracles.dual.worth import LITTLE
-from streamcut.rounding import absolute_above, combined, combined_square, dual_value, objective, plane_doubt
 from streamcut.solvers.bundle_dca import ENOUGH
 from streamcut.solvers.columns_state import Answer, Line, State
 from streamcut.solvers.guard import Guard

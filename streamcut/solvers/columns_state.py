@@ -9,12 +9,12 @@ import numpy as np
 
 from streamcut.bundle.penalty import penalty_of
 from streamcut.compiled import columns_vectors as vectors
-from streamcut.fields import expect_like
+from streamcut.foundation.fields import expect_like
+from streamcut.foundation.rounding import CutError
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.columns import ColumnsOracle
 from streamcut.oracles.columns_passes import constants
-from streamcut.rounding import CutError
 from streamcut.solvers.guard import Guard
 from streamcut.solvers.standstill import Standing
 

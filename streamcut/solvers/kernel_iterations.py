@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from streamcut.execution.runner import Interrupted
-from streamcut.fields import expect_like
+from streamcut.foundation.fields import expect_like
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import StoredCheckpoint, Within
 from streamcut.oracles.kernel_columns import Responses

@@ -11,11 +11,11 @@ import numpy as np
 
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Traffic
-from streamcut.fields import expect_like, expect_lines
+from streamcut.foundation.fields import expect_like, expect_lines
+from streamcut.foundation.units import format_bytes
 from streamcut.models.certificate import StopReason, Tolerance, Witness
 from streamcut.models.checkpoint import Checkpoints, Fill
 from streamcut.solvers.standstill import Standing, Standstill
-from streamcut.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True)

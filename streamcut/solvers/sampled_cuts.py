@@ -10,7 +10,7 @@ import numpy as np
 
 from streamcut.bundle.gram_bundle import GramBundle, GramSolution
 from streamcut.execution.runner import Interrupted
-from streamcut.fields import expect_like, expect_lines
+from streamcut.foundation.fields import expect_like, expect_lines
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.sampled import SampledCut, SampledOracle

@@ -26,16 +26,16 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import smo
 from streamcut.compiled.smo import DONE, MISSING
 from streamcut.execution.runner import Interrupted
-from streamcut.fields import expect_like
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.fields import expect_like
+from streamcut.foundation.rounding import above, gamma
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import DualPoint, StopReason
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.kernel_columns import KernelColumn, scores_in_memory, squared_norms, take
-from streamcut.rounding import above, gamma
 from streamcut.solvers.progress import Progress
 
 _SHRINK_EVERY = 1000  # steps, or as many as there are rows

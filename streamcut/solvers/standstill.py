@@ -29,8 +29,8 @@ _SOME, _MANY = 5, 50  # passes that bring nothing: until rounding is looked for;
 class Standing:
     """Where a method stands: F(w_b), the master problem's value and the gap left in it; `full`: its bundle merges cuts.
 
-    error: by so much both were moved apart for rounding (streamcut.rounding). unproved: what the reported gap, to the best bound,
-    is more than twice the rounding in it.
+    error: by so much both were moved apart for rounding (streamcut.foundation.rounding). unproved: what the reported gap, to the
+    best bound, is more than twice the rounding in it.
     Values of different `stage` don't compare: they are of another C, or of other problems.
     """
 

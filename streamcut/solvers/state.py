@@ -12,11 +12,11 @@ from streamcut.bundle.bundle import Bundle, BundleSize, MasterSolution
 from streamcut.bundle.penalty import L2, penalty_of
 from streamcut.bundle.shelf import MEMORY, Shelf
 from streamcut.compiled import vectors
-from streamcut.fields import expect_like
+from streamcut.foundation.fields import expect_like
+from streamcut.foundation.rounding import CutError, plane_doubt
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
-from streamcut.rounding import CutError, plane_doubt
 from streamcut.solvers.best import Best
 from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 from streamcut.solvers.standstill import Standing

@@ -20,11 +20,11 @@ import numpy as np
 from streamcut.bundle.bundle import BundleSize
 from streamcut.compiled import vectors
 from streamcut.errors import UsageError
+from streamcut.foundation.rounding import plane_doubt
 from streamcut.models.certificate import Witness
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.oracles.dual.ascent import DualAscent
 from streamcut.oracles.dual.passes import Ascent
-from streamcut.rounding import plane_doubt
 from streamcut.solvers.bundle_dca import ENOUGH
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState

@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from streamcut.chunk import Chunk
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Interrupted, Runner
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import Grids
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.row_passes import BreakpointsPass, First, HistogramPass, ScorePass, SlopePass, StepPass
-from streamcut.rounding import Grids
 
 ROWS, FEATURES, SHARD_NNZ = 3000, 40, 1000
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from streamcut.chunk import Chunk
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import first_rows, shard_bytes
 
 SHARD_NNZ = 500

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.foundation.rounding import CutError
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.kernel import KernelModel
@@ -19,7 +20,6 @@ from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
 from streamcut.models.sequence import KernelSequenceModel, SequenceModel
-from streamcut.rounding import CutError
 from streamcut.training import train
 
 _TWO = {"task": "binary", "bias": 1.0}

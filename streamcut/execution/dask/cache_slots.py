@@ -19,8 +19,8 @@ from typing import Any
 
 from streamcut.errors import DiskFullError
 from streamcut.execution.row_cache import RowCache
-from streamcut.files import disk_full
-from streamcut.opened import opened_file
+from streamcut.foundation.files import disk_full
+from streamcut.foundation.opened import opened_file
 
 log = logging.getLogger(__name__)
 

@@ -30,9 +30,9 @@ from streamcut.execution.dask.plan import ClusterNeeds, Placement, WorkerProcess
 from streamcut.execution.dask.unguarded import UNGUARDED, refuse_to_train_again
 from streamcut.execution.dask.worker import Greeting, Store, WorkerMemory
 from streamcut.execution.plan import MemoryPlan
+from streamcut.foundation.systems import peak_bytes, resident_bytes
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
-from streamcut.systems import peak_bytes, resident_bytes
 
 log = logging.getLogger(__name__)
 

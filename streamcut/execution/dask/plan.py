@@ -12,10 +12,10 @@ from streamcut.errors import MemoryBudgetError
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import ROW_BLOCK
+from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import first_rows, shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
-from streamcut.units import format_bytes
 
 LANES_AHEAD = 2  # lanes given out for each thread of the cluster: as many partial sums are on their way at most
 _SLACK = 24 << 20  # for each process: Python objects, messages, stacks of threads

@@ -17,7 +17,7 @@ import numpy as np
 
 from streamcut.execution.dask import row_exchange
 from streamcut.execution.passes import Pass
-from streamcut.files import disk_full
+from streamcut.foundation.files import disk_full
 
 Shape = tuple[int, ...]
 

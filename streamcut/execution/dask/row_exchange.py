@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from streamcut.execution.runner import Interrupted
-from streamcut.files import disk_full
-from streamcut.opened import opened_raw
+from streamcut.foundation.files import disk_full
+from streamcut.foundation.opened import opened_raw
 
 PIECE = 4 << 20
 _PATIENCE = 10.0  # seconds that another worker has for a piece

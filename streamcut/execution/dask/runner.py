@@ -41,9 +41,9 @@ from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass, row_caches
 from streamcut.execution.runner import PassReport, Watchable
-from streamcut.files import disk_full, locked
+from streamcut.foundation.files import disk_full, locked
+from streamcut.foundation.opened import read_file
 from streamcut.io.dataset import Dataset
-from streamcut.opened import read_file
 
 __all__ = ["LOCAL", "Cluster", "DaskRunner", "connect"]
 

@@ -21,8 +21,8 @@ from numpy.typing import DTypeLike
 
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
-from streamcut.files import disk_full
-from streamcut.opened import opened_raw
+from streamcut.foundation.files import disk_full
+from streamcut.foundation.opened import opened_raw
 
 _PIECE = 1 << 20
 _ROWS = 1 << 13

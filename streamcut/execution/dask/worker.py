@@ -23,7 +23,7 @@ import numpy as np
 from distributed.utils import sync
 
 import streamcut
-from streamcut.compiling import compiler
+from streamcut.compiler.compiling import compiler
 from streamcut.errors import CorruptError, DiskFullError, NotFoundError, UsageError
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.dask import ranges, row_exchange
@@ -36,13 +36,13 @@ from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.passes import Pass, row_caches
 from streamcut.execution.runner import Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
-from streamcut.files import disk_full, failpoint
+from streamcut.foundation.files import disk_full, failpoint
+from streamcut.foundation.machine import machine_memory
+from streamcut.foundation.opened import opened_file
+from streamcut.foundation.systems import node, resident_bytes
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
-from streamcut.machine import machine_memory
-from streamcut.opened import opened_file
-from streamcut.systems import node, resident_bytes
 
 tell_ours_once()
 

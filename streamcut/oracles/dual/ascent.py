@@ -16,6 +16,7 @@ from streamcut.execution.cache_passes import SweepPass, TurnPass, WriteBackPass
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import CacheSize, SweptCache
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.rounding import Grids
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut, DecomposableOracle, LinearOracle
@@ -24,7 +25,6 @@ from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.dual.worth import LESS, LITTLE, Worth
-from streamcut.rounding import Grids
 
 # Rows of a group stay in the second cache level.
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)

@@ -14,12 +14,12 @@ import numpy as np
 
 from streamcut.bundle.bundle import BundleSize, Merge
 from streamcut.bundle.penalty import L2, SQUARES
-from streamcut.chunk import Chunk
 from streamcut.compiled import multiclass_dual, records, shares
 from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.row_cache import CacheSize, RowCache
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.chunk import Chunk
 from streamcut.losses.classes import ClassesLoss
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.crammer_singer import MulticlassOracle

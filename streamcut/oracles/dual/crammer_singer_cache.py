@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import cached_rows, multiclass_cache
 from streamcut.compiled.records import CachedRows, ClassBuffers, CutSums, Rows
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache, SweptCache
-from streamcut.rounding import Grids
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import Grids
 
 
 def row_bytes(classes: int) -> int:

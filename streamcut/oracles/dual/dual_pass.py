@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import vectors
 from streamcut.compiled.records import Visits
 from streamcut.errors import CorruptError
@@ -20,8 +19,9 @@ from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.feed import Streams
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.row_state import Rows
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import Grids
 from streamcut.oracles.row_passes import Totals
-from streamcut.rounding import Grids
 
 
 @dataclass(slots=True)

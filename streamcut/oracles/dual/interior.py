@@ -32,9 +32,9 @@ from streamcut.compiled.records import CachedRows
 from streamcut.execution.passes import CachingPass
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.machine import one_blas_thread
 from streamcut.io.manifest import Statistics
 from streamcut.losses.loss import Loss
-from streamcut.machine import one_blas_thread
 from streamcut.oracles.dual.loss_cache import LossCache
 
 _FEATURES = 512  # at most, with the bias: a step takes products of their square and each row

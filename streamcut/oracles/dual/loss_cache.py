@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.compiled import dual
 from streamcut.compiled.records import CachedRows
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, SweptCache
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import Grids
 from streamcut.losses.loss import Loss
-from streamcut.rounding import Grids
 
 
 def row_bytes(loss: Loss) -> int:

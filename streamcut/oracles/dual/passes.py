@@ -12,10 +12,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from streamcut.bundle.bundle import Merge
-from streamcut.chunk import Chunk
 from streamcut.compiled import dual, records
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.runner import Rows
+from streamcut.foundation.chunk import Chunk
 from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.dual.dual_pass import DualPass, DualSums

@@ -11,19 +11,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.chunk import Chunk, group_starts
 from streamcut.compiled import records, vectors, viterbi
 from streamcut.execution.feed import GROUP_ROWS, batch_numbers
 from streamcut.execution.row_buffer import joined_bytes
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.chunk import Chunk, group_starts
+from streamcut.foundation.rounding import CutError, gamma
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.sequence import SequenceOracle
 from streamcut.oracles.sequence_passes import ScorePass, SequenceSums
-from streamcut.rounding import CutError, gamma
 
 VECTORS = 7  # dense ones of a worker: two cuts, w as it changes, a buffer for a step, and the cuts of a lane that waits
 _BATCH_NNZ = 1 << 21  # of sequences in random order: a quarter leaves conll2000 a gap of 8.0 % after 9 passes, not 7.0 %

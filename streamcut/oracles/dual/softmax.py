@@ -14,11 +14,11 @@ import numpy as np
 from streamcut.bundle.bundle import Merge
 from streamcut.compiled import records, softmax_dual
 from streamcut.execution.row_state import Rows
+from streamcut.foundation.rounding import Grids
 from streamcut.oracles.dual.crammer_singer import ClassesDualPass, MulticlassDualOracle
 from streamcut.oracles.dual.crammer_singer_cache import ClassesCache, class_buffers
 from streamcut.oracles.row_passes import RowPass
 from streamcut.oracles.softmax import SoftmaxOracle
-from streamcut.rounding import Grids
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from streamcut.units import format_number
+from streamcut.foundation.units import format_number
 
 
 def visible(text: str) -> str:

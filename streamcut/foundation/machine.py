@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from streamcut import systems
 from streamcut.errors import MemoryBudgetError, UsageError
-from streamcut.units import format_bytes, parse_size
+from streamcut.foundation import systems
+from streamcut.foundation.units import format_bytes, parse_size
 
 _AUTO_SHARE = 0.8
 _CGROUPS = Path("/sys/fs/cgroup")

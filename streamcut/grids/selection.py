@@ -12,6 +12,7 @@ from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.evaluation import evaluate, measure_to_choose, merit
 from streamcut.execution.plan import MemoryPlan
+from streamcut.foundation.units import part_of, plain
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.buffers import buffer_bytes
@@ -20,7 +21,6 @@ from streamcut.models.model import Model
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.training import Session, checked, opened
-from streamcut.units import part_of, plain
 
 _VALIDATION_ROW = 64  # bytes: scores kept and sorted, weights
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from streamcut.errors import BadInputError, StreamcutError
-from streamcut.systems import AT_ONCE, BINARY, FOLDER, FOLDERS_OPEN, NO_LINK, NO_TERMINAL
+from streamcut.foundation.systems import AT_ONCE, BINARY, FOLDER, FOLDERS_OPEN, NO_LINK, NO_TERMINAL
 
 _KINDS = {
     stat.S_IFIFO: "a pipe",

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.chunk import Chunk
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.row_state import scratch_folder
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.suggestions import unknown
 from streamcut.io.formats.by_readers import NPZ, STORE
 from streamcut.io.formats.finding import find_files, sniff
 from streamcut.io.formats.format import Raw
@@ -25,7 +26,6 @@ from streamcut.io.recipe.comparison import PLAIN, require_same
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.arrays import in_memory
 from streamcut.io.sources.lazy import streamed
-from streamcut.suggestions import unknown
 
 
 def rows_of(

@@ -30,7 +30,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from streamcut.errors import UsageError
-from streamcut.machine import available_cpus, machine_memory
+from streamcut.foundation.machine import available_cpus, machine_memory
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ _REHEARSAL = 3.0  # seconds that Python may take
 _CHILD_BYTES = 300_000_000
 _MOST_CHILDREN = 8
 _MOST_PICKLED = 16 << 20
-_CHILD = "import sys; sys.path[:] = {path!r}; from streamcut.compiling import serve; serve()"
+_CHILD = "import sys; sys.path[:] = {path!r}; from streamcut.compiler.compiling import serve; serve()"
 
 
 class Wanted(NamedTuple):
@@ -256,8 +256,8 @@ unsaved: list[str] = []  # why machine code could not be written to the cache
 
 def serve() -> None:
     """What a child does."""
-    from streamcut.linked import link_helpers  # which loads Numba while the first request is on its way
-    from streamcut.rehearsal import rehearsed
+    from streamcut.compiler.linked import link_helpers  # which loads Numba while the first request is on its way
+    from streamcut.compiler.rehearsal import rehearsed
 
     link_helpers()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all processes; the parent is to answer it

@@ -8,7 +8,7 @@ Machine code is cached on disk. Numba's own cache looks at the source file of a 
 that the kernel takes helpers from, so that files may share helpers, the files of the records (NamedTuples) among its arguments,
 whose methods it may call, and whether indices are checked (NUMBA_BOUNDSCHECK), which no build for production does. A damaged
 cache is never loaded: what is read is held against a checksum first, and compiled anew if it does not fit. What the cache does
-not have, a child compiles (streamcut.compiling).
+not have, a child compiles (streamcut.compiler.compiling).
 
 Kernels check no index, so each proves that its indices are inside: by the shapes that it states for its arguments, and by what is
 checked before rows reach it. Stores check entries, labels and lengths (streamcut.io.stores.structure), so every feature is below
@@ -37,8 +37,8 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.runtime import rtsys
 from numba.core.typing.templates import builtin_registry
 
-from streamcut.compiling import Wanted, compiler, unsaved
-from streamcut.opened import read_file
+from streamcut.compiler.compiling import Wanted, compiler, unsaved
+from streamcut.foundation.opened import read_file
 
 _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
 # Machine code for all processors of a kind, which is only read: `streamcut warm-up --into`.

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, pstdev
 from typing import Any
 
-from streamcut.by_data import for_data
 from streamcut.config import CheckpointOptions, TrainOptions
+from streamcut.data.by_data import for_data
 from streamcut.errors import UsageError
 from streamcut.evaluation import Evaluation, evaluate, measure_to_choose, merit
+from streamcut.foundation.systems import peak_bytes
+from streamcut.foundation.units import plain
+from streamcut.grids.selection import Tried, measured, train_path, tried_model
+from streamcut.grids.together import PROBLEMS, Problem, Together
 from streamcut.io.dataset import Dataset
 from streamcut.io.row_view import Folds, RowView, fold_views
 from streamcut.jobs.linear import threads_wanted
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
-from streamcut.selection import Tried, measured, train_path, tried_model
 from streamcut.solvers.progress import Observer
-from streamcut.systems import peak_bytes
-from streamcut.together import PROBLEMS, Problem, Together
 from streamcut.training import checked, job_class, train
-from streamcut.units import plain
 
 Splits = list[tuple[Dataset, Dataset]]  # of each fold: rows to train on, rows to measure on
 

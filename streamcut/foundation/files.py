@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from streamcut.errors import DiskFullError, LockedError
-from streamcut.systems import AT_ONCE, BINARY, NO_LINK, WINDOWS, lock, set_mode, sync_directory
+from streamcut.foundation.systems import AT_ONCE, BINARY, NO_LINK, WINDOWS, lock, set_mode, sync_directory
 
 __all__ = ["sync_directory"]  # and all that is defined here
 

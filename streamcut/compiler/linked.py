@@ -3,7 +3,7 @@
 Numba optimises and assembles every function, then links its optimised form into those that call it, which are optimised and
 assembled in turn: what is called three levels deep, four times. A child runs nothing, so what cannot be called from Python is
 only linked, and optimised with the kernel that it becomes part of. That takes a quarter off compiling; IEEE arithmetic is the
-same in any order of optimising. Where products and sums may share a rounding (streamcut.jit.fused) it is left as it is.
+same in any order of optimising. Where products and sums may share a rounding (streamcut.compiler.jit.fused) it is left as it is.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numba.core import dispatcher
 
-from streamcut.compiling import Wanted
-from streamcut.jit import name_of
+from streamcut.compiler.compiling import Wanted
+from streamcut.compiler.jit import name_of
 
 Dispatcher: Any = dispatcher.Dispatcher
 
