@@ -8,7 +8,7 @@ make_venv .venv-demo -e .
 bin=$PWD/.venv-demo/bin
 rm -rf demo
 mkdir demo
-"$bin/python" scripts/demo_data.py demo
+"$bin/python" scripts/tools/demo_data.py demo
 cd demo
 
 run() {  # show a command, then run it

@@ -1,4 +1,4 @@
-# Written by scripts/make_stub.py: what type checkers see of the names that __init__.py loads when they are used.
+# Written by scripts/tools/make_stub.py: what type checkers see of the names that __init__.py loads when they are used.
 # ruff: noqa
 from collections.abc import Callable
 from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 Every fuzzer is a generator: each step makes one input, shows it to the product, and yields what became of it. A finding is an
 AssertionError, any exception that is no refusal, and the death of a child. tests/test_fuzzing.py takes the first steps of each,
-scripts/fuzz.py as many as it is told.
+scripts/checks/fuzz.py as many as it is told.
 """
 
 from __future__ import annotations

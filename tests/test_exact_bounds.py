@@ -1,6 +1,6 @@
 """lower bound ≤ F(w) ≤ primal, in exact arithmetic and without any tolerance, on thousands of badly scaled problems.
 
-scripts/exact_bounds.py tries as many more as one likes.
+scripts/checks/exact_bounds.py tries as many more as one likes.
 """
 
 from decimal import Decimal, localcontext

@@ -1,4 +1,4 @@
-"""Weights stay what they were: small trainings of every task and solver against numbers frozen by scripts/freeze_weights.py."""
+"""Weights stay what they were: small trainings of every task and solver, frozen by scripts/tools/freeze_weights.py."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The first steps of every fuzzer; scripts/fuzz.py goes on."""
+"""The first steps of every fuzzer; scripts/checks/fuzz.py goes on."""
 
 from __future__ import annotations
 

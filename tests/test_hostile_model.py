@@ -98,7 +98,7 @@ def test_48_every_number_and_type_of_a_model(run, made, tmp_path, monkeypatch, n
             assert what.startswith("n_features"), what
     assert all(10 < len(words) < 600 and "\x1b" not in words for words in refusals)
     assert len(refusals) > 400
-    for number, (what, record) in enumerate(accepted[SEED :: max(1, len(accepted) // 12)]):  # scripts/fuzz.py takes all
+    for number, (what, record) in enumerate(accepted[SEED :: max(1, len(accepted) // 12)]):  # scripts/checks/fuzz.py takes all
         forged.write_bytes(sealed(record, arrays))
         for command in COMMANDS[:-1] if number % 4 else COMMANDS[-1:]:  # drawing takes time
             code, out, err = run(*command.format(model=forged, rows=rows_of(name)).split())

@@ -65,3 +65,11 @@ def test_pages_for_developers_name_files_that_exist(page):
     named = re.findall(r"\b(?:streamcut|io|tests|scripts)/[\w/.]*\w/?", (root / page).read_text("utf-8"))
     assert len(named) > 10
     assert [name for name in named if not (root / name).exists()] == []
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "checks", "papers", "tools"])
+def test_every_script_has_a_line(folder):
+    here = Path(MODULES["streamcut"]).parent.parent / "scripts" / folder
+    page = (here / "README.md").read_text("utf-8").replace("reproduce_sbp_*", "reproduce_sbp_")
+    missing = [file.name for file in here.iterdir() if file.suffix in (".py", ".sh") and file.name not in page]
+    assert [name for name in missing if not name.startswith("reproduce_sbp_")] == []

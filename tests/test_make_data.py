@@ -12,7 +12,7 @@ from sklearn.datasets import load_svmlight_file
 
 from streamcut.io.opening import open_dataset
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts" / "tools"))
 import make_data
 
 SMALL = 1 << 14  # nonzeros a block, so that a few thousand rows are several blocks

@@ -40,7 +40,7 @@ def stores(tmp_path_factory) -> dict[int, Path]:
         found[times] = folder / f"{times}.zarr"
         rows = ["--rows", str(times * ROOM // 396), "--features", "5000", "--shard-nnz", str(1 << 17)]
         made = subprocess.run(
-            [sys.executable, str(ROOT / "scripts" / "make_data.py"), str(found[times]), "--kind", "text", *rows],
+            [sys.executable, str(ROOT / "scripts" / "tools" / "make_data.py"), str(found[times]), "--kind", "text", *rows],
             capture_output=True,
         )
         assert made.returncode == 0, made.stderr
@@ -134,7 +134,7 @@ def queries(tmp_path_factory) -> Path:
     """Rows in queries, with five labels."""
     store = tmp_path_factory.mktemp("queries") / "ranking.zarr"
     rows = ["--rows", "150000", "--features", "2000", "--shard-nnz", str(1 << 17)]
-    maker = [sys.executable, str(ROOT / "scripts" / "make_data.py"), str(store), "--kind", "ranking", *rows]
+    maker = [sys.executable, str(ROOT / "scripts" / "tools" / "make_data.py"), str(store), "--kind", "ranking", *rows]
     assert subprocess.run(maker, capture_output=True).returncode == 0
     return store
 

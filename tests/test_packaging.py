@@ -63,9 +63,9 @@ def test_no_path_of_somebodys_machine():
 
 
 def test_type_checkers_see_every_public_name():
-    make_stub = runpy.run_path(str(ROOT / "scripts" / "make_stub.py"))
+    make_stub = runpy.run_path(str(ROOT / "scripts" / "tools" / "make_stub.py"))
     stub = (ROOT / "streamcut" / "__init__.pyi").read_text("utf-8")
-    assert stub == make_stub["text"](), "run scripts/make_stub.py"
+    assert stub == make_stub["text"](), "run scripts/tools/make_stub.py"
     bound = {alias.asname for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.ImportFrom) for alias in node.names}
     defined = {node.name for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.FunctionDef)}
     assert {*streamcut._HOMES} <= bound | defined

@@ -35,7 +35,7 @@ def folder(tmp_path_factory) -> Path:
     """Where all commands of the README's ```sh blocks have run, one after the other."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "scripts").symlink_to(ROOT / "scripts")
-    run([sys.executable, str(ROOT / "scripts" / "demo_data.py"), "."], folder)
+    run([sys.executable, str(ROOT / "scripts" / "tools" / "demo_data.py"), "."], folder)
     commands = [line for block in blocks("sh") for line in block.splitlines() if line.split("#")[0].strip()]
     assert len(commands) >= 8
     for command in commands:
@@ -94,7 +94,7 @@ def test_it_is_a_first_page():
     assert len(README.splitlines()) <= 260
 
 
-@pytest.mark.parametrize("script", ["scripts/demo.sh", "scripts/test.sh", "scripts/make_data.py", "io/FORMAT.md"])
+@pytest.mark.parametrize("script", ["scripts/demo.sh", "scripts/test.sh", "scripts/tools/make_data.py", "io/FORMAT.md"])
 def test_what_is_pointed_at_exists(script):
     assert script in README
     assert (ROOT / script).is_file()

@@ -26,10 +26,10 @@ from streamcut.models.certificate import Certificate, StopReason, Tolerance
 from streamcut.solvers.standstill import Standing, Standstill
 from streamcut.training import train
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts" / "checks"))
 import check_stops
 
-# --- small random problems; scripts/check_stops.py has more of them -------------------------------------------------------------
+# --- small random problems; scripts/checks/check_stops.py has more of them ------------------------------------------------------
 
 
 def test_warm_starts_do_not_stall():

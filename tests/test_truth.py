@@ -1,6 +1,6 @@
 """No false stop, no lost point, nothing that is not finite: trainings against optima in 500 bits, and data that is badly scaled.
 
-scripts/check_truth.py tries as many more problems as one likes.
+scripts/checks/check_truth.py tries as many more problems as one likes.
 """
 
 import numpy as np

@@ -18,7 +18,7 @@ Reading and computing go on at the same time. Dual ascent adds sweeps over cache
 sends and merges one vector a lane, in several turns where there are several lanes (at most, as cuts are at most those of a bundle
 that has grown).
 
-`scripts/bench_cluster.py` compares it with measurements, and measures the rates.
+`scripts/benchmarks/bench_cluster.py` compares it with measurements, and measures the rates.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Where a lane gets its rows: pinned shards from memory, the others read, verified and decoded into the worker's buffers.
 
 While a shard is computed, the kernel is fetching the lane's next one from disk, and while that is decoded the one after it: a
-pass over cold files costs the longer of both, not their sum (scripts/bench_cold.py). A thread that reads ahead would need buffers
-of its own.
-Shards are not dropped from the page cache behind us: what stays there is read faster in the next pass.
+pass over cold files costs the longer of both, not their sum (scripts/benchmarks/bench_cold.py). A thread that reads ahead would
+need buffers of its own. Shards are not dropped from the page cache behind us: what stays there is read faster in the next pass.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `CASES` are {name: (data, options of train)}, `DATA` makes each data set from a fixed seed, `answer` is what is frozen of a model.
 Trainings end after a few passes, long before a stopping rule could end them, so nothing but the numbers themselves is compared.
-scripts/freeze_weights.py writes the file; it uses no more of streamcut than `train` and MemoryDataset.
+scripts/tools/freeze_weights.py writes the file; it uses no more of streamcut than `train` and MemoryDataset.
 """
 
 import json

@@ -1,0 +1,119 @@
+"""A pass on a local Dask cluster next to the same pass on as many threads: all rows in memory, and with no work at all.
+
+Interleaved runs in one go, medians by the clock. STORE must fit in memory twice; scripts/tools/make_data.py makes one. With
+--read no rows are kept in memory: every pass reads, verifies and decodes all shards (from the page cache, if they fit there), and
+the pass without work is left out.
+
+Usage: python scripts/benchmarks/bench_dask.py STORE [--workers N] [--lanes N] [--repeats N] [--read]
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from streamcut.execution.dask.plan import ClusterNeeds
+from streamcut.execution.dask.runner import Cluster, DaskRunner, connect
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.passes import Pass
+from streamcut.execution.plan import Needs
+from streamcut.execution.runner import Runner
+from streamcut.foundation.systems import resident_bytes
+from streamcut.io.manifest import Manifest
+from streamcut.io.opening import open_dataset
+from streamcut.losses.hinge import Hinge
+from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.oracles.decomposable import LinearOracle
+
+
+def no_warm_up(manifest: Manifest) -> None:
+    """The first pass is not counted."""
+
+
+@dataclass(frozen=True)
+class Nothing(Pass):
+    """A pass that does nothing with the rows of its lanes: what is left is scheduling."""
+
+    def begin(self) -> int:
+        return 0
+
+    def visit_chunk(self, partial, rows, chunk) -> None:
+        """Rows come by."""
+
+    def merge(self, total: int, part: int) -> int:
+        return total + part
+
+
+def median(call: Callable[[], object], repeats: int) -> float:
+    call()
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - started)
+    return float(np.median(seconds))
+
+
+def measure(runner: Runner | DaskRunner, repeats: int, *, empty: bool) -> dict[str, float]:
+    """Seconds of a pass of OCAS, of its line search with the step, of a pass without work if wanted."""
+    oracle = LinearOracle(runner, PointwiseRisk(Hinge(1.0)), C=1.0, bias=1.0, keep_margins=True)
+    oracle.start()
+    w = np.random.default_rng(0).standard_normal(oracle.dimension)
+    edges = np.linspace(0.0, 1.0, 2049)
+
+    def line_search() -> None:
+        oracle.slope_at_zero()
+        oracle.histogram(edges)
+        oracle.breakpoints(0.0, 0.001, runner.feed.data.manifest.statistics.n_rows)
+        oracle.step(0.5, w)
+
+    found = {"pass": median(lambda: oracle.score_and_cut(w, 0.5), repeats), "line search": median(line_search, repeats)}
+    return {**found, "empty pass": median(lambda: runner.run(Nothing()), repeats)} if empty else found
+
+
+def least(needs: ClusterNeeds, cluster: Cluster) -> int:
+    """The budget that leaves no memory for shards in memory."""
+    workers = cluster.workers.values()
+    client = needs.client(resident_bytes(), sum(worker.threads for worker in workers))
+    lines = [line for worker in workers for line in needs.worker_lines(worker)]
+    return sum(size for _, size in [*client, *lines]) + (1 << 20)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("store")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--lanes", type=int)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--read", action="store_true")
+    options = parser.parse_args()
+    data = open_dataset(options.store)
+    statistics = data.manifest.statistics
+    lanes = plan_lanes(statistics, options.lanes)
+    kept = frozenset(() if options.read else range(len(data.manifest.shards)))
+    scratch = Path(tempfile.gettempdir())
+    with connect("local-cluster", workers=options.workers, deadline=60.0) as cluster:
+        cluster.prepare(data, scratch, no_warm_up)
+        needs = ClusterNeeds(Needs(statistics.n_features + 1, 10, row_bytes=16), data.manifest, lanes)
+        cluster.plan(needs, budget=least(needs, cluster) if options.read else 1 << 40)
+        with (
+            Runner(Feed(data, kept), lanes, options.workers) as threads,
+            DaskRunner(cluster, data, lanes, scratch=scratch) as dask,
+        ):
+            runners = threads, dask
+            for _ in range(1 if options.read else 2):  # of short passes the second time counts
+                rounds = [measure(runner, options.repeats, empty=not options.read) for runner in runners]
+    print(f"{statistics.nnz:,} entries, {statistics.n_features:,} features, {len(lanes)} lanes, {options.workers} workers")
+    print(f"{'':12} threads ms   Dask ms   difference ms   ratio")
+    for name, ours in rounds[0].items():
+        theirs = rounds[1][name]
+        print(f"{name:12} {1e3 * ours:10.1f} {1e3 * theirs:9.1f} {1e3 * (theirs - ours):15.1f} {theirs / ours:7.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""How long one row takes: a request at a time, in this process, next to scikit-learn and to a plain product.
+
+  python scripts/benchmarks/bench_serving.py [--repeat 2000]
+
+Models have random weights. Rows are what a service has at hand: an array of 123 numbers, a CSR row of 40 values otherwise.
+Prints the median and the 99th percentile in microseconds of processor time of `predict` and `decision_function`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.svm import LinearSVC
+
+from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.linear import LinearModel
+from streamcut.models.multiclass import MulticlassModel
+
+CASES = (("dense", 123, 1), ("sparse", 123, 1), ("sparse", 1 << 22, 1), ("sparse", 1 << 20, 20))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=2000)
+    repeat = parser.parse_args().repeat
+    print(f"{'row':8}{'features':>12}{'classes':>9}  {'method':20}{'median µs':>12}{'99 % µs':>10}")
+    for kind, features, classes in CASES:
+        rng = np.random.default_rng(0)
+        row = _row(rng, kind, features)
+        ours, theirs = _ours(rng, features, classes), _theirs(rng, features, classes)
+        calls = {
+            "predict": lambda model=ours, row=row: model.predict(row),
+            "decision_function": lambda model=ours, row=row: model.decision_function(row),
+            "scikit-learn predict": lambda model=theirs, row=row: model.predict(row),
+        }
+        for name, call in calls.items():
+            times = [_microseconds(call) for _ in range(repeat if name != "scikit-learn predict" else min(repeat, 200))]
+            print(f"{kind:8}{features:12,}{classes:9}  {name:20}{np.median(times):12.1f}{np.quantile(times, 0.99):10.1f}")
+
+
+def _row(rng: np.random.Generator, kind: str, features: int) -> np.ndarray | sp.csr_array:
+    if kind == "dense":
+        return rng.standard_normal((1, features))
+    indices = np.sort(rng.choice(features, 40, replace=False)).astype(np.int32)
+    return sp.csr_array((rng.standard_normal(40).astype(np.float32), indices, np.array([0, 40])), shape=(1, features))
+
+
+def _ours(rng: np.random.Generator, features: int, classes: int) -> LinearModel | MulticlassModel:
+    reached = Certificate(1.0, 1.0, 1.0, 0.001, 0.01, True, StopReason.CONVERGED)
+    if classes == 1:
+        return LinearModel(rng.standard_normal(features), 0.5, 1.0, (-1.0, 1.0), 1.0, reached)
+    W, labels = rng.standard_normal((features, classes)), tuple(map(float, range(classes)))
+    return MulticlassModel(W, np.zeros(classes), 1.0, labels, 1.0, "crammer-singer", (reached,))
+
+
+def _theirs(rng: np.random.Generator, features: int, classes: int) -> LinearSVC:
+    model = LinearSVC()
+    model.coef_, model.intercept_ = rng.standard_normal((classes, features)), np.zeros(classes)
+    model.classes_ = np.arange(max(2, classes))
+    model.n_features_in_ = features
+    return model
+
+
+def _microseconds(call) -> float:
+    start = time.process_time_ns()
+    call()
+    return (time.process_time_ns() - start) / 1000
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+#!/usr/bin/env python
+"""All experiments of the five papers, and one page with every figure of theirs next to ours.
+
+    python scripts/papers/reproduce.py --quick --out papers     # small samples of the data: about ten minutes
+    python scripts/papers/reproduce.py --all --out papers       # everything in full: hours, an hour at most for each part
+    python scripts/papers/reproduce.py --out papers             # the page alone, of what is there
+
+Runs of a script on one data set may go to a folder of their own in that of the paper: papers/ocas/mnist, for example.
+
+Writes OUT/<paper>/…, OUT/papers.md (the table: paper | item | there | here | ratio | holds) and OUT/papers.html with all plots.
+What is not run is not in the table. Where a data set of a paper is not to be had, the nearest stands for it, as the note says.
+Data from STREAMCUT_DATA, default ../shared/data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import reproduce_facts
+from reproduce_reasons import reason
+from reproduce_tools import markdown
+
+from streamcut.foundation.shown import html
+from streamcut.reports import parts
+
+HERE = Path(__file__).resolve().parent
+_STYLE = "<style>td, th { overflow-wrap: break-word }</style>"  # wide tables scroll, and keep their words whole
+COLUMNS = ("paper", "item", "there", "here", "ratio", "holds", "note")
+
+
+class Paper(NamedTuple):
+    """What repeats a paper: its script, the arguments of a run in full and of a quick one, and who finds facts in the results."""
+
+    title: str
+    script: str
+    full: tuple[str, ...]
+    quick: tuple[str, ...]
+    facts: Callable[[Path], list[dict[str, Any]]] | None = None  # None: they stand in the results
+
+
+PAPERS = {
+    "svm-perf": Paper(
+        "Joachims: Training linear SVMs in linear time (2006)", "reproduce_svm_perf.py", ("--plot",), ("--quick", "--plot")
+    ),
+    "ocas": Paper(
+        "Franc & Sonnenburg: Optimized cutting plane algorithm (2008)", "reproduce_ocas.py", ("--plot",), ("--quick", "--plot")
+    ),
+    "sampled-cuts": Paper(
+        "Yu & Joachims: Structural SVMs with kernels using sampled cuts (2008)",
+        "reproduce_sampled_cuts.py",
+        ("--plot", "--seeds", "3"),
+        ("--quick", "--plot", "--limit", "60", "rows", "samples", "table"),
+        reproduce_facts.sampled_cuts,
+    ),
+    "bsca": Paper(
+        "Qaadan, Schüler & Glasmachers: Dual SVM training on a budget (2019)",
+        "reproduce_bsca.py",
+        (),
+        ("--quick", "--data", "a9a", "ijcnn1"),
+        reproduce_facts.bsca,
+    ),
+    "sbp": Paper(
+        "Cotter, Shalev-Shwartz & Srebro: Kernelized stochastic batch perceptron (2012)",
+        "reproduce_sbp.py",
+        ("--plot", "curves", "fourier", "bias", "smo"),
+        ("--quick", "--plot", "curves", "fourier", "smo", "--data", "a9a,reuters_moneyfx"),
+        reproduce_facts.sbp,
+    ),
+}
+
+
+def run(paper: str, out: Path, quick: bool) -> None:
+    """The script of a paper; its output goes to a log. Ends this process when it fails."""
+    script, arguments = PAPERS[paper].script, PAPERS[paper].quick if quick else PAPERS[paper].full
+    folder = out / paper
+    folder.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    with open(folder / "log.txt", "a") as log:
+        command = [sys.executable, str(HERE / script), "--out", str(folder), *arguments]
+        done = subprocess.run(command, stdout=log, stderr=log, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}; see {folder / 'log.txt'}")
+    print(f"{paper}: {time.monotonic() - started:.0f} s", flush=True)
+
+
+def facts_of(paper: str, out: Path) -> list[dict[str, Any]]:
+    """All facts of a paper that its results hold."""
+    collect = PAPERS[paper].facts
+    if collect is not None:
+        return collect(out / paper)
+    files = sorted((out / paper).rglob("*.json"))
+    return [fact for path in files for fact in json.loads(path.read_text())["facts"]]
+
+
+def table(facts: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """A line for each; where a figure does not hold, the note says why."""
+    return [tuple(map(judged(each).get, COLUMNS)) for each in facts]
+
+
+def judged(each: dict[str, Any]) -> dict[str, Any]:
+    holds = verdict(each)
+    notes = [each["note"], f"not so here: {reason(each['item'])}" if holds == "no" else ""]
+    return {**each, "ratio": _ratio(each), "holds": holds, "note": "; ".join(filter(None, notes))}
+
+
+def verdict(each: dict[str, Any]) -> str:
+    """Whether what the paper says holds; "vacuous": it does because it says next to nothing.
+
+    Limits and ranges hold exactly, "≈ x" to within a half or a tenth of x, other figures to within a tenth, exponents to within
+    0.15; an accuracy or error is half a point worse at most.
+    """
+    there, here = each["there"], each["here"]
+    if not isinstance(here, int | float):
+        return ""
+    if not isinstance(there, str):
+        if "test accuracy" in each["item"] or "test error" in each["item"]:
+            worse = there - here if "test accuracy" in each["item"] else here - there
+            return "yes" if worse <= 0.5 else "no"
+        return "yes" if abs(here - there) <= (0.15 if "^" in each["item"] else 0.1 * abs(there)) else "no"
+    sign, _, limit = there.replace("−", "-").partition(" ")
+    if " to " in there:
+        low, high = (float(each) for each in there.replace("−", "-").split(" to "))
+        return "yes" if low <= here <= high else "no"
+    if sign not in ("<", "≤", ">", "≈"):
+        return ""
+    x = float(limit)
+    holds = {"<": here < x, "≤": here <= x, ">": here > x, "≈": abs(here - x) <= max(0.5, 0.1 * abs(x))}[sign]
+    if holds and "vacuous" in each["note"]:
+        return "vacuous"
+    return "yes" if holds else "no"
+
+
+def _ratio(each: dict[str, Any]) -> float | str:
+    there, here = each["there"], each["here"]
+    numbers = isinstance(there, int | float) and isinstance(here, int | float) and there
+    return float(here / there) if numbers else ""
+
+
+def page(out: Path, facts: list[dict[str, Any]]) -> str:
+    """The table, then the plots and tables of each paper."""
+    rows = [dict(zip(COLUMNS[1:], line[1:], strict=True)) for line in table(facts)]
+    by_paper: dict[str, list[dict[str, Any]]] = {}
+    for each, row in zip(facts, rows, strict=True):
+        by_paper.setdefault(each["paper"], []).append(row)
+    tables = [f"<h3 class=next>{html(paper)}</h3>{parts.records(lines)}" for paper, lines in by_paper.items()]
+    sections = {"Figures of the papers and ours": "".join(tables)}
+    for paper, (title, script, *_) in PAPERS.items():
+        folder = out / paper
+        plots = [_figure(path, folder) for path in sorted((*folder.rglob("*.svg"), *folder.rglob("*.png")))]
+        texts = [
+            f"<h3 class=next>{html(_name(path, folder))}</h3>{tables_of(path.read_text())}"
+            for path in sorted(folder.rglob("*.md"))
+        ]
+        if plots or texts:
+            sections[title] = parts.quiet(script) + "".join(plots) + "".join(texts)
+    return parts.page("Five papers, and what comes out here", "all plots and tables", _STYLE, sections, {"facts": facts})
+
+
+def _name(path: Path, folder: Path) -> str:
+    """Of a file in the folder of a paper, or in one of its own for a run on some data: "table2", "mnist table2"."""
+    return " ".join(path.relative_to(folder).with_suffix("").parts).replace("_", " ")
+
+
+def _inline(path: Path, name: str) -> str:
+    if path.suffix == ".png":
+        content = base64.b64encode(path.read_bytes()).decode()
+        return f'<img alt="{html(name)}" style="max-width:100%" src="data:image/png;base64,{content}">'
+    svg = path.read_text()
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    points = float(re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)[1])
+    svg = svg.replace("<svg ", f'<svg style="max-width:{1.4 * points:.0f}px" ', 1)
+    return re.sub(r'(id="|url\(#|href="#)', rf"\1{name.replace(' ', '-')}-", svg)  # ids of one page
+
+
+def _figure(path: Path, folder: Path) -> str:
+    name = _name(path, folder)
+    return f'<figure class="next"><figcaption>{html(name)}</figcaption>{_inline(path, f"{folder.name} {name}")}</figure>'
+
+
+def tables_of(text: str) -> str:
+    """Markdown of our scripts as HTML: tables, headings, paragraphs."""
+    found, rows = [], []
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("|"):
+            rows.append([_value(each) for each in line.strip("|").split("|")])
+            continue
+        if rows:
+            names, _, *lines = rows
+            found.append(parts.records([dict(zip(map(str, names), each, strict=True)) for each in lines]))
+            rows = []
+        if line.startswith("#"):
+            found.append(f"<h3 class=next>{html(line.lstrip('# '))}</h3>")
+        elif line:
+            found.append(parts.quiet(line))
+    return "".join(found)
+
+
+def _value(cell: str) -> float | str:
+    """A cell of a table: a number where it is one."""
+    try:
+        return float(cell.strip().replace(",", ""))
+    except ValueError:
+        return cell.strip()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"of {', '.join(PAPERS)}; default: all")
+    parser.add_argument("--out", type=Path, default=Path("papers"))
+    parser.add_argument("--quick", action="store_true", help="run small samples first")
+    parser.add_argument("--all", action="store_true", help="run everything first")
+    given = parser.parse_args()
+    if unknown := [name for name in given.papers if name not in PAPERS]:
+        parser.error(f"no paper {', '.join(unknown)}; there are {', '.join(PAPERS)}")
+    for paper in given.papers or PAPERS:
+        if given.quick or given.all:
+            run(paper, given.out, given.quick)
+    facts = [each for paper in PAPERS for each in sorted(facts_of(paper, given.out), key=lambda fact: fact["item"])]
+    if not facts:
+        sys.exit(f"nothing in {given.out}: run with --quick or --all")
+    (given.out / "papers.md").write_text(markdown(COLUMNS, table(facts)))
+    (given.out / "papers.html").write_text(page(given.out, facts))
+    verdicts = [verdict(each) or "not comparable" for each in facts]
+    print(", ".join(f"{verdicts.count(each)} {each}" for each in ("yes", "no", "vacuous", "not comparable")))
+    print(f"{len(facts)} figures in {given.out / 'papers.md'}, with all plots in {given.out / 'papers.html'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Write streamcut/__init__.pyi: what type checkers and editors see of the names that streamcut loads when they are used.
+
+Functions that take options by name get one parameter for each. A test compares the file with what this writes.
+"""
+
+from __future__ import annotations
+
+import ast
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+
+import streamcut
+from streamcut.config import TrainOptions
+from streamcut.io.conversion.options import ConvertOptions
+
+STUB = Path(streamcut.__file__).with_suffix(".pyi")
+OPTIONS = {"train": TrainOptions, "tune": TrainOptions, "convert": ConvertOptions}
+HEAD = "# Written by scripts/tools/make_stub.py: what type checkers see of the names that __init__.py loads when they are used."
+IMPORTS = {  # where the names of annotations come from
+    "os": "",
+    "Any": "typing",
+    "Literal": "typing",
+    "Callable": "collections.abc",
+    "Mapping": "collections.abc",
+    "Sequence": "collections.abc",
+    "CheckpointOptions": "streamcut.config",
+    "ConvertReport": "streamcut.io.conversion.convert",
+    "Dataset": "streamcut.io.dataset",
+    "Display": "streamcut.progress.display",
+    "MemoryPlan": "streamcut.execution.plan",
+    "Model": "streamcut.models.model",
+    "Observer": "streamcut.solvers.progress",
+    "Progress": "streamcut.io.conversion.progress",
+    "Recipe": "streamcut.io.recipe.recipe",
+    "Tried": "streamcut.grids.selection",
+    "Tuned": "streamcut.tuning",
+}
+
+
+def with_options(name: str) -> Signature:
+    """The signature of streamcut.<name>, with its options one by one."""
+    own = signature(getattr(streamcut, name))
+    known = [each for each in own.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+    there = {each.name for each in known}
+    for field in OPTIONS[name].__dataclass_fields__.values():
+        if field.name not in there:
+            kind = "Any" if field.name == "scheduler" else str(field.type)  # a distributed.Client, too
+            known.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=kind))
+    return own.replace(parameters=known)
+
+
+def text() -> str:
+    """All of the file."""
+    lines, names = [], set()
+    for name in OPTIONS:
+        found = with_options(name)
+        lines += [f"def {name}("]
+        starred = False
+        for each in found.parameters.values():
+            if each.kind is Parameter.KEYWORD_ONLY and not starred:
+                lines.append("    *,")
+                starred = True
+            default = "" if each.default is Parameter.empty else f" = {_default(each)}"
+            lines.append(f"    {each.name}: {each.annotation}{default},".replace("'", '"'))
+            names |= {node.id for node in ast.walk(ast.parse(each.annotation)) if isinstance(node, ast.Name)}
+        lines.append(f") -> {found.return_annotation}: ...")
+        names.add(found.return_annotation)
+    used = {name: module for name, module in IMPORTS.items() if name in names}
+    imports = [f"from {module} import {name}" if module else f"import {name}" for name, module in used.items()]
+    for name, (module, attribute) in streamcut._HOMES.items():
+        if name not in OPTIONS:
+            imports.append(f"from {module} import {attribute} as {name}")
+    return "\n".join([HEAD, "# ruff: noqa", *sorted(imports), "", "__version__: str", "", *lines, ""])
+
+
+def _default(parameter: Parameter) -> str:
+    simple = isinstance(parameter.default, str | int | float | None) and parameter.name != "threads"  # as many as processors
+    return repr(parameter.default) if simple else "..."
+
+
+if __name__ == "__main__":
+    STUB.write_text(text(), encoding="utf-8")
