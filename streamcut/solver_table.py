@@ -75,9 +75,10 @@ class SolverRecord:
 
     def algorithm(self, problem: Problem) -> Any:
         """The module, or the class, that solves `problem`."""
-        module, _, name = self.trains[problem].partition(".")
-        found = import_module(f"streamcut.solvers.{module}")
-        return getattr(found, name) if name else found
+        *path, name = self.trains[problem].split(".")
+        if name[0].isupper():
+            return getattr(import_module(".".join(["streamcut.solvers", *path])), name)
+        return import_module(".".join(["streamcut.solvers", *path, name]))
 
 
 _BOXES = ("hinge", "epsilon-insensitive", "quantile")  # their duals are quadratic, with bounds alone
@@ -142,7 +143,7 @@ _RECORDS: dict[str, SolverRecord] = {
     ),
     "bsgd": SolverRecord(
         family="budgeted",
-        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "bsgd.Bsgd"),
+        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "papers.bsgd.Bsgd"),
         losses=_BOXES,
         resumes=True,
     ),
@@ -154,7 +155,7 @@ _RECORDS: dict[str, SolverRecord] = {
     ),
     "sbp": SolverRecord(
         family="exact-kernel",
-        trains={"binary": "sbp.StochasticBatchPerceptron"},
+        trains={"binary": "papers.sbp.StochasticBatchPerceptron"},
         kinds=("stochastic",),
         limits=_ROUND_LIMITS,
         weights=False,
@@ -163,32 +164,32 @@ _RECORDS: dict[str, SolverRecord] = {
     ),
     "sdca": SolverRecord(
         family="exact-kernel",
-        trains={"binary": "kernel_sdca.KernelSDCA"},
+        trains={"binary": "papers.kernel_sdca.KernelSDCA"},
         kinds=("stochastic",),
         limits=_ROUND_LIMITS,
         weights=False,
     ),
     "pegasos": SolverRecord(
         family="exact-kernel",
-        trains={"binary": "kernel_pegasos.KernelPegasos"},
+        trains={"binary": "papers.kernel_pegasos.KernelPegasos"},
         kinds=("stochastic",),
         limits=_ROUND_LIMITS,
         weights=False,
     ),
     "perceptron": SolverRecord(
         family="exact-kernel",
-        trains={"binary": "kernel_perceptron.KernelPerceptron"},
+        trains={"binary": "papers.kernel_perceptron.KernelPerceptron"},
         kinds=("stochastic",),
         limits=_ROUND_LIMITS,
         weights=False,
     ),
     "sampled-constant": SolverRecord(
         family="sampled",
-        trains=dict.fromkeys(("binary", "crammer-singer", "sequence"), "sampled_constant"),
+        trains=dict.fromkeys(("binary", "crammer-singer", "sequence"), "papers.sampled_constant"),
     ),
     "sampled-linear": SolverRecord(
         family="sampled",
-        trains=dict.fromkeys(("binary", "crammer-singer", "sequence"), "sampled_linear"),
+        trains=dict.fromkeys(("binary", "crammer-singer", "sequence"), "papers.sampled_linear"),
         margins=True,
     ),
 }

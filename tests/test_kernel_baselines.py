@@ -14,9 +14,9 @@ from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers.kernel_pegasos import KernelPegasos
-from streamcut.solvers.kernel_perceptron import KernelPerceptron
-from streamcut.solvers.kernel_sdca import KernelSDCA
+from streamcut.solvers.papers.kernel_pegasos import KernelPegasos
+from streamcut.solvers.papers.kernel_perceptron import KernelPerceptron
+from streamcut.solvers.papers.kernel_sdca import KernelSDCA
 
 RBF = Kernel("rbf", gamma=0.4)
 

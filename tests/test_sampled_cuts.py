@@ -28,9 +28,9 @@ from streamcut.oracles.kernel_columns import take
 from streamcut.oracles.sampled import SampledOracle
 from streamcut.oracles.sampled_passes import Expansion
 from streamcut.prediction import predict
-from streamcut.solvers import sampled_constant, sampled_linear
+from streamcut.solvers.papers import sampled_constant, sampled_linear
+from streamcut.solvers.papers.sampled_cuts import SampledRun
 from streamcut.solvers.progress import Progress, StoppingRule
-from streamcut.solvers.sampled_cuts import SampledRun
 from streamcut.training import train
 
 SOLVERS = ("sampled-linear", "sampled-constant")

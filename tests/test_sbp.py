@@ -18,10 +18,10 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers import kernel_iterations
-from streamcut.solvers.kernel_iterations import Limits
+from streamcut.solvers.papers import kernel_iterations
+from streamcut.solvers.papers.kernel_iterations import Limits
+from streamcut.solvers.papers.sbp import StochasticBatchPerceptron
 from streamcut.solvers.progress import Progress, StoppingRule
-from streamcut.solvers.sbp import StochasticBatchPerceptron
 
 RBF = Kernel("rbf", gamma=0.3)
 FOR_EVER = StoppingRule(None, None)

@@ -10,7 +10,7 @@ import numpy as np
 from reproduce_sbp_tools import TABLE_2, Problem, gaussian, made, optimum, run
 from reproduce_tools import legible, pyplot_in_style
 
-from streamcut.solvers.kernel_iterations import Limits
+from streamcut.solvers.papers.kernel_iterations import Limits
 
 
 def curves(options) -> Iterator[tuple[str, dict]]:

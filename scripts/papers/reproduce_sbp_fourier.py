@@ -11,7 +11,7 @@ from reproduce_tools import markdown, panels
 
 from streamcut.io.memory import MemoryDataset
 from streamcut.prediction import predict
-from streamcut.solvers.kernel_iterations import Limits
+from streamcut.solvers.papers.kernel_iterations import Limits
 from streamcut.training import train
 
 

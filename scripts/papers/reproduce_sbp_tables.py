@@ -16,8 +16,8 @@ from streamcut.execution.runner import Runner
 from streamcut.io.conversion.convert import convert
 from streamcut.io.opening import open_dataset
 from streamcut.kernels.kernel import Kernel
-from streamcut.solvers import kernel_iterations
-from streamcut.solvers.kernel_iterations import Limits
+from streamcut.solvers.papers import kernel_iterations
+from streamcut.solvers.papers.kernel_iterations import Limits
 from streamcut.solvers.progress import Progress, StoppingRule
 
 LIBSVM_SETS = {

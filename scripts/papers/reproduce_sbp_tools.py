@@ -17,13 +17,13 @@ from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.oracles.kernel_columns import Responses, add_scores, squared_norms, take
-from streamcut.solvers import kernel_iterations
-from streamcut.solvers.kernel_iterations import Limits
-from streamcut.solvers.kernel_pegasos import KernelPegasos
-from streamcut.solvers.kernel_perceptron import KernelPerceptron
-from streamcut.solvers.kernel_sdca import KernelSDCA
+from streamcut.solvers.papers import kernel_iterations
+from streamcut.solvers.papers.kernel_iterations import Limits
+from streamcut.solvers.papers.kernel_pegasos import KernelPegasos
+from streamcut.solvers.papers.kernel_perceptron import KernelPerceptron
+from streamcut.solvers.papers.kernel_sdca import KernelSDCA
+from streamcut.solvers.papers.sbp import StochasticBatchPerceptron
 from streamcut.solvers.progress import Progress, StoppingRule
-from streamcut.solvers.sbp import StochasticBatchPerceptron
 from streamcut.solvers.smo import SMO
 
 DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))

@@ -1,7 +1,7 @@
 """Training on a budget: coordinate and gradient steps, budget maintenance.
 
-The kernels of streamcut.solvers.bsca and streamcut.solvers.bsgd. The model is Σ_j β_j φ(x̃_j) over slots j < counts[USED], one of
-which may be empty (counts[HOLE], β = 0).
+The kernels of streamcut.solvers.bsca and streamcut.solvers.papers.bsgd. The model is Σ_j β_j φ(x̃_j) over slots j < counts[USED],
+one of which may be empty (counts[HOLE], β = 0).
 
 Slots never run out: a row is looked up by `source` before it gets one, so it has one at most, and without a budget there is one
 for every row and every vector at the start (streamcut.solvers.budget.Problem.slots); with one, maintenance leaves a hole behind

@@ -30,8 +30,9 @@ from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import Responses, take
 from streamcut.oracles.whole_data import read_whole, whole_bytes
 from streamcut.solver_table import SOLVER_TABLE, solvers
-from streamcut.solvers import kernel_iterations, smo
-from streamcut.solvers.kernel_iterations import KernelSolver, Limits
+from streamcut.solvers import smo
+from streamcut.solvers.papers import kernel_iterations
+from streamcut.solvers.papers.kernel_iterations import KernelSolver, Limits
 from streamcut.solvers.progress import Progress
 
 _EPOCHS = 1.0  # unless epochs or max_evaluations are given

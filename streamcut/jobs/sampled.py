@@ -27,8 +27,8 @@ from streamcut.models.sequence import KernelSequenceModel
 from streamcut.oracles.sampled import CANDIDATES, SampledOracle
 from streamcut.oracles.sampled_passes import Expansion
 from streamcut.oracles.sampled_proof import TILE, Proof
+from streamcut.solvers.papers.sampled_cuts import SampledRun, SampledSolution
 from streamcut.solvers.progress import Progress
-from streamcut.solvers.sampled_cuts import SampledRun, SampledSolution
 
 SAMPLES = 400  # the smaller of the paper's two sizes
 _MOST_CUTS, _FEWEST_CUTS = 1000, 100  # unless asked for; a full bundle drops cuts that still count, and training goes on longer

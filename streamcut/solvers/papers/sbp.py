@@ -5,7 +5,7 @@ Problem   max over ‖w‖ ≤ 1 and slack ξ ≥ 0 with Σ ξ_i ≤ mν of min_
           of the regularised SVM over C.
 Given     responses of a runner, ν or C, rows of a batch, bias or not, a random generator.
 Returns   the mean of all iterates divided by its margin γ: mean hinge loss ν/γ at a norm of 1/γ at most.
-Stops     with streamcut.solvers.kernel_iterations.
+Stops     with streamcut.solvers.papers.kernel_iterations.
 
     w = 0
     for t = 1, 2, …
@@ -31,7 +31,7 @@ import numpy as np
 
 from streamcut.compiled import water_level
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers.kernel_iterations import Reads
+from streamcut.solvers.papers.kernel_iterations import Reads
 
 _ALL, _POSITIVE, _NEGATIVE = 0, 1, -1
 _SEARCHES, _PRECISION = 60, 1e-9  # for the volume that suits C

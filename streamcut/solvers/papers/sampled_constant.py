@@ -23,7 +23,7 @@ from __future__ import annotations
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.sampled import SampledOracle
-from streamcut.solvers.sampled_cuts import SampledRun, SampledSolution, add_cut
+from streamcut.solvers.papers.sampled_cuts import SampledRun, SampledSolution, add_cut
 
 IN_A_ROW = 4
 

@@ -3,7 +3,7 @@
 Problem   none: rows that are misclassified are added until there are none. One epoch has a guarantee on the error; more overfit.
 Given     responses of a runner, rows of a batch, a random generator.
 Returns   the last iterate.
-Stops     with streamcut.solvers.kernel_iterations.
+Stops     with streamcut.solvers.papers.kernel_iterations.
 
     for every epoch, for i in a random order
         if y_i ⟨w, φ(x_i)⟩ ≤ 0:  w ← w + y_i φ(x_i)
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers.kernel_iterations import Reads
+from streamcut.solvers.papers.kernel_iterations import Reads
 
 
 class KernelPerceptron:

@@ -32,7 +32,7 @@ import numpy as np
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.sampled import SampledOracle
-from streamcut.solvers.sampled_cuts import SampledRun, SampledSolution, SampledState, add_cut
+from streamcut.solvers.papers.sampled_cuts import SampledRun, SampledSolution, SampledState, add_cut
 
 MU = 0.1  # as in OCAS
 TRIED = (0.03, 0.12, 0.25, 0.5, 1.0, 2.0, 4.0)  # times κ: where F is looked at

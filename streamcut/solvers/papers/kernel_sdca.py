@@ -3,7 +3,7 @@
 Problem   the dual of the SVM without bias: max Σ α_i − ½ Σ α_i α_j y_i y_j k(x_i, x_j) over 0 ≤ α_i ≤ C.
 Given     responses of a runner, C, rows of a batch, a random generator.
 Returns   the last iterate.
-Stops     with streamcut.solvers.kernel_iterations.
+Stops     with streamcut.solvers.papers.kernel_iterations.
 
     for every epoch, for i in a random order
         α_i ← the best value in [0, C] while the others stay:  α_i + (1 − c_i) / k(x_i, x_i), clipped
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers.kernel_iterations import Reads
+from streamcut.solvers.papers.kernel_iterations import Reads
 
 
 class KernelSDCA:

@@ -3,7 +3,7 @@
 Problem   min ½‖w‖² + C Σ_i max(0, 1 − y_i ⟨w, φ(x_i)⟩); with λ = 1/(C m) that is λ/2 ‖w‖² + the mean hinge loss. No bias.
 Given     responses of a runner, C, rows of a batch, a random generator.
 Returns   the last iterate.
-Stops     with streamcut.solvers.kernel_iterations.
+Stops     with streamcut.solvers.papers.kernel_iterations.
 
     for t = 1, 2, …
         S = `batch` rows, uniformly;  S⁺ = those of them with y_i ⟨w, φ(x_i)⟩ < 1
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers.kernel_iterations import Reads
+from streamcut.solvers.papers.kernel_iterations import Reads
 
 
 class KernelPegasos:
