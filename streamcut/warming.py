@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numba.core.registry import cpu_target
 
 from streamcut.compiler.compiling import compile_all
 from streamcut.compiler.jit import TARGET
+from streamcut.compiler.numba_parts import cpu_target
 from streamcut.compiler.rehearsal import Rehearsal
 from streamcut.config import CHOICES, LINEAR, SOLVERS, TrainOptions
 from streamcut.errors import StreamcutError, UsageError

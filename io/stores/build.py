@@ -10,13 +10,13 @@ import os
 from pathlib import Path
 from typing import Any, Protocol
 
-from streamcut.errors import NotFoundError, UsageError
+from streamcut.errors import NotFoundError
 from streamcut.foundation.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
 from streamcut.io.manifest import Manifest
 from streamcut.io.places.remote import is_url
-from streamcut.io.stores.journal import Journal, read_journal
+from streamcut.io.stores.journal import Journal, check_options, read_journal
 from streamcut.io.stores.leftovers import STORE, Replaced, expect_partial, expect_replaceable, lock_of, remove, remove_partial
-from streamcut.io.stores.manifest_file import canonical_json, shard_from_record
+from streamcut.io.stores.manifest_file import shard_from_record
 from streamcut.io.stores.spec import BUILD, JOURNAL, MANIFEST, PARTIAL, SHARDS
 from streamcut.io.stores.stored import StoredDataset
 
@@ -73,19 +73,6 @@ def build_of(path: str | os.PathLike, backend: str = "zarr", n_features: int | N
 
         return RemoteBuild(str(path))
     return LocalBuild(Path(os.path.realpath(path)) if os.path.islink(path) else Path(path), backend, n_features)
-
-
-def check_options(begun: dict, options: dict, where: str) -> None:
-    """Raise UsageError unless `begun` and `options` (JSON types) are the same."""
-    differing = [
-        f"{key} was {begun.get(key)!r} and is {options.get(key)!r}"
-        for key in sorted({*begun, *options})
-        if canonical_json(begun.get(key)) != canonical_json(options.get(key))
-    ]
-    if differing:
-        raise UsageError(
-            f"{where} was begun differently: {'; '.join(differing)}; use the same options, or start anew without --resume"
-        )
 
 
 class LocalBuild:

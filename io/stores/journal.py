@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from streamcut.errors import CorruptError, NotFoundError
+from streamcut.errors import CorruptError, NotFoundError, UsageError
 from streamcut.foundation.files import disk_full, failpoint
 from streamcut.foundation.opened import IrregularFileError, read_file, readable
 from streamcut.io.stores.codec import crc32c
@@ -66,3 +66,16 @@ class Journal:
 
     def close(self) -> None:
         self._file.close()
+
+
+def check_options(begun: dict, options: dict, where: str) -> None:
+    """Raise UsageError unless `begun` and `options` (JSON types) are the same."""
+    differing = [
+        f"{key} was {begun.get(key)!r} and is {options.get(key)!r}"
+        for key in sorted({*begun, *options})
+        if canonical_json(begun.get(key)) != canonical_json(options.get(key))
+    ]
+    if differing:
+        raise UsageError(
+            f"{where} was begun differently: {'; '.join(differing)}; use the same options, or start anew without --resume"
+        )

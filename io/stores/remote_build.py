@@ -27,8 +27,7 @@ from streamcut.io.places.remote import (
     size_of,
     write_object,
 )
-from streamcut.io.stores.build import check_options
-from streamcut.io.stores.journal import journal_line, read_lines
+from streamcut.io.stores.journal import check_options, journal_line, read_lines
 from streamcut.io.stores.leftovers import STORE, STORE_NAMES, expect_known_names
 from streamcut.io.stores.manifest_file import shard_from_record
 from streamcut.io.stores.remote_writer import RemoteWriter

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from streamcut.compiler.compiling import compiler
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import expect_room
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import TEXT
@@ -22,6 +21,9 @@ from streamcut.io.tables.roles import check_types, label_rule, roles_of, with_ty
 from streamcut.io.tables.rows import RowMaker
 from streamcut.io.tables.source import Reading, TableRows, batch_bytes, to_find, with_frequencies, with_numbers
 from streamcut.io.text.inputs import STDIN
+
+if TYPE_CHECKING:
+    from streamcut.io.conversion.options import ConvertOptions
 
 _FEW = 16
 _COLUMN = 6 << 10  # bytes of a column: its part in the encoder, in the recipe, and in each batch of Arrow

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.recipe.table import (
     BINNED,
@@ -31,6 +31,9 @@ from streamcut.io.recipe.table import (
 from streamcut.io.tables.arrow import NULLS, ValueOfRowError, decoded, kind_of
 from streamcut.io.tables.times import ENDLESS, times_of
 from streamcut.io.tables.values import type_of
+
+if TYPE_CHECKING:
+    from streamcut.io.conversion.options import ConvertOptions
 
 NO_LABELS = "none"
 _PARTS = ("month", "weekday", "hour")  # of a time when nobody says which

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import njit, types
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin
 
 from streamcut.compiler.jit import INLINED
+from streamcut.compiler.numba_parts import AbstractTemplate, AttributeTemplate, infer_getattr
 
 _METHODS = (
     *("sign", "offset", "target_size", "value", "dual", "conjugate", "constant", "curvature", "step", "lowest", "highest"),

@@ -13,19 +13,14 @@ never outlives its parent.
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import pickle
-import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -35,12 +30,12 @@ from streamcut.foundation.machine import available_cpus, machine_memory
 log = logging.getLogger(__name__)
 
 NOTICE = "compiling kernels (first use)…"
-_IDLE = 10.0  # seconds after which a child that nobody asks anything ends
+IDLE = 10.0  # seconds after which a child that nobody asks anything ends
 _REHEARSAL = 3.0  # seconds that Python may take
 _CHILD_BYTES = 300_000_000
 _MOST_CHILDREN = 8
 _MOST_PICKLED = 16 << 20
-_CHILD = "import sys; sys.path[:] = {path!r}; from streamcut.compiler.compiling import serve; serve()"
+_CHILD = "import sys; sys.path[:] = {path!r}; from streamcut.compiler.child import serve; serve()"
 
 
 class Wanted(NamedTuple):
@@ -252,46 +247,3 @@ class _Child:
 
 compiler = Compiler()
 unsaved: list[str] = []  # why machine code could not be written to the cache
-
-
-def serve() -> None:
-    """What a child does."""
-    from streamcut.compiler.linked import link_helpers  # which loads Numba while the first request is on its way
-    from streamcut.compiler.rehearsal import rehearsed
-
-    link_helpers()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all processes; the parent is to answer it
-    compiler.available = False
-    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what anybody prints must not get between the answers
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)  # a compiler makes much and lets go of little
-    since, busy = time.monotonic(), threading.Lock()
-
-    def watch() -> None:
-        while True:
-            time.sleep(_IDLE / 4)
-            with busy:
-                if time.monotonic() - since > _IDLE:
-                    os._exit(0)
-
-    threading.Thread(target=watch, daemon=True).start()
-    while True:
-        try:
-            verb, request = pickle.load(requests)
-        except EOFError:
-            return
-        with busy:
-            answer = _compiled_here(request) if verb == "compile" else rehearsed(*request)
-            pickle.dump((answer, False) if verb == "compile" else answer, answers)
-            answers.flush()
-            since = time.monotonic()
-
-
-def _compiled_here(wanted: Wanted) -> str:
-    """What went wrong, or nothing."""
-    try:
-        getattr(import_module(wanted.module), wanted.name).compile(wanted.signature)
-    except Exception as error:  # the parent meets it too, and raises it where it belongs
-        return f"{type(error).__name__}: {error}"
-    return unsaved[-1] if unsaved else ""

@@ -33,16 +33,14 @@ from typing import Any
 
 import numba
 from numba import types
-from numba.core.caching import IndexDataCacheFile
-from numba.core.runtime import rtsys
-from numba.core.typing.templates import builtin_registry
 
 from streamcut.compiler.compiling import Wanted, compiler, unsaved
+from streamcut.compiler.numba_parts import IndexDataCacheFile, builtin_registry, rtsys
 from streamcut.foundation.opened import read_file
 
 _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
 # Machine code for all processors of a kind, which is only read: `streamcut warm-up --into`.
-_SHIPPED = os.environ.get("STREAMCUT_KERNELS") or os.path.join(os.path.dirname(__file__), "_kernels")
+_SHIPPED = os.environ.get("STREAMCUT_KERNELS") or os.path.join(os.path.dirname(__file__), os.pardir, "_kernels")
 TARGET = "target.json"  # there: which kind
 _settings: Any = numba.config  # it makes its attributes when it is imported
 _HELPERS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "fastmath": False}

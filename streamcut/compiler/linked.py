@@ -11,8 +11,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from numba import _dynfunc  # type: ignore[attr-defined]
-from numba.core.cpu import CPUContext
+from streamcut.compiler.numba_parts import CPUContext, make_function
 
 _executable = CPUContext.get_executable
 
@@ -30,7 +29,7 @@ def _linked_only(context: Any, library: Any, description: Any, environment: Any)
     library._finalize_final_module = partial(_finish, library)
     library._ensure_finalized()
     module = description.lookup_module()
-    return _dynfunc.make_function(module, description.qualname.split(".")[-1], "", 0, environment, (library,))
+    return make_function(module, description.qualname.split(".")[-1], "", 0, environment, (library,))
 
 
 def _has(library: Any, name: str) -> bool:

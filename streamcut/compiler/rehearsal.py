@@ -12,10 +12,10 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numba.core import dispatcher
 
 from streamcut.compiler.compiling import Wanted
 from streamcut.compiler.jit import name_of
+from streamcut.compiler.numba_parts import dispatcher
 
 Dispatcher: Any = dispatcher.Dispatcher
 

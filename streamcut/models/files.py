@@ -25,7 +25,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,8 +38,10 @@ from streamcut.io.places.archives import plain_arrays
 from streamcut.io.places.outputs import output
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
-from streamcut.models.model import Model, common_meta
 from streamcut.models.stated import MOST_FEATURES
+
+if TYPE_CHECKING:
+    from streamcut.models.model import Model
 
 FORMAT = "streamcut model"
 FORMAT_VERSION = 3  # 1 knew nothing of recipes, 2 of sparse and narrow arrays and of penalties
@@ -217,7 +219,7 @@ def _meta(model: Model, own: dict[str, Any], arrays: dict[str, np.ndarray]) -> d
             "version": FORMAT_VERSION,
             "streamcut_version": __version__,
             "kind": model.kind,
-            **common_meta(model),
+            **model.common_meta(),
             **own,
             "sha256": {name: hashlib.sha256(array.data).hexdigest() for name, array in arrays.items()},
         }

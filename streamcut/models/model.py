@@ -163,6 +163,11 @@ class Model(Shown, ABC):
 
         save_model(self, path, replace=replace)
 
+    def common_meta(self) -> dict[str, Any]:
+        """What all models have in common, in JSON types; a link only where there is one, the recipe is an array of the file."""
+        link = {} if self.link is None else {"link": asdict(self.link)}
+        return {name: getattr(self, name) for name in COMMON} | link
+
     def describe(self) -> dict[str, Any]:
         """What `streamcut info` shows, in JSON types."""
         meta, _ = self.parts()
@@ -243,12 +248,6 @@ class CertifiedModel(Model):
 def common_parts(model: Model) -> dict[str, Any]:
     """What all models have in common, by field."""
     return {name: getattr(model, name) for name in (*COMMON, "link", "recipe")}
-
-
-def common_meta(model: Model) -> dict[str, Any]:
-    """The same in JSON types; a link only where there is one, the recipe not at all: it is an array of the file."""
-    link = {} if model.link is None else {"link": asdict(model.link)}
-    return {name: getattr(model, name) for name in COMMON} | link
 
 
 def certificate_result(certificate: Certificate) -> dict[str, Any]:
