@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import streamcut
 from streamcut.cli import cli
 from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.foundation.systems import resident_bytes
 from streamcut.io.recipe.recipe import Recipe
 
 ROWS = 1200
@@ -117,7 +118,7 @@ def test_texts_have_the_tf_idf_of_scikit_learn(tmp_path):
 
 def test_memory_and_threads_change_no_recipe(tmp_path):
     recipes = set()
-    for name, more in {"a": {}, "b": {"threads": 1, "memory": "900MB", "shard_nnz": 500}}.items():
+    for name, more in {"a": {}, "b": {"threads": 1, "memory": resident_bytes() + 300 * 10**6, "shard_nnz": 500}}.items():
         given = {"standardise": True, "text": "note", "text_weights": "tfidf", "id": "row"}
         streamcut.convert(table(), tmp_path / f"{name}.zarr", labels="y", **given, **more)
         recipes.add(streamcut.open(tmp_path / f"{name}.zarr").recipe.to_json())
