@@ -57,7 +57,7 @@ def growing(folder, local, failpoints, *, before=(), **environment):
             start(number, failpoint)
         with distributed.Client(scheduler_file=str(told), set_as_default=False) as client:  # waits for the whole file
             if failpoints:
-                client.wait_for_workers(len(failpoints), timeout=60)
+                client.wait_for_workers(len(failpoints), timeout=300)
             address = client.scheduler.address
         yield address, processes, start
     finally:
@@ -73,7 +73,7 @@ def command(dataset, model, *options):
 
 
 def train(dataset, model, *options):
-    return subprocess.run(command(dataset, model, *options), capture_output=True, text=True, timeout=100)
+    return subprocess.run(command(dataset, model, *options), capture_output=True, text=True, timeout=500)
 
 
 def same(left, right):

@@ -13,9 +13,12 @@ from hypothesis import settings
 from sklearn.datasets import load_svmlight_file
 
 from streamcut.cli import main
+from streamcut.compiler import compiling
 from streamcut.foundation.files import _hits
 
 ROOT = Path(__file__).resolve().parent.parent
+
+_CHILD = "import sys; sys.path[:] = {path!r}; from streamcut.compiler import compiling as c; c._IDLE = 3600.0; c.serve()"
 
 # Property tests try the same examples in every run: what passes here passes elsewhere, and no run fails by a new draw alone.
 # `pytest --hypothesis-profile=explore` draws new ones.
@@ -26,6 +29,20 @@ settings.load_profile("suite")
 
 def _data_folder() -> Path:
     return Path(os.environ.get("STREAMCUT_DATA") or ROOT / ".." / "shared" / "data").resolve()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_child_compiles():
+    """Kernels that the cache lacks come one by one from a child that stays, as where the work ahead is not known.
+
+    A command starts children, rehearses and ends them, which for each of hundreds of small trainings takes longer than compiling.
+    Commands and workers in processes of their own do that here, too (tests/test_compiling.py).
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling.Compiler, "run", lambda compiler, work, *arguments: work(*arguments))
+        patch.setattr(compiling, "_CHILD", _CHILD)
+        yield
+    compiling.compiler.close()
 
 
 @pytest.fixture(autouse=True)

@@ -172,7 +172,7 @@ def test_bits_depend_on_nothing_but_data_options_and_seed():
     X, y, _, _ = _rows(n=300, seed=8)
     options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 1.5, "C": 2.0}
     whole = streamcut.train(MemoryDataset(X, y), **options)
-    for other in ({"scheduler": "sync"}, {"workers": 2}, {"memory": "2GB"}):
+    for other in ({"scheduler": "sync"}, {"workers": 2}, {"memory": "4GB"}):
         again = streamcut.train(MemoryDataset(X, y, shard_nnz=200), **options, **other)
         np.testing.assert_array_equal(again.coefficients, whole.coefficients)
         np.testing.assert_array_equal(again.support.toarray(), whole.support.toarray())

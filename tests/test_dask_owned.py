@@ -120,7 +120,7 @@ def test_a_worker_dies_in_a_pass_and_another_in_a_sweep(dataset, tmp_path):
     with apart(tmp_path, "none:1:kill", "train.shard:20:kill", "train.cached:23:kill") as (address, processes, _):
         done = train(dataset, tmp_path / "m.npz", *ASKED, "--scheduler", address, "--scratch", tmp_path / "scratch")
         assert done.returncode == 0, done.stderr
-        assert [processes[f"worker {number}"].wait(5) for number in (1, 2)] == [-signal.SIGKILL] * 2
+        assert [processes[f"worker {number}"].wait(100) for number in (1, 2)] == [-signal.SIGKILL] * 2
         assert "lost 1 of 3 workers" in done.stderr
         assert "Traceback" not in done.stderr
     assert same(tmp_path / "m.npz", tmp_path / "here.npz")

@@ -22,7 +22,7 @@ from streamcut.models.files import load_model
 
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 URL = "s3://bucket/a.zarr"
-OPTIONS = {"solver": "ocas", "max_passes": 4, "tol": 1e-9, "tol_relative": None, "lanes": 2, "memory": "2GB"}
+OPTIONS = {"solver": "ocas", "max_passes": 4, "tol": 1e-9, "tol_relative": None, "lanes": 2, "memory": "4GB"}
 NOWHERE = b"<?xml version='1.0'?><Error><Code>%s</Code><Message>not here</Message>%s</Error>"
 
 
@@ -200,15 +200,15 @@ def command(*arguments, **more):
 
 def ended(process, server, number):
     """(exit code, stderr) of a process that gets the signal once it waits for a body that does not come."""
-    assert server.stalled.wait(60)
+    assert server.stalled.wait(300)
     process.send_signal(number)
-    err = process.communicate(timeout=60)[1]
+    err = process.communicate(timeout=300)[1]
     return process.returncode, err
 
 
 def test_54_a_signal_ends_a_training_that_a_server_keeps_waiting(server, run, tmp_path):
     keep = ("--checkpoint", tmp_path / "run", "--checkpoint-iterations", 1, "--json", "--solver", "ocas", "--tol", "1e-9")
-    train = ("train", URL, "--model", tmp_path / "m.npz", *keep, "--tol-relative", 0, "--memory", "2GB", "--lanes", 2)
+    train = ("train", URL, "--model", tmp_path / "m.npz", *keep, "--tol-relative", 0, "--memory", "4GB", "--lanes", 2)
     assert run(*train, "--max-passes", 3)[0] == 0
     server.stall = "/c.0"
     with command(*train, "--max-passes", 500, "--resume", "--force") as process:

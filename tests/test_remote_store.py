@@ -106,7 +106,7 @@ def url(server) -> str:
     return f"http://127.0.0.1:{server.server_address[1]}/a.zarr"
 
 
-OPTIONS = {"C": 1.0, "max_passes": 4, "tol": 1e-9, "tol_relative": None, "lanes": 2, "memory": "2GB", "solver": "ocas"}
+OPTIONS = {"C": 1.0, "max_passes": 4, "tol": 1e-9, "tol_relative": None, "lanes": 2, "memory": "4GB", "solver": "ocas"}
 
 
 def bits(model) -> bytes:
