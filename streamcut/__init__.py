@@ -19,6 +19,7 @@ _HOMES = {  # the module, and the name there
     "fit": ("streamcut.fitting.fit", "fit"),
     "calibrate": ("streamcut.calibration", "calibrate"),
     "verify": ("streamcut.verification", "verify"),
+    "certify": ("streamcut.certifying.certify", "certify"),
     "export": ("streamcut.exports.export", "export"),
     "weights": ("streamcut.reports.named_weights", "weights"),
     "set_timeout": ("streamcut.io.places.answers", "set_timeout"),

@@ -30,7 +30,18 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"__main__"},
 ]
 FOUNDATION = {"", "compiler", "config", "errors", "foundation", "loss_table", "options", "solver_table"}  # "": streamcut itself
-WIRING = {"calibration", "cross_validation", "data", "evaluation", "flags", "grids", "prediction", "proofs", "strategy"}
+WIRING = {
+    "calibration",
+    "certifying",
+    "cross_validation",
+    "data",
+    "evaluation",
+    "flags",
+    "grids",
+    "prediction",
+    "proofs",
+    "strategy",
+}
 WIRING |= {"structured", "training", "tuning", "verification", "warming"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "collections.abc", "math", "numba", "numba.extending", "numpy", "streamcut.compiler.jit", "typing"}

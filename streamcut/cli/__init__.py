@@ -41,6 +41,7 @@ COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stan
     "weights": "Print the weights of a linear model by the names of features and classes.",
     "report": "Write a page (HTML) or plots about a model.",
     "verify": "Recompute a model's certificate from its training data.",
+    "certify": "Say how far anybody's linear model is from the optimum of its problem.",
     "export": "Write a model as another program reads it.",
     "flags": "Translate options of other SVM programs into ours.",
     "warm-up": "Compile ahead what other commands would compile on first use.",
@@ -53,6 +54,7 @@ Examples:
   streamcut predict m.npz test.svm > labels.txt
   streamcut evaluate m.npz test.zarr
   streamcut verify m.npz train.zarr
+  streamcut certify liblinear.model train.zarr --C 1
   streamcut flags --from liblinear "-s 3 -c 1 -B 1"
 
 \b

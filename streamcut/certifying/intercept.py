@@ -1,0 +1,77 @@
+"""An intercept that costs nothing: between which numbers the best one lies, and what cuts are worth without knowing it.
+
+A cut says F(w, b) ≥ ½‖w‖² + C̄(⟨a, w⟩ + a₀ b + c), a₀ being what its rows pull. The bound of a mixture is its least value over all
+w and all b; where a₀ ≠ 0 that is −∞, and rounding alone keeps sums of shares from being 0. So the least value is taken over
+b in [low, high], an interval that is proved to hold the optimum's b*: with half its width B and its middle m,
+
+    F* ≥ C̄(c + a₀ m) − ½‖C̄ a‖² − B |C̄ a₀|.
+
+Proof of the interval: at the optimum ½‖w*‖² ≤ F* ≤ F(w₀) since no loss is negative, hence ‖w*‖ ≤ r = √(2F(w₀)), and a cut with
+a₀ > 0 gives C̄ a₀ b* ≤ F(w₀) − C̄ c − min over ‖w‖ ≤ r of (½‖w‖² + C̄⟨a, w⟩). One with a₀ < 0 bounds b* from below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from streamcut.compiled import vectors
+from streamcut.foundation.rounding import UNSEEN, dot_gamma
+from streamcut.oracles.decomposable import Cut
+
+_LOOSE = 1e-9  # of all that is added, far more than rounding does
+
+
+class Interval(NamedTuple):
+    """low ≤ b* ≤ high."""
+
+    low: float
+    high: float
+
+    @property
+    def middle(self) -> float:
+        return 0.5 * (self.low + self.high)
+
+    @property
+    def half(self) -> float:
+        """At least how far b* is from the middle as it was computed."""
+        return 0.5 * (self.high - self.low) * (1.0 + 1e-15) + 1e-15 * self.largest
+
+    @property
+    def largest(self) -> float:
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def known(self) -> bool:
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def within(self, other: Interval) -> Interval:
+        """What both say."""
+        return Interval(max(self.low, other.low), min(self.high, other.high))
+
+
+EVERYWHERE = Interval(-math.inf, math.inf)
+
+
+def best_intercept(cuts: Iterable[Cut], c_bar: float, primal: float) -> Interval:
+    """Where b* lies, by cuts whose last number is a₀, and F ≤ `primal` at some point. Ends are infinite that no cut bounds."""
+    low, high = -math.inf, math.inf
+    radius = math.sqrt(2.0 * primal) * (1.0 + _LOOSE) + UNSEEN
+    for cut in cuts:
+        a, pull = cut.a[:-1], float(cut.a[-1])
+        firm = (abs(pull) - cut.error.slope) * (1.0 - _LOOSE)
+        if firm <= 0.0:
+            continue
+        length = (math.sqrt(vectors.dot(a, a) * (1.0 + dot_gamma(len(a)))) + cut.error.slope + UNSEEN) * c_bar
+        least = 0.5 * length * length if length <= radius else length * radius - 0.5 * radius * radius
+        parts = primal, least, -c_bar * cut.b, c_bar * cut.error.offset
+        reach = math.fsum(parts) + _LOOSE * math.fsum(map(abs, parts))
+        pull_at_most = (abs(pull) + cut.error.slope) * (1.0 + _LOOSE)
+        far = reach / (c_bar * (firm if reach >= 0.0 else pull_at_most))
+        far += _LOOSE * abs(far)
+        if pull > 0.0:
+            high = min(high, far)
+        else:
+            low = max(low, -far)
+    return Interval(low, high)

@@ -1,0 +1,148 @@
+"""The master problem over the cuts of a certification, with or without a free intercept.
+
+    max over β in the simplex of   C̄ Σ β_t (c_t + a₀_t m) − ½‖C̄ Σ β_t a_t‖² − B |C̄ Σ β_t a₀_t|
+
+(streamcut.certifying.intercept; m = B = 0 and no a₀ where the intercept is regularised or there is none). Cut 0 is the zero cut.
+An inexact solution makes the bound loose, never wrong: it is computed anew from β, with what rounding may have done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamcut.certifying.intercept import Interval
+from streamcut.compiled import vectors
+from streamcut.foundation.rounding import CutError, dot_gamma, dual_value, gamma
+from streamcut.oracles.decomposable import Cut
+
+_ROUNDS = 60
+_CENTRED = 0.995  # of the way to the boundary
+_LEAST = 1e-40  # so that quotients stay finite
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixed:
+    """The solution: β of the cuts but the zero one (T,), w = −C̄ Σ β a, the intercept (0 where it is not free), the true bound."""
+
+    beta: np.ndarray
+    w: np.ndarray
+    intercept: float
+    lower_bound: float
+
+
+class Master:
+    """Cuts, of which the last number is a₀ if `free`."""
+
+    def __init__(self, c_bar: float, free: bool) -> None:
+        self.c_bar, self.free, self.cuts = c_bar, free, list[Cut]()
+        self._gram = np.zeros((1, 1))
+
+    def add(self, cut: Cut) -> None:
+        """Take a cut, whose array is kept."""
+        self.cuts.append(cut)
+        products = np.zeros(len(self.cuts) + 1)
+        products[1:] = [vectors.dot(self._plane(other), self._plane(cut)) for other in self.cuts]
+        self._gram = np.pad(self._gram, ((0, 1), (0, 1)))
+        self._gram[-1] = self._gram[:, -1] = products
+
+    def _plane(self, cut: Cut) -> np.ndarray:
+        return cut.a[:-1] if self.free else cut.a
+
+    def solve(self, within: Interval) -> Mixed:
+        """The best mixture where the intercept is free and `within` these numbers."""
+        beta, intercept = self._mixture(within)
+        w = self._sum(beta)
+        bound = self._bound(beta, w, within)
+        return Mixed(beta, -self.c_bar * w, intercept, bound)
+
+    def bound_of(self, beta: np.ndarray, within: Interval) -> float:
+        """What the mixture `beta` (T,), in the simplex, proves."""
+        return self._bound(beta, self._sum(beta), within)
+
+    def _sum(self, beta: np.ndarray) -> np.ndarray:
+        w = np.zeros(len(self._plane(self.cuts[0])))
+        for part, cut in zip(beta.tolist(), self.cuts, strict=True):
+            if part > 0.0:
+                w += part * self._plane(cut)
+        return w
+
+    def _mixture(self, within: Interval) -> tuple[np.ndarray, float]:
+        C, n = self.c_bar, len(self.cuts) + 1
+        pull = C * np.array([0.0, *(cut.a[-1] if self.free else 0.0 for cut in self.cuts)])
+        worth = C * np.array([0.0, *(cut.b for cut in self.cuts)])
+        gram = C * C * self._gram
+        if not self.free:
+            beta, _ = interior_point(gram, -worth, np.ones((1, n)), np.ones(1))
+            return _simplex(beta[1:]), 0.0
+        worth += pull * within.middle
+        unit = max(float(np.abs(pull).max()), 1e-6 * float(np.abs(worth).max()), 1e-300)
+        Q, c, E = np.zeros((n + 2, n + 2)), np.append(-worth, [within.half * unit] * 2), np.zeros((2, n + 2))
+        Q[:n, :n] = gram
+        E[0, :n], E[1, :n], E[1, n], E[1, n + 1] = 1.0, pull / unit, 1.0, -1.0
+        beta, multipliers = interior_point(Q, c, E, np.array([1.0, 0.0]))
+        off = float(np.clip(multipliers[1] / unit, -within.half, within.half))
+        return _simplex(beta[1:n]), within.middle + off
+
+    def _bound(self, beta: np.ndarray, a: np.ndarray, within: Interval) -> float:
+        used = [(part, cut) for part, cut in zip(beta.tolist(), self.cuts, strict=True) if part > 0.0]
+        slope = sum(part * cut.error.slope for part, cut in used)
+        offset = sum(part * cut.error.offset for part, cut in used)
+        own = gamma(2.0 * len(self.cuts) + 16.0)
+        lengths = np.sqrt(np.diagonal(self._gram)[1:]) * (1.0 + dot_gamma(len(a)))
+        slope += own * (float(beta @ lengths) + slope)
+        b, size = sum(part * cut.b for part, cut in used), sum(part * abs(cut.b) for part, cut in used)
+        if self.free:
+            pull, pulls = sum(part * float(cut.a[-1]) for part, cut in used), sum(part * abs(cut.a[-1]) for part, cut in used)
+            offset += (slope + own * pulls) * (within.largest + within.half)
+            size += pulls * (within.largest + within.half)
+            b += pull * within.middle - within.half * abs(pull)
+        error = CutError(slope, offset + own * (size + offset))
+        return max(0.0, dual_value(self.c_bar, vectors.dot(a, a), b, error, len(a)))
+
+
+def _simplex(beta: np.ndarray) -> np.ndarray:
+    """`beta` ≥ 0 with a sum of at most 1."""
+    beta = np.where(beta > 1e-14, beta, 0.0)
+    return beta / max(1.0, float(beta.sum()) * (1.0 + 1e-15))
+
+
+def interior_point(Q: np.ndarray, c: np.ndarray, E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(x, multipliers of Ex = e) that minimise ½xᵀQx + cᵀx over x ≥ 0 with Ex = e, nearly: Mehrotra's predictor-corrector.
+
+    Q (n, n) is positive semidefinite; of a few dozen cuts a round takes less than a millisecond.
+    """
+    n, m = len(c), len(e)
+    size = max(float(np.abs(Q).max()), float(np.abs(c).max()), 1e-300)
+    Q, c = Q / size, c / size
+    x, s, y = np.full(n, 1.0 / n), np.ones(n), np.zeros(m)
+    K = np.zeros((n + m, n + m))
+    K[:n, n:], K[n:, :n] = -E.T, E
+    diagonal = np.arange(n)
+    for _ in range(_ROUNDS):
+        dual, primal, mu = Q @ x + c - E.T @ y - s, E @ x - e, float(x @ s) / n
+        if mu < 1e-17:
+            break
+        K[:n, :n] = Q
+        K[diagonal, diagonal] += s / x + 1e-16
+
+        def step(target: float, second: Any, at: tuple[np.ndarray, ...] = (x, s, dual, primal)) -> tuple[np.ndarray, ...]:
+            now, slack, off, feasible = at
+            toward = (target - second) / now - slack
+            found = np.linalg.lstsq(K, np.append(toward - off, -feasible), rcond=None)[0]
+            return found[:n], toward - slack / now * found[:n], found[n:]
+
+        dx, ds, _ = step(0.0, 0.0)
+        ahead = float((x + _reach(x, dx) * dx) @ (s + _reach(s, ds) * ds)) / n
+        dx, ds, dy = step(mu * (ahead / mu) ** 3, dx * ds)
+        alpha, beta = _reach(x, dx), _reach(s, ds)
+        x, s, y = np.maximum(x + alpha * dx, _LEAST), np.maximum(s + beta * ds, _LEAST), y + beta * dy
+    return x, y * size
+
+
+def _reach(x: np.ndarray, dx: np.ndarray) -> float:
+    """The part of dx that leaves x positive."""
+    falls = dx < 0.0
+    return min(1.0, _CENTRED * float((-x[falls] / dx[falls]).min())) if falls.any() else 1.0

@@ -1,0 +1,103 @@
+"""A linear model and the problem that it claims to solve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.errors import UsageError
+from streamcut.loss_table import ROW_LOSSES
+
+FREE = "free"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """min over w and b of ½‖w‖² + C Σ u_i ℓ(⟨w, x_i⟩ + b), and the w and b that are to be judged.
+
+    weights     float64 (d,), for the features as `divisors` leave them
+    C, loss     None where the model does not say
+    fit         how b is found: "free", or the value of a constant feature whose weight is regularised (0: b = 0); None: not said
+    labels      (negative, positive); None for numbers; classes: the same as the model wrote them, where they are words
+    divisors    float64 (d,): what the values of each feature are divided by; None: nothing
+    options     of the loss, such as {"epsilon": 0.1}
+    balanced    classes weigh rows ÷ (2 · their rows)
+    per_row     C is this number ÷ rows of the data
+    what        the model, for messages
+    """
+
+    weights: np.ndarray
+    intercept: float
+    what: str
+    C: float | None = None
+    loss: str | None = None
+    fit: float | str | None = None
+    labels: tuple[float, float] | None = None
+    classes: tuple[Any, Any] | None = None
+    positive_weight: float = 1.0
+    divisors: np.ndarray | None = None
+    options: dict[str, float] = field(default_factory=dict)
+    balanced: bool = False
+    per_row: float | None = None
+    task: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.weights).all() and np.isfinite(self.intercept)):
+            raise UsageError(f"{self.what}: its weights are not all finite numbers, so it has no objective")
+
+    def completed(
+        self, C: float | None, loss: str | None, intercept: str | float | None, epsilon: float | None = None
+    ) -> Problem:
+        """With what it left open, or what is asked for instead. Raises UsageError, naming the options that are missing."""
+        found = self
+        if C is not None:
+            found = replace(found, C=C, per_row=None)
+        if loss is not None:
+            found = replace(found, loss=loss)
+        if intercept is not None:
+            found = replace(found, fit=_fit(intercept))
+        if epsilon is not None:
+            found = replace(found, options=found.options | {"epsilon": epsilon})
+        own = ROW_LOSSES[found.loss].options if found.loss in ROW_LOSSES else ()
+        missing = [f"--{name}" for name in own if name not in found.options]
+        missing += [
+            name
+            for name, there in (
+                ("--C", found.C is not None or found.per_row is not None),
+                ("--loss", found.loss is not None),
+                ("--intercept", found.fit is not None),
+            )
+            if not there
+        ]
+        if missing:
+            raise UsageError(f"{self.what} does not say what it minimises; give {', '.join(missing)} ")
+        assert found.loss is not None
+        if found.loss not in ROW_LOSSES:
+            raise UsageError(f"loss {found.loss!r}: choose one of {', '.join(ROW_LOSSES)}")
+        task = "binary" if ROW_LOSSES[found.loss].targets == "labels" else "regression"
+        if found.task not in (None, task):
+            raise UsageError(f"loss {found.loss!r} is one for a {task} model, and {self.what} is of task {found.task}")
+        if found.C is not None and not 0.0 < found.C < np.inf:
+            raise UsageError(f"C is {found.C:g}; without regularisation there is nothing to certify, it must be above 0")
+        if found.fit == 0.0 and found.intercept != 0.0:
+            raise UsageError(
+                f"{self.what} has an intercept of {self.intercept:g}; give --intercept free or the bias feature's value"
+            )
+        return replace(found, task=task)
+
+
+def _fit(intercept: str | float) -> float | str:
+    """What --intercept says."""
+    if intercept in (FREE, "none"):
+        return FREE if intercept == FREE else 0.0
+    try:
+        value = float(intercept)
+    except ValueError:
+        value = np.nan
+    if not (np.isfinite(value) and value >= 0.0):
+        raise UsageError(
+            f"intercept {intercept!r}: it is 'free', 'none', or the value of a bias feature whose weight is regularised"
+        )
+    return value

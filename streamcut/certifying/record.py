@@ -1,0 +1,71 @@
+"""What a certification found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from streamcut.foundation.shown import Shown
+from streamcut.models.certificate import Certificate
+from streamcut.models.linear import LinearModel
+
+
+class AfterPass(NamedTuple):
+    """What was known after so many passes: parts of the model's objective."""
+
+    passes: int
+    at_most: float
+    at_least: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Certified(Shown):
+    """certificate   of the given model: `primal` its objective, `lower_bound` what no weights can go below, `gap`
+    at_least      how far it truly is above the optimum at least, as a part of its objective: weights that reach less were found
+    better        the best model that was found, itself a LinearModel to save or to predict with
+    passes        what was known after each
+    intercept     "free", "none", or the value of the bias feature
+    intercept_within  (low, high), of a free one: proved to hold that of the optimum, and what the bound rests on
+    rows          that were read
+    """
+
+    certificate: Certificate
+    at_least: float
+    better: LinearModel
+    passes: tuple[AfterPass, ...]
+    intercept: str | float
+    intercept_within: tuple[float, float] | None
+    rows: int
+
+    @property
+    def at_most(self) -> float:
+        """How far the model can be above the optimum at most, as a part of its objective."""
+        primal = self.certificate.primal
+        return self.certificate.gap / primal if primal > 0.0 else 0.0
+
+    def shown(self) -> dict[str, Any]:
+        return {"primal": self.certificate.primal, "at_most": self.at_most, "at_least": self.at_least, "passes": len(self.passes)}
+
+    def in_words(self) -> str:
+        """The verdict in two sentences."""
+        primal, bound = self.certificate.primal, self.certificate.lower_bound
+        return (
+            f"At most {100 * self.at_most:.2g} %, at least {100 * self.at_least:.2g} % above the optimum (of its objective). "
+            f"The objective is {primal:.8g}, and no weights can reach less than {bound:.8g}."
+        )
+
+    def report(self) -> dict[str, Any]:
+        """The same in JSON types."""
+        return {
+            "rows": self.rows,
+            "primal": self.certificate.primal,
+            "lower_bound": self.certificate.lower_bound,
+            "gap": self.certificate.gap,
+            "at_most": self.at_most,
+            "at_least": self.at_least,
+            "better_primal": self.better.certificate.primal,
+            "better_intercept": self.better.intercept,
+            "intercept": self.intercept,
+            "intercept_within": None if self.intercept_within is None else list(self.intercept_within),
+            "passes": [each._asdict() for each in self.passes],
+        }

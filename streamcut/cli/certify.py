@@ -1,0 +1,73 @@
+"""streamcut certify"""
+
+from __future__ import annotations
+
+import click
+
+from streamcut.cli.destinations import refuse_existing
+from streamcut.cli.output import print_json, print_table
+from streamcut.cli.parameters import Choice, cache_options, force_option, json_option, memory_option
+from streamcut.loss_table import ROW_LOSSES
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data")
+@click.option("--C", "C", metavar="X", type=float, help="Weight of the losses next to ½‖w‖², where MODEL does not say.")
+@click.option("--loss", type=Choice(ROW_LOSSES), help="Loss of a row, where MODEL does not say.")
+@click.option(
+    "--intercept",
+    metavar="WHAT",
+    help="free: it costs nothing; none; or the value of a bias feature, whose weight costs as others do.",
+)
+@click.option("--epsilon", metavar="X", type=float, help="Of the epsilon-insensitive losses, where MODEL does not say.")
+@click.option("--passes", metavar="N", type=click.IntRange(1, 30), default=3, show_default=True, help="Passes over the rows.")
+@click.option("--out", metavar="FILE", help="Write the best model that was found on the way (.npz).")
+@memory_option
+@cache_options
+@force_option
+@json_option
+def command(
+    model: str,
+    data: str,
+    C: float | None,
+    loss: str | None,
+    intercept: str | None,
+    epsilon: float | None,
+    passes: int,
+    out: str | None,
+    memory: str,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Say how far MODEL is above the optimum of its problem on the store DATA: at most and at least, proved.
+
+    MODEL is a linear model for two classes or numbers: ours, a text model of LIBLINEAR, ONNX, or the JSON of `export`.
+    Its problem is F = ½‖w‖² + C Σ u_i ℓ_i; what the file does not say of it is asked for. Estimators of scikit-learn are
+    certified in Python, by streamcut.certify: pickles are never opened.
+
+    The first pass computes F and a bound that no weights can beat; further ones raise the bound, and look for better weights.
+    Rows in DATA have to be those, in features and scale, that MODEL was fitted to.
+
+    \b
+    Examples:
+      streamcut certify liblinear.model train.zarr --C 1
+      streamcut certify linear.onnx train.zarr --C 1 --loss logistic --intercept free --passes 6
+      streamcut certify m.npz train.zarr --out better.npz --memory 2GB --json
+    """
+    from streamcut.certifying.certify import certify
+    from streamcut.models.files import plain, save_model
+
+    if out is not None:
+        refuse_existing(out, "--out", force, reads=[model, data])
+    found = certify(
+        model, data, passes, C=C, loss=loss, intercept=intercept, epsilon=epsilon, memory=memory
+    )  # fmt: skip
+    if out is not None:
+        save_model(found.better, out)
+    report = plain(found.report())
+    if as_json:
+        print_json(report)
+        return
+    click.echo(found.in_words())
+    print_table({name: value for name, value in report.items() if name not in ("passes", "intercept_within")})
