@@ -4,6 +4,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from streamcut.calibration import calibrate as calibrate
+from streamcut.certifying.certify import certify as certify
 from streamcut.config import CheckpointOptions
 from streamcut.cross_validation import cross_validate as cross_validate
 from streamcut.evaluation import evaluate as evaluate
