@@ -15,7 +15,7 @@ from streamcut.losses.hinge import Hinge
 from streamcut.losses.logistic import Logistic
 from streamcut.losses.quantile import Quantile
 from streamcut.oracles.dual import ascent
-from streamcut.oracles.dual.interior import solve_cached, solving_bytes
+from streamcut.oracles.dual.interior import Gathered, GatherPass, solve_cached, solving_bytes
 from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.training import train
 from streamcut.verification import verify
@@ -144,3 +144,14 @@ def test_rows_too_long_for_squares_leave_numbers():
     caches = cached(Hinge(), X, y, np.ones(2), np.array([1.0, 0.0]), 1)
     solve_cached(Lanes(), caches, np.array([1e160, 1.0, 1.0]), np.zeros(3), 1.0, 1.0, 1e-3)
     assert np.isfinite(shares_of(caches)).all()
+
+
+def test_gathered_rows_stay_what_they_were_when_the_cache_takes_another_lane():
+    """A worker of a cluster sends them after its pass, and caches of one size change lanes where memory is short."""
+    caches = cached(Hinge(), sp.csr_array([[1.0, 2.0], [0.0, 3.0]]), np.array([1.0, -1.0]), np.ones(2), np.array([1.0, 0.0]), 1)
+    gathered = Gathered()
+    GatherPass(caches).finish(gathered, None, 0)
+    for here, held in zip(gathered.rows[0], caches[0].gathered(), strict=True):
+        if held is not None:
+            np.testing.assert_array_equal(here, held)
+            assert not np.shares_memory(here, held)

@@ -59,7 +59,10 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class GatherPass(CachingPass):
-    """The cached rows of all lanes. The data is not read."""
+    """Copies of the cached rows of all lanes: a cluster sends them later, when the cache may hold another lane.
+
+    The data is not read.
+    """
 
     caches: Mapping[int, LossCache]
     needs_data: ClassVar[bool] = False
@@ -69,7 +72,8 @@ class GatherPass(CachingPass):
         return Gathered()
 
     def finish(self, gathered: Gathered, rows: Rows, first_row: int) -> None:
-        gathered.rows = {first_row: self.caches[first_row].gathered()}
+        held = self.caches[first_row].gathered()
+        gathered.rows = {first_row: CachedRows._make(None if array is None else array.copy() for array in held)}
 
     def merge(self, total: Gathered, part: Gathered) -> Gathered:
         return Gathered(total.rows | part.rows)
@@ -104,16 +108,17 @@ def solve_cached(
     `near` (D,) is where to begin.
     """
     lanes = runner.run(GatherPass(caches))[0].rows
-    parts, loss = lanes.values(), next(iter(caches.values())).loss
+    firsts, parts, loss = list(lanes), list(lanes.values()), next(iter(caches.values())).loss
     A, weight, before = (
         np.concatenate([dense(rows, len(w), bias) for rows in parts]),
         *(np.concatenate([getattr(rows, name) for rows in parts]) for name in ("weight", "share")),
     )
     offset = np.concatenate([np.zeros(len(rows.number)) if rows.target is None else rows.target for rows in parts])
+    ends = np.cumsum([len(rows.number) for rows in parts])
+    del lanes, parts  # which take memory that solving is promised
     A *= np.sign(weight)[:, None]
     share, solved = solve_rows(loss, A, C * np.abs(weight), offset, before, w, near, enough)
-    ends = np.cumsum([len(rows.number) for rows in parts])
-    runner.run(SharesPass(caches, dict(zip(lanes, np.split(share, ends[:-1]), strict=True))))
+    runner.run(SharesPass(caches, dict(zip(firsts, np.split(share, ends[:-1]), strict=True))))
     return solved
 
 
