@@ -1,9 +1,22 @@
 #!/usr/bin/env bash
 # Everything that has to hold: lint, types, the test suite, and the wheel in an environment of its own.
 # Needs Python ≥ 3.11 and a package index, nothing else; takes all cores. Arguments go to pytest: scripts/test.sh -k manifest
+# scripts/test.sh --smoke runs instead, in a minute or two, what breaks first: bits of small trainings,
+# bounds, storage and resuming, the command line, imports.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/venv.sh
+
+# One process more than processors: tests wait for servers, clusters and children that compile, a quarter of the time.
+spread=(--numprocesses $(($(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal)
+
+if [ "${1:-}" = --smoke ]; then
+    shift
+    make_venv .venv-test -e '.[dev]'
+    files=(frozen_weights interior multiclass store_format manners cli convert_resume models prediction imports house)
+    files=("${files[@]/#/tests/test_}")
+    exec .venv-test/bin/pytest "${spread[@]}" "${files[@]/%/.py}" "$@"
+fi
 
 step() { printf '\n== %s\n' "$*"; }
 
@@ -27,4 +40,4 @@ make_venv .venv-wheel dist/*.whl
 bash scripts/smoke.sh .venv-wheel/bin
 
 step pytest
-"$bin/pytest" --numprocesses auto --dist worksteal --durations 25 "$@"
+"$bin/pytest" "${spread[@]}" --durations 25 "$@"
