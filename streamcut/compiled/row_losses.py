@@ -140,8 +140,9 @@ def slopes(loss, z_b, z, k, target, u, slope, curvature):
         for i in range(len(z)):
             delta, y, weight = z[i] - z_b[i], target_of(target, i), weight_of(u, i)
             here = z_b[i] + k[j] * delta
-            first, first_lost = compensated(first, first_lost, -loss.dual(here, y) * delta * weight)
-            second, second_lost = compensated(second, second_lost, loss.curvature(here, y) * delta * delta * weight)
+            f = loss.dual(here, y)
+            first, first_lost = compensated(first, first_lost, -f * delta * weight)
+            second, second_lost = compensated(second, second_lost, loss.curvature(f, here, y) * delta * delta * weight)
         slope[j, 0], slope[j, 1] = first, first_lost
         curvature[j, 0], curvature[j, 1] = second, second_lost
 

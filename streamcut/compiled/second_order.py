@@ -17,7 +17,8 @@ TOGETHER = 8  # dense rows that are added at a time: the matrix is then read and
 def curvatures(loss, z, target, u, out):
     """out[i] = u_i ℓ″(z_i); 0 where that is not finite."""
     for i in range(len(z)):
-        h = loss.curvature(z[i], target_of(target, i)) * weight_of(u, i)
+        y = target_of(target, i)
+        h = loss.curvature(loss.dual(z[i], y), z[i], y) * weight_of(u, i)
         out[i] = h if h < np.inf else 0.0
 
 

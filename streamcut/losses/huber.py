@@ -46,7 +46,7 @@ class Huber(ResidualLoss, Parameters):
     def violation(self, f, z, y):
         return abs(z + f)
 
-    def curvature(self, z, y):
+    def curvature(self, f, z, y):
         return 1.0 if abs(z) < self.delta else 0.0
 
     @property

@@ -115,8 +115,8 @@ class Loss(ABC):
 
     # -- line search ------------------------------------------------------------------------------------------------------
 
-    def curvature(self, z: float, y: float) -> float:
-        """ℓ″(z; y) of a smooth loss, any generalised one where ℓ′ has a kink."""
+    def curvature(self, f: float, z: float, y: float) -> float:
+        """ℓ″(z; y) of a smooth loss, any generalised one where ℓ′ has a kink; f = −ℓ′(z; y), which is known."""
         return 0.0
 
     def kinks(self) -> int:

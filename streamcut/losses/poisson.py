@@ -98,7 +98,7 @@ class Poisson(ResidualLoss, NoParameters):
         moves = norm * np.exp(z)
         return 1.0 / np.sqrt(moves) if moves > 1e-300 else math.inf
 
-    def curvature(self, z, y):
+    def curvature(self, f, z, y):
         return np.exp(z)
 
     def limit(self, scale):

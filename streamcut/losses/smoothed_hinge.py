@@ -42,7 +42,7 @@ class SmoothedHinge(UnitShares, MarginLoss, OfLabels):
     def priority(self, f, z, norm, y):
         return abs(1.0 - z - f) + (FREE_FIRST if f == 0.0 or f == 1.0 else 0.0)
 
-    def curvature(self, z, y):
+    def curvature(self, f, z, y):
         return 1.0 if 0.0 < z < 1.0 else 0.0
 
     @property

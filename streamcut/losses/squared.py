@@ -39,7 +39,7 @@ class Squared(ResidualLoss, NoParameters):
     def violation(self, f, z, y):
         return abs(z + f)
 
-    def curvature(self, z, y):
+    def curvature(self, f, z, y):
         return 1.0
 
     def limit(self, scale):

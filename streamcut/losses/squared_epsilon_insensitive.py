@@ -46,7 +46,7 @@ class SquaredEpsilonInsensitive(ResidualLoss, Parameters):
             return abs(abs(z) - self.epsilon)
         return abs(z + 0.5 * f + (self.epsilon if f > 0.0 else -self.epsilon))
 
-    def curvature(self, z, y):
+    def curvature(self, f, z, y):
         return 2.0 if abs(z) > self.epsilon else 0.0
 
     def limit(self, scale):

@@ -47,7 +47,7 @@ class SquaredHinge(FloatShares, MarginLoss, OfLabels):
     def priority(self, f, z, norm, y):
         return abs(1.0 - z - 0.5 * f) + (FREE_FIRST if f == 0.0 else 0.0)
 
-    def curvature(self, z, y):
+    def curvature(self, f, z, y):
         return 2.0 if z < 1.0 else 0.0
 
     @property
