@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 import streamcut
 from streamcut.certifying.estimators import problem_of
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 
 linear_model = pytest.importorskip("sklearn.linear_model")
 svm = pytest.importorskip("sklearn.svm")
@@ -184,7 +184,7 @@ def test_stores_shards_and_arrays_give_the_same_bits(tmp_path):
         for label, row in zip(y.tolist(), X.tolist(), strict=True)
     )
     (tmp_path / "rows.svm").write_text(text)
-    for place, more in (("one.zarr", {}), ("many.zarr", {"shard_nnz": 200}), ("rows.h5", {"shard_nnz": 500})):
+    for place, more in (("one.zarr", {}), ("many.zarr", {"shard_nnz": 200}), ("rows.h5", {"shard_nnz": 500, "backend": "hdf5"})):
         streamcut.convert(tmp_path / "rows.svm", tmp_path / place, dtype="float64", **more)
         found.append(streamcut.certify(model, str(tmp_path / place), 3, memory="1GB"))
     records = [(each.certificate.primal, each.certificate.lower_bound, each.passes, each.better.intercept) for each in found]
@@ -247,6 +247,13 @@ def test_pipelines_are_problems_in_scaled_features(tmp_path):
         streamcut.certify(make_pipeline(PolynomialFeatures(), svm.LinearSVC()).fit(X, y), (X, y))
 
 
+def test_an_objective_of_nothing():
+    X = rows(13)[0]
+    found = streamcut.certify(linear_model.Ridge().fit(X, np.full(len(X), 3.0)), (X, np.full(len(X), 3.0)))
+    assert found.certificate.lower_bound >= 0.0
+    assert "0 but for rounding" in found.in_words()
+
+
 def test_words_as_labels():
     X, y = rows(9, n=200)
     words = np.where(y > 0, "yes", "no")
@@ -271,6 +278,12 @@ def test_refused_by_name():
         streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), 0)
     with pytest.raises(UsageError, match="4 features, the data 3"):
         streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X[:, :3], y))
+    with pytest.raises(MemoryBudgetError, match="or ask for fewer --passes"):
+        streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), memory="1MB")
+    wild = linear_model.LogisticRegression().fit(X, y)
+    wild.coef_ = wild.coef_ * 1e200
+    with pytest.raises(BadInputError, match="no finite float64"):
+        streamcut.certify(wild, (X, y))
     with pytest.raises(UsageError, match="it must be above 0"):
         streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), C=0.0)
 

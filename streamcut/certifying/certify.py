@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +20,7 @@ from streamcut.certifying.record import Certified
 from streamcut.certifying.sides import CertifyOracle
 from streamcut.config import TrainOptions
 from streamcut.data.datasets import opened
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import Certificate, StopReason
@@ -139,7 +141,7 @@ def _certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Cert
     start = _model(problem, problem.weights, problem.intercept, _nothing(), "")
     options["warm_start"] = replace(start, recipe=dataset.recipe)  # so that all features are there, whether they occur or not
     more = (("sums of the first pass", _VECTORS * 8 * (len(problem.weights) + 1)),)
-    with Session(dataset, TrainOptions(**options), scheduler="threads", more=more) as run:
+    with _advised(), Session(dataset, TrainOptions(**options), scheduler="threads", more=more) as run:
         job: Any = run.job
         order = replace(job.order, batch=run.plan.batch) if run.plan.batch else job.order
         oracle = CertifyOracle(
@@ -154,6 +156,16 @@ def _certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Cert
         except Interrupted:
             raise KeyboardInterrupt("certification was stopped") from None
     return _record(problem, course, oracle, dataset)
+
+
+@contextmanager
+def _advised() -> Iterator[None]:
+    """A MemoryBudgetError advises what training has, and certify has not; here is what it has."""
+    try:
+        yield
+    except MemoryBudgetError as error:
+        needs = str(error).partition(" Raise --memory")[0]
+        raise MemoryBudgetError(f"{needs} Raise --memory, or ask for fewer --passes: each keeps two cuts") from None
 
 
 def _record(problem: Problem, course: Course, oracle: CertifyOracle, dataset: Any) -> Certified:

@@ -23,6 +23,7 @@ from streamcut.certifying.master import Master, Mixed
 from streamcut.certifying.record import AfterPass
 from streamcut.certifying.sides import DOWN, UP, CertifyOracle
 from streamcut.compiled import vectors
+from streamcut.errors import BadInputError
 from streamcut.foundation.rounding import gamma, objective
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.passes import Ascent
@@ -43,6 +44,8 @@ class Course:
         cuts, others = oracle.first(w)
         loss = oracle.step(1.0, self.best)
         self.primal = self.best_primal = self._objective(loss)
+        if not math.isfinite(self.primal):
+            raise BadInputError("the objective of these weights is no finite float64; they are too large for these rows")
         self.best_point = self.best.copy()
         self.least_primal = self.primal - 2.0 * oracle.C * oracle.raised - gamma(4.0 * len(w) + 64.0) * self.primal
         self.master = Master(oracle.c_bar, free)

@@ -38,6 +38,11 @@ class Certified(Shown):
     rows: int
 
     @property
+    def nothing(self) -> bool:
+        """Whether the model's objective is nothing but what rounding leaves of sums."""
+        return self.certificate.primal <= 1e-12 * self.certificate.c_bar * self.certificate.unit
+
+    @property
     def at_most(self) -> float:
         """How far the model can be above the optimum at most, as a part of its objective."""
         primal = self.certificate.primal
@@ -49,6 +54,8 @@ class Certified(Shown):
     def in_words(self) -> str:
         """The verdict in two sentences."""
         primal, bound = self.certificate.primal, self.certificate.lower_bound
+        if self.nothing:
+            return f"The objective is {primal:.3g}, which is 0 but for rounding: these weights are an optimum."
         return (
             f"At most {100 * self.at_most:.2g} %, at least {100 * self.at_least:.2g} % above the optimum (of its objective). "
             f"The objective is {primal:.8g}, and no weights can reach less than {bound:.8g}."
