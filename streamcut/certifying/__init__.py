@@ -31,10 +31,22 @@ A model that stopped far too early, and a better one:
     True
     >>> labels = streamcut.predict(found.better, X)
 
-Weights from anywhere, as JSON or in LIBLINEAR's text, which say nothing of C:
+A scaler in front of it: the problem is one of scaled features, and what was subtracted is a part of the free intercept.
+
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression(C=10.0, tol=1e-8))
+    >>> found = streamcut.certify(model.fit(X, y), (X, y), passes=1)
+    >>> found.intercept, found.at_most < 1e-6
+    ('free', True)
+
+Files say less than objects: LIBLINEAR's text has no C, JSON neither loss nor C. The command asks for what is missing:
 
     streamcut certify liblinear.model train.zarr --C 1
-    At most 0.027 %, at least 0.015 % above the optimum (of its objective). …
+    streamcut certify weights.json train.zarr --C 1 --loss logistic --intercept free
+
+A bound far below F after a few passes, with little found above the optimum, is that of features that differ much in size, or of a
+hinge: more passes narrow it, and scaled features do at once.
 
 `problem.py` says what a model claims to solve; `estimators.py` and `model_files.py` read it off scikit-learn's objects and off
 files; `divided.py` does what a scaler in front did. `course.py` holds the passes, `sides.py` the first of them, `master.py` the

@@ -9,6 +9,8 @@ from streamcut.foundation.shown import Shown
 from streamcut.models.certificate import Certificate
 from streamcut.models.linear import LinearModel
 
+_FAR = 0.01  # of the objective: where it is not known better, the verdict says what helps
+
 
 class AfterPass(NamedTuple):
     """What was known after so many passes: parts of the model's objective."""
@@ -56,9 +58,11 @@ class Certified(Shown):
         primal, bound = self.certificate.primal, self.certificate.lower_bound
         if self.nothing:
             return f"The objective is {primal:.3g}, which is 0 but for rounding: these weights are an optimum."
+        far = self.at_most > _FAR and self.at_most > 10.0 * self.at_least
+        more = " More passes would narrow this, and features of like sizes would." if far else ""
         return (
             f"At most {100 * self.at_most:.2g} %, at least {100 * self.at_least:.2g} % above the optimum (of its objective). "
-            f"The objective is {primal:.8g}, and no weights can reach less than {bound:.8g}."
+            f"The objective is {primal:.8g}, and no weights can reach less than {bound:.8g}.{more}"
         )
 
     def report(self) -> dict[str, Any]:
