@@ -355,6 +355,14 @@ def test_json_and_pickles(store, run, tmp_path):
     assert "never opened" in run("certify", tmp_path / "m.pkl", place)[2]
     (tmp_path / "bad.json").write_text('{"features": [9], "weights": [[1]], "n_features": 4, "intercepts": [0]}')
     assert run("certify", tmp_path / "bad.json", place, *asked)[0] == 5
+    hostile = ("[" * 5000, '{"features": 1}', '{"features": [], "weights": [], "n_features": 1e999, "intercepts": [0]}', "{")
+    for text in (*hostile, '{"features": [0], "weights": [[1]], "n_features": 1, "intercepts": "x"}'):
+        (tmp_path / "bad.json").write_text(text)
+        assert run("certify", tmp_path / "bad.json", place, *asked)[0] in (2, 5), text[:60]
+    (tmp_path / "wide.json").write_text('{"features": [0], "weights": [[1]], "n_features": 2000000000, "intercepts": [0]}')
+    code, _, err = run("certify", tmp_path / "wide.json", place, *asked, "--memory", "1GB")
+    assert code == 7, err
+    assert run("certify", tmp_path / "nowhere", place)[0] == 4
     (tmp_path / "vw").write_text("Version 9.0\nId \nMin label:-1\n")
     assert "Vowpal Wabbit" in run("certify", tmp_path / "vw", place)[2]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -13,8 +14,8 @@ import numpy as np
 from streamcut.certifying.estimators import problem_of_ours
 from streamcut.certifying.problem import Problem
 from streamcut.errors import CorruptError, UsageError
-from streamcut.foundation.opened import opened_file
-from streamcut.io.places.remote import is_url, read_object
+from streamcut.foundation.opened import opened_file, readable
+from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.models.files import is_model, load_model
 
 _LIBLINEAR = {
@@ -28,6 +29,7 @@ _LIBLINEAR = {
     "L2R_L1LOSS_SVR_DUAL": "epsilon-insensitive",
 }
 _MOST_FEATURES = 1 << 31
+_TIMES = 8  # the size of a file: what its text takes as objects
 
 
 def read_problem(path: str, expect: Callable[[int], None] = lambda size: None) -> Problem:
@@ -37,27 +39,23 @@ def read_problem(path: str, expect: Callable[[int], None] = lambda size: None) -
     """
     if is_model(path):
         return problem_of_ours(load_model(path, expect), path)
+    size = size_of(path) if is_url(path) else os.path.getsize(path)
+    expect(_TIMES * (size or 0))
     if is_url(path):
         content = read_object(path)
     else:
         with opened_file(path) as file:
             content = file.read()
-    try:
+    with readable(path, CorruptError, "not a well-formed model"):
         if content.startswith(b"solver_type "):
             return _liblinear(path, content.decode("ascii"))
         if content.lstrip()[:1] == b"{":
-            return _json(path, json.loads(content))
+            return _json(path, json.loads(content), expect)
         if content.startswith(b"Version ") and b"Min label" in content[:200]:
-            raise UsageError(
-                f"{path}: features of Vowpal Wabbit are hashes, and its file says no objective; write its weights as JSON"
-            )
+            raise UsageError(f"{path}: features of Vowpal Wabbit are hashes, which no store has; write its weights as JSON")
         if content.startswith((b"\x80", b"PK")):
             raise UsageError(f"{path} looks like a pickle, which is never opened; in Python: streamcut.certify(estimator, data)")
         return _onnx(path, content)
-    except (ValueError, KeyError, IndexError, TypeError) as error:
-        if isinstance(error, UsageError):
-            raise
-        raise CorruptError(f"{path}: not a well-formed model: {error}") from None
 
 
 def _liblinear(path: str, text: str) -> Problem:
@@ -81,7 +79,7 @@ def _liblinear(path: str, text: str) -> Problem:
     return Problem(values[:d].copy(), intercept, path, loss=_LIBLINEAR[solver], fit=max(bias, 0.0), labels=labels)
 
 
-def _json(path: str, record: Any) -> Problem:
+def _json(path: str, record: Any, expect: Callable[[int], None]) -> Problem:
     """What `export --to json` writes, or the same by hand: features (from 0), weights (a list of one for each), intercepts."""
     if record.get("recipe") is not None:
         raise UsageError(f"{path} has a recipe for its features; certify the model file that it was made from")
@@ -92,6 +90,7 @@ def _json(path: str, record: Any) -> Problem:
         raise UsageError(f"{path} has {len(intercepts)} scores a row; certify takes one")
     if not 0 <= d < _MOST_FEATURES or (len(features) and not 0 <= features.min() <= features.max() < d):
         raise CorruptError(f"{path}: its features are not all below n_features, {d:,}")
+    expect(8 * d)
     w = np.zeros(d)
     w[features] = weights.reshape(-1)
     known = record.get("labels")
