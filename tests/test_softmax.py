@@ -128,7 +128,7 @@ class TestKernels:
             u = np.ones(12)
         k, h = minimise_by_newton(A0, B0, 0.7, Rows()), 1e-4
         best = min(minimize_scalar(value, bounds=(0.0, 2.0 * k + 1.0), method="bounded", options={"xatol": 1e-9}).fun, value(0.0))
-        assert value(k) - best <= 1e-4 * (value(0.0) - best) + 1e-12
+        assert value(k) - best <= 1e-3 * (value(0.0) - best) + 1e-12
         numeric = (value(0.3 + h) - value(0.3 - h)) / (2 * h)
         assert 0.3 * A0 + B0 + 0.7 * Rows().slopes(np.array([0.3]))[0][0] == pytest.approx(numeric, rel=1e-5, abs=1e-6)
 

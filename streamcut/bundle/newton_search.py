@@ -7,7 +7,7 @@ curvatures of the rows' losses at one or more k cost a pass over the row state, 
     repeat
         Newton's step from the last k; where it leaves the bracket, or is more than half as long as the last: to the middle
         after a few of these: many points of the bracket at once, and Newton's step from the best
-    until the step is no more than 1e-3 k (of what the search brings, 1e-6 is left), or F′ is what rounding leaves of it
+    until the step is no more than 0.01 k (of what the search brings, 1e-4 is left), or F′ is what rounding leaves of it
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
-_SMALL = 1e-3  # 1e-2 and 1e-13: the same passes, 24 cases to two tolerances, and with 1e-13 a third more time of short ones
+_SMALL = 0.01  # 1e-3 and 1e-13: the same passes, 24 cases to two tolerances; more time
 _ROUNDING = 1e-15  # of the parts of F′, which nearly cancel at the minimum
 _ALONE = 5  # passes with a single point: most lines take no more
 _TOGETHER = 24  # points of each pass after these

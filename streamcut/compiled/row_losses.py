@@ -133,18 +133,18 @@ def step(loss, z_b, z, k, target, u, sums):
 
 @kernel
 def slopes(loss, z_b, z, k, target, u, slope, curvature):
-    """At every z_b + k[j]Δ, Δ = z − z_b: slope[j] += Σ u_i ℓ′Δ_i, curvature[j] += Σ u_i ℓ″Δ_i², pairs as `sums`."""
+    """At every z_b + k[j]Δ, Δ = z − z_b: slope[j] += Σ u_i ℓ′Δ_i, a pair as `sums`, and curvature[j] += Σ u_i ℓ″Δ_i²."""
     for j in range(len(k)):
         first, first_lost = slope[j, 0], slope[j, 1]
-        second, second_lost = curvature[j, 0], curvature[j, 1]
+        second = curvature[j]
         for i in range(len(z)):
             delta, y, weight = z[i] - z_b[i], target_of(target, i), weight_of(u, i)
             here = z_b[i] + k[j] * delta
             f = loss.dual(here, y)
             first, first_lost = compensated(first, first_lost, -f * delta * weight)
-            second, second_lost = compensated(second, second_lost, loss.curvature(f, here, y) * delta * delta * weight)
+            second += loss.curvature(f, here, y) * delta * delta * weight  # it only says where to look next
         slope[j, 0], slope[j, 1] = first, first_lost
-        curvature[j, 0], curvature[j, 1] = second, second_lost
+        curvature[j] = second
 
 
 # Along w_b + k(w − w_b) the slope of a piecewise linear loss jumps by u|Δ| where z_b + kΔ is at a kink: at k = (kink − z_b) / Δ.

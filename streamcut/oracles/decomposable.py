@@ -346,7 +346,8 @@ class LinearOracle(DecomposableOracle):
 
     def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b), for smooth losses."""
-        return tuple(found.sum(axis=1) for found in self._look("SlopesPass", k))
+        slopes, curvatures = self._look("SlopesPass", k)
+        return slopes.sum(axis=1), curvatures
 
     def step(self, k: float, w_b: np.ndarray) -> float:
         self._reach.step(k, self._longest(w_b), self._scale)

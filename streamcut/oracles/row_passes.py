@@ -202,21 +202,21 @@ class RowPass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class SlopesPass(RowPass):
-    """Slopes and curvatures at each k of a smooth loss along z_b + k(z − z_b), pairs (total, rounding lost)."""
+    """Slopes, pairs (total, rounding lost), and curvatures at each k of a smooth loss along z_b + k(z − z_b)."""
 
     k: np.ndarray
     loss: Loss
 
     def begin(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros((len(self.k), 2)), np.zeros((len(self.k), 2))
+        return np.zeros((len(self.k), 2)), np.zeros(len(self.k))
 
     def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
         row_losses.slopes(self.loss, rows["z_b"], rows["z"], self.k, rows.get("target"), rows.get("u"), *sums)
 
     def merge(self, total, part):
-        for ours, theirs in zip(total, part, strict=True):
-            for pair, other in zip(ours, theirs, strict=True):
-                vectors.accumulate(other, pair)
+        for pair, other in zip(total[0], part[0], strict=True):
+            vectors.accumulate(other, pair)
+        vectors.add(total[1], part[1])
         return total
 
 
