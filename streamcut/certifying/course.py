@@ -29,6 +29,8 @@ from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.passes import Ascent
 
 _AHEAD = 0.1  # the predicted cut is so much nearer to w than where the last line search ended
+_ROUNDS = 20  # of narrowing the intercept by the bound, and raising the bound by that
+_WORTH = 0.9  # of the gap: one that leaves more is the last
 _DONE = 1e-12  # of F: what is left is rounding
 
 
@@ -54,7 +56,7 @@ class Course:
         self._reference, self.within, self.bound, self._step = others, EVERYWHERE if free else Interval(0.0, 0.0), 0.0, 1.0
         self.history: list[AfterPass] = []
         self._closed_form = self._balanced(cuts)
-        self._bound(cuts)
+        self._bound()
 
     @property
     def _planes(self) -> np.ndarray:
@@ -64,22 +66,31 @@ class Course:
         w = self._planes
         return objective(vectors.dot(w, w), len(w), self._oracle.C, loss)
 
-    def _bound(self, new: list[Cut]) -> None:
+    def _bound(self) -> None:
         """Solve the master problem, and take down what is known."""
-        if self.free:
-            found = best_intercept((*self._reference, *new), self._oracle.c_bar, self.best_primal)
-            self.within = self.within.within(found)
         self._mixed: Mixed | None = None
-        if self.within.known:
+        for _ in range(_ROUNDS if self.free else 1):
+            before = self.bound
+            self._narrow()
+            if not self.within.known:
+                break
             self._mixed = self.master.solve(self.within)
             self.bound = max(self.bound, self._mixed.lower_bound)
             for beta in self._closed_form:  # digits that the master problem loses where cuts are long
-                self.bound = max(
-                    self.bound, self.master.bound_of(np.pad(beta, (0, len(self.master.cuts) - len(beta))), self.within)
-                )
+                padded = np.pad(beta, (0, len(self.master.cuts) - len(beta)))
+                self.bound = max(self.bound, self.master.bound_of(padded, self.within))
+            if self.best_primal - self.bound > _WORTH * (self.best_primal - before):
+                break
         parts = (self.primal - self.bound, max(0.0, self.least_primal - self.best_primal))
         at_most, at_least = (part / self.primal if self.primal > 0.0 else 0.0 for part in parts)
         self.history.append(AfterPass(len(self.history) + 1, at_most, at_least))
+
+    def _narrow(self) -> None:
+        """What is proved of the best intercept by now."""
+        if self.free:
+            cuts = (*self._reference, *self.master.cuts)
+            found = best_intercept(cuts, self._oracle.c_bar, self.best_point[:-1], self.best_primal, self.bound)
+            self.within = self.within.within(found)
 
     @staticmethod
     def _balanced(cuts: list[Cut]) -> list[np.ndarray]:
@@ -112,7 +123,7 @@ class Course:
             self.best_point, self.best_primal = self.best.copy(), primal
         for cut in cuts:
             self.master.add(cut)
-        self._bound(list(cuts))
+        self._bound()
 
     def _next(self) -> Mixed:
         """Where to look: the master's solution, its intercept no further from the best point's than is seemly."""

@@ -6,8 +6,13 @@ b in [low, high], an interval that is proved to hold the optimum's b*: with half
 
     F* ≥ C̄(c + a₀ m) − ½‖C̄ a‖² − B |C̄ a₀|.
 
-Proof of the interval: at the optimum ½‖w*‖² ≤ F* ≤ F(w₀) since no loss is negative, hence ‖w*‖ ≤ r = √(2F(w₀)), and a cut with
-a₀ > 0 gives C̄ a₀ b* ≤ F(w₀) − C̄ c − min over ‖w‖ ≤ r of (½‖w‖² + C̄⟨a, w⟩). One with a₀ < 0 bounds b* from below.
+Proof of the interval. F is 1-strongly convex in w, so ½‖w* − w_b‖² ≤ F(w_b) − F* for any point: with a bound D ≥ 0 on F*,
+w* lies within r = √(2(F(w_b) − D)) of w_b. As ½‖w‖² + C̄(⟨a, w⟩ + a₀ b + c) ≤ F(w_b) at the optimum, a cut with a₀ > 0 gives, for
+L = ‖w_b + C̄ a‖,
+
+    C̄ a₀ b* ≤ F(w_b) − ½‖w_b‖² − C̄(⟨a, w_b⟩ + c) + max over 0 ≤ δ ≤ r of (L δ − ½δ²).
+
+One with a₀ < 0 bounds b* from below. A shorter interval makes a higher bound, and that a shorter interval.
 """
 
 from __future__ import annotations
@@ -15,6 +20,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from typing import NamedTuple
+
+import numpy as np
 
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import UNSEEN, dot_gamma
@@ -54,19 +61,27 @@ class Interval(NamedTuple):
 EVERYWHERE = Interval(-math.inf, math.inf)
 
 
-def best_intercept(cuts: Iterable[Cut], c_bar: float, primal: float) -> Interval:
-    """Where b* lies, by cuts whose last number is a₀, and F ≤ `primal` at some point. Ends are infinite that no cut bounds."""
+def best_intercept(cuts: Iterable[Cut], c_bar: float, near: np.ndarray, primal: float, bound: float) -> Interval:
+    """Where b* lies, by cuts whose last number is a₀; F ≤ `primal` at the weights `near`, and nowhere below `bound`.
+
+    Ends are infinite that no cut bounds.
+    """
     low, high = -math.inf, math.inf
-    radius = math.sqrt(2.0 * primal) * (1.0 + _LOOSE) + UNSEEN
+    radius = math.sqrt(2.0 * max(0.0, primal - bound)) * (1.0 + _LOOSE) + _LOOSE * math.sqrt(primal) + UNSEEN
+    square, doubt = vectors.dot(near, near), 4.0 * dot_gamma(len(near))
+    size = math.sqrt(square * (1.0 + dot_gamma(len(near)))) + UNSEEN
     for cut in cuts:
         a, pull = cut.a[:-1], float(cut.a[-1])
         firm = (abs(pull) - cut.error.slope) * (1.0 - _LOOSE)
         if firm <= 0.0:
             continue
-        length = (math.sqrt(vectors.dot(a, a) * (1.0 + dot_gamma(len(a)))) + cut.error.slope + UNSEEN) * c_bar
-        least = 0.5 * length * length if length <= radius else length * radius - 0.5 * radius * radius
-        parts = primal, least, -c_bar * cut.b, c_bar * cut.error.offset
-        reach = math.fsum(parts) + _LOOSE * math.fsum(map(abs, parts))
+        own, across = vectors.dot(a, a), vectors.dot(a, near)
+        slope = c_bar * math.sqrt(own * (1.0 + dot_gamma(len(a))))
+        length = math.sqrt(max(0.0, square + 2.0 * c_bar * across + c_bar * c_bar * own))
+        length += (math.sqrt(doubt) + _LOOSE) * (size + slope) + c_bar * cut.error.slope + UNSEEN
+        most = 0.5 * length * length if length <= radius else length * radius - 0.5 * radius * radius
+        parts = primal, -0.5 * square, -c_bar * across, -c_bar * cut.b, most, c_bar * (cut.error.offset + cut.error.slope * size)
+        reach = math.fsum(parts) + _LOOSE * math.fsum(map(abs, parts)) + (_LOOSE + doubt) * slope * size
         pull_at_most = (abs(pull) + cut.error.slope) * (1.0 + _LOOSE)
         far = reach / (c_bar * (firm if reach >= 0.0 else pull_at_most))
         far += _LOOSE * abs(far)
