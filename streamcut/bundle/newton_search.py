@@ -5,7 +5,8 @@ curvatures of the rows' losses at one or more k cost a pass over the row state, 
 
     bracket from 0 to where ½A₀k² alone has undone the slope at 0
     repeat
-        Newton's step from the last k; where it leaves the bracket, or is more than half as long as the last: to the middle
+        Newton's step from the last k, twice that where it is more than half as long as the last; to the middle where that
+        leaves the bracket
         after a few of these: many points of the bracket at once, and Newton's step from the best
     until the step is no more than 0.01 k (of what the search brings, 1e-4 is left), or F′ is what rounding leaves of it
 """
@@ -55,7 +56,9 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
         move = -rise / bend
         inside = low < k + move < high
         if number < _ALONE:
-            if not inside or abs(move) > 0.5 * last:
+            if abs(move) > 0.5 * last and low < k + 2.0 * move < high:
+                move *= 2.0  # F bends less and less that way
+            elif not inside:
                 move = 0.5 * (low + high) - k
             points = np.array([k + move])
         else:
