@@ -103,6 +103,15 @@ def test_a_large_lambda_leaves_nothing_and_a_model_of_few_weights_is_a_small_fil
     assert sparse < 0.5 * dense
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
+def test_steps_are_long_where_thresholds_leave_few_features(loss):
+    """Along a row the dual bends by ‖x‖² only where w has all its features: here it has a few of 1,200."""
+    X, y, _ = problem(200, 2000, seed=4)
+    options = {"strategy": "one-vs-rest", "loss": loss, "l1": 5.0, "row_cache": "100%", "tol": 1e-2, "tol_relative": None}
+    model = train(MemoryDataset(X, y), **SEVERAL, **options, lanes=1, max_passes=20)
+    assert model.converged  # by steps for ‖x‖² it takes more than a hundred passes
+
+
 @routes
 def test_neither_shards_nor_threads_nor_stops_change_a_bit(route, tmp_path):
     kind, way = route

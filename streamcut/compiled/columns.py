@@ -23,6 +23,10 @@ from streamcut.compiled.thresholds import shrunk
 from streamcut.compiler.jit import helper, inlined, kernel
 
 FAR = 1.0  # a pair at a bound whose z says by so much that it stays there is not swept in a cache
+# Where there are thresholds:
+_STRAIGHT = 1e-3  # of ‖x‖²: what the dual bends by at least along a row
+_ALL = 0.9  # of ‖x‖²: as much as that
+_TRIED = 4  # steps longer than that for ‖x‖²
 _FEW = 4  # all columns together take about as long as a fourth of them one by one
 
 
@@ -104,6 +108,48 @@ def step_of_pair(loss, f, score, weight, cost, square, y, limit):
     share = loss.step(f, z, curvature, y) if curvature > 0.0 else loss.dual(z, y)
     code = loss.encode(loss.limited(share, limit, weight))
     return code, loss.decode(code, y), z
+
+
+@helper
+def bent_along(loss, rows, W, l1, columns, i, a, pair, weight, square, limit):
+    """What to step along row i by in column a in place of ‖x‖², `square`, and what the dual rises by then at least.
+
+    Where thresholds leave W few features the dual bends by less. The first curvature tried is that of the features W has, the
+    next ones are those of the step before, until a step raises the dual by more than the one for ‖x‖² does for certain. `pair`
+    is its (share, score, target).
+    """
+    if l1 is None:
+        return square, 0.0
+    f, score, y = pair
+    bias, scale, last = columns.bias, columns.cost[a] * weight, len(W) - 1
+    _, after, _ = step_of_pair(loss, f, score, weight, columns.cost[a], square, y, limit)
+    least = gain_of_step(loss, f, after, score, scale, square, y)
+    if after == f or not l1[a] > 0.0:
+        return square, least
+    start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+    bent = bias * bias if abs(W[last, a]) > l1[a] else 0.0
+    for p in range(start, stop):
+        if abs(W[np.uint64(rows.indices[p]), a]) > l1[a]:
+            bent += entry(rows.data, p) ** 2
+    bent = max(bent, _STRAIGHT * square)
+    for _ in range(_TRIED):
+        if bent > _ALL * square:
+            break
+        _, after, _ = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, limit)
+        move, longer, beyond = scale * loss.sign(y) * (after - f), 0.0, 0.0
+        if bias != 0.0:
+            before, now = shrunk(W[last, a], l1[a]), shrunk(W[last, a] + move * bias, l1[a])
+            longer, beyond = 0.5 * (now - before) * (now + before), now * bias
+        for p in range(start, stop):
+            j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
+            before, now = shrunk(W[j, a], l1[a]), shrunk(W[j, a] + move * value, l1[a])
+            longer += 0.5 * (now - before) * (now + before)
+            beyond += now * value
+        rise = scale * (loss.constant(after, y) - loss.constant(f, y)) - longer
+        if rise > least:
+            return bent, rise
+        bent = max(2.0 * bent, (beyond - score) / move) if move != 0.0 else 2.0 * bent
+    return square, least
 
 
 @inlined
@@ -192,11 +238,12 @@ def _steps(loss, first, chosen, turns, rows, columns, pairs, half, grids, sums, 
         for m in range(count):
             a, f, score = listed[m], shares[m], room.scores[m]
             y, scale = target_of_pair(columns.positive, rows.y[i], a), columns.cost[a] * weight
-            code, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], square, y, grids.limit)
+            bent, rise = bent_along(loss, rows, sums.w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
+            code, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
             key = min(key, loss.priority(after, z, weight * square, y))
             if after != f:
                 pairs.codes[i, half, columns.places[a]] = code
-                sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y)
+                sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y) if l1 is None else rise
                 room.moved[moved], room.steps[moved] = a, (after - f) * scale * loss.sign(y)
                 moved += 1
             if loss.free(after, y):

@@ -11,6 +11,7 @@ from streamcut.compiled.columns import (
     FAR,
     add_changes,
     add_steps,
+    bent_along,
     gain_of_step,
     is_left_out,
     note_change,
@@ -86,14 +87,15 @@ def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums
             a, score = own[m], room.scores[m]
             f, y, scale = cached.share[i, a], target_of_pair(columns.positive, cached.target[i], a), columns.cost[a] * weight
             sums.work[a] += entries
-            _, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], square, y, grids.limit)
+            bent, rise = bent_along(loss, cached, w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
+            _, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
             if loss.stays(f, z, slack[a], y):
                 continue
             own[kept] = a
             kept += 1
             if after != f:
                 sums.largest[a] = max(sums.largest[a], loss.violation(f, z, y))
-                sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y)
+                sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y) if l1 is None else rise
                 cached.share[i, a] = after
                 room.moved[moved], room.steps[moved] = a, (after - f) * scale * loss.sign(y)
                 moved += 1

@@ -18,7 +18,8 @@ for. Two cuts bound F: that of the newest shares, and G, all older ones mixed by
 
 A plain pass has σ = 1 and ends at y = C U. Each column has a guard (streamcut.solvers.guard) that says which kind it takes part
 in. Where its first σ is below 1, its plain passes solve for cached rows at once, if features are few
-(streamcut.oracles.dual.interior), and the weights that do are scored next.
+(streamcut.oracles.dual.interior), and the weights that do are scored next. With an l1 passes are plain at first: along a row the
+dual bends by no more than the features that w has, which steps make use of (streamcut.compiled.columns.bent_along).
 """
 
 from __future__ import annotations
@@ -135,8 +136,11 @@ def _begun(
     W = s.y if origins is None else side_by_side([origins[column].w for column in group])
     enough = ENOUGH * oracle.costs  # no gap is known yet: sweeps end where one brings little next to the loss of a single row
     sums = oracle.ascend(Start(W, s.y, np.ones(len(group)), enough, LITTLE))
-    known = zip(oracle.costs.tolist(), oracle.losses_at_zero().tolist(), oracle.first_stretches().tolist(), strict=True)
-    s.lines = [Line(Guard(sigma, sigma == 1.0), 1.0, objective(0.0, oracle.dimension, C, loss)) for C, loss, sigma in known]
+    l1s = np.zeros(len(group)) if oracle.l1s is None else oracle.l1s
+    known = zip(oracle.costs.tolist(), oracle.losses_at_zero().tolist(), l1s.tolist(), strict=True)
+    for (C, loss, l1), sigma in zip(known, oracle.first_stretches().tolist(), strict=True):
+        plain = sigma == 1.0 or l1 > 0.0  # as steps are as long as thresholds let them be, acceleration waits until they are slow
+        s.lines.append(Line(Guard(sigma, plain), 1.0, objective(0.0, oracle.dimension, C, loss)))
     if origins is not None:
         _take_proofs(s, oracle, [origins[column] for column in group])
     _after(s, oracle, sums, W, stuck=True)

@@ -49,14 +49,43 @@ def ascend(loss, x, y, u, inside, f, W, w, l1, cost, batches, visits, limit):
             for i in turns:
                 if i not in waiting:
                     continue
-                here, square = z_of(loss, x[i], y[i], shrunk(w, l1)), float(x[i] @ x[i])
+                here, norm = z_of(loss, x[i], y[i], shrunk(w, l1)), float(x[i] @ x[i])
+                square = bent_along(loss, x[i], y[i], f[i], w, l1, cost, u[i], limit)
                 q = cost * u[i] * square
                 after = coded(loss, loss.step(f[i], here, q, y[i]) if q > 0.0 else loss.dual(here, y[i]), y[i], limit, u[i])
-                keys[i] = min(keys[i], loss.priority(after, here, u[i] * square, y[i]))
+                keys[i] = min(keys[i], loss.priority(after, here, u[i] * norm, y[i]))
                 rise += move(loss, x[i], y[i], cost * u[i], f, i, after, w, l1)
                 if not loss.free(after, y[i]):
                     waiting.discard(i)
     return z, keys, rise
+
+
+def bent_along(loss, x, y, f, w, l1, cost, u, limit):
+    """The curvature of a step of a row's share: ‖x‖², or less where thresholds leave w few features and a longer one gains."""
+    square, scale, here = float(x @ x), cost * u, z_of(loss, x, y, shrunk(w, l1))
+    if not (l1 > 0.0 and square > 0.0 and scale > 0.0):
+        return square
+
+    def step(curvature):
+        after = coded(loss, loss.step(f, here, scale * curvature, y), y, limit, u)
+        return after, scale * loss.sign(y) * (after - f)
+
+    after, far = step(square)
+    score = float(x @ shrunk(w, l1))
+    least = scale * (loss.constant(after, y) - loss.constant(f, y)) - far * score - 0.5 * far * far * square
+    if after == f:
+        return square
+    bent = max(float(x[np.abs(w) > l1] @ x[np.abs(w) > l1]), 1e-3 * square)
+    for _ in range(4):
+        if bent > 0.9 * square:
+            break
+        after, far = step(bent)
+        moved = shrunk(w + far * x, l1)
+        longer = 0.5 * float(moved @ moved) - 0.5 * float(shrunk(w, l1) @ shrunk(w, l1))
+        if scale * (loss.constant(after, y) - loss.constant(f, y)) - longer > least:
+            return bent
+        bent = max(2.0 * bent, (float(x @ moved) - score) / far if far != 0.0 else 0.0)
+    return square
 
 
 def move(loss, x, y, scale, f, i, after, w, l1):
@@ -80,7 +109,13 @@ def sweep(loss, x, y, u, f, listed, turns, w, l1, cost, slack, limit):
         if loss.stays(f[i], here, slack, y[i]):
             listed[i] = False
             continue
-        after = coded(loss, loss.step(f[i], here, cost * u[i] * float(x[i] @ x[i]), y[i]), y[i], limit, u[i])
+        after = coded(
+            loss,
+            loss.step(f[i], here, cost * u[i] * bent_along(loss, x[i], y[i], f[i], w, l1, cost, u[i], limit), y[i]),
+            y[i],
+            limit,
+            u[i],
+        )
         if after != f[i]:
             largest = max(largest, loss.violation(f[i], here, y[i]))
             rise += move(loss, x[i], y[i], cost * u[i], f, i, after, w, l1)
