@@ -18,7 +18,7 @@ from streamcut.foundation.files import _hits
 
 ROOT = Path(__file__).resolve().parent.parent
 
-_CHILD = "import sys; sys.path[:] = {path!r}; from streamcut.compiler import compiling as c; c._IDLE = 3600.0; c.serve()"
+_CHILD = "import sys; sys.path[:] = {path!r}; from streamcut.compiler import child; child.IDLE = 3600.0; child.serve()"
 
 # Property tests try the same examples in every run: what passes here passes elsewhere, and no run fails by a new draw alone.
 # `pytest --hypothesis-profile=explore` draws new ones.

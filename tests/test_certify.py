@@ -186,7 +186,7 @@ def test_stores_shards_and_arrays_give_the_same_bits(tmp_path):
     (tmp_path / "rows.svm").write_text(text)
     for place, more in (("one.zarr", {}), ("many.zarr", {"shard_nnz": 200}), ("rows.h5", {"shard_nnz": 500, "backend": "hdf5"})):
         streamcut.convert(tmp_path / "rows.svm", tmp_path / place, dtype="float64", **more)
-        found.append(streamcut.certify(model, str(tmp_path / place), 3, memory="1GB"))
+        found.append(streamcut.certify(model, str(tmp_path / place), 3, memory="4GB"))
     records = [(each.certificate.primal, each.certificate.lower_bound, each.passes, each.better.intercept) for each in found]
     assert records == [records[0]] * len(records)
 
@@ -330,7 +330,7 @@ def test_liblinear_text_and_the_command(store, run, tmp_path):
     found = json.loads(out)
     assert found["at_least"] <= found["at_most"] < 0.05
     assert len(found["passes"]) == 8
-    code, out, _ = run("certify", tmp_path / "better.npz", place, "--memory", "1GB")
+    code, out, _ = run("certify", tmp_path / "better.npz", place, "--memory", "4GB")
     assert code == 0
     assert "At most" in out
     assert run("certify", tmp_path / "ll.model", place, "--C", 0.5, "--out", tmp_path / "better.npz")[0] == 2
@@ -360,7 +360,7 @@ def test_json_and_pickles(store, run, tmp_path):
         (tmp_path / "bad.json").write_text(text)
         assert run("certify", tmp_path / "bad.json", place, *asked)[0] in (2, 5), text[:60]
     (tmp_path / "wide.json").write_text('{"features": [0], "weights": [[1]], "n_features": 2000000000, "intercepts": [0]}')
-    code, _, err = run("certify", tmp_path / "wide.json", place, *asked, "--memory", "1GB")
+    code, _, err = run("certify", tmp_path / "wide.json", place, *asked, "--memory", "4GB")
     assert code == 7, err
     assert run("certify", tmp_path / "nowhere", place)[0] == 4
     (tmp_path / "vw").write_text("Version 9.0\nId \nMin label:-1\n")

@@ -40,7 +40,7 @@ def model(tmp_path_factory):
     return folder / "m.npz"
 
 
-CONVERT = "convert bad.csv out.zarr --labels click -q"
+CONVERT = "convert bad.csv out.zarr --labels click -q --memory 4GB"
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,10 @@ def test_a_model_is_that_of_the_features_that_occur(task, tmp_path):
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     X, y, _ = rows("binary")
-    with streamcut.create(tmp_path_factory.mktemp("wide") / "rows.zarr", shard_nnz=X.nnz // 3) as made:
+    path = tmp_path_factory.mktemp("wide") / "rows.zarr"
+    with streamcut.create(path, shard_nnz=X.nnz // 3) as made:
         made.append(spread(X), y)
-    return tmp_path_factory.getbasetemp() / "wide0" / "rows.zarr"
+    return path
 
 
 def test_stores_clusters_folds_and_runs_that_go_on_have_the_same_bits(store, tmp_path):

@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 
 _SMALL = 0.01  # 1e-3 and 1e-13: the same passes, 24 cases to two tolerances; more time
+_FARTHEST = 1e300
 _ROUNDING = 1e-15  # of the parts of F′, which nearly cancel at the minimum
 _ALONE = 5  # passes with a single point: most lines take no more
 _TOGETHER = 24  # points of each pass after these
@@ -32,6 +33,7 @@ class SmoothLossAlongLine(Protocol):
         """(slopes, curvatures) of the losses at each k."""
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine) -> float:
     """The k ≥ 0 that minimises F along the line; 0 when F does not decrease from w_b.
 
@@ -41,16 +43,15 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
     def slopes(k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """F′, F″ and what rounding leaves of F′ at each k."""
         slope, curvature = rows.slopes(k)
-        with np.errstate(over="ignore", invalid="ignore"):
-            rises, bends = k * A0 + B0 + C * slope, A0 + C * curvature
-            parts = np.maximum(np.maximum(np.abs(C * slope), abs(B0)), k * A0)
+        rises, bends = k * A0 + B0 + C * slope, A0 + C * curvature
+        parts = np.maximum(np.maximum(np.abs(C * slope), abs(B0)), k * A0)
         known = np.isfinite(rises) & np.isfinite(bends)  # where powers of e are too large, F rises as steeply as can be
         return np.where(known, rises, np.inf), np.where(known, bends, 1.0), np.where(known, _ROUNDING * parts, 0.0)
 
     (rise,), (bend,), _ = slopes(np.zeros(1))
     if not rise < 0.0 or A0 <= 0.0:
         return 0.0
-    low, high, k = 0.0, -rise / A0, 0.0
+    low, high, k = 0.0, min(-rise / A0, _FARTHEST), 0.0
     last = high
     for number in range(_MOST):
         move = -rise / bend

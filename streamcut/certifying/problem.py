@@ -72,7 +72,7 @@ class Problem:
             if not there
         ]
         if missing:
-            raise UsageError(f"{self.what} does not say what it minimises; give {', '.join(missing)} ")
+            raise UsageError(f"{self.what} does not say what it minimises; give {', '.join(missing)}")
         assert found.loss is not None
         if found.loss not in ROW_LOSSES:
             raise UsageError(f"loss {found.loss!r}: choose one of {', '.join(ROW_LOSSES)}")
