@@ -53,7 +53,9 @@ def load(name: str) -> tuple[sp.csr_array, np.ndarray, sp.csr_matrix]:
         X = sp.csr_array(X @ sp.diags_array(1.0 / np.maximum(abs(X).max(axis=0).toarray().ravel(), 1e-300)))
     if positive or len(np.unique(y)) == 2:
         y = np.where(y == (float(positive) if positive else y.max()), 1.0, -1.0)
-    return X, y, sp.csr_matrix(sp.hstack([X, np.ones((len(y), 1))]))
+    ones = sp.csr_matrix(sp.hstack([X, np.ones((len(y), 1))]))
+    ones.indices, ones.indptr = ones.indices.astype(np.int32), ones.indptr.astype(np.int32)  # which scikit-learn insists on
+    return X, y, ones
 
 
 def margins(loss: Callable) -> Callable:
