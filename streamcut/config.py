@@ -153,11 +153,29 @@ class TrainOptions(TrainDeclarations):
         if not known:
             raise UsageError(f"scheduler: {unknown(self.scheduler, SCHEDULERS)}, tcp://HOST:PORT, a scheduler file FILE.json")
         self._check_fit()
+        if self.intercept != "regularised":
+            self._check_intercept()
         least = self.record.least_cuts
         if self.max_cuts is not None and self.max_cuts < least:
             raise UsageError(f"max_cuts: {self.chosen_solver} needs {least} cuts, not {self.max_cuts}")
         if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
             raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, or training never ends")
+
+    @property
+    def free(self) -> bool:
+        """Whether there is an intercept that costs nothing."""
+        return self.intercept == "free"
+
+    def _check_intercept(self) -> None:
+        """What goes with an intercept that is not regularised; without one `bias` is 0."""
+        if self.bias != _default("bias") and not (self.bias == 0.0 and self.intercept == "none"):
+            raise UsageError(f"bias: it is the feature of a regularised intercept, and intercept {self.intercept} is none")
+        if self.chosen_loss in LABELLING_LOSSES:
+            raise UsageError(f"intercept: only losses of single rows have it, not loss {self.loss}")
+        if self.free and self.l1:
+            raise UsageError("l1: with an elastic net the intercept is regularised; leave one of them out")
+        if self.intercept == "none":
+            object.__setattr__(self, "bias", 0.0)
 
     def has(self, name: str) -> bool:
         """Whether option `name` means something to the solver and the task."""

@@ -195,7 +195,7 @@ class _Unit:
 def _linear(model: LinearModel, data: Any, same: bool) -> Verification:
     """A loss of each row."""
     penalty = penalty_of(model.l1)
-    w = np.ascontiguousarray(model.augmented_weights)
+    w = np.ascontiguousarray(model.trained_weights)
     risk, doubt = risk_of(model), ScoreDoubt(model, data.manifest.statistics)
     unit = _Unit(risk, data.manifest.statistics)
     rows, loss, total = 0, 0.0, 0.0

@@ -47,7 +47,12 @@ ELSEWHERE = {  # options that no estimator has
     "validation": "score",
 }
 CURVED = {"binary": {"loss": "logistic"}, "regression": {"loss": "squared"}}  # what solvers with the curvature of losses train
-NAMES = {"max_iter": "max_passes", "n_jobs": "workers", "fit_intercept": "bias"}  # scikit-learn's for ours
+NAMES = {
+    "max_iter": "max_passes",
+    "n_jobs": "workers",
+    "fit_intercept": "bias",
+    "intercept_penalty": "intercept",
+}  # scikit-learn's for ours
 FEATURES = {"kernel", "gamma", "degree", "coef0", "nystroem", "landmarks", "fourier", "frequencies"}  # a pipeline makes them
 LEFT_OUT = {
     LinearSVM: FEATURES | {"k"},
@@ -232,7 +237,8 @@ def test_every_attribute_that_fit_sets_is_described(estimator):
 
 OTHER = {  # another value of each parameter
     "C": 0.01, "l1": 1.0, "scale": "std", "loss": "squared-hinge", "epsilon": 0.7, "delta": 0.2, "quantile": 0.9, "nu": 0.2,
-    "fit_intercept": False, "intercept_scaling": 9.0, "strategy": "one-vs-rest", "normalisation": "queries",
+    "fit_intercept": False, "intercept_scaling": 9.0, "intercept_penalty": False, "strategy": "one-vs-rest",
+    "normalisation": "queries",
     "class_weight": {0: 1.0, 1: 9.0, 2: 2.0}, "warm_start": True, "solver": "ocas", "cut": "exact", "tol": 0.5,
     "tol_relative": 0.9, "max_iter": 1, "max_passes": 2, "max_time": 1e-9, "target": 1e9, "max_cuts": 5, "sweeps": 0,
     "random_state": 7, "row_cache": "0", "memory": "1MB", "n_jobs": 0, "scratch": "/nowhere", "lanes": 3, "scheduler": "syncs",

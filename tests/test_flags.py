@@ -201,7 +201,7 @@ def test_losses(tool, text, loss):
         ("sklearn", 'SGDClassifier(loss="huber", fit_intercept=False)', ["huber"]),
         ("sklearn", 'LinearSVC(loss="hinge", penalty="l1", foo=1)', ["'l1'", "foo"]),
         ("sklearn", 'LinearSVC(loss="hinge", class_weight="balanced")', ["balanced"]),
-        ("sklearn", "SGDClassifier()", ["fit_intercept=True"]),
+        ("sklearn", "SGDClassifier(l1_ratio=0.1, penalty='elasticnet')", ["fit_intercept=True"]),
         ("sklearn", "SVC(C=1)", ["SVC has no counterpart"]),
         ("sklearn", "LinearSVC(C=c)", ["named literals"]),
         ("sklearn", "import os", ["named literals"]),

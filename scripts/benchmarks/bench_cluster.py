@@ -50,7 +50,7 @@ from streamcut.io.opening import open_dataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import LinearModel
-from streamcut.oracles.decomposable import LinearOracle
+from streamcut.oracles.linear import LinearOracle
 from streamcut.reports.costs import cluster_work
 from streamcut.training import Session
 

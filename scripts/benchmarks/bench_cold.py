@@ -33,7 +33,7 @@ from streamcut.io.dataset import Dataset, shard_bytes
 from streamcut.io.opening import open_dataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.oracles.decomposable import LinearOracle
+from streamcut.oracles.linear import LinearOracle
 
 COLD = 0.9  # of a cold measurement's bytes must come from storage
 

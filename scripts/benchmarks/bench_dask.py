@@ -28,7 +28,7 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.oracles.decomposable import LinearOracle
+from streamcut.oracles.linear import LinearOracle
 
 
 def no_warm_up(manifest: Manifest) -> None:

@@ -27,7 +27,7 @@ from streamcut.io.dataset import shard_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.oracles.decomposable import LinearOracle
+from streamcut.oracles.linear import LinearOracle
 
 DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 REPEATS = 9

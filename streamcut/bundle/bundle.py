@@ -11,13 +11,16 @@ The zero cut (R ≥ 0) takes the slack C̄ − Σ β_t; it is kept as cut 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from streamcut.bundle.intercept import Interval
 from streamcut.bundle.penalty import L2, SQUARES
+from streamcut.bundle.priced_master import solve_priced
 from streamcut.bundle.shelf import MEMORY, Shelf
+from streamcut.bundle.verified_master import Verified
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import UNSEEN, CutError, dot_gamma, gamma, mixed
 
@@ -66,6 +69,9 @@ class Bundle:
     `most` at the highest. `merging`: before the last
     solution cuts had to merge to make room.
 
+    Where the penalty has a free intercept the last number of a cut's vector is what it pulls at that, and is kept apart: w and
+    the cuts that are given have `dimension` + 1 numbers, those that are solved for `dimension`.
+
     The cuts are on the `shelf`; where that is far, one or two of them are looked at at a time.
 
     Whoever keeps something for every cut finds it by slot: `slots[t]` is the number in 0 … max_cuts − 1 of cut t, its own for
@@ -82,10 +88,12 @@ class Bundle:
         self.max_cuts = max_cuts
         self.most = max_cuts if most is None else most
         self.shelf = shelf
+        self.dimension = dimension
         self._vectors = shelf.space(self.most + 1, dimension)  # untouched rows cost no memory
         self._vectors[0] = 0.0  # the zero cut
         self._b = np.zeros(1)
         self._errors = np.zeros((1, 2))  # CutError of every cut
+        self._pulls = np.zeros(1)  # at a free intercept
         self._beta = np.array([c_bar])
         self._gram = np.zeros((1, 1))
         self._unused = np.zeros(1, dtype=np.int64)
@@ -137,11 +145,12 @@ class Bundle:
     def add(self, a: np.ndarray, b: float, error: CutError) -> None:
         """Take a copy of the cut (a, b) into the bundle."""
         self.make_room(1)
+        a, pull = (a[:-1], float(a[-1])) if self.penalty.free else (a, 0.0)
         t = len(self._b)
         self.slots = np.append(self.slots, self._free()[0])
         self._vectors[t] = a
         self.shelf.release()
-        self._b = np.append(self._b, b)
+        self._b, self._pulls = np.append(self._b, b), np.append(self._pulls, pull)
         self._errors = np.append(self._errors, [error], axis=0)
         self._beta = np.append(self._beta, 0.0)
         self._unused = np.append(self._unused, 0)
@@ -154,7 +163,7 @@ class Bundle:
         Its bound is the better one where rounding matters, its w is not: that stays close to 0. The bundle stays as it is.
         """
         worth = self._b - self._errors @ np.array([radius, 1.0])
-        return self._solved(self._beta.copy(), self.c_bar, self.penalty, tolerance, worth)
+        return self._solved(self._beta.copy(), tolerance, worth)
 
     def scale(self, c_bar: float, penalty: L2) -> None:
         """The same cuts for another C̄ and penalty: they bound the mean risk, which knows of neither. β keeps its proportions."""
@@ -163,7 +172,8 @@ class Bundle:
 
     def saved(self) -> dict[str, np.ndarray]:
         """All that the bundle knows, by name, as views: what a checkpoint keeps, and where it is read into."""
-        return {
+        pulls = {"pulls": self._pulls} if self.penalty.free else {}
+        return pulls | {
             "vectors": self._vectors[: len(self._b)],
             "b": self._b,
             "errors": self._errors,
@@ -177,37 +187,52 @@ class Bundle:
         """As `saved`, for a number of cuts, for the caller to fill with what was saved."""
         size = cuts + 1
         self._b, self._beta, self._gram = np.zeros(size), np.zeros(size), np.zeros((size, size))
-        self._errors = np.zeros((size, 2))
+        self._errors, self._pulls = np.zeros((size, 2)), np.zeros(size)
         self._unused, self.slots = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
         return self.saved()
 
-    def solve(self, tolerance: float, matters: float = 0.0) -> MasterSolution:
+    def solve(self, tolerance: float, matters: float = 0.0, near: Interval | None = None) -> MasterSolution:
         """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`, or where only more digits
-        than float64 has would do, `matters`."""
-        solution = self._solved(self._beta, self.c_bar, self.penalty, tolerance, matters=matters)
+        than float64 has would do, `matters`.
+
+        Where the intercept is free that of w, and the mixture, are those `near`, the bound is that of all intercepts that the
+        best one may have; 0 as long as these are not known.
+        """
+        within = self.penalty.within
+        wide = near is not None and (not within.known or within.within(near) != within)
+        solution = self._solved(self._beta, tolerance, matters=matters, near=near if wide else None)
+        if wide and within.known:
+            solution = replace(self._solved(self._beta.copy(), tolerance), v=solution.v, w=solution.w)
+        elif wide:
+            solution = replace(solution, lower_bound=0.0, taken=0.0)
         self.merging, self._merged = self._merged, False
         self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
         self._drop((self._unused >= UNUSED_ITERATIONS).nonzero()[0])
         return solution
 
     def _solved(
-        self, beta: np.ndarray, c_bar: float, penalty: L2, tolerance: float, worth: np.ndarray | None = None,
-        matters: float = 0.0,
+        self, beta: np.ndarray, tolerance: float, worth: np.ndarray | None = None, matters: float = 0.0,
+        near: Interval | None = None,
     ) -> MasterSolution:  # fmt: skip
         """What `beta` gives, improved in place, for cuts that are `worth` so much instead of b; made feasible, if rounding has
         left it otherwise."""
-        values = self._b if worth is None else worth
-        rows = self._vectors[: len(self._b)]
-        master = penalty.solve_master(rows, self._gram, values, c_bar, beta, tolerance, matters=matters)
+        values, c_bar, penalty = self._b if worth is None else worth, self.c_bar, self.penalty
+        rows, intercept = self._vectors[: len(self._b)], None
+        if near is None and not penalty.free:
+            master = penalty.solve_master(rows, self._gram, values, c_bar, beta, tolerance, matters=matters)
+        else:
+            gap, intercept = solve_priced(self._gram, values, self._pulls, c_bar, beta, near or penalty.within)
+            master = Verified(gap)
         used = float(beta[1:].sum())
         if used > c_bar:  # rounding only; the bound must come from a feasible point
             beta[1:] *= c_bar / used
         v = self._mixed(-beta) if master.v is None else master.v
         a, b = self.shelf.zeros(len(v)), float(beta @ self._b) / c_bar
         np.divide(v, -c_bar, out=a)
-        error = self._error_of_mixture(beta / c_bar)
+        b, error = penalty.settled(b, self._error_of_mixture(beta / c_bar), float(beta @ self._pulls) / c_bar)
         bound, computed = penalty.bound(c_bar, a, b, error)
         self.shelf.release()
+        v = v if intercept is None else np.append(v, intercept)
         return MasterSolution(v, penalty.weights(v), a, b, error, bound, master.gap, computed - bound)
 
     def _mixed(self, coefficients: np.ndarray) -> np.ndarray:
@@ -231,7 +256,8 @@ class Bundle:
         own = gamma(float(np.count_nonzero(pi)) + 8.0)
         slope, offset = (pi @ self._errors).tolist()
         return CutError(
-            slope + own * (float(pi @ self._lengths()) + slope), offset + own * (float(pi @ np.abs(self._b)) + offset)
+            slope + own * (float(pi @ (self._lengths() + np.abs(self._pulls))) + slope),
+            offset + own * (float(pi @ np.abs(self._b)) + offset),
         )
 
     def _make_room(self, end: int) -> Merge | None:
@@ -243,7 +269,7 @@ class Bundle:
         s, t = 1 + np.argsort(self._beta[1:end], kind="stable")[:2]
         total = self._beta[s] + self._beta[t]
         share = self._beta[t] / total if total > 0.0 else 0.5
-        lengths = self._lengths()
+        lengths = self._lengths() + np.abs(self._pulls)
         self._errors[s] = mixed(
             CutError(*self._errors[s]), CutError(*self._errors[t]), share, lengths[s] + lengths[t],
             abs(self._b[s]) + abs(self._b[t]),
@@ -251,6 +277,7 @@ class Bundle:
         vectors.move(self._vectors[s], self._vectors[t], share)
         self.shelf.release()
         self._b[s] += share * (self._b[t] - self._b[s])
+        self._pulls[s] += share * (self._pulls[t] - self._pulls[s])
         self._beta[s], self._beta[t] = total, 0.0
         self._refresh_gram(s, self._vectors[s])
         self._merged = True
@@ -279,7 +306,7 @@ class Bundle:
             if target != source:
                 self._vectors[target] = self._vectors[source]
                 self.shelf.release()
-        self._b, self._errors, self._beta, self._unused, self.slots = (
-            x[keep] for x in (self._b, self._errors, self._beta, self._unused, self.slots)
+        self._b, self._pulls, self._errors, self._beta, self._unused, self.slots = (
+            x[keep] for x in (self._b, self._pulls, self._errors, self._beta, self._unused, self.slots)
         )
         self._gram = np.ascontiguousarray(self._gram[np.ix_(keep, keep)])

@@ -12,11 +12,13 @@ penalised as all others are. λ = 0 is L2, to the last bit.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from streamcut.bundle.intercept import EVERYWHERE, Interval
 from streamcut.bundle.kinks import Kinks
 from streamcut.bundle.thresholded_step import longest_step
 from streamcut.bundle.verified_master import Verified, solve_verified
@@ -32,6 +34,8 @@ class L2:
 
     l1: ClassVar[float] = 0.0
     threshold: ClassVar[float | None] = None  # λ, as kernels take it
+    free: ClassVar[bool] = False  # whether the last number of w is an intercept that costs nothing
+    within: ClassVar[Interval] = EVERYWHERE  # where the best one is proved to be
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         """w = ∇R*(v), which may be `v` itself."""
@@ -60,6 +64,22 @@ class L2:
         has it.
         """
         return solve_verified(rows, gram, b, total, beta, tolerance, self.l1, matters)
+
+    def line(self, w_b: np.ndarray, w: np.ndarray) -> tuple[float, float]:
+        """(‖w − w_b‖², ⟨w_b, w − w_b⟩) of what costs something."""
+        return vectors.line(w_b, w)
+
+    def longest(self, F: float) -> float:
+        """How long w is at most where F is so large."""
+        return math.sqrt(2.0 * F)
+
+    def settled(self, b: float, error: CutError, pull: float) -> tuple[float, CutError]:
+        """(b, error) of a cut that pulls so much at a free intercept, where that is what it may be."""
+        return b, error
+
+    def narrowed(self, c_bar: float, w_b: np.ndarray, F_b: float, bound: float) -> L2:
+        """With what F(w_b) ≤ `F_b` and a `bound` on F say of the optimum's intercept."""
+        return self
 
     def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks | None:
         """Where R has kinks along w_b + k(w − w_b); None: it has none anywhere."""

@@ -192,9 +192,10 @@ def _nothing() -> Certificate:
 
 
 def _model(problem: Problem, weights: np.ndarray, intercept: float, certificate: Certificate, fingerprint: str) -> LinearModel:
-    """A LinearModel with these weights. Its parameters name `intercept`, and no `bias`, which would have to cost something."""
+    """A LinearModel with these weights."""
     bias = 1.0 if problem.fit == FREE else float(problem.fit or 0.0)
-    said = {"loss": problem.loss, "C": problem.C, "intercept": problem.fit, **problem.options}
+    intercept_costs = "free" if problem.fit == FREE else "regularised" if bias else "none"
+    said = {"loss": problem.loss, "C": problem.C, "intercept": intercept_costs, **problem.options}
     return LinearModel(
         weights=np.ascontiguousarray(weights),
         intercept=intercept,

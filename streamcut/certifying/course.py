@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from streamcut.certifying.intercept import EVERYWHERE, Interval, best_intercept
+from streamcut.bundle.intercept import EVERYWHERE, Interval, best_intercept
 from streamcut.certifying.master import Master, Mixed
 from streamcut.certifying.record import AfterPass
 from streamcut.certifying.sides import DOWN, UP, CertifyOracle

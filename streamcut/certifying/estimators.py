@@ -59,7 +59,7 @@ def problem_of_ours(model: Any, what: str) -> Problem:
             f"{what}: certify takes ½‖w‖² and a loss of rows alone; for an elastic net, scale or one-vs-rest see `verify`"
         )
     loss = known.get("loss")
-    fit: Any = known.get("intercept", model.bias)
+    fit: Any = FREE if model.free else model.bias
     own = {name: float(known[name]) for name in (ROW_LOSSES[loss].options if loss else ()) if name in known}
     return Problem(
         model.weights, model.intercept, what, C=model.C, loss=loss, fit=fit, labels=model.labels, task=model.task,

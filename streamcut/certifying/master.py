@@ -2,25 +2,21 @@
 
     max over β in the simplex of   C̄ Σ β_t (c_t + a₀_t m) − ½‖C̄ Σ β_t a_t‖² − B |C̄ Σ β_t a₀_t|
 
-(streamcut.certifying.intercept; m = B = 0 and no a₀ where the intercept is regularised or there is none). Cut 0 is the zero cut.
+(streamcut.bundle.intercept; m = B = 0 and no a₀ where the intercept is regularised or there is none). Cut 0 is the zero cut.
 An inexact solution makes the bound loose, never wrong: it is computed anew from β, with what rounding may have done.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from streamcut.certifying.intercept import Interval
+from streamcut.bundle.intercept import Interval
+from streamcut.bundle.interior_point import interior_point
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import CutError, dot_gamma, dual_value, gamma
 from streamcut.oracles.decomposable import Cut
-
-_ROUNDS = 60
-_CENTRED = 0.995  # of the way to the boundary
-_LEAST = 1e-40  # so that quotients stay finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,42 +103,3 @@ def _simplex(beta: np.ndarray) -> np.ndarray:
     """`beta` ≥ 0 with a sum of at most 1."""
     beta = np.where(beta > 1e-14, beta, 0.0)
     return beta / max(1.0, float(beta.sum()) * (1.0 + 1e-15))
-
-
-def interior_point(Q: np.ndarray, c: np.ndarray, E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(x, multipliers of Ex = e) that minimise ½xᵀQx + cᵀx over x ≥ 0 with Ex = e, nearly: Mehrotra's predictor-corrector.
-
-    Q (n, n) is positive semidefinite; of a few dozen cuts a round takes less than a millisecond.
-    """
-    n, m = len(c), len(e)
-    size = max(float(np.abs(Q).max()), float(np.abs(c).max()), 1e-300)
-    Q, c = Q / size, c / size
-    x, s, y = np.full(n, 1.0 / n), np.ones(n), np.zeros(m)
-    K = np.zeros((n + m, n + m))
-    K[:n, n:], K[n:, :n] = -E.T, E
-    diagonal = np.arange(n)
-    for _ in range(_ROUNDS):
-        dual, primal, mu = Q @ x + c - E.T @ y - s, E @ x - e, float(x @ s) / n
-        if mu < 1e-17:
-            break
-        K[:n, :n] = Q
-        K[diagonal, diagonal] += s / x + 1e-16
-
-        def step(target: float, second: Any, at: tuple[np.ndarray, ...] = (x, s, dual, primal)) -> tuple[np.ndarray, ...]:
-            now, slack, off, feasible = at
-            toward = (target - second) / now - slack
-            found = np.linalg.lstsq(K, np.append(toward - off, -feasible), rcond=None)[0]
-            return found[:n], toward - slack / now * found[:n], found[n:]
-
-        dx, ds, _ = step(0.0, 0.0)
-        ahead = float((x + _reach(x, dx) * dx) @ (s + _reach(s, ds) * ds)) / n
-        dx, ds, dy = step(mu * (ahead / mu) ** 3, dx * ds)
-        alpha, beta = _reach(x, dx), _reach(s, ds)
-        x, s, y = np.maximum(x + alpha * dx, _LEAST), np.maximum(s + beta * ds, _LEAST), y + beta * dy
-    return x, y * size
-
-
-def _reach(x: np.ndarray, dx: np.ndarray) -> float:
-    """The part of dx that leaves x positive."""
-    falls = dx < 0.0
-    return min(1.0, _CENTRED * float((-x[falls] / dx[falls]).min())) if falls.any() else 1.0

@@ -3,7 +3,7 @@
 With f = −ℓ′ the cut at w is tight there: where the loss is smooth, its bound alone is F(w) − ½‖∇F(w)‖². Its halves, of the rows
 that pull their scores up and of those that pull them down, are cuts too, as is every mixture of them; a mixture in which both
 pull equally hard says nothing of the intercept, which is what a free one needs. The same halves where all scores are equal pull
-whatever the given model does, and bound the best intercept (streamcut.certifying.intercept).
+whatever the given model does, and bound the best intercept (streamcut.bundle.intercept).
 """
 
 from __future__ import annotations
@@ -23,19 +23,18 @@ from streamcut.foundation.rounding import Grids
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.ascent import DualOracle
-from streamcut.oracles.row_passes import First, Totals, begin, merge_loss
+from streamcut.oracles.row_passes import MIDDLE, First, Halves, Totals, begin, merge_loss
 
 UP, DOWN = 0, 1  # slots of the first cuts; that of their sum is 2
-_MIDDLE = 32  # of the equal scores of Loss.constants, which go from the lowest target to the highest
 
 
 @dataclass(slots=True)
 class SidesSums:
-    """`a` (4, folds, D) and `b` (4, 4) of the cuts up and down at w, up and down at equal scores; loss and totals as CutSums."""
+    """Halves at w, and at equal scores; loss and totals as CutSums."""
 
-    a: np.ndarray
+    at_w: Halves
+    equal: Halves
     totals: Totals
-    b: np.ndarray = field(default_factory=partial(np.zeros, (4, 4)))
     loss: np.ndarray = field(default_factory=partial(np.zeros, 3))
 
 
@@ -50,10 +49,10 @@ class SidesPass(Pass):
     equal: float
     first: First
     interruptible: ClassVar[bool] = True
-    summed: ClassVar[tuple[str, ...]] = ("a",)
 
     def begin(self) -> SidesSums:
-        return SidesSums(np.zeros((4, self.grids.folds, len(self.w))), Totals.nothing(len(self.w)))
+        D = len(self.w)
+        return SidesSums(Halves.nothing(self.grids, D), Halves.nothing(self.grids, D), Totals.nothing(D))
 
     def visit_chunk(self, sums: SidesSums, rows: Rows, chunk: Chunk) -> None:
         loss, z, u = self.risk.loss, rows["z"], rows.get("u")
@@ -62,20 +61,14 @@ class SidesPass(Pass):
         if (bad := row_losses.margins(loss, chunk.y, u, z, sums.loss)) >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
         sides.remember(loss, chunk.y, z, u, self.grids.limit, rows["codes"])
-        self._add(sums, chunk, z, u, 0)
+        sums.at_w.add(chunk, loss, z, u, self.bias, self.grids)
         equal = np.empty(chunk.n_rows)
         sides.equal_scores(loss, chunk.y, self.equal, equal)
-        self._add(sums, chunk, equal, u, 2)
-
-    def _add(self, sums: SidesSums, chunk: Chunk, z: np.ndarray, u: np.ndarray | None, first: int) -> None:
-        found = np.empty((2, chunk.n_rows))
-        sides.coefficients(self.risk.loss, chunk.y, z, u, self.grids, found, sums.b[first : first + 2])
-        for side in range(2):
-            linear.scatter(chunk.indptr, chunk.indices, chunk.data, found[side], self.bias, self.grids, sums.a[first + side])
+        sums.equal.add(chunk, loss, equal, u, self.bias, self.grids)
 
     def merge(self, total: SidesSums, part: SidesSums) -> SidesSums:
-        total.a += part.a
-        total.b += part.b
+        total.at_w.merged(part.at_w)
+        total.equal.merged(part.equal)
         merge_loss(total.loss, part.loss)
         total.totals.merge(part.totals)
         return total
@@ -90,12 +83,13 @@ class CertifyOracle(DualOracle):
         self.refine()  # what rounding may have done to a₀ costs as much as the best intercept may be large
         equal = 0.0
         if self._loss.targets == "numbers":
-            equal = float(self._loss.constants(self._targets)[_MIDDLE])
+            equal = float(self._loss.constants(self._targets)[MIDDLE])
         sums = self._read(SidesPass(self._risk, self._grids, w, self._bias, equal, self._first))
         self._learn(sums.totals)
         self._scored(w)
-        whole = self._divided((sums.a[0] + sums.a[1]), sums.b[0] + sums.b[1])
-        up, down, *others = (self._divided(a.copy(), b) for a, b in zip(sums.a, sums.b, strict=True))
+        whole = self._divided(sums.at_w.a.sum(axis=0), sums.at_w.b.sum(axis=0))
+        halves = [zip(each.a, each.b, strict=True) for each in (sums.at_w, sums.equal)]
+        (up, down), others = ([self._divided(a, b) for a, b in each] for each in halves)
         self.tighten()
         self.refine()
         return [up, down, whole], others

@@ -76,6 +76,8 @@ class StreamedEstimator(BaseEstimator):
             if chosen["fit_intercept"] and not scaling > 0.0:
                 raise UsageError(f"intercept_scaling: {scaling:g} is not above 0; fit_intercept=False leaves the intercept out")
             chosen["bias"] = scaling if chosen.pop("fit_intercept") else 0.0
+            if chosen["bias"] and not getattr(self, "intercept_penalty", True):
+                chosen["intercept"] = "free"
         jobs = chosen.pop("n_jobs")
         chosen["workers"] = max(1, available_cpus() + 1 + jobs) if isinstance(jobs, int) and jobs < 0 else jobs
         most = chosen.pop("max_iter", None)
@@ -289,7 +291,7 @@ class ScoringClassifier(StreamedClassifier):
 
 def _in_our_names(error: UsageError) -> UsageError:
     text = str(error).replace("give bias 0", "give fit_intercept=False")
-    for ours, theirs in (*_THEIRS.items(), ("fit_intercept", "bias")):
+    for ours, theirs in (*_THEIRS.items(), ("fit_intercept", "bias"), ("intercept_penalty", "intercept")):
         text = re.sub(rf"^{theirs}:", f"{ours}:", text)
     return UsageError(text)
 

@@ -74,6 +74,8 @@ def _refuse(options: TrainOptions, start: Linear | None) -> None:
         )
     if options.l1 or (start is not None and start.l1):
         raise UsageError("partial_fit: with l1 it needs all rows so far; give l1=0, or put rows into a store and fit on that")
+    if options.free:
+        raise UsageError("partial_fit: a free intercept needs all rows; give intercept_penalty=True, or fit on all of them")
     if options.scale != "none":
         raise UsageError(
             f"partial_fit: scale={options.scale!r} divides by a number of all rows; give scale='none' and scale X yourself, say "

@@ -61,6 +61,11 @@ class BundleDca(CuttingPlanes):
 class RowLosses(BundleDca):
     """Losses of single rows, whose dual variables bundle-dca keeps in a cache."""
 
+    intercept_penalty: bool = parameter(
+        "Whether the intercept is regularised; False: it costs nothing, as in scikit-learn. Two classes and regression.",
+        default=True,
+        option=False,
+    )
     l1: float | str = parameter(default=USUAL.l1)
     warm_start: bool = parameter(
         "`fit` begins with the weights that are there, say those of another C.", default=False, option=False

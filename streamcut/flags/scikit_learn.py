@@ -27,7 +27,7 @@ class _Kind:
     """losses     by the estimator's names, the first being its default
     strength   the parameter that says how much losses or weights count, and its default
     C          what that means here: "C" itself, "1/alpha", or "1/(alpha·rows)"
-    intercept  whether it is the weight of a constant feature of size `intercept_scaling`; if not, ours is another problem
+    intercept  whether it is the weight of a constant feature of size `intercept_scaling`; if not, it is free
     """
 
     task: str
@@ -76,7 +76,7 @@ def sklearn(text: str, counts: Counts) -> Translation:
     if loss not in kind.losses:
         given.refuse(f"loss={loss!r}", f"losses here are {', '.join(kind.losses)}")
     epsilon = float(given.take("epsilon", kind.epsilon)) if kind.task == "regression" else 0.0
-    bias = _bias(kind, given)
+    bias = _bias(kind, given, alone=not several and not part)
     strength = float(given.take(*kind.strength))
     if strength <= 0:
         given.refuse(f"{kind.strength[0]}={strength:g}", "it must be above 0; without regularisation there is nothing to certify")
@@ -97,7 +97,10 @@ def sklearn(text: str, counts: Counts) -> Translation:
     if part:
         done.number("--l1", part / (1.0 - part))
     weigh_classes(done, C, {float(label): float(weight) for label, weight in weights.items()})
-    done.number("--bias", bias)
+    if bias is None:
+        done.options["--intercept"] = "free"
+    else:
+        done.number("--bias", bias)
     if dropped:
         done.notes.append(f"{', '.join(dropped)}: how scikit-learn goes about it, not what it solves; left out")
     return done
@@ -148,11 +151,14 @@ def _call(text: str) -> tuple[str, dict[str, object], bool]:
         raise UsageError(f'sklearn: {text!r} is not a call with named literals; write LinearSVC(loss="hinge", C=1)') from None
 
 
-def _bias(kind: _Kind, given: Keywords) -> float:
-    """The constant feature's value. An intercept that is not regularised is refused."""
+def _bias(kind: _Kind, given: Keywords, *, alone: bool) -> float | None:
+    """The constant feature's value; None for a free intercept, which `alone` trainings of one column without λ have."""
     intercept = given.take("fit_intercept", True)
     if kind.intercept:
         return float(given.take("intercept_scaling", 1.0)) if intercept else 0.0
+    if intercept and alone:
+        return None
     if intercept:
-        given.refuse("fit_intercept=True", "its intercept is not regularised, ours is; fit_intercept=False is the same problem")
+        what = "its intercept is free; ours is with two classes and without l1 only. fit_intercept=False is the same problem"
+        given.refuse("fit_intercept=True", what)
     return 0.0

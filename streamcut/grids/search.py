@@ -199,5 +199,5 @@ class Search:
 
 def _is_column(options: TrainOptions) -> bool:
     """Whether columns train it, in the same passes as others that differ in C, λ and fold."""
-    free = options.record.dual and not options.distributed and not options.maps
-    return free and options.problem in PROBLEMS and options.warm_start is None and options.target is None
+    alone = options.record.dual and not options.distributed and not options.maps and not options.free
+    return alone and options.problem in PROBLEMS and options.warm_start is None and options.target is None

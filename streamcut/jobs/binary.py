@@ -24,6 +24,7 @@ from streamcut.jobs.linear import (
     bundle_size,
     cache_wanted,
     certificate,
+    constant_feature,
     most_cuts,
     on_few_rows,
     penalty_needs,
@@ -36,11 +37,11 @@ from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.oracles.decomposable import LinearOracle
 from streamcut.oracles.dual.ascent import ORDER, DualOracle
 from streamcut.oracles.dual.interior import solving_bytes
 from streamcut.oracles.dual.loss_cache import row_bytes
 from streamcut.oracles.dual.random_order import STREAMS, RandomOrder
+from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import row_arrays
 from streamcut.oracles.second_order import SecondOrderOracle
 from streamcut.solver_table import SolverRecord
@@ -94,7 +95,8 @@ class BinaryJob:
         chosen = plan_lanes(statistics, lanes)
         if solver.dual and options.lanes is None and options.l1 == 0.0 and not options.distributed:  # two take twice the passes
             chosen = plan_lanes(statistics, 1)
-        origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels)
+        constant = constant_feature(options, statistics, risk.loss.unbounded())
+        origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels, constant)
         return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, ORDER)
 
     def needs(self, manifest: Manifest) -> Needs:
@@ -181,7 +183,7 @@ class BinaryJob:
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         """For one C after another."""
         chosen, manifest = self.options, runner.feed.data.manifest
-        common: dict[str, Any] = {"C": chosen.C, "bias": chosen.bias}
+        common: dict[str, Any] = {"C": chosen.C, "bias": self._constant(manifest), "free": chosen.free}
         oracle: LinearOracle
         if self.solver.dual:
             size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), self._cached_row(manifest))
@@ -200,6 +202,9 @@ class BinaryJob:
         model = partial(self._model, oracle=oracle, manifest=manifest, plan=plan)
         return Trainer(oracle, solve, model, self._begin(oracle, plan), chosen.l1)
 
+    def _constant(self, manifest: Manifest) -> float:
+        return constant_feature(self.options, manifest.statistics, self.risk.loss.unbounded())
+
     def _cuts(self, plan: MemoryPlan) -> BundleSize:
         return BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
 
@@ -217,7 +222,7 @@ class BinaryJob:
             fixed = {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B"}
         return LinearModel(
             weights=solution.w[:d].copy(),
-            intercept=(float(solution.w[d]) if options.bias else 0.0) * options.bias,
+            intercept=(float(solution.w[d]) if options.bias else 0.0) * self._constant(manifest),
             bias=float(options.bias),
             labels=self.labels,
             C=float(C),

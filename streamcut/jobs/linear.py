@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.bundle.free_intercept import VECTORS as FREE_VECTORS
 from streamcut.bundle.penalty import L2, VECTORS, penalty_of
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
@@ -29,6 +31,7 @@ from streamcut.solvers.progress import Progress, Solution, StoppingRule
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
 _GROWN_BYTES, _MOST_CUTS = 128 << 20, 64  # dense problems of 3 to 40 features need no more (bundle_dca.md)
+_REACH = 16.0  # of a free intercept in a pass, at least
 _WARM_UP_CACHE = 1 << 20
 _APART = 1e4  # columns that differ more than that in size are named where rounding ends a training
 
@@ -48,6 +51,8 @@ def most_cuts(options: TrainOptions, cuts: int, cut_bytes: int) -> int:
 
 def penalty_needs(options: TrainOptions, dimension: int) -> tuple[tuple[str, int], ...]:
     """What the penalty takes of memory beside ½‖w‖²: (what, bytes)."""
+    if options.free:
+        return (("free intercept", FREE_VECTORS * 8 * dimension),)
     return (("elastic net", VECTORS * 8 * dimension),) if options.l1 else ()
 
 
@@ -68,6 +73,20 @@ def cache_wanted(
     if CacheSize.planned(manifest, size, len(lanes), row_bytes) is None:
         raise UsageError(f"row_cache: {text} is too little for a row in each of {len(lanes)} lanes; use 0 for none")
     return size, size
+
+
+def constant_feature(options: TrainOptions, statistics: Statistics, unbounded: bool) -> float:
+    """The value of every row's feature: `bias`, or where the intercept is free what dual ascent needs to get anywhere.
+
+    A pass moves the intercept by no more than C̄ times its square, as long as shares are not `unbounded`.
+    """
+    if not (options.free and options.record.dual):
+        return float(options.bias)
+    weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum
+    low, high = statistics.label_min, statistics.label_max
+    numbers = options.chosen_task == "regression" and not unbounded and low is not None and high is not None
+    reach = max(_REACH, high - low) if numbers else _REACH
+    return max(1.0, math.sqrt(reach / (options.C * weight)))
 
 
 def solver_of(options: TrainOptions, oracle: Any, **given: Any) -> Callable[[Progress], Solution]:
@@ -168,6 +187,8 @@ class Trainer:
 
     def _penalty(self, C: float, l1: float | str) -> tuple[L2, dict[str, float]]:
         """The penalty, and what was found of it: λ_max where `l1` is a part of that, by a pass the first time."""
+        if self._oracle.penalty.free:
+            return self._oracle.penalty, {}
         part = part_of(l1)
         if part is None:
             return penalty_of(float(l1)), {}

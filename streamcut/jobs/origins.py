@@ -23,8 +23,10 @@ def strategy_of(options: TrainOptions) -> str:
     return options.strategy if options.loss not in CLASSES_LOSSES else options.loss
 
 
-def linear_origin(options: TrainOptions, manifest: Manifest, task: str, labels: tuple[float, float] | None) -> Origin:
-    """Of a loss of single rows; `labels` are (negative, positive), None for numbers.
+def linear_origin(
+    options: TrainOptions, manifest: Manifest, task: str, labels: tuple[float, float] | None, constant: float
+) -> Origin:
+    """Of a loss of single rows; `labels` are (negative, positive), None for numbers, `constant` the value of every row's feature.
 
     Features that the model has not seen get weight 0. Raises UsageError for a model of something else, and what load_model does.
     """
@@ -38,7 +40,7 @@ def linear_origin(options: TrainOptions, manifest: Manifest, task: str, labels: 
         raise UsageError(
             f"warm_start: in {path} the positive label is {model.labels[1]:g}, here it is {labels[1]:g}; see --positive-label"
         )
-    W = _weights(model, np.atleast_1d(model.intercept), options, manifest)
+    W = _weights(model, np.atleast_1d(model.intercept), options, manifest, constant)
     same = _same_problem(model, options, manifest) and model.positive_weight == options.positive_weight
     return Origin(W[:, 0], _cut(model.witness) if same and model.witness is not None else None)
 
@@ -53,7 +55,7 @@ def classes_origins(options: TrainOptions, manifest: Manifest, labels: tuple[flo
     if model.labels != labels:
         odd = ", ".join(f"{label:g}" for label in sorted(set(labels) ^ set(model.labels))[:10])
         raise UsageError(f"warm_start: {path} and the data do not have the same classes: {odd}; start without the model")
-    W, strategy = _weights(model, model.intercepts, options, manifest), strategy_of(options)
+    W, strategy = _weights(model, model.intercepts, options, manifest, options.bias), strategy_of(options)
     columns = [np.ascontiguousarray(column) for column in W.T] if strategy == ONE_VS_REST else [W.reshape(-1)]
     same = model.strategy == strategy and _same_problem(model, options, manifest)
     cuts = [_cut(witness) for witness in model.witnesses] if same and model.witnesses else [None] * len(columns)
@@ -65,7 +67,7 @@ def _given(options: TrainOptions) -> str:
     return options.as_dict()["warm_start"]
 
 
-def _weights(model: Any, intercepts: np.ndarray, options: TrainOptions, manifest: Manifest) -> np.ndarray:
+def _weights(model: Any, intercepts: np.ndarray, options: TrainOptions, manifest: Manifest, constant: float) -> np.ndarray:
     """The model's weights as training has them here, (D, K). Raises UsageError for more features than the data has."""
     n_features = manifest.statistics.n_features
     if model.n_features > n_features:
@@ -75,15 +77,17 @@ def _weights(model: Any, intercepts: np.ndarray, options: TrainOptions, manifest
         )
     W = np.zeros((n_features + (options.bias != 0.0), len(intercepts)))
     W[: model.n_features] = model.weights.reshape(model.n_features, -1)
-    if options.bias:
-        W[-1] = intercepts / options.bias
+    if constant:
+        W[-1] = intercepts / constant
     return W
 
 
 def _same_problem(model: Any, options: TrainOptions, manifest: Manifest) -> bool:
     """Whether cuts of the model's mean loss are cuts here; with λ what is kept of a witness is none."""
     own = ROW_LOSSES[options.chosen_loss].options if options.chosen_loss in ROW_LOSSES else ()
-    names, ours = ("loss", *own), options.as_dict()
+    names, ours = ("loss", "intercept", *own), options.as_dict()
+    if options.free and model.C != options.C:  # what is known of a free intercept is known for this C
+        return False
     theirs = [model.parameters.get(name) for name in names]
     same = (model.fingerprint, theirs, model.bias) == (manifest.fingerprint, [ours[name] for name in names], options.bias)
     return same and not model.l1

@@ -28,7 +28,7 @@ class LinearModel(CertifiedModel):
     weights      float64 (n_features,)
     intercept    weight of the bias feature × `bias`
     bias         value of the constant feature that training added to every row, 0 = none; its weight is regularised, but for
-                 one class, where the intercept is −ρ
+                 one class, where the intercept is −ρ, and for a free intercept
     labels       (negative, positive) as the user wrote them; None for numbers, and for a ranking, whose scores are compared only
     l1           λ of the penalty ½‖w‖² + λ‖w‖₁ that it was trained with
     rest         the negative label stands for every label that is not the positive one
@@ -61,8 +61,13 @@ class LinearModel(CertifiedModel):
 
     @property
     def trained_weights(self) -> np.ndarray:
-        """What training minimises over: without the offset of one class, which follows from the others."""
-        return self.weights if self.task == "one-class" else self.augmented_weights
+        """What training pays for: without a free intercept, and without one class's offset, which follows from the others."""
+        return self.weights if self.task == "one-class" or self.free else self.augmented_weights
+
+    @property
+    def free(self) -> bool:
+        """Whether the intercept costs nothing."""
+        return self.parameters.get("intercept") == "free"
 
     def without_proof(self) -> Self:
         return replace(self, witness=None)
@@ -131,7 +136,8 @@ class LinearModel(CertifiedModel):
         witness = None
         if not given.is_null("witness_b"):
             slope, offset = given.numbers("witness_error", 2)
-            bias_has_weight = bias != 0 and meta.get("task") != "one-class"
+            free = meta.get("task") == "one-class" or meta["parameters"].get("intercept") == "free"
+            bias_has_weight = bias != 0 and not free
             a = checked(arrays, "witness", n_features + bias_has_weight)
             witness = Witness(a, given.number("witness_b"), CutError(slope, offset))
         return cls(

@@ -61,6 +61,9 @@ class TrainDeclarations:
     bias: float = _learnt(1.0, "Value of the constant feature of every row; 0 for none.",
         python="Its weight is regularised as others are, but by smo and sbp: there 1 is an unregularised intercept.",
         check=NOT_NEGATIVE, tasks=(*SINGLE, "sequence"), solvers="linear sampled smo sbp", tried=(0.0, 3.0))
+    intercept: str = _learnt("regularised", "What an intercept costs: as any weight (that of --bias), nothing, or there is none.",
+        python="'free' is what scikit-learn, R and statsmodels have.", choices=("regularised", "free", "none"),
+        tasks=("binary", "regression"), solvers="linear", tried=("free", "none"))
     positive_weight: float = _learnt(1.0, "Factor on C for rows of the positive label.", check=_POSITIVE, tasks=("binary",),
         solvers="linear budgeted sampled smo", tried=(3.0,))
     # a number, or a word until the data say which number it is

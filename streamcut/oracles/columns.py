@@ -19,9 +19,9 @@ from streamcut.models.checkpoint import Fill
 from streamcut.oracles.columns_at_once import SolvingPass
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
 from streamcut.oracles.columns_passes import AscentPass, ColumnSums, EnterPass, SlopesPass, StepPass, SweepsPass
-from streamcut.oracles.decomposable import LinearOracle
 from streamcut.oracles.dual.interior import solving_bytes
 from streamcut.oracles.dual.random_order import RandomOrder
+from streamcut.oracles.linear import LinearOracle
 
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)  # rows of a group stay in the second cache level
 _VISITS = 2  # steps for each pair while its row is in cache, as long as it is free

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from streamcut.compiled import linear, row_losses, vectors
+from streamcut.compiled import linear, row_losses, sides, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
@@ -22,6 +22,7 @@ from streamcut.losses.loss import Loss, TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 
 _pair = partial(np.zeros, 2)
+MIDDLE = 32  # of the equal scores of Loss.constants, which go from the lowest target to the highest
 
 
 def weight_sum(u: np.ndarray, grids: Grids) -> np.ndarray:
@@ -32,15 +33,48 @@ def weight_sum(u: np.ndarray, grids: Grids) -> np.ndarray:
 
 
 @dataclass(slots=True)
+class Halves:
+    """The cut of rows that pull their scores up, and that of those that pull them down: `a` (2, folds, D), `b` (2, 4)."""
+
+    a: np.ndarray
+    b: np.ndarray
+
+    @classmethod
+    def nothing(cls, grids: Grids, features: int) -> Halves:
+        return cls(np.zeros((2, grids.folds, features)), np.zeros((2, 4)))
+
+    def add(self, chunk: Chunk, loss: Loss, z: np.ndarray, u: np.ndarray | None, bias: float, grids: Grids) -> None:
+        """Take the rows of a chunk, at z."""
+        found = np.empty((2, chunk.n_rows))
+        sides.coefficients(loss, chunk.y, z, u, grids, found, self.b)
+        for side in range(2):
+            linear.scatter(chunk.indptr, chunk.indices, chunk.data, found[side], bias, grids, self.a[side])
+
+    def merged(self, part: Halves) -> Halves:
+        vectors.add(self.a.reshape(-1), part.a.reshape(-1))
+        self.b += part.b
+        return self
+
+
+class Equal(NamedTuple):
+    """Where First asks for Halves: at the same score of all rows, summed on `grids`."""
+
+    score: float
+    grids: Grids
+
+
+@dataclass(slots=True)
 class Totals:
     """What the first pass learns of all rows: Σ u, and of every feature Σ u |x| (features), both on coarse grids.
 
     numbers  of targets that are numbers: row_losses.target_sums
+    halves   of the cut where all rows have the same score, where First asks for them
     """
 
     weight: float
     magnitudes: np.ndarray
     numbers: np.ndarray = field(default_factory=partial(np.zeros, 0))
+    halves: Halves | None = None
 
     @classmethod
     def nothing(cls, features: int) -> Totals:
@@ -55,6 +89,8 @@ class Totals:
         self.weight += part.weight
         vectors.add(self.magnitudes, part.magnitudes)
         self.numbers = part.numbers if len(self.numbers) == 0 else self.numbers + part.numbers
+        if part.halves is not None:
+            self.halves = part.halves if self.halves is None else self.halves.merged(part.halves)
 
 
 @dataclass(slots=True)
@@ -94,12 +130,13 @@ class First:
     """What only the first pass does: Totals, on `grids` of their own, for weights and values are smaller than shares may be.
 
     Of targets that are numbers also what row_losses.target_sums adds up, on the grids of `rounders`: among it the losses of equal
-    scores for all rows, the `constants`.
+    scores for all rows, the `constants`. `equal` asks for Halves.
     """
 
     grids: Grids
     constants: np.ndarray | None = None
     rounders: tuple[float, float] = (0.0, 0.0)
+    equal: Equal | None = None
 
 
 def begin(rows: Rows, chunk: Chunk, risk: PointwiseRisk, bias: float, first: First, totals: Totals) -> None:
@@ -116,6 +153,12 @@ def begin(rows: Rows, chunk: Chunk, risk: PointwiseRisk, bias: float, first: Fir
         if len(totals.numbers) == 0:
             totals.numbers = np.zeros(2 + len(first.constants))
         row_losses.target_sums(risk.loss, chunk.y, u, first.constants, first.rounders, totals.numbers)
+    if first.equal is not None:
+        if totals.halves is None:
+            totals.halves = Halves.nothing(first.equal.grids, len(totals.magnitudes))
+        z = np.empty(chunk.n_rows)
+        sides.equal_scores(risk.loss, chunk.y, first.equal.score, z)
+        totals.halves.add(chunk, risk.loss, z, u, bias, first.equal.grids)
 
 
 def _add_cut(

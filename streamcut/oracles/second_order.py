@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import second_order, vectors
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
@@ -19,7 +18,8 @@ from streamcut.io.manifest import Statistics
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import Cut, LinearOracle
+from streamcut.oracles.decomposable import Cut
+from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import CutSums, ScorePass
 
 _DENSE = 0.25  # of the features: rows that have more are added as dense ones
@@ -72,8 +72,8 @@ class SecondOrderOracle(LinearOracle):
     at, slope, curvature   that w (D,), −Σ u_i ℓ′ σ_i x_i there (D,), and the lower triangle of H (D, D); none of them knows of C
     """
 
-    def __init__(self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, penalty: L2 = SQUARES) -> None:
-        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty)
+    def __init__(self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, free: bool = False) -> None:
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, free=free)
         D = self.dimension
         self.at, self.slope, self.curvature = np.zeros(D), np.zeros(D), np.zeros((D, D))
         self._dense = dense_rows(runner.feed.data.manifest.statistics, D)
@@ -109,11 +109,12 @@ class SecondOrderOracle(LinearOracle):
         Under λ‖w‖₁ to a `tolerance`: sweeps of coordinate descent find the signs, Cholesky's factors the weights.
         """
         with one_blas_thread():
-            Q = self.C * self.curvature
-            Q[np.diag_indices(self.dimension)] += 1.0
+            Q, price = self.C * self.curvature, np.ones(self.dimension)
+            price[self.dimension - self.penalty.free :] = 0.0
+            Q[np.diag_indices(self.dimension)] += price
             l1 = self.penalty.threshold
             if l1 is None:
-                step = _solved(Q, self.C * self.slope - self.at)
+                step = _solved(Q, self.C * self.slope - price * self.at)
                 return None if step is None else self.at + step
             Q = np.tril(Q) + np.tril(Q, -1).T
             q = self.C * self.slope + (Q @ self.at - self.at)

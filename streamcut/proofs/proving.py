@@ -24,7 +24,18 @@ from streamcut.models.sequence import KernelSequenceModel
 from streamcut.proofs.claims import Proof, Verification
 from streamcut.training import train
 
-_PROBLEM = ("loss", "epsilon", "delta", "quantile", "k", "strategy", "normalisation", "nu", "bias")  # what training is told of it
+_PROBLEM = (
+    "loss",
+    "epsilon",
+    "delta",
+    "quantile",
+    "k",
+    "strategy",
+    "normalisation",
+    "nu",
+    "bias",
+    "intercept",
+)  # what training is told of it
 _WITH_LOSS = ("binary", "regression", "multiclass")
 _PART = 1e-3  # of the recorded gap: training goes on to this, when nothing was decided before
 _PART_OF_CLASS = 0.05  # where each class goes on by itself

@@ -84,6 +84,8 @@ class Course:
             return
         y, s = oracle.reached, self.state
         assert y is not None
+        if s.penalty.free:
+            shares[-1] += ascent.running[-1]  # steps pull the intercept away from where they begin
         y += -math.expm1(-ascent.stretch) * (shares - y)
         s.v, s.w = y, s.penalty.weights(y)
         self.stretch = 2.0 * ascent.stretch / (2.0 + ascent.stretch)
@@ -101,7 +103,7 @@ class Course:
         """
         if isinstance(found, Course):
             return found
-        state = BundleState.restored(found, oracle.dimension, oracle.shelf)
+        state = BundleState.restored(found, oracle)
         course = cls.at(state, oracle)
         if isinstance(found, BundleState):
             return course

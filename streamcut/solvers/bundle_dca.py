@@ -24,9 +24,12 @@ What was tried and measured stands in bundle_dca.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
+from streamcut.bundle.intercept import Interval
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.passes import Ascent
 from streamcut.solvers.acceleration import Course
@@ -65,7 +68,7 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
         s.add(ascended)
         shares = ascended.a * -oracle.c_bar
         del predicted, ascended  # dense vectors
-        s.solve_master(rule)
+        s.solve_master(rule, _near(ascent, shares) if s.penalty.free else None)
         course.advance(ascent, shares, oracle, stuck=progress.still > 0)
 
     return iterated(s, oracle, progress, rule, iterate, kept=course)
@@ -76,10 +79,20 @@ def _at_zero(oracle: DualOracle, cuts: BundleSize, rule: StoppingRule) -> Bundle
     zero = np.zeros(oracle.dimension)
     # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
     start = Ascent(zero, np.zeros(cuts.first), 0, 1, 0.0, ENOUGH * oracle.C, at_once=not oracle.accelerated)
+    if oracle.penalty.free:
+        start = replace(start, start=oracle.constant())
     predicted, ascended = oracle.ascend(start, first=True)
     state = BundleState.at(zero, oracle.loss_at_zero, oracle, cuts)
     state.add(predicted)
     state.add(ascended)
+    near = _near(start, ascended.a * -oracle.c_bar) if state.penalty.free else None
     del predicted, ascended  # dense vectors
-    state.solve_master(rule)
+    state.solve_master(rule, near)
     return state
+
+
+def _near(ascent: Ascent, shares: np.ndarray) -> Interval:
+    """Where to look for a free intercept: no further from where the steps of a pass began than they have pulled it, the steps of
+    a proximal point method. What the cuts say of it by themselves jumps from pass to pass."""
+    begin, pull = float(ascent.running[-1]), abs(float(shares[-1]))
+    return Interval(begin - pull, begin + pull)

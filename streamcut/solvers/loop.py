@@ -19,10 +19,7 @@ def begun(oracle: Any, progress: Progress, max_cuts: int) -> tuple[BundleState, 
     Raises Interrupted in that pass.
     """
     found = progress.resume(oracle)
-    if found is None:
-        s = BundleState.at_zero(oracle, max_cuts, progress.rule)
-    else:
-        s = BundleState.restored(found, oracle.dimension, oracle.shelf)
+    s = BundleState.at_zero(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle)
     return s, progress.measure_in(oracle.unit)
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.bundle import Bundle, BundleSize, MasterSolution
+from streamcut.bundle.free_intercept import FreeIntercept
+from streamcut.bundle.intercept import Interval, around
 from streamcut.bundle.penalty import L2, penalty_of
-from streamcut.bundle.shelf import MEMORY, Shelf
+from streamcut.bundle.shelf import Shelf
 from streamcut.compiled import vectors
 from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import CutError, plane_doubt
@@ -78,9 +80,9 @@ class BundleState:
     @classmethod
     def at(cls, w_b: np.ndarray, loss: float, oracle: Any, cuts: BundleSize) -> BundleState:
         """Nothing is known but the loss at w_b."""
-        D = len(w_b)
+        D = len(w_b) - oracle.penalty.free
         bundle = Bundle(D, oracle.c_bar, *cuts, oracle.penalty, oracle.shelf)
-        F, zero = oracle.penalty.objective(w_b, oracle.C, loss), np.zeros(D)
+        F, zero = oracle.penalty.objective(w_b, oracle.C, loss), np.zeros(len(w_b))
         return cls(bundle, oracle.shelf.put(w_b), loss, F, zero, zero, 0.0, Witness.none(D), raised=oracle.C * oracle.raised)
 
     @classmethod
@@ -93,7 +95,7 @@ class BundleState:
 
     def search(self, oracle: Any) -> float:
         """The k ≥ 0 that minimises F at w_b + k(w − w_b), w being what the oracle scored last. The data is not read."""
-        A0, B0 = vectors.line(self.w_b, self.w)
+        A0, B0 = self.penalty.line(self.w_b, self.w)
         self.shelf.release()
         kinks = self.penalty.kinks(self.w_b, self.w)
         return oracle.line_search(A0, B0) if kinks is None else oracle.line_search(A0, B0, kinks)
@@ -136,17 +138,21 @@ class BundleState:
         """Add a cut, a copy of which the bundle keeps."""
         self.bundle.add(cut.a, cut.b, cut.error)
 
-    def solve_master(self, rule: StoppingRule) -> None:
-        """The value of the master problem is a bound, its solution the next w."""
+    def solve_master(self, rule: StoppingRule, near: Interval | None = None) -> None:
+        """The value of the master problem is a bound, its solution the next w; a free intercept of that is `near`, or else not
+        far from the best point's."""
         c_bar = self.bundle.c_bar
         tolerance = qp_tolerance(rule, self.F_b, c_bar)
-        master = self.bundle.solve(tolerance, QP_MATTERS * (self.F_b - self.bound))
+        if self.penalty.free:
+            self.bundle.penalty = self.penalty.narrowed(c_bar, self.w_b, self.F_b, self.bound)
+            near = near or around(float(self.w_b[-1]))
+        master = self.bundle.solve(tolerance, QP_MATTERS * (self.F_b - self.bound), near)
         self.v, self.w = master.v, master.w
         self.value, self.qp_gap, self.taken = master.lower_bound, master.qp_gap, master.taken
         self.stepped = False
         self._offer(master)
         if self._careful:
-            self._offer(self.bundle.surest(math.sqrt(2.0 * self.F_b), tolerance))
+            self._offer(self.bundle.surest(self.penalty.longest(self.F_b), tolerance))
 
     def _offer(self, master: MasterSolution) -> None:
         """Take its bound, if it is better."""
@@ -171,7 +177,7 @@ class BundleState:
         self.shelf.release()
         self.bundle.scale(oracle.c_bar, penalty)
         self.bound = self.proved = 0.0
-        self.witness = Witness.none(len(self.w_b))
+        self.witness = Witness.none(self.bundle.dimension)
         self.solve_master(rule)
 
     def fewest_weights(self, oracle: Any, rule: StoppingRule) -> tuple[np.ndarray, float, float] | None:
@@ -212,6 +218,7 @@ class BundleState:
             "merging": self.bundle.merging,
             "c_bar": self.bundle.c_bar,
             "l1": self.penalty.l1,
+            "within": list(self.penalty.within) if self.penalty.within.known else [],
         }
         own = {"w_b": self.w_b, "w": self.w, "witness_a": self.witness.a}
         if self.v is not self.w:
@@ -223,23 +230,26 @@ class BundleState:
         return numbers, {**own, **{f"bundle.{name}": array for name, array in self.bundle.saved().items()}}
 
     @classmethod
-    def restored(cls, checkpoint: StoredCheckpoint | BundleState, dimension: int, shelf: Shelf = MEMORY) -> BundleState:
-        """The state that was saved, to the last bit; a state is itself. `dimension`: of w.
+    def restored(cls, checkpoint: StoredCheckpoint | BundleState, oracle: DecomposableOracle) -> BundleState:
+        """The state that was saved, to the last bit; a state is itself.
 
         Raises CorruptError for what is no such state.
         """
         if isinstance(checkpoint, BundleState):
             return checkpoint
         with checkpoint.restoring():
-            return cls._read(checkpoint, (dimension,), shelf)
+            return cls._read(checkpoint, oracle)
 
     @classmethod
-    def _read(cls, found: StoredCheckpoint, shape: tuple[int], shelf: Shelf) -> BundleState:
+    def _read(cls, found: StoredCheckpoint, oracle: DecomposableOracle) -> BundleState:
+        shape, shelf = (oracle.dimension,), oracle.shelf
         numbers = {name: value for name, value in found.record["state"]["solver"].items() if name != "course"}
         expect_like(numbers, _NUMBERS, "solver")
-        bundle = _bundle(found, numbers, *shape, shelf)
+        bundle = _bundle(found, numbers, oracle)
         w = found.read("w", shape)
-        witness = Witness(read_to(shelf, found, "witness_a", shape), numbers["witness_b"], CutError(*numbers["witness_error"]))
+        witness = Witness(
+            read_to(shelf, found, "witness_a", (bundle.dimension,)), numbers["witness_b"], CutError(*numbers["witness_error"])
+        )
         if not 0.0 <= numbers["bound"] <= witness.bound(bundle.c_bar, numbers["l1"]) or min(witness.error) < 0.0:
             raise ValueError("its bound is not that of its witness")
         w_b = read_to(shelf, found, "w_b", shape)
@@ -289,6 +299,7 @@ _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("loss", "F_b", "bound", "witness_b", "k", "value", "qp_gap", "taken", "raised", "c_bar", "l1"), 0.0),
     **dict.fromkeys(("best_F", "best_raised", "proved"), 0.0),
     "witness_error": (0.0, 0.0),
+    "within": [0.0],
     **dict.fromkeys(("max_cuts", "most"), 0),
     **dict.fromkeys(("stepped", "merging"), False),
 }
@@ -298,14 +309,15 @@ def _expect_planes(bundle: Bundle, w_b: np.ndarray, F_b: float) -> None:
     """Raise ValueError for cuts that are above the mean loss at w_b, which no true one is."""
     arrays, square = bundle.saved(), vectors.dot(w_b, w_b)
     loss = F_b * _NEARLY - bundle.penalty.value(w_b) / _NEARLY
-    for a, b, error in zip(arrays["vectors"], arrays["b"].tolist(), arrays["errors"].tolist(), strict=True):
-        doubt = plane_doubt(vectors.dot(a, a), square, b, CutError(*error), len(a))
-        if not bundle.c_bar * (vectors.dot(a, w_b) + b - doubt) <= loss:
+    pulls = arrays["pulls"] * w_b[-1] if bundle.penalty.free else np.zeros(len(bundle.slots))
+    for a, b, pull, error in zip(arrays["vectors"], arrays["b"], pulls.tolist(), arrays["errors"].tolist(), strict=True):
+        doubt = plane_doubt(vectors.dot(a, a), square, abs(b) + abs(pull), CutError(*error), len(a))
+        if not bundle.c_bar * (vectors.dot(a, w_b[: len(a)]) + pull + b - doubt) <= loss:
             raise ValueError("a cut is above the loss at its weights")
         bundle.shelf.release()
 
 
-def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], dimension: int, shelf: Shelf) -> Bundle:
+def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: DecomposableOracle) -> Bundle:
     """The bundle that was saved. Raises CorruptError, ValueError for what is none."""
     first, most = numbers["max_cuts"], numbers["most"]
     shape = found.shape("bundle.b")
@@ -318,7 +330,10 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], dimension: int, sh
         raise ValueError(f"array bundle.b is {shape}")
     if not (0.0 < numbers["c_bar"] < math.inf and 0.0 <= numbers["l1"] < math.inf):
         raise ValueError(f"C̄ is {numbers['c_bar']}, λ {numbers['l1']}")
-    bundle = Bundle(dimension, numbers["c_bar"], first, most, penalty_of(numbers["l1"]), shelf)
+    shelf, penalty = oracle.shelf, penalty_of(numbers["l1"])
+    if isinstance(oracle.penalty, FreeIntercept):
+        penalty = oracle.penalty.known(*numbers["within"])
+    bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], first, most, penalty, shelf)
     bundle.merging = numbers["merging"]
     within = {
         "beta": (0.0, math.inf),

@@ -54,7 +54,9 @@ class Origin:
         if self.cut is not None:
             a, b, error = self.cut.a, self.cut.b, self.cut.error
             squares = vectors.dot(a, a), vectors.dot(w, w)
-            if vectors.dot(a, w) + b - plane_doubt(*squares, b, error, len(w)) > loss / oracle.total_weight:
+            says = vectors.dot(a, w) + b - plane_doubt(*squares, b, error, len(w))
+            # where the intercept is free the cut holds where the best one may be
+            if not oracle.penalty.free and says > loss / oracle.total_weight:
                 raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
             witness = Witness(a, b, error)
             state.bound = witness.bound(oracle.c_bar, oracle.penalty.l1)
@@ -69,7 +71,7 @@ def started(origin: Origin, oracle: DecomposableOracle, max_cuts: int, rule: Sto
     state = origin.state(oracle, BundleSize(max_cuts, max_cuts), loss)
     if margins:
         oracle.step(1.0, state.w_b)
-    if origin.cut is not None:
+    if origin.cut is not None and not oracle.penalty.free:
         state.bundle.add(origin.cut.a, origin.cut.b, origin.cut.error)
     state.improve(cut, rule)
     return state

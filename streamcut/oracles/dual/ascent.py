@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
-from streamcut.bundle.penalty import L2, SQUARES
+from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
 from streamcut.execution.cache_passes import SweepPass, TurnPass, WriteBackPass
 from streamcut.execution.passes import Pass
@@ -19,12 +19,13 @@ from streamcut.execution.runner import PassRunner
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
-from streamcut.oracles.decomposable import Cut, DecomposableOracle, LinearOracle
+from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.oracles.dual.interior import solve_cached, solving_bytes
 from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.dual.worth import LESS, LITTLE, Worth
+from streamcut.oracles.linear import LinearOracle
 
 # Rows of a group stay in the second cache level.
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)
@@ -198,10 +199,10 @@ class DualOracle(DualAscent, LinearOracle):
 
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
-        C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0, penalty: L2 = SQUARES,
+        C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0, free: bool = False,
         streams: int = 1, order: RandomOrder = ORDER,
     ) -> None:  # fmt: skip
-        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty)
+        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, free=free)
         loss = risk.loss
         runner.row_state.add("codes", loss.code_type, (cuts.first,), most=cuts.most)
         caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}

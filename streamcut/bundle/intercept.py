@@ -19,15 +19,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from streamcut.compiled import vectors
-from streamcut.foundation.rounding import UNSEEN, dot_gamma
-from streamcut.oracles.decomposable import Cut
+from streamcut.foundation.rounding import UNSEEN, CutError, dot_gamma
 
 _LOOSE = 1e-9  # of all that is added, far more than rounding does
+
+
+class Plane(Protocol):
+    """A cut of which the last number of `a` is a₀."""
+
+    @property
+    def a(self) -> np.ndarray: ...
+
+    @property
+    def b(self) -> float: ...
+
+    @property
+    def error(self) -> CutError: ...
 
 
 class Interval(NamedTuple):
@@ -61,7 +73,13 @@ class Interval(NamedTuple):
 EVERYWHERE = Interval(-math.inf, math.inf)
 
 
-def best_intercept(cuts: Iterable[Cut], c_bar: float, near: np.ndarray, primal: float, bound: float) -> Interval:
+def around(intercept: float) -> Interval:
+    """Where to look for a better intercept than this one: where little is known yet, a bundle's solution jumps far."""
+    reach = max(1.0, abs(intercept))
+    return Interval(intercept - reach, intercept + reach)
+
+
+def best_intercept(cuts: Iterable[Plane], c_bar: float, near: np.ndarray, primal: float, bound: float) -> Interval:
     """Where b* lies, by cuts whose last number is a₀; F ≤ `primal` at the weights `near`, and nowhere below `bound`.
 
     Ends are infinite that no cut bounds.

@@ -1,0 +1,44 @@
+"""The master problem where the intercept is free: it lies in an interval, and what pulls at it costs how far it may be.
+
+    max_β  ⟨b + m·a₀, β⟩ − ½ βᵀGβ − B |⟨a₀, β⟩|    over β ≥ 0, Σβ = total,    [m − B, m + B] the interval,
+
+is the dual of minimising ½‖w‖² + total·max_t(⟨a_t, w⟩ + a₀_t·c + b_t) over all w and all c in the interval, which
+streamcut.bundle.intercept proves. The multiplier of the price is c. Never an equality ⟨a₀, β⟩ = 0: rounding leaves all cuts near
+an optimum with a₀ of one sign, and then only the zero cut would do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamcut.bundle.intercept import Interval
+from streamcut.bundle.interior_point import interior_point
+from streamcut.foundation.rounding import EPSILON
+
+_NOTHING = 1e-13  # of the whole mixture: parts that interior points leave where there should be none
+_ROUNDINGS = 8.0  # of the terms of a gradient: what their sum is off by, as a rule
+
+
+def solve_priced(
+    gram: np.ndarray, b: np.ndarray, pulls: np.ndarray, total: float, beta: np.ndarray, within: Interval
+) -> tuple[float, float]:
+    """Write the best mixture of T cuts to `beta` (T,); returns (a gap that it leaves at most, but for rounding; the intercept).
+
+    gram (T, T) has the products of the cuts, without what pulls at the intercept: `pulls` (T,). The first cut is the zero cut.
+    """
+    T = len(b)
+    square, pull, worth = total * total * gram, total * pulls, total * (b + pulls * within.middle)
+    unit = max(float(np.abs(pull).max()), 1e-6 * float(np.abs(worth).max()), 1e-300)
+    Q, c, E = np.zeros((T + 2, T + 2)), np.append(-worth, [within.half * unit] * 2), np.zeros((2, T + 2))
+    Q[:T, :T] = square
+    E[0, :T], E[1, :T], E[1, T], E[1, T + 1] = 1.0, pull / unit, 1.0, -1.0
+    found, multipliers = interior_point(Q, c, E, np.array([1.0, 0.0]))
+    mixture = np.where(found[:T] > _NOTHING, found[:T], 0.0)
+    beta[:] = total / mixture.sum() * mixture
+    off = float(np.clip(multipliers[1] / unit, -within.half, within.half))
+    products, pulled = gram @ beta, float(pulls @ beta)
+    above = b - products + pulls * (within.middle + off)
+    value = float((b + pulls * within.middle) @ beta) - float(beta @ products) - within.half * abs(pulled)
+    sizes = np.abs(b) + np.abs(gram) @ beta + np.abs(pulls) * (within.largest + within.half)
+    gap = total * float(above.max()) - value + _ROUNDINGS * EPSILON * total * float(sizes.max())
+    return max(0.0, gap), within.middle + off

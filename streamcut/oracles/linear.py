@@ -1,0 +1,174 @@
+"""What a solver sees of a loss of single rows: one number of w for each feature, and one for the intercept."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamcut.bundle.free_intercept import FreeIntercept
+from streamcut.compiled import vectors
+from streamcut.execution.passes import Pass
+from streamcut.execution.runner import PassRunner
+from streamcut.foundation.fields import expect_like
+from streamcut.foundation.rounding import CutError, Drift, above, gamma, loss_above, spacing
+from streamcut.losses.loss import TargetScale
+from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.models.checkpoint import Fill
+from streamcut.oracles import row_passes
+from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, DecomposableOracle
+from streamcut.oracles.row_lengths import longest
+from streamcut.oracles.row_passes import MIDDLE, Equal, Totals, first_of, row_arrays
+
+_LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal
+
+
+class LinearOracle(DecomposableOracle):
+    """The oracle of a loss of single rows: w of length d, or d + 1 with a bias feature."""
+
+    can_refine: ClassVar[bool] = True
+
+    def __init__(
+        self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool, free: bool = False,
+    ) -> None:  # fmt: skip
+        statistics = runner.feed.data.manifest.statistics
+        dimension, self._largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))
+        weight = float(statistics.n_rows) if statistics.weight_sum is None else statistics.weight_sum
+        self._targets = risk.scale(weight, statistics.label_min, statistics.label_max)
+        grids = risk.grids(statistics.n_rows, self._targets, self._largest)
+        super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids)
+        self._first = first_of(risk.loss, self._targets, self._largest)
+        if free:
+            self.penalty = FreeIntercept()
+            score = float(risk.loss.constants(self._targets)[MIDDLE]) if risk.loss.targets == "numbers" else 0.0
+            self._first = replace(self._first, equal=Equal(score, grids))
+        self._learning = self._first.grids
+        self._loss = risk.loss
+        self._reach = Drift()  # as `_drift`, of a single row
+        self._near, self._steepest = 0.0, 0.0  # of the scores in question: how far they are off, the largest share there
+        for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins):
+            runner.row_state.add(name, within=NOT_NEGATIVE if name == "u" else None)
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        numbers, arrays = super().saved()
+        numbers |= {"reach": asdict(self._reach), "targets": self._targets, "unit": self.unit}
+        if isinstance(self.penalty, FreeIntercept):
+            numbers["halves"] = [[half.b, *half.error] for half in self.penalty.halves]
+            arrays |= {f"half_{number}": half.a for number, half in enumerate(self.penalty.halves)}
+        return numbers, arrays
+
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+        super().restore(numbers, fill)
+        self._reach, self._targets, self.unit = Drift(**numbers["reach"]), TargetScale(*numbers["targets"]), numbers["unit"]
+        if self.penalty.free:
+            expect_like(numbers["halves"], [(0.0, 0.0, 0.0)], "halves")
+            halves = [Cut(np.zeros(self.dimension), b, CutError(*error)) for b, *error in numbers["halves"]]
+            for number, half in enumerate(halves):
+                fill(f"half_{number}", half.a, self.release)
+            self.penalty = FreeIntercept(halves=tuple(halves))
+
+    def _first_pass(self, w: np.ndarray) -> Pass:
+        return row_passes.ScorePass(self._risk, self._grids, w, self._bias, at_w=True, first=self._first)
+
+    def tighten(self) -> bool:
+        before = self._grids
+        if self._loss.targets == "numbers":
+            self._grids = self._risk.grids(self._scale.rows, self._targets, self._largest)
+        return self._grids != before
+
+    def _learn(self, totals: Totals) -> None:
+        super()._learn(totals)
+        if totals.halves is not None:
+            halves = zip(totals.halves.a, totals.halves.b, strict=True)
+            self.penalty = FreeIntercept(halves=tuple(self._divided(a, b) for a, b in halves))
+        if self._loss.targets == "labels":
+            return
+        n, value = self._scale.rows, self._loss.rounding
+        sizes, losses = (n * spacing(rounder) for rounder in self._first.rounders)
+        far = above(float(totals.numbers[0]), sizes + gamma(16.0) * float(totals.numbers[0]))
+        at_zero, *constants = (above(total, losses + gamma(16.0 + value.value) * total) for total in totals.numbers[1:].tolist())
+        weight = self._all_weight()
+        at_zero = above(at_zero, gamma(value.near_one) * weight)
+        self._targets = self._targets._replace(weight=weight, targets=far, loss_at_zero=at_zero)
+        self.raised = at_zero - float(totals.numbers[1])  # as long as nothing else is summed
+        self._drift.best, self._reach.best = (of(np.zeros(self.dimension)) for of in (self._spread, self._longest))
+        if totals.numbers[1] > 0.0:  # else w = 0 has no loss, and there is no unit
+            self.unit = max(min(*constants, at_zero), _LEAST_UNIT * at_zero) / self.total_weight
+
+    def constant(self) -> np.ndarray:
+        """The w of a middle score for all rows, where the intercept is free."""
+        w = np.zeros(self.dimension)
+        if self._first.equal is not None:
+            w[-1] = self._first.equal.score / self._bias
+        return w
+
+    @property
+    def mean_loss_at_zero(self) -> float:
+        return self._loss.value(0.0, 0.0) if self._loss.targets == "labels" else self._targets.loss_at_zero / self.total_weight
+
+    @property
+    def loss_at_zero(self) -> float:
+        if self._loss.targets == "numbers":
+            return self._targets.loss_at_zero
+        total, value = super().loss_at_zero, self.mean_loss_at_zero
+        return total if value == 1.0 else above(value * total, gamma(8.0) * value * total)
+
+    @property
+    def _smooth(self) -> bool:
+        return self._loss.smooth
+
+    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b), for smooth losses."""
+        slopes, curvatures = self._look("SlopesPass", k)
+        return slopes.sum(axis=1), curvatures
+
+    def step(self, k: float, w_b: np.ndarray) -> float:
+        self._reach.step(k, self._longest(w_b), self._scale)
+        self._near = self._reach.error
+        return super().step(k, w_b)
+
+    def doubt(self, k: float) -> float:
+        steepest = self._loss.steepest(self._steepest, self._reach.ahead(k, self._scale), self._targets)
+        return steepest * self._drift.ahead(k, self._scale)
+
+    def _scored(self, w: np.ndarray) -> None:
+        super()._scored(w)
+        self._reach.scored = self._longest(w)
+
+    def _loss_at(self, w: np.ndarray, computed: np.ndarray) -> float:
+        self._near = self._reach.fresh(self._longest(w), self._scale)
+        return super()._loss_at(w, computed)
+
+    def _spread(self, w: np.ndarray) -> float:
+        return super()._spread(w) + self._targets.targets
+
+    def _longest(self, w: np.ndarray) -> float:
+        """At least Σ_j |x_ij w_j| + target_size of every row i."""
+        return longest(self._scale, w) + self._loss.largest_target_size(self._targets)
+
+    def _summed(self, sums: np.ndarray) -> float:
+        self._steepest = float(sums[2])
+        return float(sums[:2].sum())
+
+    def _loss_above(self, computed: float, error: float) -> float:
+        slope = self._loss.steepest(self._steepest, self._near, self._targets)
+        rounding = self._loss.rounding._replace(slope=slope)
+        loss = loss_above(computed, self._scale.rows, self.total_weight, error, rounding)
+        self.raised = loss - computed
+        return loss
+
+    def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
+        """As that of DecomposableOracle; b (4,) as streamcut.compiled.dual has it."""
+        M, scale, grids = self.total_weight, self._cut_scale, self._grids
+        if len(a) > 1:
+            vectors.add(a[0], a[1])
+        a[0] /= M
+        shares = sizes = offset = float(b[:2].sum()) / M
+        if self._loss.sized():
+            more = 2.0 * grids._replace(fine_weight=0.0).weight_error(scale.rows)  # they are on coarse grids
+            shares, sizes = ((b[2:] + more) / M).tolist()
+        return Cut(a[0], offset, scale.cut_error(grids, scale.length * shares, sizes, M, self._loss.rounding))
+
+    def _look(self, kind: str, *given: Any) -> Any:
+        return super()._look(kind, *given, self._loss)

@@ -1,0 +1,215 @@
+"""An intercept that costs nothing: scikit-learn's optimum, bounds that are true, and all that training does besides."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from itertools import count
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import linear_model, svm
+
+from streamcut.config import CheckpointOptions
+from streamcut.errors import UsageError
+from streamcut.estimators import LinearSVM, LinearSVR, LogisticRegression
+from streamcut.flags import translate
+from streamcut.grids.selection import train_path
+from streamcut.io.memory import MemoryDataset
+from streamcut.models.files import load_model, save_model
+from streamcut.models.linear import LinearModel
+from streamcut.training import train
+from streamcut.verification import verify
+
+LOSSES = {  # ℓ(score, target)
+    "hinge": lambda s, y: np.maximum(0.0, 1.0 - y * s),
+    "squared-hinge": lambda s, y: np.maximum(0.0, 1.0 - y * s) ** 2,
+    "logistic": lambda s, y: np.logaddexp(0.0, -y * s),
+    "squared": lambda s, y: 0.5 * (s - y) ** 2,
+    "epsilon-insensitive": lambda s, y: np.maximum(0.0, np.abs(s - y) - 0.1),
+}
+OF_NUMBERS = ("squared", "epsilon-insensitive")
+CURVED = ("squared-hinge", "logistic", "squared")
+
+
+def objective(loss: str, w: np.ndarray, b: float, X, y, C: float) -> float:
+    return 0.5 * float(w @ w) + C * float(LOSSES[loss](X @ w + b, y).sum())
+
+
+@cache
+def rows(loss: str, seed: int, n: int = 120, d: int = 6):
+    """Rows far from 0, features of different sizes, few positive labels, targets far from 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * np.exp(rng.standard_normal(d)) + rng.choice([0.0, 3.0])
+    score = X @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n)
+    if loss in OF_NUMBERS:
+        return X, score + 50.0
+    y = np.where(score > np.quantile(score, rng.choice([0.5, 0.9])), 1.0, -1.0)
+    return X, y
+
+
+def exact(loss: str, X, y, C: float) -> tuple[float, np.ndarray]:
+    """(F, (w, b)) of a point that is nearly the optimum."""
+    found = {
+        "hinge": lambda: svm.SVC(kernel="linear", C=C, tol=1e-9),
+        "squared-hinge": lambda: svm.LinearSVC(C=C, tol=1e-12, max_iter=10**6, intercept_scaling=1e4),
+        "logistic": lambda: linear_model.LogisticRegression(C=C, solver="newton-cholesky", tol=1e-13, max_iter=1000),
+        "squared": lambda: linear_model.Ridge(alpha=1.0 / C, solver="cholesky"),
+        "epsilon-insensitive": lambda: svm.SVR(kernel="linear", C=C, epsilon=0.1, tol=1e-9),
+    }[loss]()
+    found.fit(X, y)
+    w, b = np.ravel(found.coef_), float(np.ravel(found.intercept_)[0])
+    return objective(loss, w, b, X, y, C), np.append(w, b)
+
+
+def trained(data, loss: str, **given):
+    usual = {"intercept": "free", "tol": None, "tol_relative": 1e-7, "max_passes": 300, "workers": 1}
+    task = "regression" if loss in OF_NUMBERS else "binary"
+    return train(data, loss=loss, task=task, **{**usual, **given})
+
+
+@pytest.mark.parametrize("solver", ["bundle-dca", "newton", "ocas", "cpa"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_optimum_is_that_of_scikit_learn(loss, solver):
+    if solver == "newton" and loss not in CURVED:
+        pytest.skip("newton trains losses with a curvature")
+    for seed, C in ((0, 1.0), (1, 0.01), (2, 30.0)):
+        X, y = rows(loss, seed)
+        F, point = exact(loss, X, y, C)
+        model = trained((X, y), loss, solver=solver, C=C, max_passes=1000)
+        certificate = model.certificate
+        assert certificate.converged, certificate
+        own = objective(loss, model.weights, model.intercept, X, y, C)
+        assert own <= certificate.primal * (1.0 + 1e-12)
+        assert certificate.lower_bound <= min(F, own)
+        assert certificate.primal <= F * (1.0 + 1e-6)
+        assert np.linalg.norm(model.weights - point[:-1]) <= np.sqrt(2.0 * certificate.gap) + np.sqrt(
+            2.0 * (F - certificate.lower_bound)
+        )
+
+
+def test_an_intercept_far_away_is_found_where_rows_count_little():
+    """Where C̄ is below 1 a regularised intercept hardly moves; steps of dual ascent must not be as short."""
+    for loss in LOSSES:
+        X, y = rows(loss, 3, 60)
+        model = trained((X, y), loss, solver="bundle-dca", C=1e-3, tol_relative=1e-4)
+        assert model.certificate.converged
+        assert model.certificate.primal <= exact(loss, X, y, 1e-3)[0] * (1.0 + 1e-4)
+
+
+def test_bounds_are_true_for_random_problems():
+    """F at the best of all points that any solver finds is no lower than any bound."""
+    rng = np.random.default_rng(11)
+    for _ in range(40):
+        loss = str(rng.choice(list(LOSSES)))
+        n, d, C = int(rng.integers(5, 40)), int(rng.integers(1, 6)), 10.0 ** rng.uniform(-3, 2)
+        X, y = rows(loss, int(rng.integers(1000)), n, d)
+        if loss not in OF_NUMBERS and len(set(y)) < 2:
+            continue
+        found = []
+        for solver in ("bundle-dca", "cpa", *(["newton"] if loss in CURVED else [])):
+            model = trained((X, y), loss, solver=solver, C=C, max_passes=int(rng.integers(2, 60)))
+            found.append((objective(loss, model.weights, model.intercept, X, y, C), model.certificate))
+        least = min([F for F, _ in found] + [exact(loss, X, y, C)[0]])
+        for F, certificate in found:
+            assert certificate.primal * (1.0 + 1e-12) >= F
+            assert certificate.lower_bound <= least * (1.0 + 1e-13)
+
+
+def bits(model) -> tuple:
+    path = [[line[name] for name in ("passes", "primal", "lower_bound", "step")] for line in model.history]
+    return model.weights.tobytes(), model.intercept, model.witness.a.tobytes(), model.certificate, json.dumps(path)
+
+
+@pytest.mark.parametrize(("loss", "solver"), [("hinge", "bundle-dca"), ("logistic", "newton"), ("logistic", "ocas")])
+def test_workers_shards_and_checkpoints_change_no_bit(tmp_path, loss, solver):
+    X, y = rows(loss, 4, 400)
+    given = {"solver": solver, "lanes": 2, "C": 0.1, "max_passes": 12, "tol_relative": 1e-9}
+    whole = bits(trained(MemoryDataset(sp.csr_array(X), y), loss, **given))
+    assert bits(trained(MemoryDataset(sp.csr_array(X), y, shard_nnz=300), loss, **{**given, "workers": 2})) == whole
+    for blocks in count(1, 5):
+        asked, folder = iter(range(blocks)), str(tmp_path / str(blocks))
+        options = CheckpointOptions(folder, iterations=2, resume=True)
+        data = MemoryDataset(sp.csr_array(X), y, shard_nnz=300)
+        try:
+            model = trained(
+                data, loss, **given, checkpoint=options, stop=lambda left=asked: next(left, None) is None, scheduler="sync"
+            )
+        except KeyboardInterrupt:
+            continue
+        if model.certificate.stop_reason != "interrupted":
+            assert bits(model) == whole
+            assert blocks > 5
+            break
+        assert bits(trained(data, loss, **given, checkpoint=options, scheduler="sync")) == whole
+
+
+def test_rows_prove_it_and_refute_a_better_record(tmp_path):
+    X, y = rows("logistic", 5, 300)
+    data = MemoryDataset(sp.csr_array(X), y)
+    model = trained(data, "logistic")
+    save_model(model, tmp_path / "m.npz")
+    loaded = load_model(tmp_path / "m.npz")
+    assert isinstance(loaded, LinearModel)
+    assert loaded.free
+    found = verify(loaded, data, prove=True)
+    assert found.consistent
+    assert found.proof is not None
+    better = replace(model.certificate, lower_bound=model.certificate.primal * (1.0 - 1e-12))
+    assert not verify(replace(loaded, certificate=better), data).consistent
+
+
+def test_a_path_and_a_warm_start_end_where_cold_ones_do():
+    X, y = rows("hinge", 6, 300)
+    data = MemoryDataset(sp.csr_array(X), y)
+    given = {"loss": "hinge", "intercept": "free", "tol": None, "tol_relative": 1e-6, "max_passes": 500, "workers": 1}
+    models: list = []
+    train_path(data, [0.1, 1.0, 10.0], on_model=lambda model, tried: models.append(model), **given)
+    assert len(models) == 3
+    for model in models:
+        cold = train(data, C=model.C, **given)
+        assert model.certificate.converged
+        assert model.certificate.lower_bound <= cold.certificate.primal
+        assert cold.certificate.lower_bound <= model.certificate.primal
+        again = train(data, C=model.C, warm_start=cold, **given)
+        assert again.certificate.lower_bound >= cold.certificate.lower_bound
+        other = train(data, C=model.C * 3.0, warm_start=cold, **given)
+        assert other.certificate.converged
+        assert other.certificate.lower_bound <= train(data, C=model.C * 3.0, **given).certificate.primal
+
+
+def test_estimators_and_flags_speak_scikit_learns_language():
+    X, y = rows("logistic", 7)
+    theirs = linear_model.LogisticRegression(C=2.0, tol=1e-10, max_iter=1000).fit(X, y)
+    ours = LogisticRegression(C=2.0, intercept_penalty=False, tol=0, tol_relative=1e-10).fit(X, y)
+    assert ours.intercept_ == pytest.approx(theirs.intercept_, rel=1e-3)
+    X, t = rows("squared", 7)
+    ours = LinearSVR(loss="squared", C=1.0, intercept_penalty=False, tol=0, tol_relative=1e-10).fit(X, t)
+    assert ours.intercept_ == pytest.approx(linear_model.Ridge(alpha=1.0).fit(X, t).intercept_, rel=1e-4)
+    assert translate("sklearn", "LogisticRegression(C=2)").text() == "--loss logistic --C 2 --intercept free"
+    with pytest.raises(UsageError, match="intercept_penalty"):
+        LinearSVM(intercept_penalty=False).fit(X, np.arange(len(t)) % 3)
+    with pytest.raises(UsageError, match="intercept_penalty"):
+        LinearSVM(intercept_penalty=False).partial_fit(X, y, classes=[-1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"bias": 2.0}, "bias"),
+        ({"l1": 1.0}, "l1"),
+        ({"loss": "f1", "solver": "ocas"}, "intercept"),
+        ({"task": "multiclass"}, "intercept"),
+    ],
+)
+def test_what_does_not_go_with_it_is_named(given, names):
+    X, y = rows("hinge", 8)
+    with pytest.raises(UsageError, match=rf"^{names}:"):
+        train((X, y), intercept="free", **given)
+
+
+def test_none_is_a_bias_of_0():
+    X, y = rows("hinge", 9)
+    assert bits(train((X, y), intercept="none"))[:3] == bits(train((X, y), bias=0.0))[:3]
