@@ -153,7 +153,7 @@ class TrainOptions(TrainDeclarations):
         if not known:
             raise UsageError(f"scheduler: {unknown(self.scheduler, SCHEDULERS)}, tcp://HOST:PORT, a scheduler file FILE.json")
         self._check_fit()
-        if self.intercept != "regularised":
+        if self.intercept in ("free", "none"):
             self._check_intercept()
         least = self.record.least_cuts
         if self.max_cuts is not None and self.max_cuts < least:

@@ -166,13 +166,24 @@ def _measured(tuned: Tuned, line: Mapping[str, Any]) -> list[str]:
 
 
 def _by_task(options: dict[str, Any], chosen: TrainOptions, whole: Dataset) -> tuple[dict[str, Any], str | None]:
-    """(options with the loss that gives probabilities, unless one was asked for; the measure to choose by, None: the task's)."""
+    """(options with the loss that gives probabilities, unless one was asked for, and an intercept that costs nothing where there
+    may be one; the measure to choose by, None: the task's)."""
     found = for_data(chosen, whole)
     given = {**options, "task": found.task}
+    if chosen.intercept == "auto" and _may_be_free(replace(chosen, task=found.task)):
+        given["intercept"] = "free"
     if found.task not in _LOSS or chosen.loss != "auto" or chosen.solver != "auto":
         return given, None
     loss, measure = _LOSS[found.task]
     return {**given, "loss": loss}, measure
+
+
+def _may_be_free(chosen: TrainOptions) -> bool:
+    """Whether nothing that was asked for needs a regularised intercept."""
+    try:
+        return replace(chosen, intercept="free").has("intercept")
+    except UsageError:
+        return False
 
 
 def _tuned(

@@ -85,8 +85,9 @@ def _weights(model: Any, intercepts: np.ndarray, options: TrainOptions, manifest
 def _same_problem(model: Any, options: TrainOptions, manifest: Manifest) -> bool:
     """Whether cuts of the model's mean loss are cuts here; with λ what is kept of a witness is none."""
     own = ROW_LOSSES[options.chosen_loss].options if options.chosen_loss in ROW_LOSSES else ()
-    names, ours = ("loss", "intercept", *own), options.as_dict()
-    if options.free and model.C != options.C:  # what is known of a free intercept is known for this C
+    names, ours = ("loss", *own), options.as_dict()
+    free = model.parameters.get("intercept") == "free"
+    if free != options.free or (free and model.C != options.C):  # what is known of a free intercept is known for this C
         return False
     theirs = [model.parameters.get(name) for name in names]
     same = (model.fingerprint, theirs, model.bias) == (manifest.fingerprint, [ours[name] for name in names], options.bias)

@@ -61,8 +61,9 @@ class TrainDeclarations:
     bias: float = _learnt(1.0, "Value of the constant feature of every row; 0 for none.",
         python="Its weight is regularised as others are, but by smo and sbp: there 1 is an unregularised intercept.",
         check=NOT_NEGATIVE, tasks=(*SINGLE, "sequence"), solvers="linear sampled smo sbp", tried=(0.0, 3.0))
-    intercept: str = _learnt("regularised", "What an intercept costs: as any weight (that of --bias), nothing, or there is none.",
-        python="'free' is what scikit-learn, R and statsmodels have.", choices=("regularised", "free", "none"),
+    intercept: str = _learnt("auto", "What an intercept costs: as any weight (that of --bias), nothing, or there is none. auto: "
+        "free for fit, else regularised.",
+        python="'free' is what scikit-learn, R and statsmodels have.", choices=("auto", "regularised", "free", "none"),
         tasks=("binary", "regression"), solvers="linear", tried=("free", "none"))
     positive_weight: float = _learnt(1.0, "Factor on C for rows of the positive label.", check=_POSITIVE, tasks=("binary",),
         solvers="linear budgeted sampled smo", tried=(3.0,))
