@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn import linear_model, svm
 
 from streamcut.config import CheckpointOptions
-from streamcut.errors import UsageError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.estimators import LinearSVM, LinearSVR, LogisticRegression
 from streamcut.flags import translate
 from streamcut.grids.selection import train_path
@@ -213,3 +213,9 @@ def test_what_does_not_go_with_it_is_named(given, names):
 def test_none_is_a_bias_of_0():
     X, y = rows("hinge", 9)
     assert bits(train((X, y), intercept="none"))[:3] == bits(train((X, y), bias=0.0))[:3]
+
+
+def test_rows_of_one_label_are_refused():
+    X, y = rows("hinge", 10)
+    with pytest.raises(BadInputError, match="label -1 have weight 0"):
+        train(MemoryDataset(X, y, weight=(y > 0).astype(float)), intercept="free")

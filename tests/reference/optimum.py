@@ -114,14 +114,15 @@ Term = Largest | Bent | Smooth
 
 @dataclass
 class Problem:
-    """½‖w‖² + Σ terms, w of `dimension` numbers. Use it within `precision()`."""
+    """½‖w‖² + Σ terms, w of `dimension` numbers, of which the last costs nothing if it is `free`. Use it within `precision()`."""
 
     dimension: int
     terms: list[Term] = field(default_factory=list)
+    free: bool = False
 
     def value(self, w: Sequence[arb]) -> arb:
         """An enclosure of F(w)."""
-        return sum((term.value(w) for term in self.terms), sum((v * v for v in w), arb(0)) / 2)
+        return sum((term.value(w) for term in self.terms), sum((v * v for v in w[: len(w) - self.free]), arb(0)) / 2)
 
     def solved(self) -> tuple[list[arb], bool]:
         """(w whose F is the least as nearly as makes no difference, whether that is known: else it is only close)."""
@@ -142,6 +143,8 @@ class _Barrier:
     def __init__(self, problem: Problem) -> None:
         self.problem, self.dimension = problem, problem.dimension
         self.x, self.prices, self.bends = ([arb(v)] * self.dimension for v in (0, 0, 1))
+        if problem.free:
+            self.bends[-1] = arb(0)
         self._constraints: list[tuple[list[arb], arb, dict[int, arb]]] = []
         for term in problem.terms:
             if not isinstance(term, Smooth):

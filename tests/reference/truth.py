@@ -28,8 +28,10 @@ from streamcut.models.certificate import Certificate, StopReason, Witness
 CLASSES = {"crammer-singer": {}, "softmax": {"loss": "softmax"}}
 CLASSES |= {f"one-vs-rest {loss}": {"loss": loss, "strategy": "one-vs-rest"} for loss in ("hinge", "squared-hinge", "logistic")}
 KERNEL = "kernel"
-KINDS = (*ROW_LOSSES, *(f"{loss} l1" for loss in ROW_LOSSES), *CLASSES, *LABELLING_LOSSES, "ranking", "queries", "roc-area",
-         "one-class", "sequence")  # fmt: skip
+KINDS = (
+    *ROW_LOSSES, *(f"{loss} {more}" for more in ("l1", "free") for loss in ROW_LOSSES), *CLASSES, *LABELLING_LOSSES, "ranking",
+    "queries", "roc-area", "one-class", "sequence",
+)  # fmt: skip
 _GLOBAL = ("ocas", "cpa")
 _RULES: tuple[dict[str, Any], ...] = (
     {}, {}, {"tol": None, "tol_relative": 1e-6}, {"tol": None, "tol_relative": 1e-9}, {"tol": None, "tol_relative": 1e-13},
@@ -102,7 +104,7 @@ def false_claims(stated: Problem, claimed: Claimed) -> Iterator[tuple[str, str]]
 
 def _case(kind: str, seed: int) -> Case:
     rng = np.random.default_rng([seed, 3])
-    loss = kind.removesuffix(" l1")
+    loss = kind.removesuffix(" l1").removesuffix(" free")
     given = problem(loss if loss in ROW_LOSSES else "hinge", seed, rows=8, features=3, one_type=True)
     X = given.X
     if rng.random() < 0.3:
@@ -141,7 +143,11 @@ def _rows(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random
     solvers: list[dict[str, Any]] = [{"solver": "bundle-dca"}, {"solver": "ocas"}, {"solver": "cpa"},
                                      {"solver": "bundle-dca", "row_cache": "0", "max_cuts": 6}]  # fmt: skip
     l1 = float(10.0 ** rng.uniform(-3, 1)) * min(1.0, given.C) if kind.endswith(" l1") else 0.0
+    free = kind.endswith(" free")
+    if free:
+        given = replace(given, bias=1.0, weight=np.maximum(given.weight, 1e-6))
     options = {**given.options, **solvers[seed % 4], **rule, "C": given.C} | ({"l1": l1} if l1 else {})
+    options |= {"intercept": "free"} if free else {}
     data = MemoryDataset(given.X, given.y, weight=given.weight, shard_nnz=given.X.size // 3 + 1)
 
     def problems(model: Any) -> list[tuple[Problem, Claimed]]:
@@ -156,7 +162,7 @@ def _rows(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random
         ]
         terms += _absolute(len(rows[0]), l1)
         claimed = Claimed(model.certificate, model.witness, _weights(model, given.bias), l1)
-        return [(Problem(len(rows[0]), terms), claimed)]
+        return [(Problem(len(rows[0]), terms, free), claimed)]
 
     return Case(given.kind, data, options, problems)
 

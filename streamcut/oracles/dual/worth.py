@@ -35,7 +35,7 @@ class Worth:
     @classmethod
     def after(cls, entries: int, rise: Any, enough: Any, part: float = LESS) -> Worth:
         """A pass over `entries` with this rise of the dual; with a `part` of 0 only `enough` ends sweeps."""
-        return cls(np.maximum(rise, 0.0), _PASS * entries, enough, part)
+        return cls(np.maximum(rise, 0.0), _PASS * max(entries, 1), enough, part)
 
     def goes_on(self, rise: Any, work: Any) -> Any:
         """Whether another sweep follows one that brought `rise`; of several problems (A)."""
