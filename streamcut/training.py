@@ -18,7 +18,7 @@ from streamcut.bundle.shelf import MEMORY
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
 from streamcut.data.datasets import opened, stored
-from streamcut.errors import UsageError
+from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.parted import Shards
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 run_log = logging.getLogger("streamcut.run")  # the course of a training, which the command line shows in its own way
 
+_TO_LOAD = 64 << 20  # what kernels of Newton's method and BLAS take, which are loaded once it is chosen: 54 MB where measured
 _JOBS = {  # of linear solvers by the problem, of others by the family
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
     "regression": ("streamcut.jobs.regression", "RegressionJob"),
@@ -175,14 +176,25 @@ class Session:
         linear = options.record.family == "linear" and options.problem != "sequence" and not options.maps
         if linear and options.warm_start is None:
             self.dataset = occurring(self.dataset)
-        self.options = options = choose(options, self.dataset.manifest.statistics)
-        self.job = job_class(options).planned(options, self.dataset.manifest)
-        check_weights(self.dataset.manifest.statistics, options)
         self._scheduler, self._on_plan, self._display = scheduler, on_plan, display
         self.more, self._between, self._one = more, between, one
         self._shards = Shards(self.dataset, whole=options.distributed)
+        self._choose(options)
+        check_weights(self.dataset.manifest.statistics, options)
         self._stack = ExitStack()
         self._cluster: Any = None
+
+    def _choose(self, options: TrainOptions) -> None:
+        """Decide which solver it is. One that was not asked for is left out where memory is too short for it."""
+        manifest = self.dataset.manifest
+        self.options = chosen = choose(options, manifest.statistics)
+        self.job = job_class(chosen).planned(chosen, manifest)
+        if chosen is not options and not chosen.distributed:
+            smallest = replace(self.job, workers=1) if chosen.workers is None else self.job  # type: ignore[type-var]
+            try:
+                self._planned(smallest, to_load=_TO_LOAD)
+            except MemoryBudgetError:
+                self.options, self.job = options, job_class(options).planned(options, manifest)
 
     def planned(self) -> tuple[Job, MemoryPlan]:
         """What it does when it is entered, on threads. Raises MemoryBudgetError."""
@@ -316,11 +328,12 @@ class Session:
             (*_, least) = job_class(apart).planned(apart, self.dataset.manifest).in_groups()  # type: ignore[attr-defined]
             yield f"--strategy one-vs-rest{said}", replace(least, workers=1)
 
-    def _planned(self, job: Job) -> MemoryPlan:
-        """The memory plan of `job`. Raises MemoryBudgetError."""
-        return self._shards.planned(partial(self._planned_for, job), job.needs(self.dataset.manifest).most_mixed)
+    def _planned(self, job: Job, *, to_load: int = 0) -> MemoryPlan:
+        """The memory plan of `job`, whose kernels take `to_load` bytes more. Raises MemoryBudgetError."""
+        plan = partial(self._planned_for, job, to_load=to_load)
+        return self._shards.planned(plan, job.needs(self.dataset.manifest).most_mixed)
 
-    def _planned_for(self, job: Job, data: Dataset) -> MemoryPlan:
+    def _planned_for(self, job: Job, data: Dataset, *, to_load: int) -> MemoryPlan:
         chosen, manifest = self.options, data.manifest
         needs, more = job.needs(manifest), self.more
         if data is not self.dataset:  # its places take little memory: batches become smaller before they become fewer
@@ -346,7 +359,7 @@ class Session:
                 return self._cluster.plan(ClusterNeeds(needs, manifest, job.lanes), budget=budget)
         else:
             in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(chosen, job.workers)
-            machine = Machine(budget, resident_bytes(), job.workers, in_memory, lower)
+            machine = Machine(budget, resident_bytes() + to_load, job.workers, in_memory, lower)
 
             def plan(needs: Needs) -> MemoryPlan:
                 return plan_memory(needs, manifest, machine)

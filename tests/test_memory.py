@@ -157,6 +157,29 @@ def test_the_least_of_every_kind_of_training_is_enough(stores, queries, tmp_path
     assert result["peak"] <= result["planned"] <= memory_limit(minimum)
 
 
+def test_newton_is_left_out_where_only_dual_ascent_fits(tmp_path):
+    """No ceiling from the least on is refused, whichever solver is chosen."""
+    X, store = sp.random_array((5000, 120), density=0.1, format="csr", rng=np.random.default_rng(0)), tmp_path / "few.zarr"
+    with streamcut.create(store, 120, shard_nnz=1 << 14) as out:
+        out.append(X, np.arange(5000.0) % 2)
+    minimum, found = int(least(store, tmp_path, "--loss", "logistic").removesuffix("MB")), []
+    for more in (0, 5, 10, 100):
+        done = command(store, tmp_path, f"{minimum + more}MB", "--loss", "logistic", "--max-passes", "1")
+        assert done.returncode == 0, done.stderr
+        found.append(streamcut.load_model(tmp_path / "m.npz").solver)
+    assert (found[0], found[-1]) == ("bundle-dca", "newton")
+
+
+def test_a_refusal_names_a_budget_that_fits(tmp_path):
+    X = sp.random_array((300, 1 << 17), density=1e-4, format="csr", rng=np.random.default_rng(0))
+    data, options = (X, np.arange(300.0) % 2), {"solver": "bsca", "kernel": "rbf", "gamma": 0.1, "workers": 1}
+    ceiling = resident_bytes() + 180 * 10**6
+    with pytest.raises(MemoryBudgetError, match="It would fit with --budget") as refused:
+        streamcut.train(data, budget=200, memory=f"{ceiling}B", **options)
+    budget = int(re.search(r"--budget (\d+)$", str(refused.value))[1])
+    assert streamcut.train(data, budget=budget, memory=f"{ceiling}B", **options).n_support <= budget
+
+
 def test_there_are_fewer_threads_before_a_refusal(queries, tmp_path):
     limits = ["--max-passes", "2", "--max-cuts", "20", "--lanes", "4", "--row-cache", "0"]
     line = [*STREAMCUT, "train", str(queries), "--task", "multiclass", *limits, "--json", "--quiet"]

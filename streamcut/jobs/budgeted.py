@@ -122,6 +122,11 @@ class BudgetedJob:
         return "binary" if len(self.targets) == 1 else "multiclass"
 
     @property
+    def vectors_before(self) -> int:
+        """Support vectors that it begins with, for one target at most."""
+        return _vectors(self.start)
+
+    @property
     def _ahead(self) -> bool:
         return self.options.scheduler != "sync"
 

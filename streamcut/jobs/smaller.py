@@ -45,7 +45,8 @@ def smallest_change(
         if getattr(smaller, "far", False):
             run_log.info("memory: cuts and the best weights in scratch files%s", "" if smaller.swept else ", no row cache")  # type: ignore[attr-defined]
         return smaller, plan
-    raise MemoryBudgetError(f"{refused}{_advice(planned, [*_with_fewer_cuts(last), *others()])}") from None
+    choices = [*_with_fewer_cuts(last), *_with_smaller_budgets(last), *others()]
+    raise MemoryBudgetError(f"{refused}{_advice(planned, choices)}") from None
 
 
 def _choices(job: Any, *, threads: bool, manifest: Manifest | None) -> Iterator[Any]:
@@ -63,6 +64,13 @@ def _with_fewer_cuts(job: Any) -> Iterator[tuple[str, Job]]:
     while cuts >= job.options.record.least_cuts:
         yield f"--max-cuts {cuts}{one}", replace(job, max_cuts=cuts, workers=1)
         cuts //= 2
+
+
+def _with_smaller_budgets(job: Any) -> Iterator[tuple[str, Job]]:
+    """(options, job) with half as many support vectors, again and again, down to those that it begins with or merges."""
+    budget = getattr(job, "budget", None)
+    while budget is not None and (budget := budget // 2) >= max(job.options.merged, job.vectors_before):
+        yield f"--budget {budget}", replace(job, budget=budget)
 
 
 def _advice(planned: Planned, choices: list[tuple[str, Job]]) -> str:
