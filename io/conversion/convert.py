@@ -40,6 +40,7 @@ class ConvertReport:
     bytes_in     of the input files, None for standard input and URLs
     rejects      path of the refused lines, None when there are none
     label_words  ((label, word), …) where labels are words
+    label_order  outputs whose rows come in the order of their labels, for which training takes more passes
     """
 
     outputs: dict[str, Statistics]
@@ -53,6 +54,7 @@ class ConvertReport:
     rejects: str | None = None
     complete_before: list[str] = field(default_factory=list)
     label_words: tuple[tuple[float, str], ...] = ()
+    label_order: list[str] = field(default_factory=list)
 
 
 @documented(ConvertOptions)
@@ -119,6 +121,7 @@ def convert(
         rejects=str(rejects.final) if work.rejected else None,
         complete_before=[target.path for target in targets if target.complete],
         label_words=label_words(source.recipe()),
+        label_order=[target.path for target in targets if target.in_order],
     )
     for path, found in report.outputs.items():
         log.info("%s: %s rows, %s features, %s entries", path, f"{found.n_rows:,}", f"{found.n_features:,}", f"{found.nnz:,}")

@@ -11,6 +11,7 @@ from streamcut.errors import BadInputError, MemoryBudgetError, StreamcutError, U
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.order import LabelOrder
 from streamcut.io.conversion.plan import GROUP_ENTRY_BYTES, ConvertPlan
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
@@ -24,6 +25,7 @@ class Target:
 
     resumed_at  position of the block from which on its rows are not all stored; None: it begins anew, or is complete
     stored      rows that an earlier run has stored; `complete`: all of them
+    in_order    whether rows were given in the order of their labels, known once it is complete
     """
 
     def __init__(self, path: str, record: dict, plan: ConvertPlan, n_features: int | None, settings: ConvertOptions) -> None:
@@ -36,6 +38,8 @@ class Target:
         self.resumed_at: dict | None = None
         self.stored = 0
         self.seen = 0  # rows of this output that came by so far, stored before or now
+        self.in_order = False
+        self._order = LabelOrder()
         self._group = _GroupLimit(plan)
         self._stack = ExitStack()
         self._writer: StoreWriter | None = None
@@ -81,6 +85,7 @@ class Target:
         """Write the rows of `chunk` that are not stored yet; `position` is where the block that they are of began."""
         known = min(max(0, self.stored - self.seen), chunk.n_rows)
         self.seen += chunk.n_rows
+        self._order.add(chunk.y)
         if known == chunk.n_rows:
             return
         first_row = self.seen - chunk.n_rows + known
@@ -100,6 +105,7 @@ class Target:
         self.counters = counters
         source = {"made_from": lasting(record), "counters": counters}
         self.statistics = self._writer.finish(source, recipe).statistics
+        self.in_order = self.statistics.groups is None and self._order.found(self.statistics)
         self.close()
 
 
