@@ -44,6 +44,7 @@ from streamcut.jobs.warmed import warm_up
 from streamcut.jobs.weights import check_weights
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
+from streamcut.models.kernel import KernelModel
 from streamcut.models.linear import LinearModel
 from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
@@ -173,8 +174,7 @@ class Session:
         if options.maps:
             self.dataset = features.with_features(feed, options)
         self.dataset = scaled(self.dataset, options.scale)
-        linear = options.record.family == "linear" and options.problem != "sequence" and not options.maps
-        if linear and options.warm_start is None:
+        if _with_fewer_features(options, self.dataset):
             self.dataset = occurring(self.dataset)
         self._scheduler, self._on_plan, self._display = scheduler, on_plan, display
         self.more, self._between, self._one = more, between, one
@@ -253,7 +253,7 @@ class Session:
         run_log.info("%s", model.in_words())
         data = self.dataset
         if isinstance(data, OccurringDataset):
-            assert isinstance(model, LinearModel | MulticlassModel)
+            assert isinstance(model, LinearModel | MulticlassModel | KernelModel)
             model, data = with_all_features(model, data), data.inner
         if isinstance(data, ScaledDataset):
             assert isinstance(model, LinearModel | MulticlassModel)  # whose problems alone are scaled
@@ -339,7 +339,7 @@ class Session:
         if data is not self.dataset:  # its places take little memory: batches become smaller before they become fewer
             needs = replace(needs, mixing=tuple(each for each in needs.mixing if each.streams == needs.mixing[0].streams))
         if isinstance(data, OccurringDataset):
-            columns = max(1, needs.weights // manifest.statistics.n_features)
+            columns = needs.weights and max(1, needs.weights // manifest.statistics.n_features)
             more, data = more + data.memory(job.workers, columns), data.inner
         if isinstance(data, ScaledDataset):
             more += data.memory(job.workers)
@@ -365,6 +365,15 @@ class Session:
                 return plan_memory(needs, manifest, machine)
 
         return needs.planned(manifest.statistics.n_rows, budget, plan)
+
+
+def _with_fewer_features(options: TrainOptions, data: Dataset) -> bool:
+    """Whether training can leave out features that no row has: weights, or vectors of a budget, are as long as there are some."""
+    if options.warm_start is not None or options.maps:
+        return False
+    if options.record.family == "budgeted":
+        return options.validation is None and not isinstance(data, MemoryDataset)
+    return options.record.family == "linear" and options.problem != "sequence"
 
 
 def warn_of_peak(budget: int, peak: int, before: int) -> None:

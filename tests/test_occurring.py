@@ -138,3 +138,24 @@ def test_the_plan_holds_vectors_of_the_features_that_occur(store):
     plans = []
     streamcut.train(store, on_plan=plans.append, max_passes=1)
     assert any(f"{D + 1} features" in what for what, _ in plans[0].lines), plans[0].lines
+
+
+@pytest.mark.parametrize("far", [0.0, 1000.0])
+@pytest.mark.parametrize("gamma", ["auto", 0.1])
+def test_vectors_of_a_budget_are_as_long_as_features_occur(tmp_path, far, gamma):
+    """Arrays in memory keep all features: the model of a store has the bits of theirs."""
+    X, y, _ = rows("binary")
+    X = sp.hstack([X[:, :1] + sp.csr_array(np.full((N, 1), far)), X[:, 1:]]).tocsr() if far else X
+    with streamcut.create(tmp_path / "wide.zarr", shard_nnz=X.nnz // 3) as made:
+        made.append(spread(X), y)
+    plans, options = [], {"solver": "bsca", "kernel": "rbf", "gamma": gamma, "budget": 20, "epochs": 2}
+    found = streamcut.train(tmp_path / "wide.zarr", **options, on_plan=plans.append)
+    expected = streamcut.train(MemoryDataset(spread(X), y), **options)
+    assert any(f"vectors × {D} features" in what for what, _ in plans[0].lines), plans[0].lines
+    assert found.support.shape == (20, WIDE)
+    assert (found.kernel.centre is not None) == (far > 0.0)
+    assert (found.support != expected.support).nnz == 0
+    np.testing.assert_array_equal(found.coefficients, expected.coefficients)
+    np.testing.assert_array_equal(found.decision_function(spread(X)), expected.decision_function(spread(X)))
+    again = streamcut.train(tmp_path / "wide.zarr", **options, warm_start=found)
+    assert again.support.shape[1] == WIDE

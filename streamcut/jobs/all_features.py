@@ -5,15 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from streamcut.execution.occurring import OccurringDataset
 from streamcut.models.certificate import Witness
+from streamcut.models.kernel import KernelModel
 from streamcut.models.linear import LinearModel
 from streamcut.models.multiclass import MulticlassModel
 
+Reduced = LinearModel | MulticlassModel | KernelModel
 
-def with_all_features(model: LinearModel | MulticlassModel, data: OccurringDataset) -> LinearModel | MulticlassModel:
-    """`model`, which was trained on `data`; weights and slopes of proofs are 0 for the features that `data` is without."""
+
+def with_all_features(model: Reduced, data: OccurringDataset) -> Reduced:
+    """`model`, which was trained on `data`: weights, slopes of proofs and vectors are 0 for features that `data` is without."""
+    if isinstance(model, KernelModel):
+        kernel, support, index = model.kernel, model.support, data.index
+        if kernel.centre is not None:
+            kernel = replace(kernel, centre=replace(kernel.centre, index=index[kernel.centre.index].astype(np.int64)))
+        shape = support.shape[0], data.inner.manifest.statistics.n_features
+        support = sp.csr_array((support.data, index[support.indices], support.indptr), shape=shape)
+        return replace(model, kernel=kernel, support=support)
     columns = model.weights.size // len(data.index)
     model = replace(model, weights=data.spread(model.weights))
     if isinstance(model, LinearModel):

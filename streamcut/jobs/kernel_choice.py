@@ -10,6 +10,7 @@ import numpy as np
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.execution.feed import Feed
+from streamcut.execution.occurring import OccurringDataset
 from streamcut.foundation.rounding import EPSILON
 from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Statistics
@@ -24,7 +25,11 @@ def chosen_kernel(options: TrainOptions, feed: Feed) -> Kernel:
     """The kernel of the options; γ "auto" takes a pass over the data. Raises BadInputError when that has no spread."""
     if options.kernel == "linear":
         return Kernel("linear")
-    gamma = automatic_gamma(feed) if isinstance(options.gamma, str) else float(options.gamma)
+    if isinstance(options.gamma, str):
+        inner = Feed(feed.data.inner) if isinstance(feed.data, OccurringDataset) else feed  # whose zeros count
+        gamma = automatic_gamma(inner)
+    else:
+        gamma = float(options.gamma)
     return Kernel(options.kernel, gamma, options.degree, options.coef0)
 
 
