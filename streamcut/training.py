@@ -323,8 +323,9 @@ class Session:
             if self._one and not chosen.distributed:
                 yield from in_files(self.job, self.dataset.manifest)
             loss = "logistic" if chosen.problem == "softmax" else "hinge"
-            apart = replace(chosen, strategy="one-vs-rest", loss=loss, target=None)
-            said = " --loss logistic" * (loss == "logistic")
+            apart = replace(chosen, strategy="one-vs-rest", loss=loss, target=None, solver="auto", cut="predicted")
+            said = " --loss logistic" * (loss == "logistic") + " --solver auto" * (chosen.solver not in ("auto", "bundle-dca"))
+            said += " --cut predicted" * (chosen.cut != "predicted")
             (*_, least) = job_class(apart).planned(apart, self.dataset.manifest).in_groups()  # type: ignore[attr-defined]
             yield f"--strategy one-vs-rest{said}", replace(least, workers=1)
 
@@ -340,7 +341,8 @@ class Session:
             needs = replace(needs, mixing=tuple(each for each in needs.mixing if each.streams == needs.mixing[0].streams))
         if isinstance(data, OccurringDataset):
             columns = needs.weights and max(1, needs.weights // manifest.statistics.n_features)
-            more, data = more + data.memory(job.workers, columns), data.inner
+            proofs = columns if chosen.problem == "one-vs-rest" else 1
+            more, data = more + data.memory(job.workers, columns, proofs=proofs), data.inner
         if isinstance(data, ScaledDataset):
             more += data.memory(job.workers)
         if isinstance(self.dataset, MappedDataset):

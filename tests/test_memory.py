@@ -349,3 +349,12 @@ def test_a_peak_above_the_budget_is_told(stores, monkeypatch, caplog):
     told = iter([3 * 10**9, 3 * 10**9])  # whoever calls us has used more before: that is not ours to answer for
     train(str(stores[2]), **limits)
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    "options", [{"solver": "ocas"}, {"solver": "ocas", "cut": "exact"}, {"loss": "softmax", "solver": "cpa"}]
+)
+def test_a_refusal_of_several_classes_names_what_fits_with_any_solver(options):
+    X = sp.random_array((300, 1 << 15), density=1e-3, format="csr", rng=np.random.default_rng(0))
+    with pytest.raises(MemoryBudgetError, match=r"The least is .* --solver auto|with --max-cuts"):
+        train((X, np.arange(300.0) % 5), task="multiclass", memory="1MB", **options)

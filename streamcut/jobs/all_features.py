@@ -34,5 +34,4 @@ def with_all_features(model: Reduced, data: OccurringDataset) -> Reduced:
 
 
 def _proof(witness: Witness, data: OccurringDataset, columns: int) -> Witness:
-    a, n = witness.a.reshape(-1, columns), len(data.index)
-    return replace(witness, a=np.concatenate([data.spread(a[:n]), a[n:]]).reshape(-1))  # a bias feature is last
+    return replace(witness, a=data.spread(witness.a.reshape(-1, columns)).reshape(-1))  # a bias feature is last

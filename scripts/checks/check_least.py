@@ -1,0 +1,126 @@
+"""Whether the least memory that `train` names is enough, and what it names instead fits: a line for each kind of training.
+
+Each runs with 1MB, which is refused, then with the ceiling that the refusal names, and with the least and the option that it
+names beside it. Printed are that ceiling, the peak over it, and the same with the option. Ends with code 1 when a peak is above
+its ceiling, when a run fails that was said to fit, or when a refusal names no figure.
+
+Usage: python scripts/checks/check_least.py [--only NAME …] [--features 12 17 22] [--occurring 0.05] [--rows 20000] [--passes 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from check_ceilings import FIRST, figure, run
+
+import streamcut
+from streamcut.foundation.units import format_bytes, parse_size
+
+RBF = "--kernel rbf --gamma 0.1"
+LINEAR = {  # name: labels, options of `train`
+    "hinge": (2, ""),
+    "logistic": (2, "--loss logistic"),
+    "squared-hinge": (2, "--loss squared-hinge"),
+    "l1": (2, "--l1 1"),
+    "std-scale": (2, "--scale std"),
+    "newton": (2, "--solver newton --loss logistic"),
+    "ocas": (2, "--solver ocas"),
+    "ocas-exact": (2, "--solver ocas --cut exact"),
+    "cpa": (2, "--solver cpa"),
+    "f1": (2, "--loss f1"),
+    "prec@k": (2, "--loss prec@k --k 10%"),
+    "roc-area": (2, "--task roc-area"),
+    "one-class": (1, "--task one-class"),
+    "squared": (0, "--task regression"),
+    "huber": (0, "--task regression --loss huber"),
+    "quantile": (0, "--task regression --loss quantile"),
+    "epsilon": (0, "--task regression --loss epsilon-insensitive"),
+    "poisson": (5, "--task regression --loss poisson"),
+    "crammer-singer": (5, "--task multiclass"),
+    "crammer-singer-ocas": (5, "--task multiclass --solver ocas --strategy crammer-singer"),
+    "softmax": (5, "--task multiclass --loss softmax"),
+    "one-vs-rest": (5, "--task multiclass --strategy one-vs-rest"),
+    "nystroem": (2, f"{RBF} --nystroem 50"),
+    "fourier": (2, f"{RBF} --fourier 100"),
+    "sampled-constant": (2, "--solver sampled-constant --samples 50"),
+    "sampled-linear": (2, f"--solver sampled-linear {RBF} --samples 50"),
+}
+KERNEL = {
+    "bsca": (2, f"--solver bsca {RBF} --budget 20 --epochs 0.5"),
+    "bsca-project": (2, "--solver bsca --kernel poly --gamma 0.1 --budget 20 --epochs 0.5"),
+    "bsca-classes": (5, f"--task multiclass --solver bsca {RBF} --budget 20 --epochs 0.5"),
+    "bsca-numbers": (0, f"--task regression --solver bsca {RBF} --budget 20 --epochs 0.5"),
+    "bsgd": (2, f"--solver bsgd {RBF} --budget 20 --epochs 0.5"),
+    "smo": (2, f"--solver smo {RBF} --max-time 3s"),
+    "sbp": (2, f"--solver sbp {RBF} --max-evaluations 1000000 --bias 0"),
+    "sdca": (2, f"--solver sdca {RBF} --max-evaluations 1000000 --bias 0"),
+}
+
+
+def store_of(path: Path, rows: int, labels: int, width: int, used: int) -> None:
+    """Rows of 30 features of `width`, of which `used` occur; labels are numbers of their own where there are 0."""
+    rng, block = np.random.default_rng(0), 5000
+    places = np.sort(rng.choice(width, used, replace=False))
+    with streamcut.create(path, width, shard_nnz=1 << 17, force=True) as out:
+        for start in range(0, rows, block):
+            n = min(block, rows - start)
+            y = rng.standard_normal(n) if labels == 0 else rng.integers(0, labels, n).astype(float)
+            columns = rng.integers(0, used, (n, 30))
+            columns[:, :5] = np.minimum(np.clip(y, 0, 9)[:, None] * 50 + rng.integers(0, 50, (n, 5)), used - 1)
+            X = sp.csr_array((np.ones(n * 30, np.float32), places[columns.ravel()], np.arange(0, n * 30 + 1, 30)), (n, width))
+            X.sum_duplicates()
+            out.append(X, y)
+
+
+def check(store: Path, model: Path, name: str, options: list[str]) -> bool:
+    """Print what becomes of this training; whether what was said of it is so."""
+    line = ["train", str(store), "--model", str(model), "--force", "--quiet", *options]
+    refused = run(*line, "--memory", FIRST)
+    ceiling = figure(refused.said)
+    if refused.code != 7 or ceiling is None:
+        print(f"{name:>20} WRONG {refused.said}", flush=True)
+        return False
+    asked = [(ceiling, [])]
+    if other := re.search(r"The least is ([\d.]+ [kMG]B), with (--.*)$", refused.said):
+        asked.append((int(1.01 * parse_size(other[1].replace(" ", ""))), other[2].split()))  # the figure is rounded
+    shown, kept = [], True
+    for size, more in asked:
+        ran = run(*line, *more, "--memory", f"{size}B")
+        good = ran.code == 0 and ran.peak <= size
+        kept &= good
+        said = f" WRONG code {ran.code} {ran.said[-300:]}" * (not good)
+        shown.append(f"{' '.join(more)} {format_bytes(size):>7} peak {ran.peak / size:5.2f}{said}")
+    print(f"{name:>20} {' | '.join(shown)}", flush=True)
+    return kept
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=[*LINEAR, *KERNEL], default=[*LINEAR, *KERNEL])
+    parser.add_argument("--features", nargs="+", type=int, default=[12, 17, 22], help="powers of 2")
+    parser.add_argument("--occurring", type=float, default=0.05, help="part of them that rows have")
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--passes", type=int, default=3)
+    given, kept = parser.parse_args(), True
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        for power in given.features:
+            width = 1 << power
+            print(f"2^{power} features, {given.occurring:.0%} of which occur", flush=True)
+            for name in given.only:
+                labels, options = (LINEAR | KERNEL)[name]
+                store = Path(folder) / f"{power}-{labels}.zarr"
+                if not store.exists():
+                    store_of(store, given.rows, labels, width, max(30, int(given.occurring * width)))
+                passes = ["--max-passes", str(given.passes)] * (name in LINEAR)
+                kept &= check(store, Path(folder) / "m.npz", name, [*options.split(), *passes])
+    sys.exit(0 if kept else 1)
+
+
+if __name__ == "__main__":
+    main()
