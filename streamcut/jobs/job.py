@@ -29,6 +29,9 @@ class Job(Protocol):
     distributable: ClassVar[bool]
 
     @property
+    def options(self) -> TrainOptions: ...
+
+    @property
     def task(self) -> str: ...
 
     @property

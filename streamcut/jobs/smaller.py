@@ -46,7 +46,7 @@ def smallest_change(
             run_log.info("memory: cuts and the best weights in scratch files%s", "" if smaller.swept else ", no row cache")  # type: ignore[attr-defined]
         return smaller, plan
     choices = [*_with_fewer_cuts(last), *_with_smaller_budgets(last), *others()]
-    raise MemoryBudgetError(f"{refused}{_advice(planned, choices)}") from None
+    raise MemoryBudgetError(f"{refused}{_advice(planned, choices, refused.least or 0)}") from None
 
 
 def _choices(job: Any, *, threads: bool, manifest: Manifest | None) -> Iterator[Any]:
@@ -73,8 +73,8 @@ def _with_smaller_budgets(job: Any) -> Iterator[tuple[str, Job]]:
         yield f"--budget {budget}", replace(job, budget=budget)
 
 
-def _advice(planned: Planned, choices: list[tuple[str, Job]]) -> str:
-    """Which of `choices` would fit, the first of them; or else which takes least."""
+def _advice(planned: Planned, choices: list[tuple[str, Job]], needed: int) -> str:
+    """Which of `choices` would fit, the first of them; or else which takes least, if that is less than what is `needed` now."""
     least: dict[int, str] = {}
     for options, job in choices:
         try:
@@ -84,7 +84,7 @@ def _advice(planned: Planned, choices: list[tuple[str, Job]]) -> str:
                 least.setdefault(error.least, options)
             continue
         return f". It would fit with {options}"
-    return f". The least is {format_bytes(min(least))}, with {least[min(least)]}" if least else ""
+    return f". The least is {format_bytes(min(least))}, with {least[min(least)]}" if least and min(least) < needed else ""
 
 
 def in_files(job: Any, manifest: Manifest) -> Iterator[tuple[str, Job]]:
