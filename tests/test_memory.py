@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from nights import by_night
 
 import streamcut
 from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
-from streamcut.execution.plan import Machine, Needs, Streamed, plan_memory
+from streamcut.execution.plan import Machine, Needs, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
 from streamcut.foundation.machine import machine_memory, memory_limit
 from streamcut.foundation.systems import resident_bytes
@@ -205,7 +204,6 @@ def test_there_are_fewer_threads_before_a_refusal(queries, tmp_path):
 LIMITED = """
 import faulthandler, resource, sys
 faulthandler.dump_traceback_later(30, exit=True)
-from dataclasses import replace
 from pathlib import Path
 from streamcut.training import train
 def limit(plan):
@@ -360,17 +358,3 @@ def test_a_refusal_of_several_classes_names_what_fits_with_any_solver(options):
     X = sp.random_array((300, 1 << 15), density=1e-3, format="csr", rng=np.random.default_rng(0))
     with pytest.raises(MemoryBudgetError, match=r"The least is .* --solver auto|with --max-cuts"):
         train((X, np.arange(300.0) % 5), task="multiclass", memory="1MB", **options)
-
-
-def test_a_refusal_names_the_least_of_all_ways_to_read():
-    """Reading from several places may take more than reading from one."""
-    manifest = MemoryDataset(sp.random_array((3000, 50), density=0.2, format="csr"), np.arange(3000.0) % 2).manifest
-    machine = Machine(10**6, 0, 1, in_memory=True)
-    alone = Needs(dimension=50, max_cuts=4)
-    mixed = replace(alone, mixing=(Streamed(4, 1 << 26, True),))
-    found = []
-    for needs in (alone, mixed):
-        with pytest.raises(MemoryBudgetError) as refused:
-            needs.planned(3000, machine.budget, lambda each: plan_memory(each, manifest, machine))
-        found.append(refused.value.least)
-    assert found[0] == found[1]

@@ -111,7 +111,7 @@ class Needs:
             try:
                 mixed = plan(needs)
             except MemoryBudgetError as error:
-                refused = refused and min(refused, error, key=lambda each: each.least or 0)
+                refused = refused and error
                 continue
             cached = least is None or always or mixed.row_cache >= _CACHED * least.row_cache
             if cached and (least is None or mixed.spilled == least.spilled):
