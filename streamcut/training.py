@@ -44,7 +44,6 @@ from streamcut.jobs.warmed import warm_up
 from streamcut.jobs.weights import check_weights
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
-from streamcut.models.kernel import KernelModel
 from streamcut.models.linear import LinearModel
 from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
@@ -253,7 +252,6 @@ class Session:
         run_log.info("%s", model.in_words())
         data = self.dataset
         if isinstance(data, OccurringDataset):
-            assert isinstance(model, LinearModel | MulticlassModel | KernelModel)
             model, data = with_all_features(model, data), data.inner
         if isinstance(data, ScaledDataset):
             assert isinstance(model, LinearModel | MulticlassModel)  # whose problems alone are scaled
@@ -324,7 +322,7 @@ class Session:
                 yield from in_files(self.job, self.dataset.manifest)
             loss = "logistic" if chosen.problem == "softmax" else "hinge"
             apart = replace(chosen, strategy="one-vs-rest", loss=loss, target=None, solver="auto", cut="predicted")
-            said = " --loss logistic" * (loss == "logistic") + " --solver auto" * (chosen.solver not in ("auto", "bundle-dca"))
+            said = " --loss logistic" * (loss == "logistic") + " --solver auto" * (not chosen.record.dual)
             said += " --cut predicted" * (chosen.cut != "predicted")
             (*_, least) = job_class(apart).planned(apart, self.dataset.manifest).in_groups()  # type: ignore[attr-defined]
             yield f"--strategy one-vs-rest{said}", replace(least, workers=1)

@@ -150,7 +150,7 @@ def test_vectors_of_a_budget_are_as_long_as_features_occur(tmp_path, far, gamma)
     """Arrays in memory keep all features: the model of a store has the bits of theirs."""
     X, y, _ = rows("binary")
     X = sp.hstack([X[:, :1] + sp.csr_array(np.full((N, 1), far)), X[:, 1:]]).tocsr() if far else X
-    with streamcut.create(tmp_path / "wide.zarr", shard_nnz=X.nnz // 3) as made:
+    with streamcut.create(tmp_path / "wide.zarr", shard_nnz=X.nnz // 3, memory="4GB") as made:
         made.append(spread(X), y)
     plans, options = [], {"solver": "bsca", "kernel": "rbf", "gamma": gamma, "budget": 20, "epochs": 2}
     found = streamcut.train(tmp_path / "wide.zarr", **options, on_plan=plans.append)

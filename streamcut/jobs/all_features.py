@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamcut.execution.occurring import OccurringDataset
 from streamcut.models.certificate import Witness
-from streamcut.models.kernel import KernelModel
 from streamcut.models.linear import LinearModel
 from streamcut.models.multiclass import MulticlassModel
 
-Reduced = LinearModel | MulticlassModel | KernelModel
 
+def with_all_features(model: Any, data: OccurringDataset) -> Any:
+    """`model`, linear or with a kernel, trained on `data`: weights, slopes of proofs and vectors are 0 for features that
+    `data` is without."""
+    if not isinstance(model, LinearModel | MulticlassModel):
+        import scipy.sparse as sp  # it takes a tenth of a second, which linear models need not wait for
 
-def with_all_features(model: Reduced, data: OccurringDataset) -> Reduced:
-    """`model`, which was trained on `data`: weights, slopes of proofs and vectors are 0 for features that `data` is without."""
-    if isinstance(model, KernelModel):
         kernel, support, index = model.kernel, model.support, data.index
         if kernel.centre is not None:
             kernel = replace(kernel, centre=replace(kernel.centre, index=index[kernel.centre.index].astype(np.int64)))
