@@ -20,6 +20,7 @@ _HOMES = {  # the module, and the name there
     "calibrate": ("streamcut.calibration", "calibrate"),
     "verify": ("streamcut.verification", "verify"),
     "certify": ("streamcut.certifying.certify", "certify"),
+    "locate": ("streamcut.locating.locate", "locate"),
     "export": ("streamcut.exports.export", "export"),
     "weights": ("streamcut.reports.named_weights", "weights"),
     "set_timeout": ("streamcut.io.places.answers", "set_timeout"),

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -17,13 +17,30 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.io.manifest import Manifest
+from streamcut.locating.answers import CertifiedAnswers, certified_answers
+from streamcut.locating.locate import certifier_of
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 
 _FEW = 1 << 20  # numbers
+_CERTIFIED = (96, 96)  # bytes of each row that certified answers keep: parts, then all, then words
 SCORES_AT_ONCE = 1 << 20  # bounds what a shard of a great many short rows adds: 8 bytes each for the arrays below
 
 
+@overload
+def predict(
+    model: Model | str | os.PathLike,
+    data: Any,
+    *,
+    ignore_extra_features: bool = False,
+    index_base: int | None = None,
+    strict: bool = False,
+    raw: Raw | None = None,
+    memory: str = "auto",
+    certified: Literal[True],
+    trained_on: Any = None,
+) -> CertifiedAnswers: ...
+@overload
 def predict(
     model: Model | str | os.PathLike,
     data: Any,
@@ -34,7 +51,21 @@ def predict(
     strict: bool = False,
     raw: Raw | None = None,
     memory: str = "auto",
-) -> Answers:
+    certified: Literal[False] = False,
+) -> Answers: ...
+def predict(
+    model: Model | str | os.PathLike,
+    data: Any,
+    *,
+    output: str = "labels",
+    ignore_extra_features: bool = False,
+    index_base: int | None = None,
+    strict: bool = False,
+    raw: Raw | None = None,
+    memory: str = "auto",
+    certified: bool = False,
+    trained_on: Any = None,
+) -> Answers | CertifiedAnswers:
     """What `model` says of all rows of `data`; `unseen` of the answers says what in them did not fit the model's recipe.
 
     output   "labels": float64 (n,), or words (object, n) where the labels are words; "scores": float64 (n,) or (n, classes);
@@ -49,6 +80,12 @@ def predict(
     memory                  "4GB", "50%" or "auto": ceiling on the resident memory of this process, which holds all answers at
                             the end. MemoryBudgetError, before any row is scored where their number is known, if it cannot be kept
 
+    certified   a CertifiedAnswers instead: labels, which of them are `proved` to be those of the exact optimum of the model's
+                problem, and its probabilities or scores between `low` and `high`; its `advice` says what would prove more.
+                It is as true as the model's lower bound, which `verify` checks
+    trained_on  for that: the rows of the training (a data set, a store, (X, y)), as `streamcut.locate` reads them; far more is
+                proved with them. None: by what the model holds, its gap at the least
+
     A store or file may have fewer features than the model (the others are 0); an array says its width, so it must be equal.
     Raw input is prepared by the model's recipe, and needs no labels; a store of another recipe is refused with BadInputError.
 
@@ -58,21 +95,45 @@ def predict(
     """
     if output not in ("labels", "scores", "probabilities"):
         raise UsageError(f"output: {output!r} is not offered; use 'labels', 'scores' or 'probabilities'")
+    if certified and output != "labels":
+        raise UsageError(f"output: certified answers are labels with bounds; leave {output!r} out")
+    if trained_on is not None and not certified:
+        raise UsageError("trained_on: only certified predictions read the rows of the training; say certified=True")
     ceiling = Ceiling(memory) if memory != "auto" or isinstance(model, str | os.PathLike) or _many(data) else None
     model, data = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size)), framed(data)
     reading = raw or Raw(index_base=index_base, labelled=False)
     reading.strict |= strict
-    if output == "probabilities":
+    answers: Any
+    if certified:
+        rows = _as_rows(model, data, ignore_extra_features)
+        found = scored_chunks(
+            model, rows, ignore_extra_features=ignore_extra_features, raw=reading, ceiling=ceiling, kept=_CERTIFIED
+        )
+        answers = certified_answers(certifier_of(model, trained_on, memory), found)
+    elif output == "probabilities":
         scores = _predicted(model, data, output, ignore_extra_features, reading, ceiling)
         answers = np.asarray(model.probabilities_of(scores)).view(Answers)
     else:
         answers = _predicted(model, data, output, ignore_extra_features, reading, ceiling).view(Answers)
     if ceiling is not None:
         ceiling.keep()
-    answers.unseen = reading.unseen
+    if not certified:
+        answers.unseen = reading.unseen
     if raw is None:
         warn_of(reading.unseen)
     return answers
+
+
+def _as_rows(model: Model, data: Any, ignore_extra_features: bool) -> Any:
+    """An array as rows with labels, which nobody reads; anything else as it is. Raises BadInputError for another width."""
+    by_recipe = is_frame(data) and model.recipe is not None and model.recipe.table is not None
+    if by_recipe or not (hasattr(data, "shape") or isinstance(data, list)):
+        return data
+    data = data if hasattr(data, "shape") else np.atleast_2d(np.asarray(data, np.float64))
+    width = data.shape[1] if data.ndim == 2 else -1
+    if width < model.n_features or (width > model.n_features and not ignore_extra_features):
+        raise BadInputError(f"X has shape {data.shape}, but the model has {model.n_features} features")
+    return data, np.zeros(data.shape[0])
 
 
 class Answers(np.ndarray):

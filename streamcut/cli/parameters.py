@@ -218,6 +218,9 @@ def cache_options(command: Any) -> Any:
 memory_option = options_from(TrainOptions, only=("memory",), memory={"metavar": "SIZE"})
 json_option = click.option("--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, callback=_silence, help="Print nothing but errors.")
+trained_on_option = click.option(
+    "--trained-on", metavar="STORE", help="The rows that MODEL was trained on, which locate the optimum: 4 to 15 passes."
+)
 force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 ignore_extra_option = click.option(
     "--ignore-extra-features", is_flag=True, help="Leave out features that the model does not have, instead of refusing the data."

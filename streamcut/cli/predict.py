@@ -15,6 +15,7 @@ from streamcut.cli.parameters import (
     ignore_extra_option,
     memory_option,
     raw_options,
+    trained_on_option,
 )
 from streamcut.foundation.shown import visible
 
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 @click.option("--probability", "what", flag_value="probability", help="Print probabilities of the positive label (`calibrate`).")
 @click.option("--both", "what", flag_value="both", help="Print label and score, separated by a blank.")
 @click.option(
+    "--certified", "what", flag_value="certified", help="Print label, proved (1 or 0), low and high of the exact optimum."
+)
+@trained_on_option
+@click.option(
     "--output", "-o", "path", metavar="FILE", help="Write there instead of stdout; the file appears when it is complete."
 )
 @raw_options("index_base", "format", "keep", "strict")
@@ -43,6 +48,7 @@ def command(
     model: str,
     data: str,
     what: str | None,
+    trained_on: str | None,
     path: str | None,
     keep: str | tuple[()],
     format: str,  # noqa: A002 - the option's name
@@ -60,9 +66,14 @@ def command(
     Scores have 17 significant digits, so that reading them back gives the same numbers. An output that ends in .csv or
     .parquet is a table with a line of names, and so is what --keep makes.
 
+    --certified proves which labels are those of the exact optimum of the model's problem, and between which numbers its
+    probability (or else its score, or the number that it predicts) is. What cannot be proved is labelled all the same. The
+    gap of the model proves a part, the rows of its training far more: --trained-on.
+
     \b
     Examples:
       streamcut predict m.npz test.zarr > labels.txt
+      streamcut predict m.npz test.zarr --certified --trained-on train.zarr
       streamcut predict m.npz test.svm.gz --scores -o scores.txt
       streamcut predict m.npz new.parquet --keep user_id --both -o scores.parquet
       zcat test.svm.gz | streamcut predict m.npz - --both
@@ -70,8 +81,11 @@ def command(
     if path is not None:
         refuse_existing(path, "--output", force, reads=[model, data])
 
+    import numpy as np
+
     from streamcut.data.inputs import Raw
     from streamcut.execution.ceiling import Ceiling
+    from streamcut.locating.locate import certifier_of
     from streamcut.models.files import load_model
     from streamcut.prediction import scored_chunks
 
@@ -79,6 +93,11 @@ def command(
     fitted = load_model(model, ceiling.expect_model)
     if what == "probability":
         fitted.expected_link()  # complains before any work
+    certifier: Any = None
+    if what == "certified":
+        certifier = certifier_of(fitted, trained_on, memory)
+    elif trained_on is not None:
+        raise click.UsageError("--trained-on is for --certified.")
     columns = tuple(name.strip() for name in (keep or "").split(",") if name.strip())
     raw = Raw(index_base=index_base, labelled=False, format=format, keep=columns, strict=strict)
     with output_file(path, replace=force) as file:
@@ -89,6 +108,8 @@ def command(
                 fitted, data, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling
             ):
                 labels = fitted.labels_of_chunk(chunk, scores)
+                if certifier is not None:  # in the place of the scores
+                    scores = np.column_stack(certifier.answers(*certifier.scores(chunk, scores)))
                 for start in range(0, len(scores), write.rows):
                     part = slice(start, start + write.rows)
                     write(labels[part], scores[part])
@@ -99,6 +120,8 @@ def command(
             raise
     for name, count in sorted(raw.counters.items()):
         note(f"{name}: {count:,}")
+    if certifier is not None and certifier.advice:
+        note(certifier.advice)
 
 
 def _writer(file: Any, path: str | None, model: Model, what: str | None, raw: Raw) -> Any:

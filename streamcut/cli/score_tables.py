@@ -22,7 +22,8 @@ class AnswerTable:
     """Writes answers, batch by batch: the columns kept, then `label`, `score` (one a class) and `probability` as asked for.
 
     kind   "csv" or "parquet"
-    what   "scores", "both", "probability", or None for labels
+    what   "scores", "both", "probability", or None for labels; "certified": labels and what is proved of them, which comes in the
+           place of scores: columns proved, low, high
     kept   batches with columns of the input, in the order of the rows, or None
     rows   that are given at once
     """
@@ -61,6 +62,8 @@ class AnswerTable:
         model, what, found = self._model, self._what, {}
         if what not in ("scores", "probability"):
             found["label"] = pa.array(model.in_label_words(labels))
+        if what == "certified":
+            return found | {"proved": pa.array(scores[:, 0] > 0.0), "low": pa.array(scores[:, 1]), "high": pa.array(scores[:, 2])}
         if what in ("scores", "both"):
             found |= self._by_class("score", scores)
         if what == "probability":

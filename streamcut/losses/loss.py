@@ -119,6 +119,10 @@ class Loss(ABC):
         """ℓ″(z; y) of a smooth loss, any generalised one where ℓ′ has a kink; f = −ℓ′(z; y), which is known."""
         return 0.0
 
+    def curvature_within(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(least, greatest) ℓ″ for z from low to high, float64 (n,) each, but for a few roundings; (0, ∞): ℓ has none."""
+        return np.zeros(len(low)), np.full(len(low), np.inf)
+
     def kinks(self) -> int:
         """Of a piecewise linear loss: the number of kinks, at each of which ℓ′ rises by 1."""
         return 0

@@ -11,6 +11,7 @@ from streamcut.losses.residual import NoParameters, ResidualLoss
 
 _STEPS = 60  # of Newton's method; three to six are taken
 _TERMS = 16  # of a series that ends at a^15 / 16!, a 2⁻⁵⁶th of a² / 2 where |a| ≤ ½
+_MOST = 700.0  # of a score: e to it is a float64
 _LARGEST_LOG = 746.0  # of a float64, in size
 
 
@@ -101,6 +102,9 @@ class Poisson(ResidualLoss, NoParameters):
     def curvature(self, f, z, y):
         return np.exp(z)
 
+    def curvature_within(self, low, high):
+        return np.exp(np.minimum(low, _MOST)), np.where(high <= _MOST, np.exp(np.minimum(high, _MOST)), np.inf)
+
     def limit(self, scale):
         return 2.0 * scale.loss_at_zero + 8.0 * scale.farthest + 1.0
 
@@ -125,7 +129,8 @@ class Poisson(ResidualLoss, NoParameters):
         return seen + (seen + scale.farthest) * (math.expm1(min(near, 700.0)) + 2.0**-40)
 
     def prediction(self, scores):
-        return np.exp(scores)
+        with np.errstate(over="ignore"):  # a mean that is too large for a number is infinite
+            return np.exp(scores)
 
     def constants(self, scale):
         """Scores of which one is near the best constant."""

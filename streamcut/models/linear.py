@@ -18,6 +18,7 @@ from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import positive_rows
 from streamcut.models.link import Link, Sigmoid
 from streamcut.models.model import CertifiedModel, weights_in_words
+from streamcut.models.optimum import Optimum
 from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, common_from
 
 
@@ -33,6 +34,7 @@ class LinearModel(CertifiedModel):
     l1           λ of the penalty ½‖w‖² + λ‖w‖₁ that it was trained with
     rest         the negative label stands for every label that is not the positive one
     witness      proof of the certificate's lower bound, None when it was not kept
+    optimum      where the exact optimum is; None: `streamcut.locate` finds out
     """
 
     weights: np.ndarray
@@ -45,6 +47,7 @@ class LinearModel(CertifiedModel):
     rest: bool = False
     witness: Witness | None = None
     l1: float = 0.0
+    optimum: Optimum | None = None
 
     kind: ClassVar[str] = "linear"
 
@@ -70,7 +73,28 @@ class LinearModel(CertifiedModel):
         return self.parameters.get("intercept") == "free"
 
     def without_proof(self) -> Self:
-        return replace(self, witness=None)
+        return replace(self, witness=None, optimum=None)
+
+    def standard_errors(self, data: Any = None, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high), float64 (n_features,) each, + 1 for the intercept, last, where there is one: the standard error of each
+        weight at the exact optimum lies between the two, however far from it this model is.
+
+        data      the rows that it was trained on: an opened data set, the path of a store, (X, y) or (X, y, row weights); None:
+                  `streamcut.locate` has read them
+        options   of `streamcut.locate`
+
+        They are √(C (H⁻¹)_jj) with H = ∇²F, the errors of a posterior whose prior is that of the penalty, w ~ N(0, C): for
+        large C those of maximum likelihood. Raises what `streamcut.locate` raises, and UsageError for losses that are no
+        likelihood.
+        """
+        import streamcut  # which loads `locate` when it is used
+
+        located = self if data is None and self.optimum is not None else streamcut.locate(self, data, **options)
+        if located.optimum is None or located.optimum.low is None or located.optimum.high is None:
+            raise UsageError(
+                f"loss {self.parameters.get('loss')!r} is no likelihood, so its weights have no standard errors here"
+            )
+        return located.optimum.low, located.optimum.high
 
     def in_words(self) -> str:
         return super().in_words() + weights_in_words(self.l1, self.weights, self.parameters)
@@ -123,8 +147,11 @@ class LinearModel(CertifiedModel):
             "witness_b": None if self.witness is None else self.witness.b,
             "witness_error": None if self.witness is None else list(self.witness.error),
         }
-        witness = {} if self.witness is None else {"witness": self.witness.a}
-        return meta, {"weights": self.weights, **witness}
+        arrays = {"weights": self.weights} | ({} if self.witness is None else {"witness": self.witness.a})
+        if self.optimum is not None:
+            meta["optimum"], more = self.optimum.parts()
+            arrays |= more
+        return meta, arrays
 
     @classmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
@@ -151,6 +178,7 @@ class LinearModel(CertifiedModel):
             rest=given.flag("rest"),
             witness=witness,
             l1=given.number("l1", 0.0, LARGEST) if "l1" in given else 0.0,  # files of version 2 know of none
+            optimum=Optimum.from_parts(given.object("optimum"), arrays, n_features + (bias != 0)) if "optimum" in given else None,
             **common_from(meta),
         )
 
@@ -168,4 +196,5 @@ class LinearModel(CertifiedModel):
             "rest": self.rest,
             "certificate": self.result(),
             "has_witness": self.witness is not None,
+            "located": self.optimum is not None,
         }

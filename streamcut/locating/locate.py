@@ -1,0 +1,279 @@
+"""`locate`: where the exact optimum of a model's problem is, as an ellipsoid around its weights.
+
+Problem   F(v) = ½ Σ ridge_j v_j² + C Σ u_i ℓ_i(⟨v, x_i⟩), a smooth loss; v has the intercept last, if there is one.
+Given     weights v_b, a bound D ≤ min F, and the rows.
+Returns   Q with |⟨v_b − v*, x⟩| ≤ √(xᵀQx) for every x, and bounds of standard errors.
+Stops     when the rows' ρ shrink by less than a part _SETTLED, or after _ROUNDS passes.
+
+    one pass: G = F(v_b) − D, the gradient g;  r = √(2G)
+    free intercept: one pass, how far b* can be (streamcut.locating.intercept)
+    ρ_i = r‖x_i‖, or r‖x_i − c‖ + that
+    repeat
+        one pass: H = diag(ridge) + C Σ u_i h_i x_i x_iᵀ,  h_i = min ℓ″ on [z_i − ρ_i, z_i + ρ_i]
+        e = min(√(2G), ‖g‖ in the norm of H⁻¹);  Q = e² H⁻¹;  ρ_i = √(x_iᵀQx_i), or what it was at first if that is less
+    one pass: the same with max ℓ″; the standard errors are between the two
+
+On the way from v_b to v* no row's margin leaves its interval, so F bends there by H at least: ½‖v_b − v*‖²_H ≤ F(v_b) − F(v*),
+and ‖v_b − v*‖²_H ≤ ⟨g, v_b − v*⟩, whence v* is within ½‖g‖ (in the norm of H⁻¹) of v_b − ½H⁻¹g, too. Every ρ is proved by the one
+before, so each round is as true as the first. ρ_i is really an interval, whose ends are what all that is known of v* allows.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.data.datasets import opened
+from streamcut.errors import MemoryBudgetError, UsageError
+from streamcut.execution.ceiling import Ceiling
+from streamcut.execution.scaled import ScaledDataset
+from streamcut.foundation.rounding import above, gamma
+from streamcut.foundation.units import format_bytes
+from streamcut.io.dataset import Dataset
+from streamcut.locating import factor
+from streamcut.locating.answers import Certifier
+from streamcut.locating.intercept import ROW_BYTES, distances, reach
+from streamcut.locating.problem import LIKELIHOODS, Located, expect_locatable, is_scaled, located_problem
+from streamcut.locating.regions import Ball, Ellipsoid
+from streamcut.locating.sums import SHRUNK, Curvature, Rows, Slope, lengths, magnitudes, row_gamma, rows_of, scores, slope
+from streamcut.models.files import as_model
+from streamcut.models.linear import LinearModel
+from streamcut.models.model import Model
+from streamcut.models.optimum import Optimum, digest
+
+
+class TooFarError(UsageError):
+    """The gap is too wide for any proof."""
+
+
+_ROUNDS = 12
+_SETTLED = 0.02
+_MATRICES = 3 + factor.MATRICES  # D × D, of float64
+
+
+def locate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto") -> LinearModel:
+    """`model`, which then knows where the exact optimum of its problem is (`optimum`): an ellipsoid around its weights.
+
+    `predict(…, certified=True)` proves far more labels with it than by the gap alone, and `standard_errors()` needs no data
+    then; saving the model keeps it, in 4 D² bytes for D features.
+
+    model   a linear model for two classes or for numbers with a smooth loss: one that `train` made, or `better` of a
+            `certify` of anybody's
+    data    the rows that it was trained on: an opened data set, the path of a store, (X, y) or (X, y, row weights); 4 to 15
+            passes read them
+    memory  "4GB", "50%" or "auto": ceiling on the resident memory of this process, which holds seven D × D matrices
+
+    Raises UsageError for other models, for rows that it was not trained on, and where the gap is too wide for a proof: it says
+    which gap would do; MemoryBudgetError.
+    """
+    ceiling = Ceiling(memory)
+    given = expect_locatable(as_model(model, ceiling.expect_model))
+    rows, divisors = opened(data), None
+    trained = given
+    if is_scaled(given):
+        rows = ScaledDataset(rows, given.parameters["scale"])
+        divisors = np.concatenate([rows.divisors, np.ones(given.n_features)])[: given.n_features]
+        trained = replace(given, weights=np.ascontiguousarray(given.weights * divisors))
+    if rows.manifest.fingerprint != given.fingerprint:
+        raise UsageError(
+            "these are not the rows that the model was trained on (fingerprints differ), and say nothing of its optimum"
+        )
+    problem = located_problem(trained)
+    _expect(ceiling, problem, rows)
+    found = _Search(problem, rows).found()
+    ceiling.keep()
+    back = np.append(np.ones(0) if divisors is None else 1.0 / divisors, np.ones(len(problem.at)))[: len(problem.at)]
+    return replace(given, optimum=_rescaled(found, back, given))
+
+
+def certifier_of(model: Any, trained_on: Any = None, memory: str = "auto") -> Certifier:
+    """What proves the answers of `model`, which is located first where the rows of its training are given."""
+    if trained_on is None:
+        return Certifier(model)
+    try:
+        return Certifier(locate(model, trained_on, memory=memory))
+    except TooFarError as error:
+        return Certifier(model, str(error))
+
+
+def _expect(ceiling: Ceiling, problem: Located, data: Dataset) -> None:
+    """Raise MemoryBudgetError unless there is room for what will be in memory."""
+    D = len(problem.at)
+    size = 8 * D * D
+    try:
+        ceiling.beside(f"{_MATRICES} matrices of {D:,} × {D:,} numbers, {format_bytes(size)} each", _MATRICES * size)
+        ceiling.expect_rows(problem.model, data.manifest, (ROW_BYTES, ROW_BYTES) if problem.free else (0, 0))
+    except MemoryBudgetError as error:
+        raise MemoryBudgetError(
+            f"{error}, or predict without the training data: the ball round the weights takes no matrix"
+        ) from None
+
+
+def _rescaled(found: Optimum, back: np.ndarray, model: LinearModel) -> Optimum:
+    """In the model's own coordinates, where weights are `back` times those that were located; intercepts, not bias weights."""
+    D = len(back)
+    spread, low, high = found.spread.copy(), found.low, found.high
+    for j in range(D):
+        spread[j * (j + 1) // 2 : (j + 1) * (j + 2) // 2] *= back[j] * back[: j + 1]
+    spread[np.arange(D) * (np.arange(D) + 3) // 2] *= 1.0 + 8.0 * D * gamma(4.0)
+    if low is not None and high is not None:
+        shown = back.copy()
+        if model.bias:
+            shown[-1] = abs(model.bias)
+        low, high = low * shown * (1.0 - gamma(8.0)), high * shown * (1.0 + gamma(8.0))
+    return replace(found, spread=spread, step=found.step * back, low=low, high=high, weights=digest(model.augmented_weights))
+
+
+class _Start:
+    """Where scores are at v* before any curvature is known: by balls of w*, and by what is known of a free intercept.
+
+    ‖w_b − w*‖ ≤ root = √(2G). For the slope g of F, ‖Δ‖² ≤ ⟨g, Δ⟩ + g_b Δb, Δ = w_b − w*: within √(¼‖g‖² + |g_b Δb|) of ½g, too.
+    """
+
+    def __init__(self, problem: Located, at: Slope, root: float, shift: tuple[float, float] = (math.inf, math.inf)) -> None:
+        self._problem, self._root, self._half = problem, root, math.inf
+        self._center = np.zeros(len(problem.at))
+        self._below, self._above = shift if problem.free and math.isfinite(sum(shift)) else (0.0, 0.0)
+        self._ball = None if problem.free else Ball(problem.model)
+        self._step = 0.5 * at.gradient
+        if problem.free:
+            self._step[-1], self._center = 0.0, at.center
+        if problem.model.l1 == 0.0 and (not problem.free or math.isfinite(sum(shift))):
+            own = 1.0 + gamma(len(at.gradient) + 8.0)
+            planes = slice(None, -1) if problem.free else slice(None)
+            size, off = (float(np.linalg.norm(each[planes])) * own for each in (at.gradient, at.error))
+            pull = 0.0
+            if problem.free:  # of b itself: |Δb| is no more than that of the centred one and of ⟨Δ, c⟩ together
+                far = max(shift) + root * float(np.linalg.norm(at.center[:-1])) * own
+                pull = (abs(float(at.gradient[-1])) + float(at.error[-1])) * far * own
+            self._half = math.sqrt(0.25 * size * size + size * off + off * off + pull) * own + off
+
+    def within(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) of scores."""
+        low, high = self.planes(rows)
+        return low - self._below, high + self._above
+
+    def planes(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """The same with the intercept of centred rows as the model has it."""
+        chunk, s, bias = rows.chunk, rows.s, self._problem.bias
+        if self._ball is None:
+            length = distances(chunk, self._center)
+            middle = s - (scores(chunk, self._step, 0.0) - float(self._step @ self._center))
+        else:
+            length, middle = lengths(chunk, bias), s - scores(chunk, self._step, bias)
+        far, near = self._root * length, self._half * length if math.isfinite(self._half) else np.full(len(s), np.inf)
+        sizes = np.abs(self._step)
+        near += (
+            2.0 * (row_gamma(chunk) + gamma(len(sizes))) * (magnitudes(chunk, sizes, bias) + float(sizes @ np.abs(self._center)))
+        )
+        near += gamma(4.0) * np.abs(s)
+        low, high = np.maximum(s - far, middle - near), np.minimum(s + far, middle + near)
+        if self._ball is not None:
+            least, greatest = self._ball.within(chunk, s)
+            low, high = np.maximum(low, least), np.minimum(high, greatest)
+        return low, high
+
+
+class _Search:
+    """The algorithm above."""
+
+    def __init__(self, problem: Located, data: Dataset) -> None:
+        self._problem, self._data = problem, data
+        self._now: Optimum | None = None
+
+    def found(self) -> Optimum:
+        problem, at = self._problem, slope(self._problem, self._data)
+        self._passes, self._gap = 1, self._gap_of(at)
+        root = math.sqrt(2.0 * self._gap) * (1.0 + gamma(8.0))
+        bent = problem.model.l1 == 0.0  # else F has no gradient
+        self._start = _Start(problem, at, root)
+        if problem.free:
+            for _ in range(2 if bent else 1):
+                self._passes += 1
+                shift = reach(problem, self._data, self._start.planes)
+                if shift is None:
+                    raise TooFarError(refusal(problem.model, self._gap))
+                self._start = _Start(problem, at, root, shift)
+        last = math.inf
+        for _ in range(_ROUNDS):
+            inverse, total = self._round(below=True)
+            if inverse is None:
+                raise TooFarError(refusal(problem.model, self._gap))
+            own = inverse.most(at.gradient, at.error) if bent else math.inf
+            step, half = inverse.half_step(at.gradient, own, at.error) if bent else (np.zeros(len(problem.at)), root)
+            self._now = Optimum(inverse.above(), step, None, None, self._gap, min(root, own), half, at.rows, 0, "")
+            errors = inverse.diagonal(most=True)
+            if total > (1.0 - _SETTLED) * last:
+                break
+            last = total
+        assert self._now is not None
+        low, high = self._errors(errors, at, self._now.distance)
+        return replace(self._now, low=low, high=high, passes=self._passes)
+
+    def _gap_of(self, at: Slope) -> float:
+        gap = above(at.primal - self._problem.bound, gamma(4.0) * at.primal)
+        if not gap >= 0.0 or not math.isfinite(gap):
+            raise UsageError(
+                f"the model's objective on these rows is {at.primal:.8g}, its bound {self._problem.bound:.8g}; "
+                "`streamcut verify` says more"
+            )
+        return gap
+
+    def _ends(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Between which the row's z stays on the way from v_b to v*."""
+        problem, chunk, s = self._problem, rows.chunk, rows.s
+        low, high = self._start.within(rows)
+        if self._now is not None:
+            least, greatest = Ellipsoid(problem.at, problem.bias, self._now).within(chunk, s)
+            low, high = np.maximum(low, least), np.minimum(high, greatest)
+        down, up = np.maximum(s - low, 0.0), np.maximum(high - s, 0.0)
+        if problem.risk.loss.targets == "labels":
+            falls = chunk.y != problem.risk.loss.positive  # type: ignore[attr-defined]
+            down, up = np.where(falls, up, down), np.where(falls, down, up)
+        more = 1.0 + gamma(8.0)
+        return rows.z - down * more - rows.doubt, rows.z + up * more + rows.doubt
+
+    def _round(self, *, below: bool) -> tuple[factor.Inverse | None, float]:
+        """A pass: H⁻¹, and how wide the intervals of z are, added up."""
+        H = Curvature(self._problem, self._data.manifest.statistics)
+        total = 0.0
+        self._passes += 1
+        for rows in rows_of(self._problem, self._data):
+            low, high = self._ends(rows)
+            total += float(rows.u @ np.minimum(high - low, 1e100))
+            least, greatest = self._problem.risk.loss.curvature_within(low, high)
+            H.add(rows, least * SHRUNK if below else greatest / SHRUNK)
+        return factor.inverse(H.total, H.part, below=below), total
+
+    def _errors(self, most: np.ndarray, at: Slope, distance: float) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Standard errors at the optimum, at least and at most."""
+        problem = self._problem
+        name, C = problem.model.parameters["loss"], problem.model.C
+        if name not in LIKELIHOODS or problem.model.l1 != 0.0:
+            return None, None
+        inverse, _ = self._round(below=False)
+        if inverse is None:
+            return None, None
+        low, high = (np.sqrt(C * each) for each in (inverse.diagonal(most=False), most))
+        if name == "squared":  # whose likelihood has a variance of its own: that of the residuals, √(Σ u z² / (Σ u − D))
+            freedom = at.weight - len(problem.at)
+            if not freedom > 0.0:
+                return None, None
+            ends = math.sqrt(2.0 * at.least_loss), math.sqrt(2.0 * at.loss)
+            moves = distance / math.sqrt(C) * (1.0 + gamma(8.0))
+            low *= max(0.0, ends[0] - moves) / math.sqrt(freedom)
+            high *= (ends[1] + moves) / math.sqrt(freedom)
+        own = gamma(at.rows + 16.0)
+        return low * (1.0 - own), high * (1.0 + own)
+
+
+def refusal(model: LinearModel, gap: float) -> str:
+    """Why nothing is proved, and what helps."""
+    primal = model.certificate.primal
+    part = gap / primal if primal > 0.0 else 0.0
+    tighter = 10.0 ** (math.ceil(math.log10(part)) - 2) if part > 0.0 else 1e-6
+    return f"proved nothing: gap {part:.1g} of F is too wide; train with --tol-relative {tighter:.0e}"

@@ -1,0 +1,87 @@
+"""The problem that a linear model claims to solve, as far as its optimum can be located; what cannot be is refused by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamcut.errors import UsageError
+from streamcut.loss_table import ROW_LOSSES
+from streamcut.losses import row_loss
+from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.models.linear import LinearModel
+
+TASKS = ("binary", "regression")
+LIKELIHOODS = ("logistic", "squared", "poisson")
+
+
+def expect_locatable(model: Any) -> LinearModel:
+    """`model`, if it is linear and its weights are those that its certificate is about. Raises UsageError."""
+    if not isinstance(model, LinearModel) or model.task not in TASKS:
+        what = f"a {model.kind} model of task {model.task}" if hasattr(model, "kind") else f"{type(model).__name__}"
+        raise UsageError(f"{what} has no proved predictions; linear models for two classes or for numbers have")
+    if "rounded" in model.parameters:
+        raise UsageError(
+            "the weights of a compact model are rounded, and nothing is proved of them; give the model it was made of"
+        )
+    if not model.certificate.lower_bound <= model.certificate.primal:
+        raise UsageError("the model's lower bound is above its objective; `streamcut verify` says more")
+    return model
+
+
+def bends(model: LinearModel) -> bool:
+    """Whether its loss is one of single rows, and smooth."""
+    name = str(model.parameters.get("loss"))
+    return name in ROW_LOSSES and row_loss(name, model.parameters).smooth
+
+
+def has_free_intercept(model: LinearModel) -> bool:
+    """Whether its intercept costs nothing."""
+    return "free" in (model.parameters.get("intercept"), model.parameters.get("bias"))
+
+
+def is_scaled(model: LinearModel) -> bool:
+    """Whether it was trained on features that were divided by something."""
+    return model.parameters.get("scale", "none") != "none"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Located:
+    """F(v) = ½ Σ_j ridge_j v_j² + C Σ u_i ℓ_i(⟨v, (x_i, bias)⟩) and the point v = `at` near its optimum.
+
+    at, ridge   float64 (D,), the bias feature or the free intercept last if `bias` is not 0; ridge 0 for a free one, else 1
+    gap         F(at) − min F was at most this when training ended
+    """
+
+    model: LinearModel
+    risk: PointwiseRisk
+    at: np.ndarray
+    ridge: np.ndarray
+    bias: float
+    free: bool
+
+    @property
+    def bound(self) -> float:
+        return self.model.certificate.lower_bound
+
+
+def located_problem(model: LinearModel) -> Located:
+    """The problem of a model whose loss is one of single rows and bends. Raises UsageError for others."""
+    name = str(model.parameters.get("loss"))
+    if name not in ROW_LOSSES:
+        raise UsageError(
+            f"loss {name!r} is not one of single rows, so there is no ellipsoid; its predictions have the ball alone"
+        )
+    risk = PointwiseRisk(row_loss(name, model.parameters, (model.labels or (-1.0, 1.0))[1]), model.positive_weight)
+    if not risk.loss.smooth:
+        raise UsageError(
+            f"loss {name!r} has no curvature, so its optimum is known to be in a ball at most; predict without training data, or "
+            "train with a smooth loss: logistic, squared-hinge, smoothed-hinge, squared, huber"
+        )
+    free, at = has_free_intercept(model), np.ascontiguousarray(model.augmented_weights, np.float64).copy()
+    ridge = np.ones(len(at))
+    if free:
+        ridge[-1] = 0.0
+    return Located(model, risk, at, ridge, model.bias, free)
