@@ -94,7 +94,7 @@ def test_a_model_is_that_of_the_features_that_occur(task, tmp_path):
 def store(tmp_path_factory):
     X, y, _ = rows("binary")
     path = tmp_path_factory.mktemp("wide") / "rows.zarr"
-    with streamcut.create(path, shard_nnz=X.nnz // 3) as made:
+    with streamcut.create(path, shard_nnz=X.nnz // 3, memory="4GB") as made:
         made.append(spread(X), y)
     return path
 
@@ -187,7 +187,7 @@ def test_a_model_of_all_features_is_within_the_least_memory(tmp_path, options):
         rng.integers(0, 4, 2000),
     )
     X.sum_duplicates()
-    with streamcut.create(tmp_path / "wide.zarr", width) as made:
+    with streamcut.create(tmp_path / "wide.zarr", width, memory="4GB") as made:
         made.append(X, (y if several else y > 1).astype(float))
     line = [
         sys.executable,
