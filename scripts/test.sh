@@ -14,8 +14,8 @@ if [ "${1:-}" = --smoke ]; then
     shift
     make_venv .venv-test -e '.[dev]'
     files=(frozen_weights interior multiclass store_format manners cli convert_resume models prediction imports house)
-    files=("${files[@]/#/tests/test_}")
-    exec .venv-test/bin/pytest "${spread[@]}" "${files[@]/%/.py}" "$@"
+    files=("${files[@]/#/tests/*/test_}")
+    exec .venv-test/bin/pytest "${spread[@]}" ${files[@]/%/.py} "$@"
 fi
 
 step() { printf '\n== %s\n' "$*"; }

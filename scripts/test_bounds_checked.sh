@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The test suite with every index of compiled code checked: one outside its array is an IndexError, not a silent read or write.
-# Thorough variants (marked long) are among them. It takes much longer than without. Arguments go to pytest: scripts/test_bounds_checked.sh tests/test_smo.py
+# Thorough variants (marked long) are among them. It takes much longer than without. Arguments go to pytest: scripts/test_bounds_checked.sh tests/solvers/test_smo.py
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/venv.sh

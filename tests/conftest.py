@@ -36,7 +36,7 @@ def one_child_compiles():
     """Kernels that the cache lacks come one by one from a child that stays, as where the work ahead is not known.
 
     A command starts children, rehearses and ends them, which for each of hundreds of small trainings takes longer than compiling.
-    Commands and workers in processes of their own do that here, too (tests/test_compiling.py).
+    Commands and workers in processes of their own do that here, too (tests/execution/test_compiling.py).
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiling.Compiler, "run", lambda compiler, work, *arguments: work(*arguments))

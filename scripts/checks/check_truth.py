@@ -1,7 +1,7 @@
 """Claims of training against optima in 500 bits (python-flint), of every task and loss, on random, badly scaled problems.
 
 bound ≤ optimum ≤ F(w) ≤ primal, everything finite, "converged" within what was asked for, "rounding" only of gaps that rounding
-made. Prints what is false, and how often; exit code 1 if anything is. tests/test_truth.py does the same with fewer.
+made. Prints what is false, and how often; exit code 1 if anything is. tests/solvers/test_truth.py does the same with fewer.
 Usage: python scripts/checks/check_truth.py [--problems 2000] [--seed 0] [--processes 2] [--kinds hinge,softmax,ranking]
            [--kernels 0]
 """

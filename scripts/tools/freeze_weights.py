@@ -1,4 +1,4 @@
-"""Freezes the weights of small trainings for tests/test_frozen_weights.py: writes tests/reference/frozen_weights.json.
+"""Freezes the weights of small trainings for tests/solvers/test_frozen_weights.py: writes tests/reference/frozen_weights.json.
 
 Run it with the Python of the version whose answers are to stay: it needs no more of streamcut than `train` and MemoryDataset, so
 a checkout of an older version in an environment of its own will do. Without names all are made anew; with names only those,

@@ -3,7 +3,7 @@
 `base.py` turns parameters into options of `train` and models into attributes; a file follows for each family. A parameter is
 declared once, with its description, where all have it that inherit from there: in `base.py`, `parameters.py` or the estimator.
 `declared.py` makes constructors and docstrings of that, `online.py` is `partial_fit` of linear models;
-tests/test_estimator_options.py finds an option of a solver that its estimator lacks.
+tests/faces/test_estimator_options.py finds an option of a solver that its estimator lacks.
 """
 
 from streamcut.estimators.kernel import BudgetedKernelSVM, KernelSVM

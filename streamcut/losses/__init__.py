@@ -10,7 +10,7 @@ A loss of single rows is one file here (hinge.py is the shortest example) and on
 
 Nothing else has to know: solvers, line search, `verify`, `evaluate`, command line and tests ask the class. In kernels its methods
 are compiled in (streamcut.compiled.loss), so they may use numbers, `math`, each other and helpers of
-streamcut.compiler.jit.inlined only. tests/test_losses.py checks each loss of the table against its definition.
+streamcut.compiler.jit.inlined only. tests/losses/test_losses.py checks each loss of the table against its definition.
 """
 
 from __future__ import annotations

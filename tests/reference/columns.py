@@ -1,7 +1,7 @@
 """Dual ascent for columns, one column, one row and one feature vector at a time, dense: what streamcut.compiled.columns does.
 
 x (n, D) has the bias feature last; y are ±1 or numbers; `inside` says which rows are the column's. A loss is asked for its
-methods one share at a time (tests/test_losses.py holds these against their definition).
+methods one share at a time (tests/losses/test_losses.py holds these against their definition).
 """
 
 from __future__ import annotations

@@ -1,0 +1,194 @@
+"""What a shell does to a process: streams that are closed or full, few descriptors, limits of memory, a terminal that goes.
+
+The number of a test is the row of the table of faults that it is about; test_table_rows.py lists them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kit.nights import by_night
+
+import streamcut
+from streamcut.compiler.compiling import NOTICE
+from streamcut.models.files import load_model
+
+STREAMCUT = f"{shlex.quote(sys.executable)} -c 'from streamcut.cli import main; main()'"
+TRAIN = "train rows.zarr --model new.npz --solver ocas --max-passes 2"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    rng = np.random.default_rng(0)
+    drawn = zip(rng.choice([-1, 1], 200), rng.random(200), rng.integers(2, 9, 200), strict=True)
+    rows = [f"{y} 1:{y * x:.3f} {k}:1\n" for y, x, k in drawn]
+    (folder / "rows.svm").write_text("".join(rows))
+    streamcut.convert(folder / "rows.svm", folder / "rows.zarr", shard_nnz=100)
+    streamcut.save_model(streamcut.train(str(folder / "rows.zarr"), solver="ocas", max_passes=2), folder / "m.npz")
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path) -> Path:
+    for path in made.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    return tmp_path
+
+
+def shell(folder: Path, line: str) -> subprocess.CompletedProcess:
+    """`line` in a shell, where {} is streamcut."""
+    return subprocess.run(["bash", "-c", line.replace("{}", STREAMCUT)], cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+# --- 35: pipes nobody reads, closed and full streams ---
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "creates"),
+    [
+        ("set -o pipefail; {} predict m.npz rows.svm | true", 141, None),
+        ("{} predict m.npz rows.svm >&-", 141, None),
+        ("{} info rows.zarr >&-", 141, None),
+        (f"{{}} {TRAIN} >&-", 0, "new.npz"),
+        (f"{{}} {TRAIN} >&- 2>&- <&-", 0, "new.npz"),
+        (f"{{}} {TRAIN} 2>/dev/full", 0, "new.npz"),
+        ("{} convert rows.svm new.zarr 2>&-", 0, "new.zarr"),
+        ("{} convert - new.zarr <&-", 3, None),
+        ("{} predict m.npz nothing.svm 2>&-", 4, None),
+    ],
+)
+def test_35_streams(folder, line, code, creates):
+    before = {path.name for path in folder.iterdir()}
+    found = shell(folder, line)
+    assert (found.returncode, "Traceback" in found.stderr) == (code, False), found.stderr
+    assert {path.name for path in folder.iterdir()} - before == ({creates} if creates else set())
+    if creates == "new.npz":
+        load_model(folder / creates)
+    if code == 141:
+        assert found.stderr in ("", f"{NOTICE}\n")
+
+
+# --- 36: few descriptors ---
+
+
+@pytest.mark.parametrize("line", [TRAIN, "convert rows.svm new.zarr --shard-nnz 20", "predict m.npz rows.zarr"])
+def test_36_few_descriptors(folder, line):
+    found = shell(folder, f"ulimit -n 16; {{}} {line}")
+    assert (found.returncode, "Traceback" in found.stderr) == (0, False), found.stderr
+
+
+# --- 41: limits of memory from the start ---
+
+
+@pytest.mark.parametrize(("option", "kilobytes"), [("d", 20_000), ("d", 120_000), ("v", 100_000), ("v", 300_000)])
+def test_41_too_little_memory_from_the_start(folder, option, kilobytes):
+    """Libraries would abort, or spin."""
+    found = shell(folder, f"ulimit -{option} {kilobytes}; {{}} {TRAIN}")
+    assert found.returncode == 7, found.stderr
+    assert re.fullmatch(rf"streamcut: `ulimit -{option}` allows this process .* \(in kB: \d+\) or more\n", found.stderr)
+
+
+def test_41_what_it_names_is_enough_to_start(folder):
+    least = re.search(r"in kB: (\d+)", shell(folder, "ulimit -d 20000; {} info rows.zarr").stderr)[1]
+    assert shell(folder, f"ulimit -d {least}; {{}} info rows.zarr").returncode == 0
+    found = shell(folder, f"ulimit -d {least}; {{}} {TRAIN}")
+    assert (found.returncode in (0, 7), "Traceback" in found.stderr) == (True, False), found.stderr
+
+
+def test_41_plenty_is_no_limit(monkeypatch):
+    from streamcut.foundation.machine import expect_room
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**40, resource.RLIM_INFINITY))
+    expect_room()
+
+
+# --- 47: the terminal goes ---
+
+
+def training(folder: Path, prefix: str = "") -> subprocess.Popen:
+    """One that goes on for long, after its first iteration."""
+    options = "--solver ocas --tol 0 --tol-relative 0 --max-time 100s --json --checkpoint run"
+    line = f"{prefix} {STREAMCUT} train rows.zarr --model new.npz {options}"
+    process = subprocess.Popen(
+        ["bash", "-c", f"exec {line}"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # these tests may run under nohup themselves
+    )
+    while json.loads(process.stdout.readline())["event"] != "iteration":
+        pass
+    return process
+
+
+def test_47_hang_up_ends_training_in_good_order(folder):
+    with training(folder) as process:
+        process.send_signal(signal.SIGHUP)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in err) == (129, False), err
+    assert load_model(folder / "new.npz").certificate.stop_reason == "interrupted"
+    assert any(name.endswith(".npz") or "checkpoint" in name for name in os.listdir(folder / "run"))
+
+
+def test_47_nohup_is_respected(folder):
+    with training(folder, "nohup") as process:
+        process.send_signal(signal.SIGHUP)
+        process.stdout.readline()
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode == 143
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("late", ["at exit", "in the end"])
+def test_47_a_signal_after_the_work_is_done_changes_nothing(number, late):
+    """While the interpreter takes itself down it has no handlers of ours any more."""
+    kill = f"os.kill(os.getpid(), {int(number)})"
+    how = {
+        "at exit": f"import atexit; atexit.register(lambda: {kill})",
+        "in the end": f"class Late:\n    def __del__(self, os=os): {kill}\nlate = Late()",
+    }[late]
+    script = f"import os\n{how}\nfrom streamcut.cli import main\nmain(['flags', '--from', 'liblinear', '-s 3 -c 1 -B 1'])"
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--C 1" in done.stdout
+
+
+@pytest.mark.parametrize("number", by_night([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM, signal.SIGHUP]))
+@pytest.mark.parametrize("where", ["a callback from C", "a destructor"])
+def test_47_a_signal_that_python_drops_comes_again(number, where):
+    """Where no exception can be raised; it ends what comes after."""
+    kill = f"os.kill(os.getpid(), {int(number)})"
+    how = {
+        "a callback from C": f"import ctypes; ctypes.CFUNCTYPE(None)(lambda: {kill})()",
+        "a destructor": f"class Late:\n    def __del__(self): {kill}\nLate()",
+    }[where]
+    script = "import os, time\nfrom streamcut import cli\ndef work(*_, **__):\n    exec(how)\n    time.sleep(50)\n"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", f"how = {how!r}\n{script}cli.cli.invoke = work\ncli.main(['info', 'x'])"],
+        capture_output=True,
+        text=True,
+        timeout=40,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    )
+    said = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}[number]
+    assert (done.returncode, done.stderr) == (128 + number, f"streamcut: {said}\n")
+
+
+def test_47_what_else_python_drops_is_shown_as_ever():
+    script = "from streamcut.cli import signals\nsignals.install()\nclass Late:\n    def __del__(self): 1 / 0\nLate()"
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=40)
+    assert "ZeroDivisionError" in done.stderr

@@ -1,0 +1,42 @@
+"""The runners of this process: one thread, several, and row state in scratch files."""
+
+import pytest
+from kit.contracts.runner import RunnerContract, make_store
+
+from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.row_state import RowState
+from streamcut.execution.runner import Runner
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    return make_store(tmp_path_factory.mktemp("runner") / "rows.zarr")
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("pinned", [(), (0, 2)])
+@pytest.mark.parametrize("spilled", [False, True])
+class TestRunner(RunnerContract):
+    @pytest.fixture
+    def make(self, workers, pinned, spilled, tmp_path):
+        def make(dataset, lanes, **options):
+            row_state = RowState(lanes.bounds[-1], tmp_path if spilled else None)
+            return Runner(Feed(dataset, frozenset(pinned)), lanes, workers, row_state=row_state, **options)
+
+        return make
+
+
+def test_a_lane_says_which_shards_it_will_read(dataset, monkeypatch):
+    seen = []
+    real = dataset.read
+    monkeypatch.setattr(dataset, "expect", lambda *shards: seen.append(("expects", *shards)))
+    monkeypatch.setattr(dataset, "read", lambda shard, buffers=None: seen.append(("reads", shard)) or real(shard, buffers))
+    rows = [shard.rows for shard in dataset.manifest.shards]
+    feed = Feed(dataset, frozenset([2]))
+    for _ in range(2):
+        seen.clear()
+        for _ in feed.blocks(0, sum(rows[:3]) + 1, feed.buffers(), Traffic()):
+            pass
+    # what is in memory is not expected, nor what lies behind the lane
+    began, then = [("expects", 0, 1, 3), ("reads", 0), ("expects", 1, 3), ("reads", 1)], [("expects", 3)]
+    assert seen == [*began, *then, *then, ("reads", 3), ("expects",)]

@@ -1,0 +1,289 @@
+"""The list of what is accepted and what is refused, through the command line; the number of the row begins the test's id.
+
+What only the parser decides is in test_svmlight.py as well, in more variants; here it is the exit code, and that the message
+names file, line and column. No row here leaves anything behind, and none a traceback.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import re
+import threading
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+from kit.bad_input import BAD, CORRUPT, GOOD, LONG, MEMORY, MISSING, OK, TEXTS, USAGE
+from reference.rows import read_rows
+
+import streamcut
+from streamcut.io.stores.manifest_file import manifest_bytes, read_manifest
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def store(folder) -> Path:
+    (folder / "good.svm").write_bytes(GOOD)
+    streamcut.convert("good.svm", "good.zarr")
+    return folder / "good.zarr"
+
+
+def refused(run, arguments: str, code: int, words: str) -> None:
+    """The command line ends with `code` and one message, without a traceback and without leaving a file."""
+
+    before = set(os.listdir())
+    found, out, err = run(*arguments.split())
+    assert (found, out) == (code, ""), err
+    assert re.search(words, err), err
+    assert "Traceback" not in err
+    assert set(os.listdir()) == before
+
+
+@pytest.mark.parametrize(("text", "options", "code", "words"), [case[1:] for case in TEXTS], ids=[f"{case[0]}" for case in TEXTS])
+def test_text(run, folder, text, options, code, words):
+
+    (folder / "in.svm").write_bytes(text)
+    if code != OK:
+        refused(run, f"convert in.svm out.zarr {options}", code, words)
+        return
+    found, out, err = run("convert", "in.svm", "out.zarr", *options.split())
+    assert (found, out) == (OK, ""), err
+    assert re.search(words, err, re.DOTALL), err
+    assert run("check", "out.zarr", "--read-data")[0] == OK
+
+
+def test_28_numbers_are_those_of_python(folder):
+    words = [".5", "5.", "+.5E-3", "1" + LONG.decode()]
+    (folder / "in.svm").write_text("1 " + " ".join(f"{k + 1}:{word}" for k, word in enumerate(words)) + "\n")
+    streamcut.convert("in.svm", "out.zarr", dtype="float64")
+    assert streamcut.open("out.zarr").read(0).data.tolist() == [float(word) for word in words]
+
+
+def test_31_weights_beyond_the_memory(run, folder):
+    (folder / "in.svm").write_bytes(b"1 2147483647:1\n-1 1:1\n")
+    streamcut.convert("in.svm", "out.zarr")
+    refused(run, "train out.zarr --model m.npz --memory 1GB", MEMORY, "needs at least [0-9.]+ ?[GM]B")
+
+
+def test_38_compression_is_told_by_content(folder):
+    for name, compress in {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard.compress}.items():
+        (folder / f"{name}.svm").write_bytes(compress(GOOD))
+        streamcut.convert(f"{name}.svm", f"{name}.zarr")
+    (folder / "plain.gz").write_bytes(GOOD)
+    streamcut.convert("plain.gz", "plain.zarr")
+    assert all(read_rows(folder / f"{name}.zarr") == read_rows(folder / "plain.zarr") for name in ("gz", "bz2", "xz", "zst"))
+
+
+@pytest.mark.parametrize("text", [b"1 1:1\n", b"1 1:1\n1 2:1\n", b"1 1:1\n2 1:1\n3 1:1\n"], ids=["one row", "one class", "three"])
+def test_40_classes_are_a_matter_of_training(run, folder, text):
+    (folder / "in.svm").write_bytes(text)
+    assert run("convert", "in.svm", "out.zarr")[0] == OK
+    refused(run, "train out.zarr --model m.npz --task binary", BAD, "label")
+
+
+def test_41_a_row_beyond_the_memory(run, folder, monkeypatch):
+    """The limit is shrunk, not the row grown."""
+    from streamcut.io.conversion.plan import ConvertPlan
+
+    monkeypatch.setattr(ConvertPlan, "longest", 3)
+    (folder / "in.svm").write_bytes(b"1 1:1\n1 1:1 2:1 3:1 4:1\n")
+    refused(run, "convert in.svm out.zarr", MEMORY, r"row 1 .*4 entries.*raise --memory")
+
+
+def test_42_places(run, folder, monkeypatch):
+    (folder / "d" / "e").mkdir(parents=True)
+    (folder / "d" / "a.svm").write_bytes(GOOD)
+    (folder / "d" / "e" / "b.svm").write_bytes(GOOD)
+    assert run("convert", "d", "d.zarr")[0] == OK
+    assert streamcut.open("d.zarr").manifest.statistics.n_rows == 8
+    refused(run, "convert *.none out.zarr", MISSING, r"\*\.none")
+    os.mkfifo("fifo")
+    writer = threading.Thread(target=lambda: Path("fifo").write_bytes(GOOD))
+    writer.start()
+    assert run("convert", "fifo", "fifo.zarr")[0] == OK
+    writer.join()
+    read, write = os.pipe()
+    os.write(write, GOOD)
+    os.close(write)
+    with os.fdopen(read) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert run("convert", "-", "stdin.zarr")[0] == OK
+    assert read_rows(folder / "stdin.zarr") == read_rows(folder / "fifo.zarr")
+    for command in ("info fifo", "check fifo", "train fifo --model m.npz"):  # these would wait for a writer for ever
+        refused(run, command, MISSING, "a pipe or a device, not a streamcut store")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # whoever runs the tests as root can read everything
+    refused(run, "convert d/a.svm out.zarr", MISSING, "permission")
+
+
+@pytest.fixture
+def model(run, store) -> Path:
+    assert run("train", "good.zarr", "--model", "m.npz", "--quiet")[0] == OK
+    return store.with_name("m.npz")
+
+
+def test_a_model_in_the_place_of_data(run, model):
+    for command in (
+        "check m.npz",
+        "train m.npz --model n.npz",
+        "verify m.npz m.npz",
+        "evaluate m.npz m.npz",
+        "tune m.npz --model n.npz --C 1,2 --folds 2",
+    ):
+        refused(run, command, MISSING, "a model, not data")
+    np.savez("x.npz", a=np.arange(3))
+    refused(run, "check x.npz", MISSING, "arrays of NumPy or SciPy.*convert")
+
+
+def test_a_cost_that_float64_cannot_square(run, store):
+    refused(run, "train good.zarr --model m.npz --C 1e308", USAGE, r"C: 1e\+308 is not a number above 0 and below 1e\+100")
+    assert run("train", "good.zarr", "--model", "m.npz", "--C", "9e99")[0] == OK
+
+
+@pytest.mark.parametrize("data", ["wide.svm", "wide.zarr"])
+def test_44_features_that_the_model_lacks(run, folder, model, data):
+    (folder / "wide.svm").write_bytes(b"1 1:1\n-1 2:1 4:1 9:1\n")
+    streamcut.convert("wide.svm", "wide.zarr")
+    for command in ("predict", "evaluate"):
+        words = r"row 1 \(0-based\) has feature 3 \(0-based\).* 3 features.*--ignore-extra-features"
+        code, out, err = run(command, "m.npz", data)
+        assert code == BAD
+        assert not (command == "evaluate" and out)
+
+        assert re.search(words, err), err
+        assert run(command, "m.npz", data, "--ignore-extra-features")[0] == OK
+
+
+@pytest.mark.parametrize(
+    "command", ["info good.zarr", "check good.zarr", "train good.zarr --model x.npz", "predict m.npz good.zarr"]
+)
+def test_45_a_newer_format(run, model, store, command, monkeypatch):
+    from streamcut.io.stores import manifest_file
+
+    manifest = replace(read_manifest(store / "manifest.json"), format_version=3)
+    monkeypatch.setattr(manifest_file, "NEEDS", "9.9")
+    (store / "manifest.json").write_bytes(manifest_bytes(manifest))
+    refused(run, command, MISSING, "needs streamcut >= 9.9")
+
+
+def test_46_other_containers(run, folder, store, model):
+    import zarr
+
+    with zipfile.ZipFile("good.zip", "w") as archive:
+        for path in sorted(store.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(store))
+    labels = run("predict", "m.npz", "good.zarr")[1]
+    assert labels.split() == ["1", "-1", "1", "-1"]
+    zarr.consolidate_metadata(zarr.storage.LocalStore(store))
+    for path in ("good.zip", f"file://{store}"):
+        assert run("predict", "m.npz", path)[:2] == (OK, labels), path
+        assert run("check", path, "--read-data")[0] == OK, path
+
+
+def test_47_paths_that_are_no_store(run, folder, store):
+    import h5py
+    import zarr
+
+    zarr.create_group("other.zarr")
+    h5py.File("other.h5", "w").close()
+    Path("d").mkdir()
+    for path in ("good.svm", "other.zarr", "other.h5", "d", "none"):
+        for command in (f"info {path}", f"check {path}", f"train {path} --model m.npz"):
+            refused(run, command, MISSING, path)
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--C nan", "--C 0", "--C -1", "--max-passes 0", "--tol -1", "--tol nan", "--workers 0", "--memory 100", "--max-time 5"],
+)
+def test_49_options_out_of_range(run, store, options):
+    refused(run, f"train good.zarr --model m.npz {options}", USAGE, options.split()[0].strip("-").replace("-", "[-_]"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--threads 0", "--shard-nnz 0", "--split 1", "--split nan", "--hash-bits 32", "--shuffle -1", "--n-features 0",
+        "--multilabel nan", "--label-map a=nan", "--index-base auto", "--labels x",
+    ],
+)  # fmt: skip
+def test_49_options_of_convert(run, store, options):
+    refused(run, f"convert good.svm out.zarr {options}", USAGE, options.split()[0] if "auto" not in options else "--n-features")
+
+
+def test_50_outputs(run, folder, store, model):
+    (folder / "d").mkdir()
+    (folder / "d" / "a.svm").write_bytes(GOOD)
+    refused(run, "convert good.svm good.zarr", USAGE, "exists")
+    refused(run, "convert good.zarr good.zarr/x.zarr", USAGE, "lies inside the input")
+    refused(run, "convert d d/x.zarr", USAGE, "lies inside the input")
+    refused(run, "convert good.svm none/x.zarr", MISSING, "does not exist")
+    for command in ("train good.zarr --model", "predict m.npz good.zarr -o", "export m.npz"):
+        refused(run, f"{command} m.npz", USAGE, "exists|is what this command reads")
+        refused(run, f"{command} none/x", MISSING, "none is not a folder")
+        refused(run, f"{command} good.zarr/x", USAGE, "lies in the store")
+
+
+def test_50_places_that_cannot_be_written(run, folder, store, model, monkeypatch):
+    """Told before any work is done: a model must not be lost after hours of training."""
+    long = "x" * 300
+    outputs = ("train good.zarr --model", "predict m.npz good.zarr -o", "export m.npz", "convert good.svm")
+    for command in outputs:
+        refused(run, f"{command} {long}", MISSING, "too long")
+    monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.open:1:EROFS")
+    found = run("convert", "good.svm", "out.zarr")
+    assert (found[0], "Read-only file system" in found[2]) == (MISSING, True)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    for command in outputs[:3]:
+        refused(run, f"{command} y", MISSING, "cannot be written to")
+
+
+@pytest.mark.parametrize("what", ["pickle", "truncated", "flipped", "store", "empty", "text"])
+@pytest.mark.parametrize("command", ["predict {} good.svm", "evaluate {} good.svm", "verify {} good.zarr", "export {} x.txt"])
+def test_51_models(run, folder, model, what, command):
+    import pickle
+
+    whole = model.read_bytes()
+    contents = {
+        "pickle": pickle.dumps({"weights": np.ones(3)}),
+        "truncated": whole[:-100],
+        "flipped": whole[:600] + bytes([whole[600] ^ 1]) + whole[601:],
+        "empty": b"",
+        "text": b"1 1:1\n",
+    }
+    if what in contents:
+        (folder / "bad.npz").write_bytes(contents[what])
+    code = CORRUPT if what in ("truncated", "flipped", "empty") else MISSING
+    refused(run, command.format("good.zarr" if what == "store" else "bad.npz"), code, "model|directory")
+
+
+def test_52_resume_with_something_else(run, folder, store):
+    options = ["train", "good.zarr", "--model", "m.npz", "--checkpoint", "run", "--tol", "0", "--tol-relative", "1e-12"]
+    assert run(*options, "--max-passes", "2", "--checkpoint-iterations", "1")[0] == OK
+    code, _, err = run(*options, "--max-passes", "9", "--resume", "--C", "7", "--force")
+    assert code == USAGE, err
+    assert "different run" in err
+    assert "C" in err
+
+
+def test_skipping_writes_the_refused_lines(run, folder):
+    (folder / "in.svm").write_bytes(b"1 1:1\nbad\n-1 2:1\n1 0:1\n")
+    refused(run, "convert in.svm out.zarr --on-error skip --max-errors 1", BAD, "more than 1 refused line.*in.svm:4:3")
+    code, out, err = run("convert", "in.svm", "out.zarr", "--on-error", "skip", "--max-errors", "2", "--json")
+    assert code == OK, err
+    assert json.loads(out)["counters"]["skipped_lines"] == 2
+    assert json.loads(out)["rejects"] == "out.zarr.rejects"
+    assert b"bad\n" in (folder / "out.zarr.rejects").read_bytes()
+    assert b"1 0:1\n" in (folder / "out.zarr.rejects").read_bytes()

@@ -1,0 +1,490 @@
+"""Files whose headers, types and flags say what is not so: refused with a sentence, within the memory that was allowed."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import struct
+import subprocess
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from kit.forging import Harm
+from kit.hostile_model import contents, resealed, sealed
+
+import streamcut
+from streamcut.errors import BadInputError, CorruptError, StreamcutError
+from streamcut.foundation.redaction import redacted
+from streamcut.io.text.vw import VwOptions, VwSource
+from streamcut.models.files import load_model
+
+X = sp.csr_matrix(np.arange(1.0, 61.0).reshape(20, 3))
+MB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("y.txt").write_text("".join(f"{k % 2}\n" for k in range(20)))
+
+
+def npz(path: str = "x.npz", compressed: bool = False, **changed) -> None:
+    """The matrix X with members put in place of its own; None leaves one out."""
+    arrays = {"format": np.array(b"csr"), "shape": np.array(X.shape), "data": X.data, "indices": X.indices, "indptr": X.indptr}
+    arrays |= changed
+    (np.savez_compressed if compressed else np.savez)(path, **{k: v for k, v in arrays.items() if v is not None})
+
+
+def refused(run, *line: str, code: int = 3) -> str:
+    found, _, said = run(*line)
+    assert found == code, said
+    assert "Traceback" not in said
+    assert "Error:" not in said.replace("ValueError:", "")
+    assert not Path("o.zarr").exists()
+    return said
+
+
+def converted(run, path: str = "x.npz", code: int = 3) -> str:
+    return refused(run, "convert", path, "o.zarr", "--labels", "y.txt", "-q", code=code)
+
+
+AS = X.indices.astype
+INDICES = {
+    "halves": X.indices + 0.5,
+    "whole floats": AS(float),
+    "booleans": np.zeros(X.nnz, bool),
+    "beyond 2^63": AS(np.uint64) + np.uint64(2**63 + 5),
+    "negative": X.indices - 1,
+    "beyond the columns": X.indices + 1,
+    "times": AS("M8[s]"),
+    "complex": AS(complex),
+}
+POINTERS = {
+    "floats": X.indptr.astype(float),
+    "booleans": X.indptr.astype(bool),
+    "beyond 2^63": X.indptr.astype(np.uint64) + np.uint64(2**63),
+    "decreasing": np.where(np.arange(21) == 5, 0, X.indptr),
+    "beyond the entries": X.indptr * 2,
+    "negative": X.indptr - 1,
+    "too few": X.indptr[:-1],
+}
+
+
+@pytest.mark.parametrize("lie", INDICES)
+def test_row_66_indices_of_an_npz(run, lie):
+    npz(indices=INDICES[lie])
+    assert "x.npz" in converted(run)
+
+
+@pytest.mark.parametrize("lie", POINTERS)
+def test_row_66_pointers_of_an_npz(run, lie):
+    npz(indptr=POINTERS[lie])
+    assert "indptr" in converted(run) or lie == "too few"
+
+
+@pytest.mark.parametrize("lie", INDICES)
+def test_row_66_rows_of_a_coordinate_matrix(run, lie):
+    coo = X.tocoo()
+    row = INDICES[lie] if lie != "beyond the columns" else coo.row + 20
+    npz(format=np.array(b"coo"), row=row, col=coo.col, indices=None, indptr=None)
+    converted(run)
+    npz(format=np.array(b"coo"), row=coo.row, col=INDICES[lie], indices=None, indptr=None)
+    converted(run)
+
+
+@pytest.mark.parametrize("lie", [*(f"indices {lie}" for lie in INDICES), *(f"indptr {lie}" for lie in POINTERS)])
+@pytest.mark.parametrize("kind", ["h5ad", "10x"])
+def test_row_66_numbers_in_hdf5(run, kind, lie):
+    member, _, which = lie.partition(" ")
+    wrong = (INDICES if member == "indices" else POINTERS)[which]
+    if wrong.dtype.kind == "M":
+        wrong = wrong.astype("S30")  # HDF5 has no times
+    with h5py.File("x.h5", "w") as file:
+        group = file.create_group("X" if kind == "h5ad" else "matrix")
+        for name in ("data", "indices", "indptr"):
+            group[name] = wrong if name == member else getattr(X, name)
+        if kind == "h5ad":
+            group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", X.shape
+            file["obs/y"] = np.arange(20) % 2
+        else:
+            group["shape"], group["barcodes"] = X.shape[::-1], [b"a"] * 20
+    refused(run, "convert", "x.h5", "o.zarr", "--labels", "y" if kind == "h5ad" else "y.txt", "-q")
+
+
+def test_row_66_lists_in_parquet(run):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = {"label": [1.0, 0.0], "indices": pa.array([[1], [2**63 + 5]], pa.list_(pa.uint64())), "values": [[1.0], [1.0]]}
+    pq.write_table(pa.table(table), "x.parquet")
+    assert "index 9223372036854775813" in refused(run, "convert", "x.parquet", "o.zarr", "--labels", "label", "-q")
+
+
+HEADERS = {
+    "shape of one": {"shape": np.array([20])},
+    "shape of three": {"shape": np.array([20, 3, 1])},
+    "scalar shape": {"shape": np.array(20)},
+    "shape of floats": {"shape": np.array([20.0, np.nan])},
+    "negative shape": {"shape": np.array([-20, 3])},
+    "shape beyond 2^63": {"shape": np.array([2**64 - 1, 3], np.uint64)},
+    "shape of words": {"shape": np.array(["20", "3"])},
+    "endless shape": {"shape": np.zeros(10**6, np.int8)},
+    "format of two": {"format": np.array([b"csr", b"csc"])[:, None]},
+    "no format": {"format": np.array([], "S3")},
+    "format that is not UTF-8": {"format": np.array(b"\xff\xfe")},
+    "format bsr": {"format": np.array(b"bsr")},
+    "format of numbers": {"format": np.array(7)},
+    "pickled data": {"data": np.array([Harm()] * 60, object)},
+    "pickled shape": {"shape": np.array([Harm(), 3], object)},
+    "words for data": {"data": np.array(["1"] * 60)},
+    "complex data": {"data": X.data + 1j},
+    "data in two dimensions": {"data": X.data.reshape(20, 3)},
+    "few data": {"data": X.data[:-1]},
+    "few indices": {"indices": X.indices[:-1]},
+    "no indices": {"indices": None},
+    "no shape": {"shape": None},
+    "records": {"data": np.zeros(60, [("a", "f4")])},
+    "rows that are not there": {"shape": np.array([10**15, 3])},
+}
+
+
+@pytest.mark.parametrize("lie", HEADERS)
+@pytest.mark.parametrize("compressed", [False, True])
+def test_row_70_headers_of_an_npz(run, lie, compressed):
+    npz(compressed=compressed, **HEADERS[lie])
+    assert "x.npz" in converted(run)
+    assert not Path("harm").exists()
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (60,", b"[" * 5000, b"{}", b"1", b"{'descr': 'O', 'shape': (60,)}",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (6000,)}",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (-60,)}",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (True,)}",
+        b"{'descr': '<q9', 'fortran_order': False, 'shape': (60,)}",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (10**99,)}", b"\xff" * 40,
+    ],
+)  # fmt: skip
+def test_row_70_descriptions_of_arrays(run, description):
+    lying = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(description)) + description + X.data.tobytes()
+    npz()
+    with zipfile.ZipFile("x.npz") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile("x.npz", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, lying if name == "data.npy" else content)
+    assert "data" in converted(run)
+    Path("x.npy").write_bytes(lying)
+    converted(run, "x.npy")
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["5 5 3", "5 5 100", "-5 5 1", "99999999999999999999 5 1", "5", "a b c", "5 5 1 1", "0 0 5", "5 5 -1", "20 3 " + "9" * 5000],
+)
+def test_row_70_heads_of_matrix_market(run, head):
+    for kind in (
+        "coordinate real general",
+        "coordinate integer symmetric",
+        "array real general",
+        "coordinate pattern skew",
+        "x y z",
+    ):
+        Path("x.mtx").write_text(f"%%MatrixMarket matrix {kind}\n{head}\n1 1 1\n2 1 99999999999999999999\n")
+        found, _, said = run("convert", "x.mtx", "o.zarr", "--labels", "y.txt", "-q")
+        assert (found, "Traceback" in said) == (3, False), (kind, said)
+
+
+# --- what unpacks to a thousand times its size (row 52) ---
+
+_HELD = """
+import sys, threading, time
+from streamcut.cli import main
+sys.argv = ["streamcut", *sys.argv[1:]]
+code = 0
+try:
+    main()
+except SystemExit as done:
+    code = done.code
+with open("/proc/self/status") as status:
+    print("peak", next(int(line.split()[1]) >> 10 for line in status if line.startswith("VmHWM")), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def peak(*line: str) -> tuple[int, int, str]:
+    """(exit code, MB of memory at the peak, standard error) of a process of its own."""
+    done = subprocess.run([sys.executable, "-P", "-c", _HELD, *line], capture_output=True, text=True, timeout=100)
+    return done.returncode, int(done.stderr.rsplit("peak ", 1)[1].split()[0]), done.stderr
+
+
+@contextmanager
+def at_most(size: int) -> Iterator[None]:
+    """Within the context the process never takes `size` bytes more than at its beginning."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is what it takes now
+    before = of_status("VmRSS")
+    yield
+    assert of_status("VmHWM") - before < size
+
+
+def of_status(name: str) -> int:
+    """Bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
+
+
+def zeros(size: int, pack=zlib.compressobj) -> bytes:
+    packer, piece = pack(), bytes(MB)
+    return b"".join(packer.compress(piece) for _ in range(size // MB)) + packer.flush()
+
+
+def test_row_52_a_member_of_an_npz_that_unpacks_to_a_thousand_times_its_size(run):
+    for name in ("shape", "format", "indptr", "data"):
+        npz(compressed=True, **{name: np.zeros(100 * MB, np.int8)})
+        with at_most(30 * MB):
+            converted(run)
+
+
+def test_row_52_a_description_of_an_array_that_unpacks(run):
+    npz()
+    with zipfile.ZipFile("x.npz") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile("x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(
+                name, b"\x93NUMPY\x02\x00" + struct.pack("<I", 200 * MB) + bytes(200 * MB) if name == "data.npy" else content
+            )
+    with at_most(30 * MB):
+        converted(run)
+
+
+@pytest.mark.parametrize("chunk", ["as long as it says", "longer than it says"])
+def test_row_52_a_chunk_of_an_h5ad_that_unpacks(chunk):
+    unpacked = 400 * MB
+    stated = unpacked if chunk == "as long as it says" else MB
+    with h5py.File("x.h5ad", "w") as file:
+        group = file.create_group("X")
+        data = group.create_dataset("data", (stated,), "i1", chunks=(stated,), compression="gzip")
+        data.id.write_direct_chunk((0,), zeros(unpacked))
+        group.create_dataset("indices", (stated,), "i4", chunks=(MB,), compression="gzip")
+        group["indptr"] = np.array([0, 20, 20])
+        group.attrs["encoding-type"], group.attrs["shape"] = "csr_matrix", (2, 3)
+        file["obs/y"] = [0.0, 1.0]
+    code, most, said = peak("convert", "x.h5ad", "o.zarr", "--labels", "y", "-q", "--memory", "450MB")
+    assert code == (7 if chunk == "as long as it says" else 3), said
+    assert most < 450
+
+
+def test_row_52_text_that_unpacks(run):
+    packed = {"gz": lambda: zlib.compressobj(wbits=31), "bz2": bz2.BZ2Compressor}
+    for kind, pack in packed.items():
+        Path(f"line.{kind}").write_bytes(zeros(100 * MB, pack))
+        for given in (
+            f"line.{kind} o.zarr",
+            f"line.{kind} o.zarr --format vw --hash-bits 10",
+            f"x.npz o.zarr --labels line.{kind}",
+        ):
+            npz()
+            with at_most(60 * MB):
+                found, _, said = run("convert", *given.split(), "-q", "--memory", "400MB")
+            assert found in (3, 7), said
+            assert "Traceback" not in said
+    with gzip.open("x.mtx.gz", "wb") as file:
+        file.write(b"%%MatrixMarket matrix coordinate real general\n%" + bytes(50 * MB))
+    assert "x.mtx.gz:2: a line of more than" in converted(run, "x.mtx.gz")
+
+
+def test_row_52_a_dictionary_of_xz_that_takes_all_memory(run):
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}]
+    Path("x.svm.xz").write_bytes(lzma.compress(b"1 1:1\n-1 1:2\n", filters=filters))
+    assert "emory" in refused(run, "convert", "x.svm.xz", "o.zarr", "-q")
+
+
+# --- zip files (row 53) ---
+
+
+def flagged(content: bytes, offset_local: int, offset_central: int, value: int) -> bytes:
+    """`content`, a zip file, with that value of two bytes in all headers, local and central."""
+    changed = bytearray(content)
+    for magic, offset in ((b"PK\x03\x04", offset_local), (b"PK\x01\x02", offset_central)):
+        at = content.find(magic)
+        while at >= 0:
+            changed[at + offset : at + offset + 2] = struct.pack("<H", value)
+            at = content.find(magic, at + 1)
+    return bytes(changed)
+
+
+ODD_ZIPS = {"encrypted": (6, 8, 0x1), "strongly encrypted": (6, 8, 0x41), "patched": (6, 8, 0x20), "method 97": (8, 10, 97)}
+ODD_ZIPS |= {"method 14": (8, 10, 14), "masked": (6, 8, 0x2000)}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "a.svm").write_text("".join(f"{k % 2 * 2 - 1} 1:{k % 2 - 0.5} 2:{k}\n" for k in range(20)))
+    streamcut.convert(folder / "a.svm", folder / "a.zarr")
+    streamcut.save_model(streamcut.train(str(folder / "a.zarr"), task="binary", max_passes=2), folder / "m.npz")
+    return folder / "m.npz"
+
+
+@pytest.mark.parametrize("how", ODD_ZIPS)
+def test_row_53_flags_and_methods_of_zip_files(run, model, how):
+    for compressed in (False, True):
+        npz(compressed=compressed)
+        Path("x.npz").write_bytes(flagged(Path("x.npz").read_bytes(), *ODD_ZIPS[how]))
+        assert "x.npz" in converted(run)
+    Path("m.npz").write_bytes(resealed(flagged(model.read_bytes(), *ODD_ZIPS[how])))
+    with pytest.raises(CorruptError, match="not a well-formed model"):
+        load_model("m.npz")
+    assert "m.npz" in refused(run, "predict", "m.npz", "y.txt", code=5)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_row_53_names_that_stand_twice_and_many_members(run, model):
+    npz()
+    with zipfile.ZipFile("x.npz", "a") as archive:
+        archive.writestr("data.npy", b"\x93NUMPY")
+    assert "'data' stands twice" in converted(run)
+    meta, arrays = contents(model)
+    content = bytearray(sealed(meta, {**arrays, "weightz": arrays["weights"]}))
+    Path("m.npz").write_bytes(resealed(bytes(content.replace(b"weightz", b"weights"))))
+    with pytest.raises(CorruptError, match="stands twice"):
+        load_model("m.npz")
+    with zipfile.ZipFile("x.npz", "w") as archive:
+        for k in range(30_000):
+            archive.writestr(f"{k}.npy", b"")
+    assert "its directory takes" in converted(run)
+
+
+def test_row_53_a_bit_anywhere_in_a_matrix(run):
+    for compressed in (False, True):
+        npz(compressed=compressed)
+        content = Path("x.npz").read_bytes()
+        for place in range(0, len(content), max(1, len(content) // 40)):
+            Path("x.npz").write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
+            found, _, said = run("convert", "x.npz", "o.zarr", "--labels", "y.txt", "-q", "--force")
+            assert (found in (0, 3, 4), "Traceback" in said) == (True, False), (place, said)
+
+
+# --- one rule for importances (row 69), configurations (row 71), secrets (row 76), files that change ---
+
+
+@pytest.mark.parametrize("block", [16, 64, 1 << 19])
+def test_row_69_the_first_row_says_whether_there_are_importances(block):
+    def read(lines: list[str]) -> list[np.ndarray | None]:
+        Path("x.vw").write_text("\n".join(lines) + "\n")
+        return [chunk.weight for chunk, _ in VwSource(["x.vw"], VwOptions(hash_bits=8), block_bytes=block).blocks()]
+
+    without, given = ["1 |a x"] * 9, "1 2.5 |a x"
+    assert all(weight is None for weight in read(without))
+    for lines in ([*without, given], [without[0], given], [without[0], given, *without]):
+        with pytest.raises(BadInputError, match=rf"x.vw:{lines.index(given) + 1}: an importance, and the first row has none"):
+            read(lines)
+    weights = [weight for weight in read([given, *without]) if weight is not None]
+    assert np.concatenate(weights).tolist() == [2.5, *[1.0] * 9]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("[train]\n\nC = 0x" + "F" * 5000, 3, "a number of 20000 bits"),
+        ("[train]\nC = " + "9" * 5000, 2, "a number of thousands of digits"),
+        ("[train]\nC = 1\nloss = " + "[" * 20_000 + "]" * 20_000, 3, "deep"),
+        ("[train]\nC = " + "[1, " * 200 + "]" * 200, 2, "a list is no text, number"),
+        ("[train]\n" + ".".join(["C"] * 5000) + " = 1", 2, "a table is no text|deep"),
+        ("[" + ".".join(["train"] * 5000) + "]\nC = 1", 1, "train has no option train|deep"),
+        ("C = 1\n[train]\nloss = {a = 1}", 3, "a table is no text"),
+        ("[train]\nC = 1\nloss = 1979-05-27", 3, "no text, number or list"),
+        ("[train]\nloos = 1", 2, "has no option loos"),
+        ("[nothing]\nloos = 1", 1, "is no command"),
+        ("nothing = 1", 1, "no command has an option nothing"),
+    ],
+)
+def test_row_71_configurations(run, text, line, said):
+    import re
+
+    Path("c.toml").write_text(text)
+    found, _, shown = run("train", "a.zarr", "--model", "m.npz", "--config", "c.toml")
+    assert (found, "Traceback" in shown) == (2, False), shown
+    assert re.search(said, shown), shown
+    assert f"c.toml:{line}" in shown, shown
+    assert len(shown) < 1000
+
+
+SECRET = "hunter2SECRET"
+SPELLINGS = [
+    "https://{}@host/a.csv", "https://user:{}@host/a.csv", "https://:{}@host/a",
+    "https://user:{}/x{}@host/a", "https://user:{} {}@host/a",
+    "https://user:{}?{}@host/a", "https://user:{}#{}@host/a", "https://user:a@{}@host/a",
+    "ftp://user:{}@host/a", "sftp://{}@host:22/a",
+    "https://host/a?pwd={}", "https://host/a?pass={}", "https://host/a?password={}&page=2",
+    "https://host/a?access={}", "https://host/a?code={}",
+    "https://host/a?jwt={}", "https://host/a?X-Amz-Signature={}", "https://host/a?sv=2020&sig={}",
+    "https://host/a?AWSAccessKeyId={}", "https://host/a?id={}",
+    "https://host/a?p%61ss={}", "https://host/a?TOKEN={}", "https://host/a?page=2&amp;token={}",
+    "https://host/a#token={}", "https://host/a#access_token={}&x=1",
+    "https://host/a?{}", "https://host/a#{}", "https://host/a;jsessionid={}",
+    "https://host/a?next=https://other/b&auth={}", "zip://a.csv::https://u:{}@host/a.zip",
+    "s3://{}:{}@bucket/a", "abfss://box:{}@account.net/a", "https://host/a?q='{}'",
+    "https://host/a?token={}", "https://u:{}@[::1]:9000/a",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("around", ["{}", "{}: no such file", "cannot open '{}', nor", "({})", "a https://x/y and {}; try again"])
+def test_row_76_no_spelling_of_a_secret_is_shown(spelling, around):
+    said = around.format(spelling.format(SECRET, SECRET))
+    assert "SECRET" not in redacted(said)
+    assert "SECRET" not in str(StreamcutError(said))
+    assert redacted(redacted(said)) == redacted(said)
+
+
+def test_row_76_redaction_takes_linear_time():
+    from time import process_time
+
+    for text in (
+        "://" + "?" * 10**6,
+        "://" * 10**5,
+        "://x:" + "@ " * 10**5,
+        "a" * 10**6 + "://b?c=d",
+        "://" + "?a" * 10**5,
+        "://h/?a=" * 10**5,
+    ):
+        began = process_time()
+        redacted(text)
+        assert process_time() - began < 10  # a quadratic one takes hours
+
+
+def test_row_76_what_to_install_for_a_url():
+    from streamcut.io.places.remote import install_line
+
+    assert install_line("https://host/a") == "run: pip install 'streamcut[remote]'"
+    assert install_line("s3://bucket/a") == "run: pip install 'streamcut[remote]' s3fs"
+    assert install_line("zip://a::gs://b/c.zip") == "run: pip install 'streamcut[remote]'"
+
+
+@pytest.mark.parametrize("name", ["part-*.svm", "folder"])
+def test_row_57_a_file_of_a_glob_that_changes_is_noticed(model, monkeypatch, name):
+    from streamcut.data.inputs import Raw, rows_of
+    from streamcut.io.unchanged import ChangedInputError
+
+    folder = Path("folder") if name == "folder" else Path(".")
+    folder.mkdir(exist_ok=True)
+    for k in (1, 2):
+        (folder / f"part-{k}.svm").write_text("1 1:1\n-1 1:2\n")
+    rows = rows_of(name, load_model(model).recipe, Raw(format="svmlight"))
+    next(rows)
+    (folder / "part-2.svm").write_text("1 1:1\n-1 1:2\n1 1:3\n")
+    with pytest.raises(ChangedInputError, match=r"part-2\.svm"):
+        list(rows)

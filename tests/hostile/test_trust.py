@@ -1,0 +1,315 @@
+"""Files that somebody else has made: one door lets them in, and nothing in them leads out of it, hangs, or is a traceback."""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+
+import anndata
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from kit.imports import MODULES
+from kit.watching import opened_in
+
+import streamcut
+from streamcut.io.opening import open_dataset
+
+DOORS = {
+    "open_regular",
+    "open_below",
+    "opened_file",
+    "opened_raw",
+    "opened",
+    "regular",
+    "_checked",
+    "BytesIO",
+    "_Image",
+    "BufferReader",
+}
+OPENERS = {  # what opens a file by its name, or takes one that is open: then it has to come through a door
+    "open", "File", "load", "fromfile", "memmap", "ZipFile", "is_zipfile", "ParquetFile", "OSFile", "memory_map", "open_memmap",
+    "mmread", "mminfo", "loadtxt", "genfromtxt", "read_table", "read_csv", "open_group", "open_array", "fdopen",
+}  # fmt: skip
+OF_OTHERS = {
+    "load": ("np", "numpy"),
+    "open": ("os", "io", "gzip", "bz2", "lzma", "zarr", "codecs", "tokenize"),
+    "File": ("h5py",),
+}
+ELSEWHERE = {  # (module, function): why it need not come through a door
+    ("streamcut.foundation.opened", "*"): "it is the door",
+    ("streamcut.foundation.files", "*"): "writes, and locks",
+    ("streamcut.io.places.outputs", "*"): "writes",
+    ("streamcut.foundation.systems", "*"): "folders to be synced, and what the kernel says in /proc",
+    ("streamcut.foundation.machine", "*"): "what the kernel says in /proc and /sys",
+    ("streamcut.cli.streams", "*"): "the standard streams",
+    ("streamcut.cli", "*"): "the standard output",
+    ("streamcut.compiler.child", "serve"): "the standard output",
+    ("streamcut.models.checkpoint", "open_checkpoint"): "a descriptor from `open_regular`",
+    ("streamcut.io.text.inputs", "*"): "standard input",
+    ("streamcut.io.sources.self_contained", "opened_hdf5"): "the name comes from `regular` a line above",
+    ("streamcut.io.sources.self_contained", "opened_zarr"): "a folder in which there are only files",
+    ("streamcut.io.sources.parquet_files", "_open"): "the name comes from `regular` a line above",
+    ("streamcut.io.stores.zarr_fallback", "*"): "a folder in which there are only files, a file from `regular`, or a URL",
+    ("streamcut.io.sources.scipy_files", "__init__"): "a stream from `opened_raw`",
+    ("streamcut.io.sources.scipy_files", "rows"): "a stream from `opened_raw`",
+    ("streamcut.io.places.archives", "__init__"): "a file from whoever opened it",
+    ("streamcut.io.stores.hdf5_writer", "*"): "images in memory",
+    ("streamcut.io.tables.files", "opened"): "a URL, by fsspec",
+}
+
+
+def openings(name: str, source: str) -> list[str]:
+    """Where a module opens a file by anything else than a door."""
+    found: list[str] = []
+
+    def visit(node: ast.AST, function: str) -> None:
+        if isinstance(node, ast.FunctionDef):
+            function = node.name
+        if isinstance(node, ast.Call) and (what := _opens(node)) and not _allowed(name, function):
+            found.append(f"{name}:{node.lineno}: {what} in {function or 'the module'}")
+        for child in ast.iter_child_nodes(node):
+            visit(child, function)
+
+    visit(ast.parse(source), "")
+    return found
+
+
+def _opens(call: ast.Call) -> str:
+    function = call.func
+    name = function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
+    if isinstance(function, ast.Attribute):
+        if name in ("read_bytes", "read_text"):
+            return name
+        of = function.value.id if isinstance(function.value, ast.Name) else ""
+        if of not in OF_OTHERS.get(name, (of,)):
+            return ""
+    if name not in OPENERS or not call.args:
+        return ""
+    mode = next((word.value for word in call.keywords if word.arg == "mode"), call.args[1] if len(call.args) > 1 else None)
+    if name == "open" and isinstance(mode, ast.Constant) and str(mode.value)[0] in "wax":
+        return ""
+    if name == "ZipFile" and isinstance(mode, ast.Constant) and mode.value == "w":
+        return ""
+    first = call.args[0]
+    while isinstance(first, ast.Call) and getattr(first.func, "id", "") == "cast":
+        first = first.args[1]
+    if isinstance(first, ast.IfExp):
+        first = first.orelse
+    if isinstance(first, ast.Call) and getattr(first.func, "id", getattr(first.func, "attr", "")) in DOORS:
+        return ""
+    return f"{name}({ast.unparse(first)})"
+
+
+def _allowed(module: str, function: str) -> bool:
+    return (module, "*") in ELSEWHERE or (module, function) in ELSEWHERE
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_row_50_files_come_through_one_door(name):
+    assert openings(name, MODULES[name].read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "open(path)", "open(path, 'rb')", "os.open(path, 0)", "Path(path).read_bytes()", "path.read_text()",
+        "h5py.File(path, 'r')",         "np.load(path)", "numpy.fromfile(path)", "zipfile.ZipFile(path)", "pq.ParquetFile(path)",
+        "scipy.io.mmread(path)",
+        "zarr.open_group(path)", "pa.memory_map(path)", "gzip.open(path)", "open(path, mode='r')",
+    ],
+)  # fmt: skip
+def test_row_50_another_way_in_is_found(line):
+    assert openings("streamcut.new", f"def read(path):\n    return {line}\n")
+
+
+def test_row_50_doors_and_writers_are_no_other_way():
+    for line in (
+        "open(open_regular(p), 'rb')",
+        "open(p, 'wb')",
+        "h5py.File(regular(p))",
+        "np.load(io.BytesIO(p))",
+        "archive.open(p)",
+    ):
+        assert openings("streamcut.new", line) == []
+
+
+# --- doors that a file of somebody else comes through, with something else in its place (row 50) ---
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A folder with rows, labels, a store, a model and a matrix in it."""
+    place = tmp_path_factory.mktemp("made")
+    before = os.getcwd()
+    os.chdir(place)
+    rows = [f"{k % 2 * 2 - 1} 1:{k % 2 - 0.5} 2:{k}\n" for k in range(20)]
+    Path("a.svm").write_text("".join(rows))
+    Path("y.txt").write_text("".join(f"{k % 2}\n" for k in range(20)))
+    Path("t.csv").write_text("a,click\n" + "x,yes\ny,no\n" * 5)
+    streamcut.convert("a.svm", "a.zarr")
+    streamcut.save_model(streamcut.train("a.zarr", task="binary", max_passes=2), "m.npz")
+    X = sp.csr_matrix(np.arange(60.0).reshape(20, 3))
+    sp.save_npz("x.npz", X)
+    os.chdir(before)
+    return place
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch) -> Path:
+    """The working folder, with links to those."""
+    monkeypatch.chdir(tmp_path)
+    for each in made.iterdir():
+        Path(each.name).symlink_to(each)
+    return tmp_path
+
+
+DOOR_LINES = [
+    ("m.npz", "predict {} a.svm"),
+    ("m.npz", "info {}"),
+    ("m.npz", "train a.zarr --model n.npz --warm-start {}"),
+    ("r.json", "convert t.csv o.zarr --labels click --recipe {}"),
+    ("c.toml", "train a.zarr --model n.npz --config {}"),
+    ("y.txt", "convert x.npz o.zarr --labels {}"),
+    ("y.npy", "convert x.npz o.zarr --labels {}"),
+    ("x.npz", "convert {} o.zarr --labels y.txt --format npz"),
+    ("x.npy", "convert {} o.zarr --labels y.txt --format npy"),
+    ("x.mtx", "convert {} o.zarr --labels y.txt --format mtx"),
+    ("x.h5ad", "convert {} o.zarr --labels y --format anndata"),
+    ("x.h5", "convert {} o.zarr --labels y.txt --format 10x"),
+    ("x.parquet", "convert {} o.zarr --labels click"),
+    ("x.feather", "convert {} o.zarr --labels click"),
+    ("x.csv", "convert {} o.zarr --labels click"),
+    ("x.jsonl", "convert {} o.zarr --labels click"),
+    ("names.txt", "convert a.svm o.zarr --feature-names {}"),
+    ("map.txt", "convert a.svm o.zarr --label-map {}"),
+    ("s.zarr", "train {} --model n.npz"),
+]
+
+
+@pytest.mark.parametrize(("name", "line"), DOOR_LINES)
+@pytest.mark.parametrize("kind", ["pipe", "folder", "/dev/zero"])
+@pytest.mark.timeout(60)
+def test_row_50_no_file_where_one_is_expected(folder, run, name, line, kind):
+    place = Path("odd") / name
+    place.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to(kind)
+    code, _, said = run(*line.format(place).split())
+    assert code in (3, 4, 5), said
+    assert "Traceback" not in said
+    assert str(place) in said
+
+
+@pytest.mark.timeout(60)
+def test_row_50_a_pipe_in_a_folder_of_text_is_not_waited_for(folder, run):
+    Path("in").mkdir()
+    Path("in/a.svm").write_text("1 1:1\n")
+    os.mkfifo("in/b.svm")
+    for given in ("in", "in/*.svm"):
+        code, _, said = run("convert", given, "o.zarr", "-q")
+        assert (code, "in/b.svm: not a file" in said) == (4, True), said
+
+
+@pytest.mark.timeout(60)
+def test_row_50_a_pipe_as_journal(folder, run):
+    Path("o.zarr.partial").mkdir()
+    os.mkfifo("o.zarr.partial/journal")
+    for more in ([], ["--resume"], ["--force"]):
+        code, _, said = run("convert", "a.svm", "o.zarr", "-q", *more)
+        assert code in (2, 3, 4, 5), said
+        assert "journal" in said
+
+
+# --- HDF5 that leads elsewhere (row 51) ---
+
+
+def _h5ad(path: str) -> None:
+    X = np.arange(8, dtype=np.float32).reshape(4, 2)
+    obs = pd.DataFrame({"y": [1.0, -1.0, 1.0, -1.0]}, index=list("abcd"))
+    anndata.AnnData(X=X, obs=obs, layers={"counts": X}, uns={"about": X}).write_h5ad(path)
+
+
+def _lead_out(file: h5py.File, member: str, how: str, outside: Path) -> None:
+    if member in file:
+        del file[member]
+    if how == "external link":
+        file[member] = h5py.ExternalLink(outside / "private.h5", "/X")
+    elif how == "link to a pipe":
+        file[member] = h5py.ExternalLink(outside / "pipe", "/X")
+    elif how == "soft link":
+        file[member] = h5py.SoftLink("/var")
+    elif how == "external storage":
+        file.create_dataset(member, (4, 2), "f4", external=[(outside / "private.h5", 0, 32)])
+    else:
+        many = (None, 2) if how == "open view" else (4, 2)
+        layout = h5py.VirtualLayout((4, 2), "f4", maxshape=many)
+        source = h5py.VirtualSource(outside / "private.h5", "X", (4, 2), "f4", maxshape=many)
+        if how == "open view":
+            layout[: h5py.h5s.UNLIMITED, :] = source[: h5py.h5s.UNLIMITED, :]
+        else:
+            layout[:] = source
+        file.create_virtual_dataset(member, layout)
+
+
+LINKS = ("external link", "link to a pipe", "soft link")
+MEMBERS = ("X", "obs", "obs/y", "var", "layers", "layers/counts", "uns", "uns/about", "more")
+
+
+@pytest.fixture
+def outside(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("outside")
+    with h5py.File(place / "private.h5", "w") as file:
+        file.create_dataset("X", (4, 2), "f4", np.full((4, 2), 777.0), maxshape=(None, 2), chunks=(4, 2))
+    os.mkfifo(place / "pipe")
+    return place
+
+
+@pytest.mark.parametrize("how", [*LINKS, "view", "open view", "external storage"])
+@pytest.mark.parametrize("member", MEMBERS)
+@pytest.mark.timeout(60)
+def test_row_51_an_h5ad_that_leads_elsewhere(tmp_path, monkeypatch, run, outside, member, how):
+    monkeypatch.chdir(tmp_path)
+    _h5ad("a.h5ad")
+    with h5py.File("a.h5ad", "r+") as file:
+        _lead_out(file, member, how, outside)
+    with opened_in(outside) as names:
+        code, _, said = run("convert", "a.h5ad", "o.zarr", "--labels", "y", "--layer", "counts", "-q")
+    assert names == []
+    assert "Traceback" not in said
+    needed = member in ("obs", "obs/y", "var", "layers", "layers/counts")
+    if how in LINKS or needed:
+        assert (code, member.split("/")[0] in said) == (3, True), said
+        assert not Path("o.zarr").exists()
+    else:  # members that nobody needs are not opened
+        assert code == 0, said
+        assert open_dataset("o.zarr").read(0).data.max() == 7.0
+
+
+@pytest.mark.timeout(60)
+def test_row_51_a_10x_file_that_leads_elsewhere_or_is_endless(tmp_path, monkeypatch, run, outside):
+    monkeypatch.chdir(tmp_path)
+    Path("y.txt").write_text("1\n-1\n")
+    parts = {"data": [1.0, 2.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [2, 2], "barcodes": [b"a", b"b"]}
+    wrong = [(member, how) for member in ("matrix", "matrix/data", "matrix/features", "more") for how in (*LINKS, "view")]
+    for member, how in [*wrong, ("endless", "")]:
+        with h5py.File("a.h5", "w") as file:
+            for name, values in parts.items():
+                file[f"matrix/{name}"] = values
+            if member == "endless":
+                file.create_dataset("a", (10**11,), "i1", chunks=(10**6,))
+            else:
+                _lead_out(file, member, how, outside)
+        with opened_in(outside) as names:
+            code, _, said = run("convert", "a.h5", "o.zarr", "--labels", "y.txt", "-q", "--force")
+        assert names == []
+        expected = 0 if member == "endless" or (member == "more" and how == "view") else 3
+        expected = 4 if (member, how) == ("matrix", "view") else expected  # no matrix at all
+        assert (code, "Traceback" in said) == (expected, False), (member, how, said)

@@ -1,0 +1,19 @@
+"""Groups of rows to be ranked."""
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def problem(n=60, d=6, *, seed=0, queries=None, levels=3, dtype=np.float64):
+    """Noisy ordinal labels in queries of unequal size and level."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.6, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    X.data = X.data.astype(dtype)
+    qid = None if queries is None else np.sort(rng.integers(0, queries, n))
+    s = X @ rng.standard_normal(d) + 0.7 * rng.standard_normal(n)
+    y = np.digitize(s, np.quantile(s, np.linspace(0, 1, levels + 1)[1:-1])) * 2.5 - 1.0
+    return X, y, qid
+
+
+def bits(model):
+    return model.weights.tobytes(), model.certificate.primal, model.certificate.lower_bound, model.history[-1]["passes"]

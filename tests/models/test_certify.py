@@ -1,0 +1,339 @@
+"""certify: bounds are never above the optimum, whatever the model; what cannot be certified is refused by name."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from kit.certify import foreign, least, rows
+
+import streamcut
+from streamcut.certifying.estimators import problem_of
+from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+
+linear_model = pytest.importorskip("sklearn.linear_model")
+svm = pytest.importorskip("sklearn.svm")
+LABELS = ("logistic", "hinge", "squared-hinge", "smoothed-hinge")
+NUMBERS = ("squared", "huber", "epsilon-insensitive", "squared-epsilon-insensitive", "poisson")
+
+
+def exact(loss: str, w: np.ndarray, b: float, X: np.ndarray, y: np.ndarray, C: float, u: np.ndarray) -> Decimal:
+    """F in 80 digits."""
+    with localcontext() as context:
+        context.prec = 80
+        big = [Decimal(value) for value in w.tolist()]
+        total = sum((value * value for value in big), Decimal(0)) / 2
+        for x, target, weight in zip(X.tolist(), y.tolist(), u.tolist(), strict=True):
+            score = sum((Decimal(p) * q for p, q in zip(x, big, strict=True)), Decimal(b))
+            total += Decimal(C) * Decimal(weight) * _loss(loss, score, Decimal(target))
+        return total
+
+
+def _loss(loss: str, s: Decimal, y: Decimal) -> Decimal:
+    zero, half = Decimal(0), Decimal("0.5")
+    if loss in LABELS:
+        z = s * y
+        below = max(zero, 1 - z)
+        if loss == "logistic":
+            return (1 + (-z).exp()).ln() if z > -300 else -z + (1 + z.exp()).ln()
+        if loss == "smoothed-hinge":
+            return half * below * below if below < 1 else below - half
+        return below if loss == "hinge" else below * below
+    far = abs(s - y)
+    if loss == "poisson":
+        return s.exp() - y * s + (y * y.ln() - y if y > 0 else zero)
+    if loss == "squared":
+        return half * far * far
+    if loss == "huber":
+        return half * far * far if far <= 1 else far - half
+    beyond = max(zero, far - Decimal.from_float(0.1))
+    return beyond if loss == "epsilon-insensitive" else beyond * beyond
+
+
+@pytest.mark.parametrize("loss", LABELS + NUMBERS)
+def test_no_bound_is_above_the_optimum(loss):
+    """Bounds in 80 digits: of good models, bad ones, and ones that are wrong by a lot; free intercepts and none."""
+    task = "labels" if loss in LABELS else "counts" if loss == "poisson" else "numbers"
+    for seed in range(34):
+        random = np.random.default_rng(1000 + seed)
+        X, y = rows(seed, task=task, one_in=random.choice([2, 5, 20]))
+        u = random.choice([1.0, 3.0, 0.25], len(y)) if seed % 3 == 0 else np.ones(len(y))
+        C, free = float(10.0 ** random.integers(-2, 2)), seed % 4 != 3
+        v = random.normal(size=X.shape[1] + free) * (0.01 if loss == "poisson" else 0.3)
+        v = least(loss, X, y, C, u, v, free)
+        off = v + random.normal(size=len(v)) * 10.0 ** -random.integers(0, 9) * (0.01 if loss == "poisson" else 1.0)
+        w, b = off[: X.shape[1]], float(off[-1]) if free else 0.0
+        given = foreign(w, b, C, loss, task)
+        data = (X if seed % 2 else sp.csr_array(X), y, u) if seed % 3 == 0 else (X if seed % 2 else sp.csr_array(X), y)
+        found = streamcut.certify(given, data, int(random.integers(1, 5)), intercept="free" if free else "none")
+        F0 = exact(loss, w, b, X, y, C, u)
+        best = exact(loss, v[: X.shape[1]], float(v[-1]) if free else 0.0, X, y, C, u)
+        better = found.better
+        reached = exact(loss, better.weights, better.intercept, X, y, C, u)
+        lowest = min(F0, best, reached)
+        assert Decimal(found.certificate.lower_bound) <= lowest, (loss, seed)
+        assert Decimal(found.certificate.primal) >= F0, (loss, seed)
+        assert reached <= Decimal(better.certificate.primal), (loss, seed)
+        assert Decimal(found.at_least) * Decimal(found.certificate.primal) <= F0 - reached + Decimal("1e-13") * F0, (loss, seed)
+        assert found.at_least <= found.at_most
+        if free and found.intercept_within is not None and best == lowest:
+            low, high = found.intercept_within
+            slack = 1e-3 * (1.0 + abs(v[-1]))  # the optimiser's
+            assert low - slack <= v[-1] <= high + slack, (loss, seed)
+
+
+def test_an_exact_optimum_is_proved_in_one_pass():
+    X, y = rows(1, n=400, d=6)
+    model = linear_model.LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(X, y)
+    found = streamcut.certify(model, (X, y), 1)
+    assert len(found.passes) == 1
+    assert found.at_most < 1e-9
+    assert found.intercept == "free"
+
+
+def test_one_pass_without_an_intercept_has_half_the_squared_gradient_as_gap():
+    X, y = rows(2, n=300, d=5)
+    model = linear_model.LogisticRegression(fit_intercept=False, tol=1e-2).fit(X / 10.0, y)
+    found, w = streamcut.certify(model, (X / 10.0, y), 1), model.coef_.ravel()
+    gradient = w - (X / 10.0).T @ (y / (1.0 + np.exp(y * (X / 10.0 @ w))))
+    assert found.certificate.gap == pytest.approx(0.5 * gradient @ gradient, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "newton-cholesky", "saga"])
+def test_one_in_forty(solver):
+    X, y = rows(3, n=2000, d=6, one_in=40)
+    best = linear_model.LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(X, y)
+    model = linear_model.LogisticRegression(solver=solver, max_iter=50).fit(X, y)
+    found = streamcut.certify(model, (X, y), 3)
+    low, high = found.intercept_within
+    assert low <= best.intercept_[0] <= high
+    truth = streamcut.certify(best, (X, y), 1).certificate
+    assert found.certificate.lower_bound <= truth.primal
+    distance = (found.certificate.primal - truth.primal) / found.certificate.primal
+    assert found.at_least - 1e-12 <= distance <= found.at_most + 1e-12
+
+
+def test_passes_only_improve():
+    X, y = rows(4, n=500)
+    found = streamcut.certify(svm.LinearSVC(loss="hinge", max_iter=20).fit(X, y), (X, y), 8)
+    assert [each.passes for each in found.passes] == list(range(1, 9))
+    for before, after in zip(found.passes, found.passes[1:], strict=False):
+        assert after.at_most <= before.at_most
+        assert after.at_least >= before.at_least
+
+
+def test_stores_shards_and_arrays_give_the_same_bits(tmp_path):
+    X, y = rows(5, n=300, d=8)
+    X[np.abs(X) < 0.3] = 0.0
+    model = linear_model.LogisticRegression(tol=1e-2).fit(X, y)
+    found = [streamcut.certify(model, (each, y), 3) for each in (X, sp.csr_array(X))]
+    text = "".join(
+        f"{label:g} " + " ".join(f"{j + 1}:{value!r}" for j, value in enumerate(row) if value) + "\n"
+        for label, row in zip(y.tolist(), X.tolist(), strict=True)
+    )
+    (tmp_path / "rows.svm").write_text(text)
+    for place, more in (("one.zarr", {}), ("many.zarr", {"shard_nnz": 200}), ("rows.h5", {"shard_nnz": 500, "backend": "hdf5"})):
+        streamcut.convert(tmp_path / "rows.svm", tmp_path / place, dtype="float64", **more)
+        found.append(streamcut.certify(model, str(tmp_path / place), 3, memory="4GB"))
+    records = [(each.certificate.primal, each.certificate.lower_bound, each.passes, each.better.intercept) for each in found]
+    assert records == [records[0]] * len(records)
+
+
+def test_one_label_and_no_weight_on_one_side_are_errors():
+    X, y = rows(6)
+    model = linear_model.LogisticRegression().fit(X, y)
+    with pytest.raises(BadInputError, match="all rows have label 1, so F has no minimum over a free intercept"):
+        streamcut.certify(model, (X, np.ones(len(y))))
+    with pytest.raises(BadInputError, match="weight 0"):
+        streamcut.certify(model, (X, y, (y > 0).astype(float)))
+
+
+ESTIMATORS = [
+    (linear_model.LogisticRegression(C=0.3), "labels"),
+    (linear_model.LogisticRegression(C=0.3, class_weight={1.0: 3.0}), "labels"),
+    (linear_model.LogisticRegression(C=0.3, class_weight="balanced"), "labels"),
+    (linear_model.LogisticRegression(solver="liblinear", intercept_scaling=2.0, tol=1e-8), "labels"),
+    (svm.LinearSVC(tol=1e-8, max_iter=100_000), "labels"),
+    (svm.LinearSVC(intercept_scaling=3.0, tol=1e-8, max_iter=100_000), "labels"),
+    (linear_model.RidgeClassifier(alpha=2.0), "labels"),
+    (linear_model.Ridge(alpha=0.5), "numbers"),
+    (linear_model.PoissonRegressor(alpha=0.2, tol=1e-8), "counts"),
+    (svm.LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.2, tol=1e-8, max_iter=100_000), "numbers"),
+    (linear_model.SGDClassifier("log_loss", alpha=0.01, max_iter=20_000, tol=1e-9, n_iter_no_change=50), "labels"),
+    (linear_model.SGDClassifier("squared_hinge", alpha=0.1, max_iter=20_000, tol=1e-9, n_iter_no_change=50), "labels"),
+    (linear_model.SGDRegressor(alpha=0.05, max_iter=20_000, tol=1e-9, n_iter_no_change=50), "numbers"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "task"), ESTIMATORS, ids=lambda each: repr(each).split("\n")[0][:60])
+def test_what_scikit_learn_has_solved_is_the_optimum_here(estimator, task):
+    """A wrong C, loss, weight or intercept would leave it far from the optimum."""
+    X, y = rows(7, n=200, task=task)
+    X = X / np.abs(X).max(axis=0)
+    found = streamcut.certify(estimator.fit(X, y), (X, y), 6)
+    close = 2e-3 if type(estimator).__name__.startswith("SGD") else 1e-5
+    assert found.at_most < close, found.passes
+
+
+def test_pipelines_are_problems_in_scaled_features(tmp_path):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MaxAbsScaler, PolynomialFeatures, StandardScaler
+
+    X, y = rows(8, n=200)
+    for scaler in (StandardScaler(), MaxAbsScaler(), StandardScaler(with_mean=False)):
+        model = make_pipeline(scaler, linear_model.LogisticRegression(tol=1e-8)).fit(X, y)
+        found = streamcut.certify(model, (X, y), 3)
+        assert found.at_most < 1e-6
+        assert found.better.score_chunk is not None
+        labels = streamcut.predict(found.better, X)
+        assert (labels == model.predict(X)).mean() > 0.97
+    both = make_pipeline(MaxAbsScaler(), StandardScaler(), linear_model.LogisticRegression(tol=1e-8)).fit(X, y)
+    assert streamcut.certify(both, (X, y), 3).at_most < 1e-6
+    with pytest.raises(UsageError, match="with_mean=False"):
+        streamcut.certify(make_pipeline(StandardScaler(), svm.LinearSVC()).fit(X, y), (X, y))
+    with pytest.raises(UsageError, match="PolynomialFeatures"):
+        streamcut.certify(make_pipeline(PolynomialFeatures(), svm.LinearSVC()).fit(X, y), (X, y))
+
+
+def test_an_objective_of_nothing():
+    X = rows(13)[0]
+    found = streamcut.certify(linear_model.Ridge().fit(X, np.full(len(X), 3.0)), (X, np.full(len(X), 3.0)))
+    assert found.certificate.lower_bound >= 0.0
+    assert "0 but for rounding" in found.in_words()
+
+
+def test_words_as_labels():
+    X, y = rows(9, n=200)
+    words = np.where(y > 0, "yes", "no")
+    model = linear_model.LogisticRegression(tol=1e-8).fit(X, words)
+    assert streamcut.certify(model, (X, words)).at_most < 1e-5
+
+
+def test_refused_by_name():
+    X, y = rows(10, n=90)
+    three = np.arange(90) % 3
+    for model, complaint in (
+        (linear_model.LogisticRegression().fit(X, three), "3 outputs"),
+        (linear_model.LogisticRegression(penalty="l1", solver="liblinear").fit(X, y), "penalty 'l2'"),
+        (svm.SVC(kernel="linear").fit(X, y), "SVC has no counterpart"),
+        (linear_model.LogisticRegression(), "not fitted"),
+        (object(), "no linear model"),
+        (linear_model.SGDClassifier("perceptron").fit(X, y), "losses here are"),
+    ):
+        with pytest.raises(UsageError, match=complaint):
+            streamcut.certify(model, (X, y))
+    with pytest.raises(UsageError, match="passes: 0"):
+        streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), 0)
+    with pytest.raises(UsageError, match="4 features, the data 3"):
+        streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X[:, :3], y))
+    with pytest.raises(MemoryBudgetError, match="or ask for fewer --passes"):
+        streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), memory="1MB")
+    wild = linear_model.LogisticRegression().fit(X, y)
+    wild.coef_ = wild.coef_ * 1e200
+    with pytest.raises(BadInputError, match="no finite float64"):
+        streamcut.certify(wild, (X, y))
+    with pytest.raises(UsageError, match="it must be above 0"):
+        streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), C=0.0)
+
+
+def test_our_own_models(tmp_path):
+    X, y = rows(11, n=200)
+    model = streamcut.train((X, y), loss="logistic", bias=1.0, tol_relative=1e-6)
+    streamcut.save_model(model, tmp_path / "m.npz")
+    found = streamcut.certify(tmp_path / "m.npz", (X, y))
+    assert found.at_most < 1e-5
+    assert found.intercept == 1.0
+    assert found.certificate.primal == pytest.approx(model.certificate.primal, rel=1e-9)
+    streamcut.save_model(found.better, tmp_path / "better.npz")
+    again = streamcut.certify(tmp_path / "better.npz", (X, y), 1)
+    assert again.certificate.primal == pytest.approx(found.better.certificate.primal, rel=1e-12)
+    assert problem_of(again.better).fit == 1.0
+
+
+@pytest.fixture
+def store(tmp_path):
+    X, y = rows(12, n=200)
+    text = "".join(
+        f"{label:g} " + " ".join(f"{j + 1}:{value!r}" for j, value in enumerate(row)) + "\n"
+        for label, row in zip(y.tolist(), X.tolist(), strict=True)
+    )
+    (tmp_path / "rows.svm").write_text(text)
+    streamcut.convert(tmp_path / "rows.svm", tmp_path / "rows.zarr", dtype="float64")
+    return X, y, tmp_path / "rows.zarr"
+
+
+def test_liblinear_text_and_the_command(store, run, tmp_path):
+    X, y, place = store
+    model = svm.LinearSVC(C=0.5, loss="hinge", tol=1e-8, max_iter=1_000_000).fit(X, y)
+    numbers = [*model.coef_[0], model.intercept_[0]]
+    text = "solver_type L2R_L1LOSS_SVC_DUAL\nnr_class 2\nlabel 1 -1\nnr_feature 4\nbias 1\nw\n"
+    (tmp_path / "ll.model").write_text(text + "".join(f"{value:.17g} \n" for value in numbers))
+    code, _, err = run("certify", tmp_path / "ll.model", place)
+    assert code == 2
+    assert "give --C" in err
+    code, out, _ = run(
+        "certify", tmp_path / "ll.model", place, "--C", 0.5, "--passes", 8, "--json", "--out", tmp_path / "better.npz"
+    )
+    assert code == 0
+    found = json.loads(out)
+    assert found["at_least"] <= found["at_most"] < 0.05
+    assert len(found["passes"]) == 8
+    code, out, _ = run("certify", tmp_path / "better.npz", place, "--memory", "4GB")
+    assert code == 0
+    assert "At most" in out
+    assert run("certify", tmp_path / "ll.model", place, "--C", 0.5, "--out", tmp_path / "better.npz")[0] == 2
+    (tmp_path / "l1.model").write_text(text.replace("L2R_L1LOSS_SVC_DUAL", "L1R_LR"))
+    assert "L1R_LR is not" in run("certify", tmp_path / "l1.model", place)[2]
+    (tmp_path / "cut.model").write_text(text + "0.5 \n")
+    assert run("certify", tmp_path / "cut.model", place, "--C", 1)[0] == 5
+
+
+def test_json_and_pickles(store, run, tmp_path):
+    X, y, place = store
+    model = linear_model.LogisticRegression(tol=1e-8).fit(X, y)
+    record = {"features": [0, 1, 2, 3], "weights": [[w] for w in model.coef_[0]], "n_features": 4}
+    record |= {"intercepts": [float(model.intercept_[0])], "labels": [-1, 1]}
+    (tmp_path / "m.json").write_text(json.dumps(record))
+    code, _, err = run("certify", tmp_path / "m.json", place)
+    assert code == 2
+    assert "--C, --loss, --intercept" in err
+    asked = ("--C", 1, "--loss", "logistic", "--intercept", "free", "--json")
+    assert json.loads(run("certify", tmp_path / "m.json", place, *asked)[1])["at_most"] < 1e-6
+    (tmp_path / "m.pkl").write_bytes(b"\x80\x04N.")
+    assert "never opened" in run("certify", tmp_path / "m.pkl", place)[2]
+    (tmp_path / "bad.json").write_text('{"features": [9], "weights": [[1]], "n_features": 4, "intercepts": [0]}')
+    assert run("certify", tmp_path / "bad.json", place, *asked)[0] == 5
+    hostile = ("[" * 5000, '{"features": 1}', '{"features": [], "weights": [], "n_features": 1e999, "intercepts": [0]}', "{")
+    for text in (*hostile, '{"features": [0], "weights": [[1]], "n_features": 1, "intercepts": "x"}'):
+        (tmp_path / "bad.json").write_text(text)
+        assert run("certify", tmp_path / "bad.json", place, *asked)[0] in (2, 5), text[:60]
+    (tmp_path / "wide.json").write_text('{"features": [0], "weights": [[1]], "n_features": 2000000000, "intercepts": [0]}')
+    code, _, err = run("certify", tmp_path / "wide.json", place, *asked, "--memory", "4GB")
+    assert code == 7, err
+    assert run("certify", tmp_path / "nowhere", place)[0] == 4
+    (tmp_path / "vw").write_text("Version 9.0\nId \nMin label:-1\n")
+    assert "Vowpal Wabbit" in run("certify", tmp_path / "vw", place)[2]
+
+
+def test_onnx(store, run, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    X, y, place = store
+    model = linear_model.LogisticRegression(tol=1e-8).fit(X, y)
+    w, b = model.coef_[0], float(model.intercept_[0])
+    node = onnx.helper.make_node(
+        "LinearClassifier", ["X"], ["label", "scores"], domain="ai.onnx.ml", classlabels_ints=[-1, 1],
+        coefficients=[*(-w), *w], intercepts=[-b, b],
+    )  # fmt: skip
+    given = onnx.helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, ["n", 4])
+    told = onnx.helper.make_tensor_value_info("label", onnx.TensorProto.INT64, ["n"])
+    graph = onnx.helper.make_graph([node], "g", [given], [told])
+    (tmp_path / "m.onnx").write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    asked = ("--C", 1, "--loss", "logistic", "--intercept", "free", "--json")
+    assert json.loads(run("certify", tmp_path / "m.onnx", place, *asked)[1])["at_most"] < 1e-5
+    ours = streamcut.train(str(place), loss="logistic", bias=1.0, tol_relative=1e-6)
+    streamcut.export(ours, tmp_path / "ours.onnx", to="onnx")
+    asked = ("--C", 1, "--loss", "logistic", "--intercept", "1", "--json")
+    assert json.loads(run("certify", tmp_path / "ours.onnx", place, *asked)[1])["at_most"] < 1e-5
