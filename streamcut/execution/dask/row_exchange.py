@@ -47,7 +47,9 @@ def forget(run: str) -> None:
     """Remove all that this worker has of a run, for which nothing more is done here."""
     _over.add(run)
     if (folder := _folders.pop(run, None)) is not None:
-        shutil.rmtree(folder, ignore_errors=True)
+        over = folder.with_name(f".{folder.name}")  # a piece that is being written finds no folder, and leaves none
+        folder.rename(over)
+        shutil.rmtree(over, ignore_errors=True)
 
 
 def forget_others(clients: Iterable[str]) -> None:
