@@ -76,7 +76,7 @@ def test_43_a_replaced_of_somebody_else(run, folder):
 
 def test_43_a_backup_of_a_store_under_that_name_stays(run, folder):
     """It has the layout of a store, and even the content of the one that is replaced."""
-    assert run("convert", "a.svm", "o.zarr")[0] == 0
+    assert run("convert", "a.svm", "o.zarr", "--memory", "4GB")[0] == 0
     shutil.copytree("o.zarr", "o.zarr.replaced")
     before = tree(folder)
     for options in (["--force"], ["--force", "--shuffle", "1"]):
@@ -84,7 +84,7 @@ def test_43_a_backup_of_a_store_under_that_name_stays(run, folder):
         assert (code, "o.zarr.replaced is in the way" in err) == (USAGE, True)
         assert tree(folder) == before
     shutil.rmtree("o.zarr")
-    assert run("convert", "a.svm", "o.zarr")[0] == 0
+    assert run("convert", "a.svm", "o.zarr", "--memory", "4GB")[0] == 0
     assert tree(folder) == before
 
 
