@@ -2,20 +2,23 @@
 
     max over β in the simplex of   C̄ Σ β_t (c_t + a₀_t m) − ½‖C̄ Σ β_t a_t‖² − B |C̄ Σ β_t a₀_t|
 
-(streamcut.bundle.intercept; m = B = 0 and no a₀ where the intercept is regularised or there is none). Cut 0 is the zero cut.
+(streamcut.bundle.priced_master; m = B = 0 and no a₀ where the intercept is regularised or there is none). Cut 0 is the zero cut.
 An inexact solution makes the bound loose, never wrong: it is computed anew from β, with what rounding may have done.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from streamcut.bundle.free_intercept import FreeIntercept
 from streamcut.bundle.intercept import Interval
-from streamcut.bundle.interior_point import interior_point
+from streamcut.bundle.master import solve_master
+from streamcut.bundle.penalty import SQUARES
+from streamcut.bundle.priced_master import solve_priced
 from streamcut.compiled import vectors
-from streamcut.foundation.rounding import CutError, dot_gamma, dual_value, gamma
+from streamcut.foundation.rounding import CutError, dot_gamma, gamma
 from streamcut.oracles.decomposable import Cut
 
 
@@ -66,21 +69,15 @@ class Master:
         return w
 
     def _mixture(self, within: Interval) -> tuple[np.ndarray, float]:
-        C, n = self.c_bar, len(self.cuts) + 1
-        pull = C * np.array([0.0, *(cut.a[-1] if self.free else 0.0 for cut in self.cuts)])
-        worth = C * np.array([0.0, *(cut.b for cut in self.cuts)])
-        gram = C * C * self._gram
-        if not self.free:
-            beta, _ = interior_point(gram, -worth, np.ones((1, n)), np.ones(1))
-            return _simplex(beta[1:]), 0.0
-        worth += pull * within.middle
-        unit = max(float(np.abs(pull).max()), 1e-6 * float(np.abs(worth).max()), 1e-300)
-        Q, c, E = np.zeros((n + 2, n + 2)), np.append(-worth, [within.half * unit] * 2), np.zeros((2, n + 2))
-        Q[:n, :n] = gram
-        E[0, :n], E[1, :n], E[1, n], E[1, n + 1] = 1.0, pull / unit, 1.0, -1.0
-        beta, multipliers = interior_point(Q, c, E, np.array([1.0, 0.0]))
-        off = float(np.clip(multipliers[1] / unit, -within.half, within.half))
-        return _simplex(beta[1:n]), within.middle + off
+        C, b = self.c_bar, np.array([0.0, *(cut.b for cut in self.cuts)])
+        beta, intercept = np.append(C, np.zeros(len(self.cuts))), 0.0
+        if self.free:
+            pulls = np.array([0.0, *(cut.a[-1] for cut in self.cuts)])
+            _, intercept = solve_priced(self._gram, b, pulls, C, beta, within)
+        else:
+            solve_master(self._gram, b, C, beta, 0.0)
+        mixture = beta[1:] / C
+        return mixture / max(1.0, float(mixture.sum()) * (1.0 + 1e-15)), intercept
 
     def _bound(self, beta: np.ndarray, a: np.ndarray, within: Interval) -> float:
         used = [(part, cut) for part, cut in zip(beta.tolist(), self.cuts, strict=True) if part > 0.0]
@@ -90,16 +87,10 @@ class Master:
         lengths = np.sqrt(np.diagonal(self._gram)[1:]) * (1.0 + dot_gamma(len(a)))
         slope += own * (float(beta @ lengths) + slope)
         b, size = sum(part * cut.b for part, cut in used), sum(part * abs(cut.b) for part, cut in used)
+        pull, penalty = 0.0, SQUARES
         if self.free:
             pull, pulls = sum(part * float(cut.a[-1]) for part, cut in used), sum(part * abs(cut.a[-1]) for part, cut in used)
-            offset += (slope + own * pulls) * (within.largest + within.half)
-            size += pulls * (within.largest + within.half)
-            b += pull * within.middle - within.half * abs(pull)
-        error = CutError(slope, offset + own * (size + offset))
-        return max(0.0, dual_value(self.c_bar, vectors.dot(a, a), b, error, len(a)))
-
-
-def _simplex(beta: np.ndarray) -> np.ndarray:
-    """`beta` ≥ 0 with a sum of at most 1."""
-    beta = np.where(beta > 1e-14, beta, 0.0)
-    return beta / max(1.0, float(beta.sum()) * (1.0 + 1e-15))
+            slope += own * pulls
+            penalty = replace(FreeIntercept(), within=within)
+        b, error = penalty.settled(b, CutError(slope, offset + own * (size + offset)), pull)
+        return max(0.0, penalty.bound(self.c_bar, a, b, error)[0])

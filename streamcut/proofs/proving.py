@@ -24,18 +24,8 @@ from streamcut.models.sequence import KernelSequenceModel
 from streamcut.proofs.claims import Proof, Verification
 from streamcut.training import train
 
-_PROBLEM = (
-    "loss",
-    "epsilon",
-    "delta",
-    "quantile",
-    "k",
-    "strategy",
-    "normalisation",
-    "nu",
-    "bias",
-    "intercept",
-)  # what training is told of it
+# What training is told of the problem.
+_PROBLEM = ["loss", "epsilon", "delta", "quantile", "k", "strategy", "normalisation", "nu", "bias", "intercept"]
 _WITH_LOSS = ("binary", "regression", "multiclass")
 _PART = 1e-3  # of the recorded gap: training goes on to this, when nothing was decided before
 _PART_OF_CLASS = 0.05  # where each class goes on by itself
