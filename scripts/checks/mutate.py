@@ -1,0 +1,179 @@
+"""Random changes of the source, one at a time: do the nearest tests notice? What survives is a test that is missing.
+
+Usage: python scripts/checks/mutate.py [FILE …] [--changes N] [--seed K] [--tests N] [--seconds S]
+
+Each change is one operator, comparison, constant, `min` or `max` of a FILE (default: the files that size memory, prove bounds and
+keep data), made in a copy of the sources. The nearest tests are those whose files name the module; of many, the ones that name it
+most often. Prints what survived; ends with 1 if anything did. Some survivors are no faults: the change makes a thing slower, or
+means the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+IMPORTANT = [
+    "streamcut/execution/row_cache.py",
+    "streamcut/execution/plan.py",
+    "streamcut/execution/lanes.py",
+    "streamcut/execution/ceiling.py",
+    "streamcut/foundation/rounding.py",
+    "streamcut/foundation/files.py",
+    "streamcut/bundle/bundle.py",
+    "streamcut/bundle/free_intercept.py",
+    "streamcut/bundle/intercept.py",
+    "streamcut/bundle/priced_master.py",
+    "streamcut/models/certificate.py",
+    "streamcut/solvers/state.py",
+    "streamcut/solvers/loop.py",
+    "streamcut/strategy.py",
+    "io/manifest.py",
+    "io/stores/writer.py",
+    "io/stores/verify.py",
+    "io/stores/journal.py",
+]
+FOR_ALL = ["tests/solvers/test_frozen_weights.py", "tests/solvers/test_exact_bounds.py"]  # of modules that no test names
+OPERATORS = {
+    ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="), ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"),
+    ast.FloorDiv: ("//", "*"), ast.And: ("and", "or"), ast.Or: ("or", "and"),
+}  # fmt: skip
+
+
+class Change:
+    """`new` instead of the bytes from `start` to `end`."""
+
+    def __init__(self, file: Path, source: bytes, start: int, end: int, new: str) -> None:
+        self.file, self.start, self.end, self.new = file, start, end, new
+        self.changed = source[:start] + new.encode() + source[end:]
+        line = source.count(b"\n", 0, start)
+        before, after = (text.decode().split("\n")[line].strip() for text in (source, self.changed))
+        self.told = f"{file}:{line + 1}\n  - {before}\n  + {after}"
+
+
+def changes(file: Path) -> Iterator[Change]:
+    """All changes of one file."""
+    source = (ROOT / file).read_bytes()
+    starts = [0]
+    for text in source.split(b"\n"):
+        starts.append(starts[-1] + len(text) + 1)
+
+    def span(node: ast.expr) -> tuple[int, int]:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
+
+    def between(left: ast.expr, right: ast.expr, operator: ast.AST) -> Iterator[Change]:
+        if type(operator) in OPERATORS:
+            old, new = OPERATORS[type(operator)]
+            first = span(left)[1]
+            at = source.find(old.encode(), first, span(right)[0])
+            if at >= 0:
+                yield Change(file, source, at, at + len(old), new)
+
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            yield from between(node.left, node.comparators[0], node.ops[0])
+        elif isinstance(node, ast.BinOp):
+            if not isinstance(node.left, ast.JoinedStr) and not isinstance(node.right, ast.JoinedStr):
+                yield from between(node.left, node.right, node.op)
+        elif isinstance(node, ast.BoolOp):
+            yield from between(node.values[0], node.values[1], node.op)
+        elif isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
+            new = {int: lambda v: v + 1, float: lambda v: 2.0 * v + (v == 0.0), bool: lambda v: not v}[type(node.value)](
+                node.value
+            )
+            yield Change(file, source, *span(node), repr(new))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
+            yield Change(file, source, *span(node.func), {"min": "max", "max": "min"}[node.func.id])
+
+
+def nearest(file: Path, most: int) -> list[str]:
+    """The test files that name the module, or import from its package what it defines, most often first."""
+    module = ".".join(file.with_suffix("").parts)
+    module = f"streamcut.{module}" if file.parts[0] == "io" else module
+    package, _, stem = module.rpartition(".")
+    named = re.compile(rf"{re.escape(module)}\b|from {re.escape(package)} import .*\b{stem}\b")
+    counts = {path: len(named.findall(path.read_text("utf-8"))) for path in (ROOT / "tests").rglob("test_*.py")}
+    own = [path for path in counts if path.stem == f"test_{stem}"]
+    found = sorted((path for path, count in counts.items() if count and path not in own), key=lambda path: (-counts[path], path))
+    return [str(path.relative_to(ROOT)) for path in (own + found)[:most]] or FOR_ALL
+
+
+def copy(to: Path) -> None:
+    """The sources, as an installed package lies: streamcut/ with io/ in it, and the tests."""
+    junk = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "streamcut", to / "streamcut", ignore=junk)
+    shutil.copytree(ROOT / "io", to / "streamcut" / "io", ignore=junk)
+    shutil.copytree(ROOT / "tests", to / "tests", ignore=junk)
+    for name in ("pyproject.toml", "README.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, to / name)
+    for name in ("scripts", "io", ".github", "docs"):
+        if (ROOT / name).is_dir():
+            (to / name).symlink_to(ROOT / name)
+
+
+def fails(tree: Path, tests: list[str], seconds: float | None = None) -> bool:
+    """Whether a test fails, or all take longer than so many seconds."""
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-P", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    try:
+        return subprocess.run(command, cwd=tree, env=environment, timeout=seconds, capture_output=True).returncode != 0
+    except subprocess.TimeoutExpired:
+        return True
+
+
+def noticed(change: Change, tree: Path, tests: list[str], seconds: float) -> bool:
+    """Whether tests that pass without the change fail, or take too long, with it."""
+    place = tree / "streamcut" / change.file if change.file.parts[0] == "io" else tree / change.file
+    before = place.read_bytes()
+    place.write_bytes(change.changed)
+    try:
+        return fails(tree, tests, seconds)
+    finally:
+        place.write_bytes(before)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path, default=[Path(name) for name in IMPORTANT], metavar="FILE")
+    parser.add_argument("--changes", type=int, default=30, metavar="N", help="how many (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, metavar="K", help="which (default: %(default)s)")
+    parser.add_argument("--tests", type=int, default=6, metavar="N", help="test files a change (default: %(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=300.0, metavar="S", help="of the tests of a change (default: %(default)s)"
+    )
+    asked = parser.parse_args()
+    rng = random.Random(asked.seed)
+    possible = [found for file in asked.files if (found := list(changes(file)))]
+    drawn = [rng.choice(rng.choice(possible)) for _ in range(asked.changes)]
+    survivors: list[Change] = []
+    sound: list[list[str]] = []
+    with tempfile.TemporaryDirectory(prefix="streamcut-mutate-") as folder:
+        copy(Path(folder))
+        for change in drawn:
+            tests = nearest(change.file, asked.tests)
+            if tests not in sound:
+                if fails(Path(folder), tests):
+                    sys.exit(f"{' '.join(tests)}: fail as they are")
+                sound.append(tests)
+            killed = noticed(change, Path(folder), tests, asked.seconds)
+            print(f"{'noticed ' if killed else 'SURVIVED'} {change.told}\n    by {', '.join(tests)}", flush=True)
+            survivors += [] if killed else [change]
+    print(f"{len(drawn) - len(survivors)} of {len(drawn)} changes noticed (seed {asked.seed})")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
