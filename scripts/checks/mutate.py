@@ -23,26 +23,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-IMPORTANT = [
-    "streamcut/execution/row_cache.py",
-    "streamcut/execution/plan.py",
-    "streamcut/execution/lanes.py",
-    "streamcut/execution/ceiling.py",
-    "streamcut/foundation/rounding.py",
-    "streamcut/foundation/files.py",
-    "streamcut/bundle/bundle.py",
-    "streamcut/bundle/free_intercept.py",
-    "streamcut/bundle/intercept.py",
-    "streamcut/bundle/priced_master.py",
-    "streamcut/models/certificate.py",
-    "streamcut/solvers/state.py",
-    "streamcut/solvers/loop.py",
-    "streamcut/strategy.py",
-    "io/manifest.py",
-    "io/stores/writer.py",
-    "io/stores/verify.py",
-    "io/stores/journal.py",
-]
+FOLDERS = {
+    "streamcut/execution": "row_cache plan lanes ceiling",
+    "streamcut/foundation": "rounding files",
+    "streamcut/bundle": "bundle free_intercept intercept priced_master",
+    "streamcut/models": "certificate",
+    "streamcut/solvers": "state loop",
+    "streamcut": "strategy",
+    "io": "manifest",
+    "io/stores": "writer verify journal",
+}
+IMPORTANT = [Path(folder, f"{name}.py") for folder, names in FOLDERS.items() for name in names.split()]
 FOR_ALL = ["tests/solvers/test_frozen_weights.py", "tests/solvers/test_exact_bounds.py"]  # of modules that no test names
 OPERATORS = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="),
@@ -147,7 +138,7 @@ def noticed(change: Change, tree: Path, tests: list[str], seconds: float) -> boo
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", type=Path, default=[Path(name) for name in IMPORTANT], metavar="FILE")
+    parser.add_argument("files", nargs="*", type=Path, default=IMPORTANT, metavar="FILE")
     parser.add_argument("--changes", type=int, default=30, metavar="N", help="how many (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="which (default: %(default)s)")
     parser.add_argument("--tests", type=int, default=6, metavar="N", help="test files a change (default: %(default)s)")
