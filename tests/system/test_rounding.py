@@ -141,6 +141,7 @@ def test_sums_on_a_grid_are_exact_in_every_order_and_off_by_what_is_said(terms):
     assert away <= Fraction(grids.weight_error(len(terms)))
     fine = grids.finer(len(terms))
     rests = [((x - y) + fine.fine_weight) - fine.fine_weight for x, y in zip(terms, rounded, strict=True)]
+    assert sum(rests) == sum(reversed(rests)) == float(sum(map(Fraction, rests)))
     both = sum(map(Fraction, rounded)) + sum(map(Fraction, rests))
     assert abs(both - sum(map(Fraction, terms))) <= Fraction(fine.weight_error(len(terms)))
     assert (grids.folds, fine.folds) == (1, 2)
