@@ -45,6 +45,11 @@ class L2:
         """R(w), nearly."""
         return 0.5 * vectors.dot(w, w)
 
+    def conjugate(self, v: np.ndarray) -> float:
+        """R*(v), nearly."""
+        w = self.weights(v.reshape(-1))
+        return 0.5 * vectors.dot(w, w)
+
     def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
         """At least F(w) where Σ u_i ℓ_i is at most `loss`; `square` is ‖w‖² as vectors.dot gives it, where that is known."""
         return objective(vectors.dot(w, w) if square is None else square, len(w), C, loss)

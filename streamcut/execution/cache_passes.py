@@ -7,7 +7,8 @@ needs data fills them anew; what those after it do follows from what they are gi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -132,6 +133,31 @@ class SweepPass(CachingPass):
         total.gain = total.gain + part.gain
         total.work += part.work
         return total
+
+
+@dataclass(frozen=True, slots=True)
+class SweepsPass(SweepPass):
+    """The only lane sweeps its cached rows until that is not `worth` it, at most `most` times; the step is that of all sweeps.
+
+    dual  R* of the penalty at v
+    """
+
+    most: int
+    worth: Any
+    dual: Callable[[np.ndarray], float]
+
+    def finish(self, step: Step, rows: Rows, first_row: int) -> None:
+        cache, worth, v = self.caches[first_row], copy(self.worth), step.delta  # it may have to be done again
+        cache.step_back(self.theta)
+        before = self.dual(v)
+        for number in range(self.most):
+            seed = joined_seed(self.seed[0], number, first_row, self.seed[1])
+            gain = cache.sweep(seed, self.C, self.l1, self.bias, v, first=number == 0)
+            now = self.dual(v)
+            step.work += cache.work
+            if not worth.goes_on(gain - (now - before), cache.work):
+                break
+            before = now
 
 
 def joined_seed(*numbers: int) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from kit.clusters import growing
 
 TESTS = Path(__file__).parents[1]
-PASSES = f"{TESTS}:{TESTS}/dask"  # where workers find the passes of tests
+PASSES = f"{TESTS}:{TESTS}/dask:{os.environ.get('PYTHONPATH', '')}"  # where workers find the passes of tests
 
 
 def apart(folder, *failpoints):

@@ -12,7 +12,7 @@ import numpy as np
 from streamcut.bundle.bundle import BundleSize
 from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
-from streamcut.execution.cache_passes import SweepPass, TurnPass, WriteBackPass
+from streamcut.execution.cache_passes import SweepPass, SweepsPass, TurnPass, WriteBackPass
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import CacheSize, SweptCache
 from streamcut.execution.runner import PassRunner
@@ -273,9 +273,13 @@ def sweep_caches(
     """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step between before and after.
 
     w (v, where the penalty has a threshold) moves in place. Lanes that sweep without seeing each other go too far together; along
-    the sum of their steps the dual is a parabola, or pieces of some. Ends when another sweep is not worth it. `theta` is the part
-    that was taken of the step before; returns that of the last one.
+    the sum of their steps the dual is a parabola, or pieces of some. One lane goes where its sweeps lead. Ends when another sweep
+    is not worth it. `theta` is the part that was taken of the step before; returns that of the last one.
     """
+    if len(caches) == 1:
+        work = SweepsPass(caches, w, C, penalty.threshold, bias, seed, 0, theta, sweeps, worth, penalty.conjugate)
+        w[:] = runner.run(work)[0].delta
+        return 1.0
     for number in range(sweeps):
         step, _ = runner.run(SweepPass(caches, w, C, penalty.threshold, bias, seed, number, theta))
         theta, rise = penalty.step(w, step.delta, step.gain)
