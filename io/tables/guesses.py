@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.tables.arrow import decoded, kind_of
-from streamcut.io.tables.roles import columns_given, label_rule, names_in, parts_of_texts
+from streamcut.io.tables.roles import INDEX, columns_given, label_rule, names_in, parts_of_texts
 
 _FEW = 50  # rows that have to be seen before a column is called an identifier
 _DISTINCT = 0.9  # and this part of its values differs
@@ -45,6 +45,8 @@ def guessed_roles(sample: pa.RecordBatch, options: ConvertOptions, where: str) -
 def _guess(name: str, column: pa.Array) -> tuple[str, str] | None:
     """(role, why) where `convert` would ask or be wrong; None: it decides."""
     kind = kind_of(column.type)
+    if INDEX.fullmatch(name):
+        return "drop", f"the index of a pandas frame; left out (--numeric {name} or --categorical {name} takes it)"
     if kind == "other":
         return "drop", f"holds {column.type}, of which no feature can be made; left out"
     if pa.types.is_null(column.type) or kind in ("time", "bool"):

@@ -42,6 +42,7 @@ _DISTINCT = 0.9  # and this part of its values differs
 _FEW_TEXTS = 20  # before a text among numbers is called a mistake
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d($|[ T]\d\d:\d\d)")
+INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls the index of a frame in Parquet and Arrow
 _EXACT = 1 << 53  # whole numbers that float64 keeps
 
 
@@ -163,6 +164,11 @@ def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
     """
     column = sample.column(name)
     kind = kind_of(column.type)
+    if INDEX.fullmatch(name):
+        raise UsageError(
+            f"{where}: column {name!r} is the index of a pandas frame; say what it is: --drop {name}, --id {name}, "
+            f"--numeric {name} or --categorical {name}"
+        )
     if pa.types.is_null(column.type):
         return Column(name, CATEGORICAL)
     if kind == "other":

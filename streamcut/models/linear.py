@@ -188,6 +188,7 @@ class LinearModel(CertifiedModel):
             "n_nonzero_weights": int(np.count_nonzero(self.weights)),
             "norm": float(np.linalg.norm(self.trained_weights)),
             "intercept": self.intercept,
+            "free_intercept": self.free,
             "bias": self.bias,
             "labels": None if self.labels is None else list(self.labels),
             "C": self.C,

@@ -70,6 +70,17 @@ def test_it_says_what_it_left_out_and_what_is_constant(found):
     assert "tells the label" not in said
 
 
+def test_the_index_of_a_frame_is_no_column(tmp_path):
+    frame = table()[["flag", "city", "y"]].sample(frac=0.7, random_state=0)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    for data in (frame, tmp_path / "rows.parquet"):
+        result = streamcut.fit(data, "y", C=1.0)
+        assert any("'__index_level_0__': the index of a pandas frame; left out" in each for each in result.remarks)
+        assert not [each.name for each in result.largest if each.name.startswith("__index")]
+    with pytest.raises(UsageError, match="--drop __index_level_0__"):
+        run("convert", tmp_path / "rows.parquet", tmp_path / "rows.zarr", "--labels", "y")
+
+
 def test_a_column_that_tells_the_label_is_named():
     frame = table()
     frame["late"] = (frame.y == "yes") * 2.0 + np.random.default_rng(1).random(ROWS)
