@@ -13,6 +13,8 @@ from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.opened import read_file
+from streamcut.locating.locate import certifier_of
+from streamcut.locating.measured import OptimumMeasures
 from streamcut.measures.binary import BinaryMeasures
 from streamcut.measures.multiclass import MulticlassMeasures
 from streamcut.measures.ranking import RankingMeasures, RocAreaMeasures
@@ -88,6 +90,8 @@ def evaluate(
     strict: bool = False,
     raw: Raw | None = None,
     memory: str = "auto",
+    certified: bool = False,
+    trained_on: Any = None,
 ) -> Evaluation:
     """Measure `model` on `data`: what `predict` takes, with labels, or (X, y) or (X, y, row weights).
 
@@ -98,16 +102,28 @@ def evaluate(
     is known; BadInputError for labels or features that the model does not know, and for labels without a name; UsageError for
     names where no sequences are labelled.
 
+    `certified`: of two classes also `optimum`, {"accuracy": (low, high), "log_loss": …, "roc_auc": …, "proved": the share of
+    labels that are}: between which numbers the measures of the exact optimum of the model's problem are; far closer with
+    `trained_on`, the rows of the training, as `predict` takes them.
+
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
     >>> streamcut.evaluate(model, "rows.zarr").accuracy
     1.0
     """
     reading = raw or Raw(index_base)
     reading.strict |= strict
+    if trained_on is not None and not certified:
+        raise UsageError("trained_on: only certified measures read the rows of the training; say certified=True")
     ceiling = Ceiling(memory)
-    measures = collect(model, data, ignore_extra_features, reading, label_names, ceiling=ceiling).measures()
+    beside: tuple[OptimumMeasures, ...] = ()
+    if certified:
+        model = as_model(model, ceiling.expect_model)
+        beside = (OptimumMeasures(certifier_of(model, trained_on, memory)),)
+    measures = collect(model, data, ignore_extra_features, reading, label_names, beside, ceiling=ceiling).measures()
     if raw is None:
         warn_of(reading.unseen)
+    if beside:
+        measures["optimum"] = beside[0].measures()
     return Evaluation(measures, reading.unseen)
 
 

@@ -19,7 +19,7 @@ from streamcut.measures.ratio import ratio
 
 BINS = 15
 LOSSES = ("log_loss", "brier_score", "calibration_error")  # of which the least is best
-_LEAST = float(np.finfo(np.float64).eps)
+LEAST = float(np.finfo(np.float64).eps)
 
 
 class ProbabilityMeasures:
@@ -54,7 +54,7 @@ class ProbabilityMeasures:
     def _add(self, truth: np.ndarray, brier: np.ndarray, p: np.ndarray, hit: np.ndarray, u: np.ndarray | None) -> None:
         weight = np.ones(len(p)) if u is None else u
         self._weight += float(weight.sum())
-        self._log -= float(weight @ np.log(np.maximum(truth, _LEAST)))
+        self._log -= float(weight @ np.log(np.maximum(truth, LEAST)))
         self._brier += float(weight @ brier)
         bins = _bins(p)
         for row, values in zip(self._bins, (weight, weight * p, weight * hit), strict=True):
