@@ -21,6 +21,7 @@ _HOMES = {  # the module, and the name there
     "verify": ("streamcut.verification", "verify"),
     "certify": ("streamcut.certifying.certify", "certify"),
     "locate": ("streamcut.locating.locate", "locate"),
+    "standard_errors": ("streamcut.locating.standard_errors", "standard_errors"),
     "export": ("streamcut.exports.export", "export"),
     "weights": ("streamcut.reports.named_weights", "weights"),
     "set_timeout": ("streamcut.io.places.answers", "set_timeout"),

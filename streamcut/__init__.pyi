@@ -20,6 +20,7 @@ from streamcut.io.opening import open_dataset as open
 from streamcut.io.places.answers import set_timeout as set_timeout
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.locating.locate import locate as locate
+from streamcut.locating.standard_errors import standard_errors as standard_errors
 from streamcut.models.files import load_model as load_model
 from streamcut.models.files import save_model as save_model
 from streamcut.models.model import Model

@@ -23,7 +23,7 @@ from streamcut.foundation.rounding import Grids
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.ascent import DualOracle
-from streamcut.oracles.row_passes import MIDDLE, First, Halves, Totals, begin, merge_loss
+from streamcut.oracles.row_passes import First, Halves, Totals, begin, merge_loss
 
 UP, DOWN = 0, 1  # slots of the first cuts; that of their sum is 2
 
@@ -83,7 +83,7 @@ class CertifyOracle(DualOracle):
         self.refine()  # what rounding may have done to a₀ costs as much as the best intercept may be large
         equal = 0.0
         if self._loss.targets == "numbers":
-            equal = float(self._loss.constants(self._targets)[MIDDLE])
+            equal = self._loss.middle(self._targets)
         sums = self._read(SidesPass(self._risk, self._grids, w, self._bias, equal, self._first))
         self._learn(sums.totals)
         self._scored(w)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import sys
+from pathlib import Path
 
 import click
 
 from streamcut.cli.output import print_json
-from streamcut.cli.parameters import Choice, json_option, url_options
+from streamcut.cli.parameters import Choice, cache_options, json_option, memory_option
 from streamcut.foundation.shown import visible
 
 
@@ -23,29 +24,69 @@ from streamcut.foundation.shown import visible
     help="The largest first, from positive to negative, or by the number of the feature.",
 )
 @click.option("--class", "label", metavar="LABEL", help="Of this class only.")
-@url_options
+@click.option("--standard-errors", "errors", is_flag=True, help="Also how far each may be off for want of rows, with z and p.")
+@click.option("--trained-on", metavar="DATA", help="With --standard-errors: the rows of the training; 4 to 15 passes.")
+@click.option("--robust", is_flag=True, help="With --standard-errors: the sandwich, which holds where the model is not true.")
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    help="With --standard-errors: rows of a cluster depend on each other; a line for each row that names its own, or qid.",
+)
+@memory_option
+@cache_options
 @json_option
-def command(model: str, top: int | None, sort: str, label: str | None, as_json: bool) -> None:
+def command(
+    model: str,
+    top: int | None,
+    sort: str,
+    label: str | None,
+    errors: bool,
+    trained_on: str | None,
+    robust: bool,
+    cluster: str | None,
+    memory: str,
+    as_json: bool,
+) -> None:
     """Print the weights of MODEL that are not 0, as CSV: class, feature, name, weight.
 
     Two classes have one weight a feature: what a unit of its value adds to the score of the positive class. Features are
     numbered from 0. Names are those of the training data: of columns and their categories, of genes, of --feature-names;
     hashed features have none. The intercept comes first. Control characters in names are escaped; --json has them as they are.
 
+    --standard-errors adds error_low, error_high (the standard error at the exact optimum is between them), z_low to p_high, and
+    penalty: the part of what is known of the weight that the penalty says and not the rows.
+
     \b
     Examples:
       streamcut weights m.npz --top 50
       streamcut weights cells.npz --class 'B cell' --top 20 --sort weight
+      streamcut weights m.npz --standard-errors --trained-on train.zarr --cluster sites.txt
       streamcut weights m.npz --json > weights.json
     """
+    from streamcut.execution.ceiling import Ceiling
+    from streamcut.locating.standard_errors import COLUMNS, standard_errors
+    from streamcut.models.files import as_model, plain
     from streamcut.reports.named_weights import weights
 
-    found = weights(model, top=top, sort=sort, label=label)
+    if not errors and (trained_on is not None or robust or cluster is not None):
+        raise click.UsageError("--trained-on, --robust and --cluster are for --standard-errors.")
+    if robust and cluster is not None:
+        raise click.UsageError("--cluster is robust, too: give one of --robust and --cluster.")
+    read = as_model(model, Ceiling(memory).expect_model)
+    known = None
+    if errors:
+        clusters = cluster if cluster in (None, "qid") else Path(cluster).read_text("utf-8").splitlines()
+        known = standard_errors(read, trained_on, robust=robust, clusters=clusters, memory=memory)
+    names = ["class", "feature", "name", "weight", *(COLUMNS if known else ())]
+    lines = []
+    for of, j, name, weight in weights(read, top=top, sort=sort, label=label):
+        own = () if known is None else [float(getattr(known, each)[-1 if j is None else j]) for each in COLUMNS.values()]
+        lines.append((of, j, name, weight, *own))
     if as_json:
-        print_json([{"class": of, "feature": j, "name": name, "weight": weight} for of, j, name, weight in found])
+        print_json(plain([dict(zip(names, line, strict=True)) for line in lines]))
         return
-    lines = csv.writer(sys.stdout, lineterminator="\n")
-    lines.writerow(["class", "feature", "name", "weight"])
-    for of, j, name, weight in found:
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow(names)
+    for of, j, name, weight, *own in lines:
         spelled = "" if of is None else visible(of) if isinstance(of, str) else f"{of:g}"
-        lines.writerow([spelled, "" if j is None else j, name and visible(name), repr(weight)])
+        out.writerow([spelled, "" if j is None else j, name and visible(name), repr(weight), *map(repr, own)])

@@ -8,5 +8,5 @@ known from the rows, and w* lies in an *ellipsoid*, F being H-strongly convex th
 
 `problem.py` says what a model claims to solve; `sums.py` reads the rows; `intercept.py` bounds a free intercept; `factor.py`
 inverts H with all rounding counted; and `locate.py` repeats this until ρ settles. `regions.py` and `answers.py` are what follows
-for other rows.
+for other rows; `standard_errors.py` and `sandwich.py` what follows for the weights.
 """

@@ -30,12 +30,14 @@ class Inverse:
     """`T` (D, D) float64 lower triangular and `eta` as above, in coordinates v′ = v · scale.
 
     column   float64 (D,): at least ‖T e_j‖ ; size: their root of squares
+    guard    what was taken from, or added to, the diagonal: M is on the other side of LLᵀ ± 2 `guard` · I
     """
 
     T: np.ndarray
     eta: float
     scale: np.ndarray
     column: np.ndarray
+    guard: float
 
     @property
     def size(self) -> float:
@@ -111,4 +113,4 @@ def inverse(M: np.ndarray, part: float, *, below: bool) -> Inverse | None:
     if not eta < _WORST:
         return None
     column = np.sqrt(np.einsum("ij,ij->j", T, T)) * (1.0 + own)
-    return Inverse(T, eta, scale, column)
+    return Inverse(T, eta, scale, column, guard)

@@ -39,7 +39,19 @@ from streamcut.locating.answers import Certifier
 from streamcut.locating.intercept import ROW_BYTES, distances, reach
 from streamcut.locating.problem import LIKELIHOODS, Located, expect_locatable, is_scaled, located_problem
 from streamcut.locating.regions import Ball, Ellipsoid
-from streamcut.locating.sums import SHRUNK, Curvature, Rows, Slope, lengths, magnitudes, row_gamma, rows_of, scores, slope
+from streamcut.locating.sums import (
+    SHRUNK,
+    Curvature,
+    Rows,
+    Slope,
+    lengths,
+    magnitudes,
+    margins_within,
+    row_gamma,
+    rows_of,
+    scores,
+    slope,
+)
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
@@ -72,22 +84,32 @@ def locate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto")
     """
     ceiling = Ceiling(memory)
     given = expect_locatable(as_model(model, ceiling.expect_model))
-    rows, divisors = opened(data), None
+    rows, divisors = its_rows(given, data)
     trained = given
-    if is_scaled(given):
-        rows = ScaledDataset(rows, given.parameters["scale"])
-        divisors = np.concatenate([rows.divisors, np.ones(given.n_features)])[: given.n_features]
+    if divisors is not None:
         trained = replace(given, weights=np.ascontiguousarray(given.weights * divisors))
-    if rows.manifest.fingerprint != given.fingerprint:
-        raise UsageError(
-            "these are not the rows that the model was trained on (fingerprints differ), and say nothing of its optimum"
-        )
     problem = located_problem(trained)
     _expect(ceiling, problem, rows)
     found = _Search(problem, rows).found()
     ceiling.keep()
     back = np.append(np.ones(0) if divisors is None else 1.0 / divisors, np.ones(len(problem.at)))[: len(problem.at)]
     return replace(given, optimum=_rescaled(found, back, given))
+
+
+def its_rows(model: LinearModel, data: Any) -> tuple[Dataset, np.ndarray | None]:
+    """(the rows as they were trained on, what the features were divided by, float64 (n_features,), or None).
+
+    Raises UsageError where `data` are others than those that `model` was trained on.
+    """
+    rows, divisors = opened(data), None
+    if is_scaled(model):
+        rows = ScaledDataset(rows, model.parameters["scale"])
+        divisors = np.concatenate([rows.divisors, np.ones(model.n_features)])[: model.n_features]
+    if rows.manifest.fingerprint != model.fingerprint:
+        raise UsageError(
+            "these are not the rows that the model was trained on (fingerprints differ), and say nothing of its optimum"
+        )
+    return rows, divisors
 
 
 def certifier_of(model: Any, trained_on: Any = None, memory: str = "auto") -> Certifier:
@@ -230,12 +252,7 @@ class _Search:
         if self._now is not None:
             least, greatest = Ellipsoid(problem.at, problem.bias, self._now).within(chunk, s)
             low, high = np.maximum(low, least), np.minimum(high, greatest)
-        down, up = np.maximum(s - low, 0.0), np.maximum(high - s, 0.0)
-        if problem.risk.loss.targets == "labels":
-            falls = chunk.y != problem.risk.loss.positive  # type: ignore[attr-defined]
-            down, up = np.where(falls, up, down), np.where(falls, down, up)
-        more = 1.0 + gamma(8.0)
-        return rows.z - down * more - rows.doubt, rows.z + up * more + rows.doubt
+        return margins_within(problem, rows, low, high)
 
     def _round(self, *, below: bool) -> tuple[factor.Inverse | None, float]:
         """A pass: H⁻¹, and how wide the intervals of z are, added up."""

@@ -61,6 +61,17 @@ def rows_of(problem: Located, data: Dataset) -> Iterator[Rows]:
         yield Rows(chunk, s, z, problem.risk.weights_of(chunk.y, chunk.weight), doubt)
 
 
+def margins_within(problem: Located, rows: Rows, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(low, high) of `z` on the way from `s` to any score between `low` and `high`."""
+    down, up = np.maximum(rows.s - low, 0.0), np.maximum(high - rows.s, 0.0)
+    loss: Any = problem.risk.loss
+    if loss.targets == "labels":
+        falls = rows.chunk.y != loss.positive
+        down, up = np.where(falls, up, down), np.where(falls, down, up)
+    more = 1.0 + gamma(8.0)
+    return rows.z - down * more - rows.doubt, rows.z + up * more + rows.doubt
+
+
 def scores(chunk: Chunk, w: np.ndarray, bias: float) -> np.ndarray:
     """⟨w, x⟩ of each row, with its bias feature."""
     out = np.empty(chunk.n_rows)

@@ -180,6 +180,10 @@ class Loss(ABC):
         """Of numbers as targets: equal scores for all rows, of which one is not far from the best."""
         return np.append(np.linspace(scale.lowest, scale.highest, 65), 0.0)
 
+    def middle(self, scale: TargetScale) -> float:
+        """Of numbers as targets: the score of a target half-way between the lowest and the highest; rows pull both ways there."""
+        return 0.5 * (scale.highest - scale.lowest) + scale.lowest
+
     # -- how rows remember shares: streamcut.losses.codes -------------------------------------------------------------------
 
     @abstractmethod

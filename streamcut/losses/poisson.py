@@ -135,3 +135,6 @@ class Poisson(ResidualLoss, NoParameters):
     def constants(self, scale):
         """Scores of which one is near the best constant."""
         return np.log(max(scale.farthest, 1e-300)) - 0.5 * np.arange(65.0)
+
+    def middle(self, scale):
+        return math.log(max(super().middle(scale), 1e-300))

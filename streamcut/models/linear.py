@@ -79,22 +79,15 @@ class LinearModel(CertifiedModel):
         """(low, high), float64 (n_features,) each, + 1 for the intercept, last, where there is one: the standard error of each
         weight at the exact optimum lies between the two, however far from it this model is.
 
-        data      the rows that it was trained on: an opened data set, the path of a store, (X, y) or (X, y, row weights); None:
-                  `streamcut.locate` has read them
-        options   of `streamcut.locate`
+        data, options  of `streamcut.standard_errors`, which tells more
 
         They are √(C (H⁻¹)_jj) with H = ∇²F, the errors of a posterior whose prior is that of the penalty, w ~ N(0, C): for
-        large C those of maximum likelihood. Raises what `streamcut.locate` raises, and UsageError for losses that are no
-        likelihood.
+        large C those of maximum likelihood. `robust=True` and `clusters` give the sandwich instead.
         """
-        import streamcut  # which loads `locate` when it is used
+        import streamcut  # which loads what locates when it is used
 
-        located = self if data is None and self.optimum is not None else streamcut.locate(self, data, **options)
-        if located.optimum is None or located.optimum.low is None or located.optimum.high is None:
-            raise UsageError(
-                f"loss {self.parameters.get('loss')!r} is no likelihood, so its weights have no standard errors here"
-            )
-        return located.optimum.low, located.optimum.high
+        found = streamcut.standard_errors(self, data, **options)
+        return found.low, found.high
 
     def in_words(self) -> str:
         return super().in_words() + weights_in_words(self.l1, self.weights, self.parameters)

@@ -19,7 +19,7 @@ from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
 from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, DecomposableOracle
 from streamcut.oracles.row_lengths import longest
-from streamcut.oracles.row_passes import MIDDLE, Equal, Totals, first_of, row_arrays
+from streamcut.oracles.row_passes import Equal, Totals, first_of, row_arrays
 
 _LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal
 
@@ -41,7 +41,7 @@ class LinearOracle(DecomposableOracle):
         self._first = first_of(risk.loss, self._targets, self._largest)
         if free:
             self.penalty = FreeIntercept()
-            score = float(risk.loss.constants(self._targets)[MIDDLE]) if risk.loss.targets == "numbers" else 0.0
+            score = risk.loss.middle(self._targets) if risk.loss.targets == "numbers" else 0.0
             self._first = replace(self._first, equal=Equal(score, grids))
         self._learning = self._first.grids
         self._loss = risk.loss

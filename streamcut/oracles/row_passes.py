@@ -22,7 +22,6 @@ from streamcut.losses.loss import Loss, TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 
 _pair = partial(np.zeros, 2)
-MIDDLE = 32  # of the equal scores of Loss.constants, which go from the lowest target to the highest
 
 
 def weight_sum(u: np.ndarray, grids: Grids) -> np.ndarray:

@@ -103,3 +103,14 @@ class Exact:
     def inverse_diagonal(self, v: list[arb]) -> list[arb]:
         inverse = arb_mat(self.at(v)[2]).inv()
         return [inverse[j, j] for j in range(len(v))]
+
+    def slopes(self, v: list[arb]) -> list[list[arb]]:
+        """C u_i ℓ_i′ x_i of each row, dense."""
+        found = []
+        for row, entries in enumerate(self._X):
+            line = [arb(0)] * len(v)
+            c = self._C * self._u[row] * _parts(self._loss, self._own, self._y[row], self.score(row, v), self._positive)[1]
+            for j, x in entries:
+                line[j] = c * x
+            found.append(line)
+        return found

@@ -219,3 +219,17 @@ def test_rows_of_one_label_are_refused():
     X, y = rows("hinge", 10)
     with pytest.raises(BadInputError, match="label -1 have weight 0"):
         train(MemoryDataset(X, y, weight=(y > 0).astype(float)), intercept="free")
+
+
+@pytest.mark.parametrize("largest", [6, 10_000])
+def test_counts_and_their_intercept_next_to_scikit_learn(largest):
+    """Poisson: equal scores at which rows of counts pull both ways bound the intercept."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 5))
+    y = rng.poisson(np.exp(np.clip(X @ rng.normal(size=5) - 1.0, -5.0, np.log(largest)))).astype(float)
+    model = train(
+        MemoryDataset(X, y), task="regression", loss="poisson", intercept="free", tol=None, tol_relative=1e-8, max_passes=60
+    )
+    assert model.certificate.converged
+    peer = linear_model.PoissonRegressor(alpha=1.0 / len(y), solver="newton-cholesky", tol=1e-12, max_iter=300).fit(X, y)
+    np.testing.assert_allclose(np.append(model.weights, model.intercept), np.append(peer.coef_, peer.intercept_), atol=2e-4)
