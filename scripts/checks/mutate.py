@@ -3,9 +3,9 @@
 Usage: python scripts/checks/mutate.py [FILE …] [--changes N] [--seed K] [--tests N] [--seconds S]
 
 Each change is one operator, comparison, constant, `min` or `max` of a FILE (default: the files that size memory, prove bounds and
-keep data), made in a copy of the sources. The nearest tests are those whose files name the module; of many, the ones that name it
-most often. Prints what survived; ends with 1 if anything did. Some survivors are no faults: the change makes a thing slower, or
-means the same.
+keep data), made in a copy of the sources. The nearest tests are those whose files name the module or bear its name, then those of
+the modules that import it. Prints what survived; ends with 1 if anything did. Some survivors are no faults: the change makes a
+thing slower, or means the same.
 """
 
 from __future__ import annotations
@@ -90,16 +90,24 @@ def changes(file: Path) -> Iterator[Change]:
             yield Change(file, source, *span(node.func), {"min": "max", "max": "min"}[node.func.id])
 
 
-def nearest(file: Path, most: int) -> list[str]:
-    """The test files that name the module, or import from its package what it defines, most often first."""
+def naming(file: Path, among: list[Path]) -> list[Path]:
+    """Which of `among` name the module, or import from its package what it defines, most often first; before that its namesake."""
     module = ".".join(file.with_suffix("").parts)
     module = f"streamcut.{module}" if file.parts[0] == "io" else module
     package, _, stem = module.rpartition(".")
     named = re.compile(rf"{re.escape(module)}\b|from {re.escape(package)} import .*\b{stem}\b")
-    counts = {path: len(named.findall(path.read_text("utf-8"))) for path in (ROOT / "tests").rglob("test_*.py")}
-    own = [path for path in counts if path.stem == f"test_{stem}"]
-    found = sorted((path for path, count in counts.items() if count and path not in own), key=lambda path: (-counts[path], path))
-    return [str(path.relative_to(ROOT)) for path in (own + found)[:most]] or FOR_ALL
+    counts = {path: len(named.findall(path.read_text("utf-8"))) for path in among}
+    found = [path for path, count in counts.items() if count or path.stem == f"test_{stem}"]
+    return sorted(found, key=lambda path: (path.stem != f"test_{stem}", -counts[path], path))
+
+
+def nearest(file: Path, most: int) -> list[str]:
+    """Test files of the module, then of those that import it."""
+    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    modules = sorted(path for folder in ("streamcut", "io") for path in (ROOT / folder).rglob("*.py"))
+    own = naming(file, tests)
+    others = [test for module in naming(file, modules) for test in naming(module.relative_to(ROOT), tests)[:2]]
+    return [str(path.relative_to(ROOT)) for path in dict.fromkeys(own + others)][:most] or FOR_ALL
 
 
 def copy(to: Path) -> None:

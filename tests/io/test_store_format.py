@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from kit.contracts.store import make_rows
 from reference.shard_cuts import cuts
 
-from streamcut.errors import CorruptError
+from streamcut.errors import BadInputError, CorruptError, UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.stores import codec, spec
 from streamcut.io.stores.collector import ShardCutter, ShardRows
-from streamcut.io.stores.journal import Journal, read_journal
+from streamcut.io.stores.journal import Journal, check_options, read_journal
 from streamcut.io.stores.manifest_file import canonical_json, manifest_bytes, parse_manifest
 from streamcut.io.stores.narrow import smallest
 from streamcut.io.stores.structure import first_problem
@@ -185,6 +185,14 @@ def test_a_torn_or_damaged_journal_ends_at_its_last_whole_line(tmp_path):
         assert len(read_journal(tmp_path / "journal")) == 1
 
 
+def test_options_that_differ_from_those_of_the_beginning_are_named_and_no_others():
+    check_options({"seed": 1, "shuffle": [0, 2]}, {"shuffle": [0, 2], "seed": 1}, "rows.zarr")
+    with pytest.raises(UsageError) as error:
+        check_options({"seed": 1, "shuffle": True, "old": 3}, {"seed": 2, "shuffle": True, "new": None}, "rows.zarr")
+    told = "rows.zarr was begun differently: old was 3 and is None; seed was 1 and is 2; use the same options"
+    assert str(error.value).startswith(told)
+
+
 def test_manifests_that_contradict_themselves_are_refused(tmp_path):
     with StoreWriter(tmp_path / "a", shard_nnz=500, options={}) as writer:
         writer.append(make_rows("ones").chunk(), {})
@@ -208,3 +216,15 @@ def test_memory_of_the_writer_is_bounded_by_its_formula():
     made = [ShardRows(nnz) for _ in range(threads + 1)]
     held = sum(rows._indices.nbytes + rows._data.nbytes for rows in made)
     assert held < writer_bytes(nnz, threads) < 2 * held + threads * nnz * 16
+
+
+def test_rows_that_cannot_be_summed_are_named_by_their_numbers(tmp_path):
+    rows = Chunk(np.arange(8), np.arange(7) % 3, np.where(np.arange(7) == 5, 1e200, 1.0), np.ones(7))
+
+    def write() -> None:
+        with StoreWriter(tmp_path / "rows.zarr", shard_nnz=100, options={}) as store:
+            store.append(rows, {})
+            store.finish({})
+
+    with pytest.raises(BadInputError, match=r"rows 0…6: data or weight is so large"):
+        write()

@@ -12,10 +12,14 @@ import pytest
 import scipy.sparse as sp
 from sklearn import linear_model, svm
 
+from streamcut.bundle.bundle import Bundle
+from streamcut.bundle.free_intercept import FreeIntercept
+from streamcut.bundle.intercept import Interval
 from streamcut.config import CheckpointOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.estimators import LinearSVM, LinearSVR, LogisticRegression
 from streamcut.flags import translate
+from streamcut.foundation.rounding import CutError
 from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, save_model
@@ -213,6 +217,15 @@ def test_what_does_not_go_with_it_is_named(given, names):
 def test_none_is_a_bias_of_0():
     X, y = rows("hinge", 9)
     assert bits(train((X, y), intercept="none"))[:3] == bits(train((X, y), bias=0.0))[:3]
+
+
+def test_nothing_is_proved_as_long_as_nothing_bounds_the_intercept():
+    bundle = Bundle(2, 10.0, 4, penalty=FreeIntercept())
+    bundle.add(np.array([0.5, -0.25, 1.0]), 0.75, CutError(0.0, 0.0))
+    found = bundle.solve(1e-9, near=Interval(-1.0, 1.0))
+    assert found.lower_bound == found.taken == 0.0
+    bundle.penalty = bundle.penalty.known(-0.5, 0.5)
+    assert bundle.solve(1e-9, near=Interval(-1.0, 1.0)).lower_bound > 0.0
 
 
 def test_rows_of_one_label_are_refused():

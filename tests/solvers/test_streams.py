@@ -17,10 +17,11 @@ from streamcut.errors import MemoryBudgetError
 from streamcut.execution import plan as planning
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.feed import Feed, Streams, Traffic
-from streamcut.execution.lanes import Lanes
+from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, Streamed, plan_memory
 from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
+from streamcut.io.manifest import Statistics
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
@@ -231,3 +232,24 @@ def test_small_data_in_order_of_labels_takes_no_more_passes():
         model = streamcut.train(data, C=10.0, solver="bundle-dca", lanes=1, scheduler="sync", max_passes=60)
         passes.append(model.history[-1]["passes"])
     assert passes[1] <= passes[0] + 1
+
+
+@pytest.mark.parametrize(
+    ("nnz", "features", "asked", "lanes"),
+    [
+        (0, 10, None, 1), ((1 << 20) - 1, 10, None, 1), (1 << 20, 10, None, 2), (3 << 20, 10, None, 4), (1 << 40, 10, None, 16),
+        (1 << 22, 1 << 20, None, 1), (1 << 23, 1 << 20, None, 2), (0, 10, 5, 5), (1 << 40, 10, 5000, 1000),
+    ],
+)  # fmt: skip
+def test_lanes_are_as_many_as_pay_for_their_sums(nnz, features, asked, lanes):
+    found = plan_lanes(Statistics(n_rows=1000, n_features=features, nnz=nnz), asked)
+    assert len(found) == lanes
+    assert found.bounds[0] == 0
+    assert found.bounds[-1] == 1000
+    sizes = np.diff(found.bounds)
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_a_plan_takes_its_necessities_and_the_shards_that_it_keeps():
+    plan = MemoryPlan(1000, (("base", 400), ("rows", 150)), frozenset({0, 2}), 300)
+    assert (plan.needed, plan.total) == (550, 850)
