@@ -91,7 +91,7 @@ def changes(file: Path) -> Iterator[Change]:
 
 
 def naming(file: Path, among: list[Path]) -> list[Path]:
-    """Which of `among` name the module, or import from its package what it defines, most often first; before that its namesake."""
+    """Which of `among` name the module, or import from its package what it defines: its namesake, then by how often they do."""
     module = ".".join(file.with_suffix("").parts)
     module = f"streamcut.{module}" if file.parts[0] == "io" else module
     package, _, stem = module.rpartition(".")
