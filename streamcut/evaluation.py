@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from streamcut.data.inputs import Raw
-from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.opened import read_file
+from streamcut.foundation.opened import read_lines
 from streamcut.locating.locate import certifier_of
 from streamcut.locating.measured import OptimumMeasures
 from streamcut.measures.binary import BinaryMeasures
@@ -184,12 +184,7 @@ def collect(
 
 def _named(path: str | os.PathLike) -> dict[float, str]:
     """The names of labels in a file with a label and its name on every line."""
-    try:
-        lines = [line.split() for line in read_file(path).decode().splitlines()]
-    except OSError as error:
-        raise NotFoundError(f"label names: {os.fspath(path)}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise BadInputError(f"label names: {os.fspath(path)}: not UTF-8 ({error})") from None
+    lines = [line.split() for line in read_lines(path, "label names")]
     names: dict[float, str] = {}
     for number, words in enumerate(lines, start=1):
         try:

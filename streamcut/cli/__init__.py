@@ -19,6 +19,7 @@ from click.shell_completion import shell_complete
 
 from streamcut import __version__
 from streamcut.cli import signals, streams
+from streamcut.cli.help import help_all, is_whole
 from streamcut.cli.settings import configurable, with_source
 from streamcut.compiler.compiling import NOTICE, compiler
 from streamcut.errors import ExitCode, StreamcutError
@@ -29,22 +30,22 @@ from streamcut.foundation.shown import VisibleFormatter, visible
 from streamcut.foundation.suggestions import meant
 
 COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stands here, so that none is imported to list them
-    "fit": "From a table to a model in one go: features, C by rows held out, what it is worth.",
+    "fit": "From a table to a validated model in one go.",
     "convert": "Convert text, tables or matrices to a store.",
     "info": "Show what a store or a model file says of itself.",
     "check": "Check the files of a store against their checksums.",
-    "train": "Train a model: linear with a certificate of how good it is, or with a kernel.",
-    "tune": "Choose C and kernel parameters by validation data or cross-validation.",
+    "train": "Train a model: linear with a certificate, or with a kernel.",
+    "tune": "Choose C and kernel parameters on rows that are held out.",
     "predict": "Print labels or scores for rows.",
     "evaluate": "Measure a model on labelled rows.",
     "calibrate": "Give a model probabilities, from a validation store.",
-    "weights": "Print the weights of a linear model by the names of features and classes.",
+    "weights": "Print the weights of a linear model, and how sure they are.",
     "report": "Write a page (HTML) or plots about a model.",
     "verify": "Recompute a model's certificate from its training data.",
-    "certify": "Say how far anybody's linear model is from the optimum of its problem.",
+    "certify": "Say how far anybody's linear model is from its optimum.",
     "export": "Write a model as another program reads it.",
     "flags": "Translate options of other SVM programs into ours.",
-    "warm-up": "Compile ahead what other commands would compile on first use.",
+    "warm-up": "Compile ahead what others would compile on first use.",
 }
 EPILOG = """\b
 Examples:
@@ -83,6 +84,18 @@ class _Commands(click.Group):
             click.echo(ctx.get_help())
             ctx.exit()
         return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), help_all()]
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if is_whole(ctx):
+            super().format_help(ctx, formatter)
+            return
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_commands(ctx, formatter)
+        formatter.write("\nMore: streamcut COMMAND --help; examples and exit codes: streamcut --help-all\n")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from streamcut.cli.destinations import refuse_existing
+from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json
 from streamcut.cli.parameters import cache_options, force_option, json_option, memory_option, quiet_option
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model")
 @click.argument("data")
 @click.option("--output", "-o", "path", metavar="FILE", help="Write the model there instead of replacing MODEL.")

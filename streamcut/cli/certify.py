@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from streamcut.cli.destinations import refuse_existing
+from streamcut.cli.help import Command
 from streamcut.cli.output import print_json, print_table
 from streamcut.cli.parameters import Choice, cache_options, force_option, json_option, memory_option
 from streamcut.loss_table import ROW_LOSSES
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model")
 @click.argument("data")
 @click.option("--C", "C", metavar="X", type=float, help="Weight of the losses next to ½‖w‖², where MODEL does not say.")

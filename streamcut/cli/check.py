@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from streamcut.cli.help import Command
 from streamcut.cli.output import counted, note, print_json
 from streamcut.cli.parameters import json_option, url_options
 from streamcut.errors import CorruptError
@@ -13,7 +14,7 @@ from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_bytes
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("path")
 @click.option("--read-data", is_flag=True, help="Read every byte, not only names, lengths and metadata.")
 @url_options

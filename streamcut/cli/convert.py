@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamcut.cli.help import Command
 from streamcut.cli.output import note, number, print_json
 from streamcut.cli.parameters import json_option, options_from, quiet_option, url_options
 from streamcut.foundation.machine import available_cpus
@@ -57,7 +58,7 @@ rows of one qid stay together.
 """
 
 
-@click.command(help=_HELP)
+@click.command(cls=Command, help=_HELP)
 @click.argument("inputs", nargs=-1, required=True)
 @click.argument("output")
 @options_from(

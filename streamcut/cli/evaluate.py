@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json, print_rows, print_table
 from streamcut.cli.parameters import (
     cache_options,
@@ -16,7 +17,7 @@ from streamcut.cli.parameters import (
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model")
 @click.argument("data")
 @raw_options("index_base", "missing_labels", "format", "strict")

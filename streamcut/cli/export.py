@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from streamcut.cli.destinations import refuse_existing
+from streamcut.cli.help import Command
 from streamcut.cli.parameters import Choice, force_option, memory_option, url_options
 from streamcut.exports.targets import TARGETS
 
@@ -27,7 +28,7 @@ Examples:
 """
 
 
-@click.command(help=_HELP)
+@click.command(cls=Command, help=_HELP)
 @click.argument("model")
 @click.argument("output", metavar="FILE")
 @click.option("--to", "target", type=Choice(list(TARGETS)), help="Which program.  [default: what the ending of FILE says]")

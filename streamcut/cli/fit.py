@@ -8,6 +8,7 @@ import click
 
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
+from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json
 from streamcut.cli.parameters import Numbers, checkpoint_of, force_option, json_option, options_from, quiet_option
 from streamcut.config import CheckpointOptions, TrainOptions
@@ -19,7 +20,7 @@ _TRAIN = ("task", "loss", "positive_label", "memory", "workers", "seed", "max_ti
 _CONVERT = ("format", "categorical", "numeric", "text", "ngrams", "time", "cross", "drop", "id", "weights", "hash_bits")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("data")
 @click.option("--target", metavar="COLUMN", help="Tables: the column with the labels, or a comparison ('delay>15').")
 @click.option("--output", "-o", required=True, metavar="MODEL", help="Where to write the model (.npz).")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json
 from streamcut.cli.parameters import Choice, json_option
 from streamcut.flags import TOOLS, translate
@@ -12,6 +13,7 @@ from streamcut.foundation.shown import visible
 
 # No short options here, and unknown ones are let through: they are the text to translate.
 @click.command(
+    cls=Command,
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )
 @click.option("--from", "tool", type=Choice(list(TOOLS)), required=True, help="Whose options they are.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamcut.cli.help import Command
 from streamcut.cli.output import number, print_json
 from streamcut.cli.parameters import json_option, url_options
 from streamcut.foundation.shown import visible
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from streamcut.io.recipe.recipe import Recipe
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("path")
 @url_options
 @json_option

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from streamcut.cli.help import Grouped
 from streamcut.compiler.compiling import compiler
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.foundation.suggestions import meant
@@ -93,28 +94,6 @@ class NumberOrAuto(click.ParamType):
             return value if value == "auto" else float(value)
         except ValueError:
             self.fail(f"{value!r} is neither a number nor auto", param, ctx)
-
-
-class Grouped(click.Option):
-    """An option that GroupedCommand lists under the heading `group`."""
-
-    def __init__(self, *names: Any, group: str = "", **more: Any) -> None:
-        super().__init__(*names, **more)
-        self.group = group
-
-
-class GroupedCommand(click.Command):
-    """Its help lists options by their groups, in the order in which these come, and those without one last, as "Output"."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[Any]] = {}
-        for parameter in self.get_params(ctx):
-            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)) is not None:
-                sections.setdefault(getattr(parameter, "group", ""), []).append(record)
-        last = sections.pop("")
-        for title, records in {**sections, "Output": last}.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
 
 
 _KINDS: dict[str, dict[str, Any]] = {

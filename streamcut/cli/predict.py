@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli.destinations import output_file, refuse_existing
+from streamcut.cli.help import Command
 from streamcut.cli.output import note
 from streamcut.cli.parameters import (
     cache_options,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from streamcut.models.model import Model
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model")
 @click.argument("data")
 @click.option("--scores", "what", flag_value="scores", help="Print scores instead of labels.")

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from streamcut.cli.destinations import refuse_existing
+from streamcut.cli.help import Command
 from streamcut.cli.output import note
 from streamcut.cli.parameters import force_option, memory_option, quiet_option, url_options
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("models", metavar="MODEL…", nargs=-1, required=True)
 @click.option("--output", "-o", "path", metavar="FILE", help="The page (.html).")
 @click.option("--plots", metavar="DIR", help="Folder for the plots, each as SVG and PNG; made if need be.")

@@ -11,10 +11,10 @@ import click
 
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
+from streamcut.cli.help import Command
 from streamcut.cli.output import note, number, print_json, print_table
 from streamcut.cli.parameters import (
     Grouped,
-    GroupedCommand,
     cache_options,
     checkpoint_of,
     force_option,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from streamcut.models.model import Model
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=Command)
 @click.argument("data")
 @click.option(
     "--model", "model_path", metavar="FILE", help="Where to write the model (.npz), also a URL. Required, except with --dry-run."

@@ -9,6 +9,7 @@ import click
 
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
+from streamcut.cli.help import Command
 from streamcut.cli.output import note, number, print_json, print_rows
 from streamcut.cli.parameters import (
     Numbers,
@@ -49,7 +50,7 @@ def _value(text: str) -> float | str:
         return text
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("data")
 @click.option("--model", "model_path", required=True, metavar="FILE", help="Where to write the best model (.npz).")
 @click.option("--C", "C", type=Numbers(), default="1", show_default=True, metavar="NUMBER[,…]", help="Values of C.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json, print_table
 from streamcut.cli.parameters import cache_options, json_option, memory_option
 from streamcut.errors import CorruptError, NotConvergedError, UsageError
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _ONLY_PROVING = "--passes is about --prove; give that, too"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model")
 @click.argument("data", required=False)
 @click.option("--prove", is_flag=True, help="Also prove the recorded bound from the rows and the weights alone, by more passes.")

@@ -6,12 +6,13 @@ import sys
 
 import click
 
+from streamcut.cli.help import Command
 from streamcut.cli.output import note
 from streamcut.cli.parameters import Choice, quiet_option
 from streamcut.config import SOLVERS, TASKS
 
 
-@click.command("warm-up")
+@click.command("warm-up", cls=Command)
 @click.option("--task", "tasks", multiple=True, type=Choice(TASKS[1:]), help="Only for this task; may be repeated.")
 @click.option("--solver", "solvers", multiple=True, type=Choice(SOLVERS), help="For this solver; may be repeated.")
 @click.option(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import csv
 import sys
-from pathlib import Path
 
 import click
 
+from streamcut.cli.help import Command
 from streamcut.cli.output import print_json
 from streamcut.cli.parameters import Choice, cache_options, json_option, memory_option
 from streamcut.foundation.shown import visible
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("model")
 @click.option("--top", type=click.IntRange(min=0), metavar="N", help="Only the N largest in magnitude of each class.")
 @click.option(
@@ -64,6 +64,7 @@ def command(
       streamcut weights m.npz --json > weights.json
     """
     from streamcut.execution.ceiling import Ceiling
+    from streamcut.foundation.opened import read_lines
     from streamcut.locating.standard_errors import COLUMNS, standard_errors
     from streamcut.models.files import as_model, plain
     from streamcut.reports.named_weights import weights
@@ -75,7 +76,7 @@ def command(
     read = as_model(model, Ceiling(memory).expect_model)
     known = None
     if errors:
-        clusters = cluster if cluster in (None, "qid") else Path(cluster).read_text("utf-8").splitlines()
+        clusters = cluster if cluster in (None, "qid") else read_lines(cluster, "clusters")
         known = standard_errors(read, trained_on, robust=robust, clusters=clusters, memory=memory)
     names = ["class", "feature", "name", "weight", *(COLUMNS if known else ())]
     lines = []

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from streamcut.errors import BadInputError, StreamcutError
+from streamcut.errors import BadInputError, NotFoundError, StreamcutError
 from streamcut.foundation.systems import AT_ONCE, BINARY, FOLDER, FOLDERS_OPEN, NO_LINK, NO_TERMINAL
 
 _KINDS = {
@@ -72,6 +72,16 @@ def read_file(path: str | os.PathLike, most: int | None = None) -> bytes:
         if most is not None and os.fstat(file.fileno()).st_size > most:
             raise OSError(errno.EFBIG, f"is longer than the {most:,} bytes that it may have", os.fspath(path))
         return file.read()
+
+
+def read_lines(path: str | os.PathLike, what: str) -> list[str]:
+    """The lines of a text in UTF-8, which the message calls `what`. Raises NotFoundError and BadInputError."""
+    try:
+        return read_file(path).decode().splitlines()
+    except OSError as error:
+        raise NotFoundError(f"{what}: {os.fspath(path)}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{what}: {os.fspath(path)}: not UTF-8 ({error})") from None
 
 
 def regular(path: str | os.PathLike) -> str:

@@ -8,8 +8,8 @@ import shlex
 import numpy as np
 
 from streamcut.config import COMMON, TrainOptions
-from streamcut.errors import BadInputError, NotFoundError
-from streamcut.foundation.opened import read_file
+from streamcut.errors import BadInputError
+from streamcut.foundation.opened import read_lines
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
@@ -93,12 +93,7 @@ def names(model: Model) -> list[str] | None:
 
 def vocabulary(path: str | os.PathLike, n_features: int) -> list[str]:
     """Names of the features, one a line. Raises NotFoundError, and BadInputError for another number of lines than features."""
-    try:
-        names = read_file(path).decode().splitlines()
-    except OSError as error:
-        raise NotFoundError(f"{path}: cannot read the vocabulary: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadInputError(f"{path}: the vocabulary is not UTF-8 ({error})") from error
+    names = read_lines(path, "vocabulary")
     if len(names) != n_features:
         raise BadInputError(f"{path}: {len(names):,} names, but the model has {n_features:,} features; write one name a line")
     return names

@@ -150,7 +150,7 @@ def test_unfinished_stores_are_named_as_such(run, tmp_path, text):
 
 
 def test_help_documents_every_option():
-    text = CliRunner().invoke(convert_command, ["--help"]).output
+    text = CliRunner().invoke(convert_command, ["--help-all"]).output
     named = {param.name for param in convert_command.params}
     assert {field.name for field in fields(ConvertOptions)} <= named
     for param in convert_command.params:

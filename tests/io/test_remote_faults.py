@@ -156,7 +156,7 @@ def test_54_the_timeout_is_an_option_of_every_command_with_urls_and_of_python(ru
         "verify",
         "export",
     ):
-        assert "--timeout TIME" in run(command, "--help")[1]
+        assert "--timeout TIME" in run(command, "--help-all")[1]
     code, _, err = run("info", "s3://bucket/m.npz", "--timeout", "3")
     assert (code, "is not a duration" in err) == (2, True)
     seen = []

@@ -212,7 +212,7 @@ def test_liblinear_knows_the_probabilities_of_logistic_models_alone(model, tmp_p
 def test_the_command_offers_what_there_is(run, model, tmp_path):
     from streamcut.exports.targets import TARGETS
 
-    code, told, _ = run("export", "--help")
+    code, told, _ = run("export", "--help-all")
     assert code == 0
     for name, target in TARGETS.items():
         assert re.search(rf"^ *{name} +.*{re.escape(target.what[:20])}", told, re.MULTILINE)

@@ -1,0 +1,117 @@
+"""Help that fits on a screen: what a command does, examples, the options that most people need; --help-all has all of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+LINES, COLUMNS = 24, 80  # of a screen
+MAIN = {  # what most people need
+    "fit": ("target", "output", "memory", "group-column", "time-column", "positive-label"),
+    "convert": ("labels", "drop", "recipe", "format", "split", "memory", "resume"),
+    "train": ("model", "C", "loss", "task", "memory", "validation", "checkpoint"),
+    "tune": ("model", "C", "folds", "validation", "choose-by", "memory"),
+    "predict": ("output", "probability", "scores", "certified", "format", "memory"),
+    "evaluate": ("certified", "missing-labels", "ignore-extra-features", "memory", "json"),
+    "calibrate": ("output", "force", "memory"),
+    "weights": ("top", "class", "sort", "standard-errors", "trained-on", "json"),
+    "report": ("output", "data", "plots", "memory"),
+    "verify": ("prove", "passes", "memory", "json"),
+    "certify": ("C", "loss", "intercept", "passes", "out", "memory"),
+    "export": ("to", "without-recipe", "force"),
+    "flags": ("from", "rows", "positives", "queries", "json"),
+    "warm-up": ("task", "all", "into", "workers"),
+}
+_SENTENCE = re.compile(r"(?<=[.;])\s")
+
+
+class Grouped(click.Option):
+    """An option that `Command` lists under the heading `group`."""
+
+    def __init__(self, *names: Any, group: str = "", **more: Any) -> None:
+        super().__init__(*names, **more)
+        self.group = group
+
+
+def print_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_ALL = "streamcut.help.all"
+_HELP_ALL: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": print_all}
+
+
+def help_all() -> click.Option:
+    """--help-all, of any command."""
+    return click.Option(["--help-all"], help="Show all options, and exit.", **_HELP_ALL)
+
+
+def is_whole(ctx: click.Context) -> bool:
+    """Whether all of the help was asked for."""
+    return bool(ctx.meta.get(_ALL))
+
+
+class Command(click.Command):
+    """`--help` fits on a screen where the command has a line in MAIN; `--help-all` lists options by their groups, in the order in
+    which these come, and those without one last."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), help_all()]
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        main = MAIN.get(ctx.info_name or "")
+        if main is None or is_whole(ctx):
+            super().format_help(ctx, formatter)
+            return
+        formatter.width = min(formatter.width, COLUMNS)
+        self.format_usage(ctx, formatter)
+        text, _, examples = (self.help or "").partition("Examples:\n")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(text.split("\n\n", 1)[0])
+        shown = [line.strip() for line in examples.splitlines() if line.strip()]
+        records = [_briefly(option, ctx) for option in self._named(main)]
+        with formatter.section("Options that most people need"):
+            formatter.write_dl(records)
+        ending = f"\nAll {len(self.params)} arguments and options, and more: streamcut {ctx.info_name} --help-all\n"
+        room = LINES - formatter.getvalue().count("\n") - ending.count("\n") - 2
+        with formatter.section("Examples"):
+            for line in _fitting(shown, room):
+                formatter.write(f"  {line}\n")
+        formatter.write(ending)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[Any]] = {}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)) is not None:
+                sections.setdefault(getattr(parameter, "group", ""), []).append(record)
+        last = sections.pop("")
+        for title, records in {**sections, "Output" if sections else "Options": last}.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+    def _named(self, names: Iterable[str]) -> list[click.Option]:
+        by_name = {opt.lstrip("-"): param for param in self.params if isinstance(param, click.Option) for opt in param.opts}
+        return [by_name[name] for name in names]
+
+
+def _briefly(option: click.Option, ctx: click.Context) -> tuple[str, str]:
+    """Its longest name, and the first sentence of its help."""
+    name = max(option.opts, key=len)
+    if not option.is_flag:
+        name += f" {option.metavar or ('NAME' if isinstance(option.type, click.Choice) else option.type.name.upper())}"
+    return name, _SENTENCE.split(option.help or "", maxsplit=1)[0].rstrip(".;")
+
+
+def _fitting(examples: list[str], room: int) -> list[str]:
+    """As many of them as there is room for, each with the lines that continue it."""
+    end = min(len(examples), max(room, 1))
+    while end < len(examples) and end > 1 and examples[end - 1].endswith("\\"):
+        end -= 1
+    return examples[:end]

@@ -1,0 +1,45 @@
+"""Help: one screen of it by --help, all of it by --help-all."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+
+import click
+import pytest
+
+from streamcut.cli import COMMANDS
+from streamcut.cli.help import COLUMNS, LINES, MAIN
+
+
+def declared(name: str) -> click.Command:
+    return import_module(f"streamcut.cli.{name.replace('-', '_')}").command
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_fits_on_a_screen_and_all_of_it_is_there(run, name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    words = [name] * bool(name)
+    code, brief, err = run(*words, "--help")
+    assert (code, err) == (0, "")
+    lines = brief.splitlines()
+    assert len(lines) <= LINES
+    assert all(len(line) <= COLUMNS or line.startswith("  streamcut ") for line in lines)  # examples are not broken
+    code, whole, err = run(*words, "--help-all")
+    assert (code, err) == (0, "")
+    assert whole.startswith(lines[0])
+    if name:
+        for option in declared(name).params:
+            if isinstance(option, click.Option):
+                assert max(option.opts, key=len) in whole
+                assert option.help
+        for option in MAIN.get(name, ()):
+            assert f"--{option}" in brief
+            assert len(re.findall(rf"^  {'streamcut'} {name} ", brief, re.MULTILINE)) >= 1
+    else:
+        assert all(f"  {command} " in brief for command in COMMANDS)
+        assert "Exit codes:" in whole
+
+
+def test_only_commands_have_main_options():
+    assert set(MAIN) <= set(COMMANDS)
