@@ -30,14 +30,12 @@ class Inverse:
     """`T` (D, D) float64 lower triangular and `eta` as above, in coordinates v′ = v · scale.
 
     column   float64 (D,): at least ‖T e_j‖ ; size: their root of squares
-    guard    what was taken from, or added to, the diagonal: M is on the other side of LLᵀ ± 2 `guard` · I
     """
 
     T: np.ndarray
     eta: float
     scale: np.ndarray
     column: np.ndarray
-    guard: float
 
     @property
     def size(self) -> float:
@@ -77,6 +75,26 @@ class Inverse:
         P *= self.scale[:, None]
         return np.concatenate([P[j, : j + 1] for j in range(D)])
 
+    def scaled(self, M: np.ndarray) -> np.ndarray:
+        """M (D, D), of which the lower triangle is read, in these coordinates: all of it, in its place."""
+        lower = np.tril_indices(len(M), -1)
+        M.T[lower] = M[lower]
+        M *= self.scale
+        M *= self.scale[:, None]
+        return M
+
+    def largest(self, M: np.ndarray, part: float) -> float:
+        """A λ with M ⪯ λ(TᵀT)⁻¹, of an M ⪰ 0 that is `scaled` and off by `part` · √(M_jj M_kk)."""
+        from scipy.linalg import eigvalsh
+
+        D, own = len(M), gamma(4 * len(M) + _SPARE)
+        found = float(eigvalsh(self.T @ M @ self.T.T, subset_by_index=[D - 1, D - 1])[0])
+        return max(found, 0.0) * (1.0 + own) + (4.0 * own + part) * self.spread(M) ** 2
+
+    def spread(self, M: np.ndarray) -> float:
+        """At least Σ ‖T e_j‖ √M_jj: sums of |T||M||Tᵀ| are less than its square."""
+        return float(self.column @ np.sqrt(M[np.diag_indices(len(M))])) * (1.0 + gamma(len(M) + _SPARE))
+
     def diagonal(self, *, most: bool) -> np.ndarray:
         """At least, or at most, the diagonal of M⁻¹, float64 (D,)."""
         D = len(self.scale)
@@ -113,4 +131,4 @@ def inverse(M: np.ndarray, part: float, *, below: bool) -> Inverse | None:
     if not eta < _WORST:
         return None
     column = np.sqrt(np.einsum("ij,ij->j", T, T)) * (1.0 + own)
-    return Inverse(T, eta, scale, column, guard)
+    return Inverse(T, eta, scale, column)
