@@ -10,7 +10,7 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import Shown
-from streamcut.locating.problem import bends, expect_locatable
+from streamcut.locating.problem import bends, expect_locatable, gap_part, tighter
 from streamcut.locating.regions import Nowhere, Region, region_of
 from streamcut.models.linear import LinearModel
 
@@ -99,17 +99,13 @@ def advice(model: LinearModel, share: float) -> str:
     """What would prove more labels than this share of them; "" where most are proved."""
     if share > 0.5 or model.task == "regression":
         return ""
-    c = model.certificate
-    part = c.gap / c.primal if c.primal > 0.0 else 0.0
+    part = gap_part(model, model.certificate.gap)
     found = "proved nothing" if share == 0.0 else f"proved only {100.0 * share:.2g} % of the labels"
-    helps = []
-    if part > _PRECISE:
-        helps.append("train with --tol-relative 1e-4" if part > 3.0 * _PRECISE else "train with --tol-relative 1e-5")
+    helps = [tighter(part)] if part > _PRECISE else []
     if model.optimum is None and bends(model):
         helps.append("give the rows that it was trained on (trained_on, --trained-on)")
     if not helps:
-        smooth = model.optimum is not None
         helps.append(
-            "train with --tol-relative 1e-5" if smooth else "a loss with curvature (logistic, squared-hinge) proves more"
+            tighter(part) if model.optimum is not None else "a loss with curvature (logistic, squared-hinge) proves more"
         )
     return f"{found}: gap {part:.1g} of F; {' and '.join(helps)}"

@@ -37,7 +37,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.locating import factor
 from streamcut.locating.answers import Certifier
 from streamcut.locating.intercept import ROW_BYTES, distances, reach
-from streamcut.locating.problem import LIKELIHOODS, Located, expect_locatable, is_scaled, located_problem
+from streamcut.locating.problem import LIKELIHOODS, Located, expect_locatable, gap_part, is_scaled, located_problem, tighter
 from streamcut.locating.regions import Ball, Ellipsoid
 from streamcut.locating.sums import (
     SHRUNK,
@@ -290,7 +290,5 @@ class _Search:
 
 def refusal(model: LinearModel, gap: float) -> str:
     """Why nothing is proved, and what helps."""
-    primal = model.certificate.primal
-    part = gap / primal if primal > 0.0 else 0.0
-    tighter = 10.0 ** (math.ceil(math.log10(part)) - 2) if part > 0.0 else 1e-6
-    return f"proved nothing: gap {part:.1g} of F is too wide; train with --tol-relative {tighter:.0e}"
+    part = gap_part(model, gap)
+    return f"proved nothing: gap {part:.1g} of F is too wide; {tighter(part)}"

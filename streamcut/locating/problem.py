@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,9 +38,15 @@ def bends(model: LinearModel) -> bool:
     return name in ROW_LOSSES and row_loss(name, model.parameters).smooth
 
 
-def has_free_intercept(model: LinearModel) -> bool:
-    """Whether its intercept costs nothing."""
-    return "free" in (model.parameters.get("intercept"), model.parameters.get("bias"))
+def gap_part(model: LinearModel, gap: float) -> float:
+    """What part of its objective `gap` is."""
+    primal = model.certificate.primal
+    return gap / primal if primal > 0.0 else 0.0
+
+
+def tighter(part: float) -> str:
+    """How to train to a gap that proves more than one of that `part` of F."""
+    return f"train with --tol-relative {10.0 ** (math.ceil(math.log10(part)) - 2) if part > 0.0 else 1e-6:.0e}"
 
 
 def is_scaled(model: LinearModel) -> bool:
@@ -80,8 +87,8 @@ def located_problem(model: LinearModel) -> Located:
             f"loss {name!r} has no curvature, so its optimum is known to be in a ball at most; predict without training data, or "
             "train with a smooth loss: logistic, squared-hinge, smoothed-hinge, squared, huber"
         )
-    free, at = has_free_intercept(model), np.ascontiguousarray(model.augmented_weights, np.float64).copy()
+    at = np.ascontiguousarray(model.augmented_weights, np.float64).copy()
     ridge = np.ones(len(at))
-    if free:
+    if model.free:
         ridge[-1] = 0.0
-    return Located(model, risk, at, ridge, model.bias, free)
+    return Located(model, risk, at, ridge, model.bias, model.free)

@@ -15,7 +15,7 @@ import numpy as np
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import above, dual_value, gamma
-from streamcut.locating.problem import has_free_intercept, is_scaled
+from streamcut.locating.problem import is_scaled
 from streamcut.locating.sums import lengths, magnitudes, row_gamma, scores, widths
 from streamcut.models.linear import LinearModel
 from streamcut.models.optimum import Optimum, digest
@@ -37,13 +37,13 @@ def region_of(model: LinearModel) -> Region:
         if model.optimum.weights != digest(model.augmented_weights):
             raise UsageError("the model's weights are not those that were located; locate it again")
         own = Ellipsoid(model.augmented_weights, model.bias, model.optimum)
-        return own if is_scaled(model) or has_free_intercept(model) else Meet(own, Ball(model))
+        return own if is_scaled(model) or model.free else Meet(own, Ball(model))
     if is_scaled(model):
         raise UsageError(
             "the model was trained on scaled features, and its gap says how far it is from the optimum in these; give the rows "
             "that it was trained on (trained_on, --trained-on)"
         )
-    if has_free_intercept(model):
+    if model.free:
         raise UsageError(
             "the model's gap does not say where the optimum's free intercept is; give the rows that it was trained on "
             "(trained_on, --trained-on)"
