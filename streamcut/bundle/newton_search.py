@@ -8,7 +8,8 @@ curvatures of the rows' losses at one or more k cost a pass over the row state, 
         Newton's step from the last k, twice that where it is more than half as long as the last; to the middle where that
         leaves the bracket
         after a few of these: many points of the bracket at once, and Newton's step from the best
-    until the step is no more than 0.01 k (of what the search brings, 1e-4 is left), or F′ is what rounding leaves of it
+    until the step is no more than 0.01 k (of what the search brings, 1e-4 is left) and F′ a tenth of that at 0, or F′ is what
+    rounding leaves of it. Where F rises as e^k does the step alone says nothing: it is short however far k is beyond the minimum.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Protocol
 import numpy as np
 
 _SMALL = 0.01  # 1e-3 and 1e-13: the same passes, 24 cases to two tolerances; more time
+_LEVEL = 0.1
 _FARTHEST = 1e300
 _ROUNDING = 1e-15  # of the parts of F′, which nearly cancel at the minimum
 _ALONE = 5  # passes with a single point: most lines take no more
@@ -51,6 +53,7 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
     (rise,), (bend,), _ = slopes(np.zeros(1))
     if not rise < 0.0 or A0 <= 0.0:
         return 0.0
+    level = -_LEVEL * rise
     low, high, k = 0.0, min(-rise / A0, _FARTHEST), 0.0
     last = high
     for number in range(_MOST):
@@ -74,7 +77,8 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
         best = int(np.argmin(np.abs(rises / bends)))
         last = abs(points[best] - k)
         k, rise, bend = float(points[best]), float(rises[best]), float(bends[best])
-        if abs(rise) <= rounding[best] or abs(rise / bend) <= _SMALL * k or high - low <= _SMALL * high:
+        short = abs(rise / bend) <= _SMALL * k and abs(rise) <= level
+        if short or abs(rise) <= rounding[best] or high - low <= _SMALL * high:
             break
     else:
         return low  # F falls as far as there, whatever is beyond

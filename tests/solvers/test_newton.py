@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 
+from streamcut.bundle.newton_search import minimise_by_newton
 from streamcut.compiled import second_order
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.grids.selection import train_path
@@ -193,3 +194,28 @@ def test_a_path_goes_on_from_the_last_model_also_after_a_resume(tmp_path):
     assert 1 < len(broken) <= 4
     resumed = path((X, y), Cs, solver="newton", checkpoint=again, **given)
     assert [bits(model) for model in resumed] == [bits(model) for model in whole]
+
+
+@pytest.mark.parametrize("steep", [1.0, 1e3, 1e6])
+def test_a_line_search_ends_near_the_minimum_however_steep_powers_of_e_are(steep):
+    """Poisson's loss of many counts of 10⁶ along a line: Newton's step is short far beyond the minimum, too."""
+
+    class Rows:
+        def slopes(self, k):
+            mean = np.exp(np.minimum(steep * k, 700.0))
+            return 1e-3 * steep * (mean - 1e6), 1e-3 * steep * steep * mean
+
+    k = minimise_by_newton(1.0, 0.0, 1.0, Rows())
+    assert k * steep == pytest.approx(np.log(1e6), rel=0.02)
+
+
+@pytest.mark.parametrize("intercept", ["free", "regularised"])
+@pytest.mark.parametrize("size", [1e9, 30.0])
+def test_large_counts_train(size, intercept):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(500, 4))
+    y = np.abs(size * (X @ rng.normal(size=4) + rng.normal(size=500)))
+    options = {"task": "regression", "loss": "poisson", "intercept": intercept, "max_passes": 60, "tol_relative": 1e-3}
+    model = train(MemoryDataset(X, y), **options)
+    assert model.certificate.converged
+    assert model.solver == "newton"
