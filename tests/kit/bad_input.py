@@ -75,5 +75,5 @@ TEXTS = [  # row, text, options of convert, exit code, words of the message (of 
     ("39-comments", b"# a\n\n", "", BAD, "in.svm: no rows"),
     ("41", b"1 " + b" ".join(b"%d:1" % i for i in range(1, 200)) + b"\n", "--shard-nnz 10", OK, "199 entries"),
     ("43", b"1 0:1 2:1\n1 4:1\n", "--index-base auto --n-features 4", BAD, "in.svm.* 4.* 0"),
-    ("48", GOOD, "--memory 1MB", MEMORY, "1.00 MB is not enough: at least [0-9]+ MB"),
+    ("48", GOOD, "--memory 1MB", MEMORY, "1.00 MB is not enough: at least [0-9.]+ [MG]B"),
 ]  # fmt: skip
