@@ -19,7 +19,8 @@ from streamcut.options.option import Check, at_least, default_of, expect_valid, 
 
 _NAMES = "Names, or a text with commas between them."
 _BYTES = "A number: bytes."
-_ROLES = ("categorical", "numeric", "standardise", "text", "text_weights", "time", "cross", "drop", "id", "ngrams", "missing")
+_ROLES = ("categorical", "numeric", "standardise", "text", "text_weights", "time", "cross", "drop", "id", "ngrams", "missing",
+          "min_count", "stop_words")  # fmt: skip
 _BY_RECIPE = (*_ROLES, "labels_as", "hash_bits", "label_map", "multilabel", "label_weights", "qid", "weights")
 
 
@@ -47,6 +48,11 @@ class ConvertOptions:
         "Columns of numbers (without :bin): mean 0 and deviation 1, found by a pass of its own; a missing value is the mean.")
     text_weights: str = option("counts", "Texts: counts of words, or 1 + ln count times the rarity of the word, in rows of "
         "length 1. tfidf reads the data twice.", choices=TEXT_WEIGHTS)
+    min_count: int = option(1, "Texts: leave out words that fewer rows than this have. Reads the data twice.", metavar="N",
+        check=at_least(1))
+    # after checking a tuple of words or None
+    stop_words: Any = option(None, "Texts: leave out these words: english, or a file with one a line. Reads the data twice.",
+        python="The words, too.", metavar="english|FILE")
     time: Any = option((), "Categories of the parts of a time; one such option a column.", metavar="A:hour,weekday", kind="texts")
     cross: Any = option((), "Pairs of categories as categories.", metavar="A*B", kind="names", python=_NAMES)
     drop: Any = option((), "Columns to leave out; '*': all that are named nowhere.", metavar="A,B", kind="names", python=_NAMES)
@@ -118,6 +124,11 @@ class ConvertOptions:
             raise UsageError("--hash-bits decides the number of features; leave --n-features out")
         if self.hash_bits is not None and self.text_weights == "tfidf":
             raise UsageError("--text-weights tfidf counts words by a dictionary; leave --hash-bits out")
+        object.__setattr__(self, "stop_words", _stop_words(self.stop_words))
+        if self.chooses_words and self.hash_bits is not None:
+            raise UsageError("--min-count and --stop-words look at words, and hashed ones are not kept; leave --hash-bits out")
+        if self.stop_words and (self.ngrams or "").startswith("chars:"):
+            raise UsageError("--stop-words: characters are no words; leave it out, or chars: of --ngrams")
         if self.max_errors is not None and self.on_error != "skip":
             raise UsageError("--max-errors needs --on-error skip")
         if self.split is None and self.split_output is not None:
@@ -147,6 +158,11 @@ class ConvertOptions:
     @property
     def sorting(self) -> bool:
         return self.shuffle is not None or self.group_by_qid
+
+    @property
+    def chooses_words(self) -> bool:
+        """Whether some words of texts make no features."""
+        return self.min_count > 1 or bool(self.stop_words)
 
     def side_files(self, kind: str) -> list[str]:
         """Files with labels, query ids and weights beside inputs of format `kind`, which cannot hold them."""
@@ -198,6 +214,27 @@ def _feature_names(given: Any) -> tuple[str, ...] | None:
         line = next((number for number, name in enumerate(names, start=1) if not name.strip()), 1)
         raise UsageError(f"--feature-names: {os.fspath(given)}:{line}: no name on this line; write one a line, for every feature")
     return tuple(name.strip() for name in names)
+
+
+def _stop_words(given: Any) -> tuple[str, ...] | None:
+    """Words to leave out, sorted, in small letters: English ones, those of a file, or those given."""
+    if given is None or (not isinstance(given, str | os.PathLike) and not given):
+        return None
+    if given == "english":
+        from streamcut.io.tables.stop_words import ENGLISH
+
+        return tuple(sorted(ENGLISH))
+    if not isinstance(given, str | os.PathLike):
+        return tuple(sorted({str(word).strip().lower() for word in given}))
+    try:
+        words = read_file(given).decode("utf-8-sig").split()
+    except OSError as error:
+        raise NotFoundError(f"--stop-words: {given!r} is neither english nor a readable file ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--stop-words: {os.fspath(given)}: not UTF-8 ({error})") from None
+    if not words:
+        raise UsageError(f"--stop-words: {os.fspath(given)}: no words in it")
+    return tuple(sorted({word.lower() for word in words}))
 
 
 def _label_map(given: Mapping[str, float] | str | None) -> dict[str, float] | None:

@@ -82,6 +82,7 @@ def _table(name: str, table: Callable[[Any], TableFile], *, asked: bool = True, 
         options=(
             "labels", "labels_as", "qid", "weights", "categorical", "numeric", "text", "time", "cross", "drop", "id", "ngrams",
             "missing", "missing_labels", "max_categories", "recipe", "hash_bits", "standardise", "text_weights",
+            "min_count", "stop_words",
         ),
         asked=asked,
         remote=asked,

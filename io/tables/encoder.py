@@ -301,6 +301,8 @@ class _Batch:
         ends, rows, words = text_words.words_of_texts(texts, column)
         found = np.empty(len(words.starts), np.int32)
         self._find(number, column.name, words, prefix, _NO_KEY, rows, found)
+        if not encoder._learn and encoder.recipe.hash_bits is None:
+            self._count_unknown(column.name, ends, found)
 
         def counted() -> text_words.Rows:
             if encoder._learn:
@@ -312,6 +314,13 @@ class _Batch:
             return *out, ones and not column.documents
 
         return counted
+
+    def _count_unknown(self, name: str, ends: np.ndarray, found: np.ndarray) -> None:
+        """A text is one that training did not see when it has words, and knows none of them."""
+        known = np.concatenate(([0], np.cumsum(found >= 0)))[ends]
+        self.unseen[name] = int(np.count_nonzero((np.diff(ends) > 0) & (np.diff(known) == 0)))
+        if not self.unseen[name]:
+            del self.unseen[name]
 
     def _look_up(self, slot: _Slot, words: k.Words, out: np.ndarray) -> None:
         self._find(slot.number, slot.column.name, words, slot.prefix, slot.absent, _NO_ROWS, out)

@@ -9,12 +9,10 @@ import pyarrow.compute as pc
 
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.tables.arrow import decoded, kind_of
-from streamcut.io.tables.roles import INDEX, columns_given, label_rule, names_in, parts_of_texts
+from streamcut.io.tables.roles import INDEX, columns_given, label_rule, names_in, of_words, parts_of_texts
 
 _FEW = 50  # rows that have to be seen before a column is called an identifier
 _DISTINCT = 0.9  # and this part of its values differs
-_LONG = 40  # characters: texts of this mean length are no categories
-_SEVERAL = 3  # words of a text
 _NAMED = re.compile(r"(^|[^a-z])(id|key|uuid|guid|row|index|number|nr|no)$|[a-z]I[dD]$|^Unnamed: 0$", re.IGNORECASE)
 _EXACT = 1 << 53  # whole numbers that float64 keeps
 
@@ -65,9 +63,7 @@ def _guess(name: str, column: pa.Array) -> tuple[str, str] | None:
     if kind == "text":
         if parts_of_texts(column):
             return None
-        words = pc.add(pc.count_substring(pc.utf8_trim_whitespace(column), " "), 1)
-        several = rows > 0 and pc.mean(pc.greater_equal(words, _SEVERAL)).as_py() > 0.5 and distinct > rows / 2
-        if rows and (several or pc.mean(pc.utf8_length(column)).as_py() > _LONG):
+        if of_words(column):
             return "text", f"taken as text, by its words (--categorical {name} takes each text as one value)"
     if many and kind in ("text", "bytes"):
         return "id", f"nearly all values differ; left out (--text {name} or --categorical {name} takes it)"

@@ -19,7 +19,7 @@ from streamcut.io.tables.files import ParquetTable, TableFile, require
 from streamcut.io.tables.labels import typed_rule
 from streamcut.io.tables.roles import check_types, label_rule, roles_of, with_types
 from streamcut.io.tables.rows import RowMaker
-from streamcut.io.tables.source import Reading, TableRows, batch_bytes, to_find, with_frequencies, with_numbers
+from streamcut.io.tables.source import Reading, TableRows, batch_bytes, to_find, with_numbers, with_words
 from streamcut.io.text.inputs import STDIN
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class OpenedTables:
         else:
             self.recipe = _given(options.recipe, first.schema(), options.labels, first.name)
         self._learn = options.recipe is None
+        if options.chooses_words and not any(column.role == TEXT for column in self.table.columns):
+            raise UsageError(f"{first.name}: --min-count and --stop-words are for columns of texts, and there is none (--text)")
         others = (self.recipe.labels.column, self.table.qid, self.table.weight)
         columns = dict.fromkeys([*(column.name for column in self.table.columns), *(name for name in others if name is not None)])
         self.held_bytes = max(file.held_bytes(list(columns)) for file in files) + _COLUMN * len(columns)
@@ -84,9 +86,12 @@ class OpenedTables:
             self._expect_again("bins, means and deviations are found")
             self.recipe = with_numbers(self.recipe, TableRows(self.files, self._maker(), reading), standardise)
         most = room.most if room is not None and self._learn else None
-        if self._options.text_weights == "tfidf" and self._learn and any(column.role == TEXT for column in self.table.columns):
+        options, texts = self._options, any(column.role == TEXT for column in self.table.columns)
+        weighed, chosen = options.text_weights == "tfidf", options.chooses_words
+        if (weighed or chosen) and self._learn and texts:
             self._expect_again("the words of texts are counted")
-            self.recipe = with_frequencies(TableRows(self.files, self._maker(most), reading, grouped=False, room=room))
+            learning = TableRows(self.files, self._maker(most), reading, grouped=False, room=room)
+            self.recipe = with_words(learning, weighed=weighed, least=options.min_count, stopped=options.stop_words or ())
             self._learn = False
         maker = self._maker(most if self._learn else None)
         one_coding = self._options.labels_as == "auto" and not (rule.none or rule.words or rule.learned or rule.comparison)

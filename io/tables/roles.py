@@ -40,6 +40,8 @@ _PARTS = ("month", "weekday", "hour")  # of a time when nobody says which
 _FEW_ROWS = 1000  # this many have to be seen before a column is called an identifier
 _DISTINCT = 0.9  # and this part of its values differs
 _FEW_TEXTS = 20  # before a text among numbers is called a mistake
+_LONG = 40  # characters: texts of a greater mean length are no categories
+_SEVERAL = 3  # words of a text
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d($|[ T]\d\d:\d\d)")
 INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls the index of a frame in Parquet and Arrow
@@ -66,7 +68,7 @@ def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tup
         if name in given:
             columns.append(given[name])
         elif name not in others and "*" not in others:
-            columns.append(_guessed(name, sample, where))
+            columns.append(_guessed(name, sample, options.ngrams, where))
     if not columns:
         raise UsageError(f"{where}: no column is left to make features of")
     if len(columns) == 1 and columns[0].role == TEXT:
@@ -157,7 +159,7 @@ def names_in(given: Iterable[str] | str) -> list[str]:
     return [str(name) for name in given]
 
 
-def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
+def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) -> Column:
     """The role that a column's type suggests.
 
     Raises UsageError where a guess would be likely to be wrong, BadInputError for what no feature can be made of.
@@ -196,12 +198,26 @@ def _guessed(name: str, sample: pa.RecordBatch, where: str) -> Column:
             f"{where}: nearly all values of column {name!r} are numbers, but that of row {row} (0-based) is {value!r}; say what "
             f"it is: --numeric {name} (then such a row is an error) or --categorical {name}"
         )
+    if kind == "text" and of_words(column):
+        least, most, characters = _ngrams(ngrams)
+        return Column(name, TEXT, ngrams=(least, most), characters=characters)
     if many and kind in ("text", "bytes"):
         raise UsageError(
             f"{where}: nearly all values of column {name!r} differ; say what it is: --text {name}, --id {name} or "
             f"--categorical {name}"
         )
     return Column(name, CATEGORICAL)
+
+
+def of_words(column: pa.Array) -> bool:
+    """Whether texts are to be taken by their words: they are long, or most have several and are seldom the same."""
+    known = column.drop_null()
+    if not len(known):
+        return False
+    if pc.mean(pc.utf8_length(known)).as_py() > _LONG:
+        return True
+    words = pc.add(pc.count_substring(pc.utf8_trim_whitespace(known), " "), 1)
+    return pc.mean(pc.greater_equal(words, _SEVERAL)).as_py() > 0.5 and pc.count_distinct(known).as_py() > len(known) / 2
 
 
 def parts_of_texts(column: pa.Array) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -269,24 +269,39 @@ def to_find(column: Column, standardise: bool) -> bool:
     return (column.bins > 0 and not column.edges) or (standardise and column.role == NUMERIC)
 
 
-def with_frequencies(rows: TableRows) -> Recipe:
-    """The recipe of `rows`, which learn, with the number of documents that have each word of its texts, by a pass over them."""
+def with_words(rows: TableRows, *, weighed: bool, least: int = 1, stopped: Iterable[str] = ()) -> Recipe:
+    """The recipe of `rows`, which learn, with the words of its texts that are in at least so many rows and not `stopped`.
+
+    A run of words goes with any of them. `weighed`: texts have tf-idf weights, and the recipe says how many documents have each
+    word. One pass over the rows. Raises BadInputError for a text that is left without words.
+    """
     counts, documents = np.zeros(0, np.int64), 0
     for chunk, _ in rows.blocks():
         more = np.bincount(chunk.indices, minlength=len(counts))  # a row has a feature once
         more[: len(counts)] += counts
         counts, documents = more, documents + chunk.n_rows
-    recipe = rows.recipe()
+    recipe, stopped = rows.recipe(), frozenset(stopped)
     assert recipe.table is not None
     assert recipe.names is not None
     counts = np.concatenate([counts, np.zeros(len(recipe.names) - len(counts), np.int64)])
-    columns = [
-        replace(column, documents=documents, frequencies=tuple(counts[recipe.words_of(column)].tolist()))
-        if column.role == TEXT and documents
-        else column
-        for column in recipe.table.columns
-    ]
-    return replace(recipe, table=replace(recipe.table, columns=tuple(columns)))
+    kept = np.ones(len(counts), bool)
+    columns = []
+    for column in recipe.table.columns:
+        if column.role == TEXT and documents:
+            words = np.array(recipe.words_of(column), np.int64)
+            kept[words] = counts[words] >= least
+            if stopped:
+                begin = 0 if column.bare else len(recipe.table.key(column.name)) + 1
+                kept[words] &= [stopped.isdisjoint(recipe.names[word][begin:].split(" ")) for word in words.tolist()]
+            words = words[kept[words]]
+            if not len(words):
+                why = f"no word that is in {least:,} rows or more" if least > 1 else "no word"
+                raise BadInputError(f"{rows.files[0].name}: of column {column.name!r} {why} is left; lower --min-count")
+            if weighed:
+                column = replace(column, documents=documents, frequencies=tuple(counts[words].tolist()))
+        columns.append(column)
+    names = tuple(name for name, keep in zip(recipe.names, kept.tolist(), strict=True) if keep)
+    return replace(recipe, names=names, table=replace(recipe.table, columns=tuple(columns)))
 
 
 def _numbers(rows: TableRows, names: Sequence[str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:

@@ -17,7 +17,8 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.options.option import default_of
 
 _TRAIN = ("task", "loss", "positive_label", "memory", "workers", "seed", "max_time", "scratch")
-_CONVERT = ("format", "categorical", "numeric", "text", "ngrams", "time", "cross", "drop", "id", "weights", "hash_bits")
+_CONVERT = ("format", "categorical", "numeric", "text", "ngrams", "min_count", "stop_words", "time", "cross", "drop", "id",
+            "weights", "hash_bits")  # fmt: skip
 
 
 @click.command(cls=Command)

@@ -1,0 +1,103 @@
+"""Which words of texts become features, and which columns are taken for texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+
+import streamcut
+from streamcut.errors import BadInputError, UsageError
+from streamcut.io.opening import open_dataset
+from streamcut.io.tables.stop_words import ENGLISH
+
+N = 300
+COMMON, RARE = ["alpha", "beta", "gamma", "the", "and"], [f"word{k}" for k in range(200)]
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    r = np.random.default_rng(3)
+    texts = [" ".join([*r.choice(COMMON, 5), *r.choice(RARE, r.integers(1, 4))]) for _ in range(N)]
+    return pd.DataFrame({"text": texts, "city": r.choice(["Rome", "Oslo"], N), "y": r.integers(0, 2, N)})
+
+
+def rows(path):
+    data = open_dataset(path)
+    X = np.zeros((data.manifest.statistics.n_rows, data.manifest.statistics.n_features))
+    for shard in range(len(data.manifest.shards)):
+        chunk = data.read(shard)
+        at = np.repeat(np.arange(chunk.n_rows), np.diff(chunk.indptr)) + chunk.first_row
+        X[at, chunk.indices] = 1.0 if chunk.data is None else chunk.data
+    return pd.DataFrame(X, columns=list(data.recipe.names))
+
+
+@pytest.mark.parametrize("weights", ["counts", "tfidf"])
+@pytest.mark.parametrize("ngrams", ["1,1", "1,2"])
+def test_rare_words_and_stop_words_are_left_out_as_by_a_vocabulary(frame, tmp_path, weights, ngrams):
+    """The same as scikit-learn's with the vocabulary that is left: runs of words go with any word that is left out."""
+    how = {"text_weights": weights, "ngrams": ngrams, "min_count": 4, "stop_words": ["the", "AND"]}
+    streamcut.convert(frame, tmp_path / "s.zarr", labels="y", text="text", **how)
+    least, most = map(int, ngrams.split(","))
+    seen = CountVectorizer(ngram_range=(least, most), min_df=4).fit(frame.text).get_feature_names_out()
+    kept = [gram for gram in seen if not {"the", "and"} & set(gram.split())]
+    assert 0 < len(kept) < len(seen)
+    found = rows(tmp_path / "s.zarr")
+    assert sorted(found.columns) == sorted([*(f"text={gram}" for gram in kept), "city=Rome", "city=Oslo"])
+    if weights == "counts":
+        expected = CountVectorizer(ngram_range=(least, most), vocabulary=kept).fit_transform(frame.text)
+    else:
+        expected = TfidfVectorizer(ngram_range=(least, most), vocabulary=kept, sublinear_tf=True).fit_transform(frame.text)
+    np.testing.assert_allclose(found[[f"text={gram}" for gram in kept]].to_numpy(), expected.toarray(), rtol=1e-12)
+    assert (found[["city=Rome", "city=Oslo"]].sum(axis=1) == 1).all()
+
+
+def test_scoring_knows_the_words_that_are_left_and_counts_texts_of_which_it_knows_none(frame, tmp_path):
+    model = streamcut.train(frame, label="y", loss="logistic", convert={"text": "text", "min_count": 4, "stop_words": "english"})
+    names = model.recipe.names
+    assert not [name for name in names if name.removeprefix("text=") in ENGLISH]
+    told = streamcut.predict(model, frame, output="scores")
+    assert not told.unseen
+    new = pd.DataFrame({"text": ["alpha never before", "nothing of this", ""], "city": ["Rome"] * 3})
+    with pytest.warns(UserWarning, match="values of text that training did not see: 1 "):
+        found = streamcut.predict(model, new, output="scores")
+    weight = dict(zip(names, model.weights, strict=False))
+    assert found[0] - found[2] == pytest.approx(weight["text=alpha"])
+    assert found[1] == found[2]
+
+
+def test_a_file_of_stop_words_and_what_is_refused(frame, tmp_path):
+    (tmp_path / "stop.txt").write_text("The\nand\n")
+    streamcut.convert(frame, tmp_path / "a.zarr", labels="y", text="text", stop_words=str(tmp_path / "stop.txt"))
+    streamcut.convert(frame, tmp_path / "b.zarr", labels="y", text="text", stop_words=["the", "and"])
+    assert rows(tmp_path / "a.zarr").equals(rows(tmp_path / "b.zarr"))
+
+    def refused(error, match, **options):
+        with pytest.raises(error, match=match):
+            streamcut.convert(frame, tmp_path / "c.zarr", labels="y", **{"text": "text", **options})
+
+    refused(streamcut.errors.NotFoundError, "neither english nor a readable file", stop_words="german")
+    refused(UsageError, "hashed ones are not kept", min_count=2, hash_bits=10)
+    refused(UsageError, "characters are no words", stop_words="english", ngrams="chars:3")
+    refused(UsageError, "for columns of texts", min_count=2, text=(), drop="text")
+    refused(BadInputError, "of column 'text' no word that is in 500 rows or more is left", min_count=500)
+
+
+@pytest.mark.parametrize("count", [2, 40, 3000])
+def test_long_texts_are_texts_however_few_were_sampled(tmp_path, count):
+    r = np.random.default_rng(1)
+    long = [" ".join(r.choice(RARE, 60)) for _ in range(count)]
+    frame = pd.DataFrame({
+        "note": long,
+        "short": [" ".join(r.choice(RARE, 4)) for _ in range(count)],
+        "site": np.resize(["New York City", "San Francisco Bay"], count),
+        "y": np.resize([0, 1], count),
+    })  # fmt: skip
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    streamcut.convert(tmp_path / "t.csv", tmp_path / "t.zarr", labels="y")
+    roles = {column.name: column.role for column in open_dataset(tmp_path / "t.zarr").recipe.table.columns}
+    assert roles["note"] == roles["short"] == "text"
+    assert roles["site"] == ("text" if count == 2 else "categorical")
+    found = rows(tmp_path / "t.zarr")
+    assert len([name for name in found.columns if name.startswith("note=word")]) == min(200, len({*" ".join(long).split()}))
