@@ -18,6 +18,7 @@ from streamcut.certifying.model_files import read_problem
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.certifying.record import Certified
 from streamcut.certifying.sides import CertifyOracle
+from streamcut.certifying.trained_by import told
 from streamcut.config import TrainOptions
 from streamcut.data.datasets import opened
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
@@ -41,18 +42,24 @@ def certify(
     loss: str | None = None,
     intercept: str | float | None = None,
     epsilon: float | None = None,
+    trained_by: str | None = None,
+    index_base: int | None = None,
     memory: str = "auto",
 ) -> Certified:
     """How far `model` is above the optimum of its problem on `data`: at most and at least, proved by reading the rows.
 
     model      a fitted estimator of scikit-learn (LogisticRegression, LinearSVC, SGDClassifier, RidgeClassifier, Ridge,
                LinearSVR, SGDRegressor, PoissonRegressor, or a Pipeline of StandardScaler or MaxAbsScaler and one of them), a
-               linear model of streamcut, or the path of its file, of LIBLINEAR's text, of ONNX or JSON
+               linear model of streamcut, or the path of its file, of LIBLINEAR's text, Vowpal Wabbit's
+               (--readable_model), of ONNX or JSON
     data       the rows that it was fitted to: an opened data set, the path of a store, (X, y) or (X, y, row weights)
     passes     over the rows, 1 to 30
     C, loss    of F = ½‖w‖² + C Σ u_i ℓ_i, where the model does not say; else they replace what it says
     epsilon    of the epsilon-insensitive losses, where the model does not say
     intercept  "free": b costs nothing; "none"; or the value of a bias feature whose weight is regularised
+    trained_by  the command line of LIBLINEAR or Vowpal Wabbit that trained the model of a file, which says C, loss and intercept:
+               "train -s 2 -c 1 -B 1", "vw --bfgs --l2 1 --loss_function logistic"
+    index_base  0 or 1: the number of the first feature in the rows that Vowpal Wabbit read; None: 1
     memory     "4GB", "50%" or "auto": ceiling on the resident memory of this process
 
     Raises UsageError for models that have no such problem, or do not say which; BadInputError for data with one label or with
@@ -61,7 +68,13 @@ def certify(
     if not 1 <= passes <= MOST_PASSES:
         raise UsageError(f"passes: {passes} is not from 1 to {MOST_PASSES}; to go on from here, train with warm_start")
     from_file = isinstance(model, str | os.PathLike)
-    problem = read_problem(os.fspath(model), Ceiling(memory).expect_model) if from_file else problem_of(model)
+    if not from_file and (trained_by is not None or index_base is not None):
+        raise UsageError("trained_by and index_base are for files of other programs; an object says itself how it was trained")
+    problem = read_problem(os.fspath(model), Ceiling(memory).expect_model, index_base) if from_file else problem_of(model)
+    if trained_by is not None:
+        data = opened(data)
+        statistics = data.manifest.statistics
+        problem = told(problem, trained_by, statistics.n_rows, statistics.weight_sum is not None)
     problem = problem.completed(C, loss, intercept, epsilon)
     dataset = opened(_relabelled(problem, data))
     statistics = dataset.manifest.statistics

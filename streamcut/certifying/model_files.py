@@ -1,4 +1,4 @@
-"""Files of linear models as problems: ours, LIBLINEAR's text, our JSON, ONNX. Nothing is unpickled."""
+"""Files of linear models as problems: ours, LIBLINEAR's text, Vowpal Wabbit's, our JSON, ONNX. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from streamcut.certifying.estimators import problem_of_ours
 from streamcut.certifying.problem import Problem
+from streamcut.certifying.wabbit import wabbit
 from streamcut.errors import CorruptError, UsageError
 from streamcut.foundation.opened import opened_file, readable
 from streamcut.io.places.remote import is_url, read_object, size_of
@@ -32,13 +33,17 @@ _MOST_FEATURES = 1 << 31
 _TIMES = 8  # the size of a file: what its text takes as objects
 
 
-def read_problem(path: str, expect: Callable[[int], None] = lambda size: None) -> Problem:
-    """The problem in the model file `path`; `expect` is called with the bytes of a model of ours before it takes them.
+def read_problem(path: str, expect: Callable[[int], None] = lambda size: None, index_base: int | None = None) -> Problem:
+    """The problem in the model file `path`; `expect` is called with the bytes that it takes before it takes them.
+
+    index_base   the number of the first feature in the rows that Vowpal Wabbit read; None: 1
 
     Raises UsageError for what is none that certify reads, CorruptError for a damaged one, NotFoundError.
     """
     if is_model(path):
         return problem_of_ours(load_model(path, expect), path)
+    if index_base not in (None, 0, 1):
+        raise UsageError(f"index base {index_base}: features are counted from 0 or from 1")
     size = size_of(path) if is_url(path) else os.path.getsize(path)
     expect(_TIMES * (size or 0))
     if is_url(path):
@@ -47,15 +52,21 @@ def read_problem(path: str, expect: Callable[[int], None] = lambda size: None) -
         with opened_file(path) as file:
             content = file.read()
     with readable(path, CorruptError, "not a well-formed model"):
+        if index_base is not None and not _is_wabbit(content):
+            raise UsageError("an index base is for models of Vowpal Wabbit; others say where they begin")
         if content.startswith(b"solver_type "):
             return _liblinear(path, content.decode("ascii"))
         if content.lstrip()[:1] == b"{":
             return _json(path, json.loads(content), expect)
-        if content.startswith(b"Version ") and b"Min label" in content[:200]:
-            raise UsageError(f"{path}: features of Vowpal Wabbit are hashes, which no store has; write its weights as JSON")
+        if _is_wabbit(content):
+            return wabbit(path, content.decode("ascii"), 1 if index_base is None else index_base, expect)
         if content.startswith((b"\x80", b"PK")):
             raise UsageError(f"{path} looks like a pickle, which is never opened; in Python: streamcut.certify(estimator, data)")
         return _onnx(path, content)
+
+
+def _is_wabbit(content: bytes) -> bool:
+    return content.startswith(b"Version ") and b"Min label" in content[:200]
 
 
 def _liblinear(path: str, text: str) -> Problem:
@@ -102,7 +113,9 @@ def _onnx(path: str, content: bytes) -> Problem:
     try:
         import onnx
     except ImportError:
-        raise UsageError(f"{path}: none of our models, LIBLINEAR's or JSON; ONNX needs pip install 'streamcut[onnx]'") from None
+        raise UsageError(
+            f"{path}: no model of ours, LIBLINEAR or vw, and no JSON; ONNX needs pip install 'streamcut[onnx]'"
+        ) from None
     try:
         graph = onnx.load_model_from_string(content).graph
     except Exception as error:  # protobuf's own kinds

@@ -22,6 +22,12 @@ from streamcut.loss_table import ROW_LOSSES
     help="free: it costs nothing; none; or the value of a bias feature, whose weight costs as others do.",
 )
 @click.option("--epsilon", metavar="X", type=float, help="Of the epsilon-insensitive losses, where MODEL does not say.")
+@click.option(
+    "--trained-by",
+    metavar="COMMAND",
+    help="The command of LIBLINEAR's train or of vw that made MODEL; it says --C, --loss and --intercept.",
+)
+@click.option("--index-base", metavar="N", type=int, help="Of the rows that vw read: their first feature was 0 or 1 [1].")
 @click.option("--passes", metavar="N", type=click.IntRange(1, 30), default=3, show_default=True, help="Passes over the rows.")
 @click.option("--out", metavar="FILE", help="Write the best model that was found on the way (.npz).")
 @memory_option
@@ -35,6 +41,8 @@ def command(
     loss: str | None,
     intercept: str | None,
     epsilon: float | None,
+    trained_by: str | None,
+    index_base: int | None,
     passes: int,
     out: str | None,
     memory: str,
@@ -43,7 +51,8 @@ def command(
 ) -> None:
     """Say how far MODEL is above the optimum of its problem on the store DATA: at most and at least, proved.
 
-    MODEL is a linear model for two classes or numbers: ours, a text model of LIBLINEAR, ONNX, or the JSON of `export`.
+    MODEL is a linear model for two classes or numbers: ours, a text model of LIBLINEAR or Vowpal Wabbit
+    (--readable_model, features with numbers as names), ONNX, or the JSON of `export`.
     Its problem is F = ½‖w‖² + C Σ u_i ℓ_i; what the file does not say of it is asked for. Estimators of scikit-learn are
     certified in Python, by streamcut.certify: pickles are never opened.
 
@@ -52,7 +61,8 @@ def command(
 
     \b
     Examples:
-      streamcut certify liblinear.model train.zarr --C 1
+      streamcut certify liblinear.model train.zarr --trained-by "train -s 2 -c 1 -B 1"
+      streamcut certify vw.txt train.zarr --trained-by "vw --bfgs --l2 1 --loss_function logistic"
       streamcut certify linear.onnx train.zarr --C 1 --loss logistic --intercept free --passes 6
       streamcut certify m.npz train.zarr --out better.npz --memory 2GB --json
     """
@@ -62,7 +72,8 @@ def command(
     if out is not None:
         refuse_existing(out, "--out", force, reads=[model, data])
     found = certify(
-        model, data, passes, C=C, loss=loss, intercept=intercept, epsilon=epsilon, memory=memory
+        model, data, passes, C=C, loss=loss, intercept=intercept, epsilon=epsilon, trained_by=trained_by, index_base=index_base,
+        memory=memory,
     )  # fmt: skip
     if out is not None:
         save_model(found.better, out)

@@ -8,6 +8,7 @@ Ours is F(w) = ½‖w‖² + C Σ_i u_i ℓ(⟨w, x_i⟩; y_i) with C per row an
                                                                            c·Q / (N·m) for Q queries with pairs
     svm_hmm -c c      (½‖w‖² + c · mean over sequences of their losses)    c / N for N sequences
     VW --l2 λ, SGDClassifier(alpha=λ)   (λ/2‖w‖² + mean loss)              1 / (λ·m), 2 / (λ·m) for VW's squared loss, which is r²
+    VW --bfgs --l2 λ  (λ/2‖w‖² + Σ loss)                                   1 / λ, 2 / λ
     Ridge(alpha=λ)    (λ‖w‖² + Σ r²)                                       1 / λ
 
 With λ₁‖w‖₁ beside (λ₂/2)‖w‖² all is divided by λ₂, so --l1 is λ₁/λ₂. With more than two classes (--classes) LIBLINEAR, VW's

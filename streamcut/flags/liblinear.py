@@ -19,11 +19,12 @@ _PROBLEMS = {  # -s: (task, loss)
     "21": ("one-class", "hinge"),
 }
 
+_MAY_BE_FREE = ("0", "2", "11")
 _SPARSE, _RIDGE = ("5", "6"), 100.0  # those with ‖w‖₁, and how often it is counted next to ½‖w‖²
 
 
 def liblinear(text: str, counts: Counts) -> Translation:
-    given = Given("LIBLINEAR", text, values={"-s", "-c", "-B", "-e", "-n", "-p"}, switches={"-q"}, class_weights=True)
+    given = Given("LIBLINEAR", text, values={"-s", "-c", "-B", "-e", "-n", "-p"}, switches={"-q", "-R"}, class_weights=True)
     kind = given.text("-s", "1")
     if kind not in _PROBLEMS:
         given.refuse(f"-s {kind}", f"problems solved here are -s {', '.join(_PROBLEMS)}")
@@ -39,6 +40,8 @@ def liblinear(text: str, counts: Counts) -> Translation:
         given.refuse("-w" if weights else f"-B {bias:g}", "-s 21 has neither class weights nor a bias feature")
     if task != "regression" and "-p" in given.found:
         given.refuse("-p", "only -s 11, 12 and 13 have it")
+    if "-R" in given.found and (bias != 1.0 or kind not in _MAY_BE_FREE):
+        given.refuse("-R", f"it frees the intercept of -B 1 with -s {', '.join(_MAY_BE_FREE)}")
     given.check()
     done = Translation({"--task": task} if task != "binary" else {})
     if task == "one-class":
@@ -59,7 +62,10 @@ def liblinear(text: str, counts: Counts) -> Translation:
             "theirs and ½‖w‖². Raise --l1 and --C by the same factor to make that part less"
         )
     weigh_classes(done, C, weights)
-    done.number("--bias", max(bias, 0.0))  # below 0: no bias feature
+    if "-R" in given.found:
+        done.options["--intercept"] = "free"
+    else:
+        done.number("--bias", max(bias, 0.0))  # below 0: no bias feature
     if "-n" in given.found:
         done.options["--workers"] = given.text("-n", "")
     given.leave_out(done, "-e")

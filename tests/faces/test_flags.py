@@ -194,7 +194,7 @@ def test_losses(tool, text, loss):
         ("libsvm", "-s 3 -t 3 -v 5", ["-s 3", "-t 3", "-v"]),
         ("libsvm", "-c 1", ["default -g"]),
         ("liblinear", "-s 4 -w1 2", ["-w"]),
-        ("vw", "--l2 1 --loss_function poisson --bfgs", ["poisson", "--bfgs"]),
+        ("vw", "--l2 1 --loss_function poisson --adaptive", ["poisson", "--adaptive"]),
         ("vw", "--loss_function hinge", ["--l2 0"]),
         ("vw", "--loss_function hinge --l2 1", ["--rows"]),
         ("sklearn", 'LinearSVC(loss="log_loss")', ["log_loss"]),
@@ -267,6 +267,7 @@ RESIDUALS = {
         ("liblinear", "-s 11 -c 3", lambda w, r: 0.5 * w @ w + 3 * np.sum(np.maximum(0, abs(r) - 0.1) ** 2)),
         ("liblinear", "-s 12 -c 3 -p 0.5", lambda w, r: 0.5 * w @ w + 3 * np.sum(np.maximum(0, abs(r) - 0.5) ** 2)),
         ("liblinear", "-s 13 -p 0", lambda w, r: 0.5 * w @ w + np.sum(abs(r))),
+        ("vw", "--bfgs --l2 0.8 --noconstant", lambda w, r: 0.4 * w @ w + np.sum(r * r)),
         ("vw", "--l2 0.02 --noconstant", lambda w, r: 0.01 * w @ w + np.mean(r * r)),
         (
             "vw",
@@ -330,3 +331,14 @@ def test_liblinears_sparse_problem_is_nearly_ours(data):
 
     assert objective(ours.weights) <= objective(w) * 1.01
     assert ours.certificate.lower_bound <= 100.0 * objective(w) + 0.5 * w @ w
+
+
+def test_free_intercepts_of_liblinear_and_vw():
+    assert translate("liblinear", "-s 2 -B 1 -R").options["--intercept"] == "free"
+    assert translate("vw", "--bfgs --no_bias_regularization --l2 1").options["--intercept"] == "free"
+    assert (
+        "--intercept" not in translate("vw", "--sgd --no_bias_regularization --l2 1", rows=9).options
+    )  # which has no effect there
+    for text in ("-s 2 -R", "-s 3 -B 1 -R", "-s 2 -B 2 -R"):
+        with pytest.raises(UsageError, match="-R"):
+            translate("liblinear", text)

@@ -314,8 +314,6 @@ def test_json_and_pickles(store, run, tmp_path):
     code, _, err = run("certify", tmp_path / "wide.json", place, *asked, "--memory", "4GB")
     assert code == 7, err
     assert run("certify", tmp_path / "nowhere", place)[0] == 4
-    (tmp_path / "vw").write_text("Version 9.0\nId \nMin label:-1\n")
-    assert "Vowpal Wabbit" in run("certify", tmp_path / "vw", place)[2]
 
 
 def test_onnx(store, run, tmp_path):
