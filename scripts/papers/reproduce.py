@@ -1,15 +1,17 @@
 #!/usr/bin/env python
 """All experiments of the five papers, and one page with every figure of theirs next to ours.
 
-    python scripts/papers/reproduce.py --quick --out papers     # small samples of the data: about ten minutes
-    python scripts/papers/reproduce.py --all --out papers       # everything in full: hours, an hour at most for each part
-    python scripts/papers/reproduce.py --out papers             # the page alone, of what is there
+    python scripts/papers/reproduce.py --quick --out papers               # small samples of the data: about ten minutes
+    python scripts/papers/reproduce.py --all --resume --out papers        # at the papers' sizes: days, in pieces
+    python scripts/papers/reproduce.py --all --resume --budget 60 --only sbp,bsca --out papers
+    python scripts/papers/reproduce.py --out papers                       # the page alone, of what is there
 
-Runs of a script on one data set may go to a folder of their own in that of the paper: papers/ocas/mnist, for example.
+A piece is one experiment with a folder of its own, OUT/<paper>/<piece>, there whole or not at all: a run that was killed goes on
+with --resume, and loses the piece that it was at. Without --resume, pieces that are there are an error.
 
-Writes OUT/<paper>/…, OUT/papers.md (the table: paper | item | there | here | ratio | holds) and OUT/papers.html with all plots.
-What is not run is not in the table. Where a data set of a paper is not to be had, the nearest stands for it, as the note says.
-Data from STREAMCUT_DATA, default ../shared/data.
+Writes OUT/papers.md (the table: paper | item | there | here | ratio | holds) and OUT/papers.html with all plots, which show ± a
+deviation over seeds. Where a data set of a paper is not to be had, the nearest stands for it, as the note says; what nothing can
+be put next to is "not comparable". Data from STREAMCUT_DATA, default ../shared/data.
 """
 
 from __future__ import annotations
@@ -17,88 +19,42 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import math
 import re
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import reproduce_facts
+import reproduce_pieces
+from reproduce_absent import absent
 from reproduce_reasons import reason
 from reproduce_tools import markdown
 
 from streamcut.foundation.shown import html
 from streamcut.reports import parts
 
-HERE = Path(__file__).resolve().parent
+YEARS = re.compile(r"\d{4}")
 _STYLE = "<style>td, th { overflow-wrap: break-word }</style>"  # wide tables scroll, and keep their words whole
 COLUMNS = ("paper", "item", "there", "here", "ratio", "holds", "note")
-
-
-class Paper(NamedTuple):
-    """What repeats a paper: its script, the arguments of a run in full and of a quick one, and who finds facts in the results."""
-
-    title: str
-    script: str
-    full: tuple[str, ...]
-    quick: tuple[str, ...]
-    facts: Callable[[Path], list[dict[str, Any]]] | None = None  # None: they stand in the results
-
-
-PAPERS = {
-    "svm-perf": Paper(
-        "Joachims: Training linear SVMs in linear time (2006)", "reproduce_svm_perf.py", ("--plot",), ("--quick", "--plot")
-    ),
-    "ocas": Paper(
-        "Franc & Sonnenburg: Optimized cutting plane algorithm (2008)", "reproduce_ocas.py", ("--plot",), ("--quick", "--plot")
-    ),
-    "sampled-cuts": Paper(
-        "Yu & Joachims: Structural SVMs with kernels using sampled cuts (2008)",
-        "reproduce_sampled_cuts.py",
-        ("--plot", "--seeds", "3"),
-        ("--quick", "--plot", "--limit", "60", "rows", "samples", "table"),
-        reproduce_facts.sampled_cuts,
-    ),
-    "bsca": Paper(
-        "Qaadan, Schüler & Glasmachers: Dual SVM training on a budget (2019)",
-        "reproduce_bsca.py",
-        (),
-        ("--quick", "--data", "a9a", "ijcnn1"),
-        reproduce_facts.bsca,
-    ),
-    "sbp": Paper(
-        "Cotter, Shalev-Shwartz & Srebro: Kernelized stochastic batch perceptron (2012)",
-        "reproduce_sbp.py",
-        ("--plot", "curves", "fourier", "bias", "smo"),
-        ("--quick", "--plot", "curves", "fourier", "smo", "--data", "a9a,reuters_moneyfx"),
-        reproduce_facts.sbp,
-    ),
+TITLES = {
+    "svm-perf": "Joachims: Training linear SVMs in linear time (2006)",
+    "ocas": "Franc & Sonnenburg: Optimized cutting plane algorithm (2008)",
+    "sampled-cuts": "Yu & Joachims: Structural SVMs with kernels using sampled cuts (2008)",
+    "bsca": "Qaadan, Schüler & Glasmachers: Dual SVM training on a budget (2019)",
+    "sbp": "Cotter, Shalev-Shwartz & Srebro: Kernelized stochastic batch perceptron (2012)",
 }
-
-
-def run(paper: str, out: Path, quick: bool) -> None:
-    """The script of a paper; its output goes to a log. Ends this process when it fails."""
-    script, arguments = PAPERS[paper].script, PAPERS[paper].quick if quick else PAPERS[paper].full
-    folder = out / paper
-    folder.mkdir(parents=True, exist_ok=True)
-    started = time.monotonic()
-    with open(folder / "log.txt", "a") as log:
-        command = [sys.executable, str(HERE / script), "--out", str(folder), *arguments]
-        done = subprocess.run(command, stdout=log, stderr=log, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)} ended with {done.returncode}; see {folder / 'log.txt'}")
-    print(f"{paper}: {time.monotonic() - started:.0f} s", flush=True)
+FACTS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {  # of the others they stand in the results
+    "sampled-cuts": reproduce_facts.sampled_cuts, "bsca": reproduce_facts.bsca, "sbp": reproduce_facts.sbp,
+}  # fmt: skip
 
 
 def facts_of(paper: str, out: Path) -> list[dict[str, Any]]:
-    """All facts of a paper that its results hold."""
-    collect = PAPERS[paper].facts
-    if collect is not None:
-        return collect(out / paper)
-    files = sorted((out / paper).rglob("*.json"))
-    return [fact for path in files for fact in json.loads(path.read_text())["facts"]]
+    """All facts of a paper that its pieces hold."""
+    if paper in FACTS:
+        return FACTS[paper](out / paper)
+    return [fact for path in sorted((out / paper).glob("*/*.json")) for fact in json.loads(path.read_text())["facts"]]
 
 
 def table(facts: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -119,7 +75,7 @@ def verdict(each: dict[str, Any]) -> str:
     0.15; an accuracy or error is half a point worse at most.
     """
     there, here = each["there"], each["here"]
-    if not isinstance(here, int | float):
+    if not isinstance(here, int | float) or math.isnan(here):
         return ""
     if not isinstance(there, str):
         if "test accuracy" in each["item"] or "test error" in each["item"]:
@@ -153,8 +109,8 @@ def page(out: Path, facts: list[dict[str, Any]]) -> str:
         by_paper.setdefault(each["paper"], []).append(row)
     tables = [f"<h3 class=next>{html(paper)}</h3>{parts.records(lines)}" for paper, lines in by_paper.items()]
     sections = {"Figures of the papers and ours": "".join(tables)}
-    for paper, (title, script, *_) in PAPERS.items():
-        folder = out / paper
+    for paper, title in TITLES.items():
+        folder, script = out / paper, reproduce_pieces.SCRIPTS[paper]
         plots = [_figure(path, folder) for path in sorted((*folder.rglob("*.svg"), *folder.rglob("*.png")))]
         texts = [
             f"<h3 class=next>{html(_name(path, folder))}</h3>{tables_of(path.read_text())}"
@@ -212,25 +168,44 @@ def _value(cell: str) -> float | str:
         return cell.strip()
 
 
+def counts(facts: list[dict[str, Any]]) -> str:
+    """How many hold, do not, are vacuous, cannot be compared."""
+    verdicts = [verdict(each) or "not comparable" for each in facts]
+    return ", ".join(f"{verdicts.count(each)} {each}" for each in ("yes", "no", "vacuous", "not comparable"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"of {', '.join(PAPERS)}; default: all")
     parser.add_argument("--out", type=Path, default=Path("papers"))
     parser.add_argument("--quick", action="store_true", help="run small samples first")
     parser.add_argument("--all", action="store_true", help="run everything first")
+    parser.add_argument("--resume", action="store_true", help="keep the pieces that are there")
+    parser.add_argument("--budget", type=float, metavar="MINUTES", help="begin no piece after that")
+    parser.add_argument("--only", type=lambda text: text.split(","), metavar="TEXT,…", help="pieces whose names contain one")
+    parser.add_argument("--list", action="store_true", help="say which pieces there are, and which of them are done")
     given = parser.parse_args()
-    if unknown := [name for name in given.papers if name not in PAPERS]:
-        parser.error(f"no paper {', '.join(unknown)}; there are {', '.join(PAPERS)}")
-    for paper in given.papers or PAPERS:
-        if given.quick or given.all:
-            run(paper, given.out, given.quick)
-    facts = [each for paper in PAPERS for each in sorted(facts_of(paper, given.out), key=lambda fact: fact["item"])]
+    pieces = reproduce_pieces.quick() if given.quick else reproduce_pieces.whole()
+    if given.only:
+        pieces = [each for each in pieces if any(text in f"{each.paper} {each.name}" for text in given.only)]
+        if not pieces:
+            parser.error(f"no piece with {' or '.join(given.only)}; see --list")
+    if given.list:
+        print("\n".join(f"{'done' if each.done(given.out) else '    '} {each.paper} {each.name}" for each in pieces))
+        return
+    if given.quick or given.all:
+        there = [each for each in pieces if each.done(given.out)]
+        if there and not given.resume:
+            parser.error(f"{given.out} holds {len(there)} pieces of {len(pieces)}: go on with --resume, or give another --out")
+        left = reproduce_pieces.run_all(pieces, given.out, budget=given.budget)
+        print(f"{len(pieces) - left} of {len(pieces)} pieces are done")
+    facts = [each for paper in TITLES for each in facts_of(paper, given.out)]
     if not facts:
         sys.exit(f"nothing in {given.out}: run with --quick or --all")
-    (given.out / "papers.md").write_text(markdown(COLUMNS, table(facts)))
+    facts = sorted([*facts, *absent()], key=lambda fact: (YEARS.search(fact["paper"])[0], fact["paper"], fact["item"]))
+    reproduce_facts.draw(given.out)
+    (given.out / "papers.md").write_text(f"**Of {len(facts)} lines: {counts(facts)}.**\n\n" + markdown(COLUMNS, table(facts)))
     (given.out / "papers.html").write_text(page(given.out, facts))
-    verdicts = [verdict(each) or "not comparable" for each in facts]
-    print(", ".join(f"{verdicts.count(each)} {each}" for each in ("yes", "no", "vacuous", "not comparable")))
+    print(counts(facts))
     print(f"{len(facts)} figures in {given.out / 'papers.md'}, with all plots in {given.out / 'papers.html'}")
 
 

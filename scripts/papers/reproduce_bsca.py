@@ -1,17 +1,17 @@
 #!/usr/bin/env python
-"""Table 2 and Figures 1 to 8 of "Dual SVM Training on a Budget" (Qaadan, Schüler & Glasmachers, ICPRAM 2019).
+"""Tables 1, 2 and Figures 1 to 8 of "Dual SVM Training on a Budget" (Qaadan, Schüler & Glasmachers, ICPRAM 2019).
 
-table 2   test accuracy and time of one epoch at a budget of 500: BSCA, BSCA as in the paper (without damping), BSGD
-figure 1  primal (estimated on training rows drawn once) and dual objective over training time, both methods
-figure 2  test accuracy over training time; figure 3 mean and standard deviation over runs; figure 5 at a budget of 200
-figure 4  test accuracy over epochs without a budget: SCA and SGD
-figure 6  primal and dual, figure 7 test accuracy of BSCA at budgets of 200 and 500
-figure 8  share of steps followed by merging, by epoch, at budgets of 200, 500 and 1,000
+seeds      Table 2: test accuracy and time of one epoch at a budget of 500: BSCA, BSCA as in the paper (without damping), BSGD;
+           Figure 1: primal (estimated on training rows drawn once) and dual objective over training time, both methods;
+           Figures 2, 3, 5, 7: test accuracy over time and epochs at budgets of 200 and 500; Figure 6: objectives of BSCA there
+unlimited  Figure 4: test accuracy over epochs without a budget, SCA and SGD; the least eigenvalue of Theorem 1
+merging    Figure 8: share of steps followed by merging, by epoch, at budgets of 200, 500 and 1,000
+full       Table 1: accuracy, support vectors and time of the model without a budget, by LIBSVM
 
 Curves are without damping, which is for the end of training. C and γ are those of the paper's Table 1. Of SUSY and COVTYPE there
 are 24,000 and 15,120 rows here, these dealt anew into training and test; COD-RNA is not here, and skin_nonskin not in the
 paper. Times are processor time of one thread.
---quick: 10,000 rows of each set, 3 runs of 3 epochs. Writes results.json, results.md and, with matplotlib, figures to --out.
+Writes results.json and results.md to --out; reproduce.py draws the figures, of all runs that it finds.
 Data from STREAMCUT_DATA, default ../shared/data.
 """
 
@@ -24,7 +24,9 @@ import lzma
 import os
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # peers, too: LIBSVM spins on OpenMP threads
 
@@ -32,6 +34,7 @@ import numpy as np
 import scipy.sparse as sp
 from reproduce_tools import legible, pyplot_in_style
 from sklearn.datasets import load_svmlight_file
+from sklearn.svm import SVC
 
 from streamcut.compiled import budget as passes
 from streamcut.compiled.kernel_rows import kernel_rows
@@ -145,36 +148,82 @@ def run(
     return found
 
 
-def experiments(data: Data, runs: int, epochs: int, epochs_8: int) -> dict:
-    """Everything about one data set."""
+def about(data: Data) -> dict[str, Any]:
+    return {"rows": data.n, "C": data.C, "gamma": data.problem.kernel.gamma}
+
+
+def of_seeds(data: Data, seeds: Sequence[int], epochs: int) -> dict[str, Any]:
+    """Table 2 and the curves of Figures 1 to 3 and 5 to 7; objectives along those of seed 0."""
     run(data, "bsca", 0), run(data, "bsgd", 0)  # compiled, and rows in the caches
     table = {}
     for name, method, damped in (("bsca", "bsca", 0.5), ("bsca, paper", "bsca", 0.0), ("bsgd", "bsgd", 0.0)):
-        last = [run(data, method, seed, damped=damped)[-1] for seed in range(runs)]
+        last = [run(data, method, seed, damped=damped)[-1] for seed in seeds]
         table[name] = {key: [line[key] for line in last] for key in ("accuracy", "seconds")}
     curves = {
         f"{method} {budget}": [
-            run(data, method, seed, budget=budget, epochs=epochs, looks=4, objectives=seed == 0) for seed in range(runs)
+            run(data, method, seed, budget=budget, epochs=epochs, looks=4, objectives=seed == 0) for seed in seeds
         ]
         for method in METHODS
         for budget in (200, 500)
     }
-    unlimited = {method: run(data, method, 0, budget=None, epochs=epochs, looks=4) for method in METHODS}
-    merging = {
-        f"{method} {budget}": [line["merged"] for line in run(data, method, 0, budget=budget, epochs=epochs_8, looks=1)]
+    return {**about(data), "table 2": table, "curves": curves}
+
+
+def unlimited(data: Data, seeds: Sequence[int], epochs: int) -> dict[str, Any]:
+    """Figure 4, and the least eigenvalue of Theorem 1."""
+    found = {method: run(data, method, 0, budget=None, epochs=epochs, looks=4) for method in METHODS}
+    return {**about(data), "unlimited": found, "least eigenvalue": data.least_eigenvalue()}
+
+
+def merging(data: Data, seeds: Sequence[int], epochs: int) -> dict[str, Any]:
+    """Figure 8: three times as many epochs."""
+    found = {
+        f"{method} {budget}": [line["merged"] for line in run(data, method, 0, budget=budget, epochs=3 * epochs, looks=1)]
         for method in METHODS
         for budget in (200, 500, 1000)
     }
-    return {
-        "rows": data.n,
-        "C": data.C,
-        "gamma": data.problem.kernel.gamma,
-        "least eigenvalue": data.least_eigenvalue(),
-        "table 2": table,
-        "curves": curves,
-        "unlimited": unlimited,
-        "merging": merging,
-    }
+    return {**about(data), "merging": found}
+
+
+def full(data: Data, seeds: Sequence[int], epochs: int) -> dict[str, Any]:
+    """Table 1: the model without a budget, by LIBSVM (with its bias, which theirs has, too)."""
+    X, T = (sp.csr_matrix((M.data, M.indices.astype(np.int32), M.indptr.astype(np.int32)), M.shape)
+            for M in (data.rows[0], data.test[0]))  # fmt: skip
+    machine = SVC(C=data.C, gamma=data.problem.kernel.gamma, cache_size=1000)
+    started = time.process_time()
+    machine.fit(X, data.rows[1])
+    found = {"seconds": time.process_time() - started, "support": len(machine.support_)}
+    return {**about(data), "full": {**found, "accuracy": float(machine.score(T, data.test[1]))}}
+
+
+PARTS = {"seeds": of_seeds, "unlimited": unlimited, "merging": merging, "full": full}
+
+
+def merged(found: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """By data set, from several files: of the most rows that there are, lists of seeds one after another."""
+    by_name: dict[str, Any] = {}
+    for results in found:
+        for name, result in results.items():
+            entry = by_name.setdefault(name, {"rows": 0})
+            if result["rows"] < entry["rows"]:
+                continue
+            if result["rows"] > entry["rows"]:
+                entry = by_name[name] = {}
+            for key, value in result.items():
+                if key == "curves":
+                    for label, runs in value.items():
+                        entry.setdefault(key, {}).setdefault(label, []).extend(runs)
+                elif key == "table 2":
+                    for method, cell in value.items():
+                        own = entry.setdefault(key, {}).setdefault(method, {})
+                        for column, values in cell.items():
+                            own.setdefault(column, []).extend(values)
+                else:
+                    entry[key] = value
+    for entry in by_name.values():  # the run with objectives first
+        for runs in entry.get("curves", {}).values():
+            runs.sort(key=lambda one: "primal" not in one[0])
+    return {name: by_name[name] for name in SETS if name in by_name}
 
 
 def in_words(results: dict) -> str:
@@ -182,7 +231,7 @@ def in_words(results: dict) -> str:
     lines += ["| data | method | test accuracy | lowest | seconds | paper |", "|---|---|---|---|---|---|"]
     for name, result in results.items():
         published = SETS[name][4]
-        for method, cell in result["table 2"].items():
+        for method, cell in result.get("table 2", {}).items():
             percent = 100 * np.array(cell["accuracy"])
             theirs = "" if published is None else f"{published[method == 'bsgd']:.2f} %"
             lines.append(
@@ -195,7 +244,7 @@ def in_words(results: dict) -> str:
         "|---|---|---|---|---|---|",
     ]
     for name, result in results.items():
-        for label, runs in result["curves"].items():
+        for label, runs in result.get("curves", {}).items():
             percent = 100 * np.array([[line["accuracy"] for line in one] for one in runs])
             half = percent[:, percent.shape[1] // 2 :]
             lines.append(
@@ -205,33 +254,43 @@ def in_words(results: dict) -> str:
     lines += ["", "## Figure 4: test accuracy in % without a budget", ""]
     lines += ["| data | method | at the end | deviation over time, second half | seconds |", "|---|---|---|---|---|"]
     for name, result in results.items():
-        for method, points in result["unlimited"].items():
+        for method, points in result.get("unlimited", {}).items():
             percent = 100 * np.array([line["accuracy"] for line in points])
             swings = percent[len(percent) // 2 :].std()
             lines.append(f"| {name} | {method} | {percent[-1]:.2f} | {swings:.2f} | {points[-1]['seconds']:.2f} |")
     lines += ["", "## Figures 1, 6: objectives at the end (in thousands)", "", "| data | method, budget | primal | dual |"]
     lines += ["|---|---|---|---|"]
     for name, result in results.items():
-        for label, runs in result["curves"].items():
+        for label, runs in result.get("curves", {}).items():
             last = runs[0][-1]
+            if "primal" not in last:
+                continue
             dual = f"{last['dual'] / 1e3:.4g}" if label.startswith("bsca") else ""
             lines.append(f"| {name} | {label} | {last['primal'] / 1e3:.4g} | {dual} |")
     lines += ["", "## Figure 8: share of steps with merging, in the first and the last epoch", ""]
     lines += ["| data | method, budget | first | last |", "|---|---|---|---|"]
     for name, result in results.items():
-        for label, shares in result["merging"].items():
+        for label, shares in result.get("merging", {}).items():
             lines.append(f"| {name} | {label} | {100 * shares[0]:.1f} % | {100 * shares[-1]:.1f} % |")
+    lines += ["", "## Table 1: LIBSVM", "", "| data | test accuracy | support vectors | seconds |", "|---|---|---|---|"]
+    lines += [
+        f"| {name} | {100 * e['accuracy']:.2f} % | {e['support']:,} | {e['seconds']:.1f} |"
+        for name, e in ((name, result["full"]) for name, result in results.items() if "full" in result)
+    ]
     return "\n".join([*lines, ""])
 
 
 def plots(results: dict, out: Path) -> None:
-    """One file a figure, one panel a data set."""
+    """One file a figure, one panel a data set that it was run on; bands are ± a deviation over seeds."""
     plt = pyplot_in_style()
 
-    def draw(name: str, y_label: str, panel, x_label: str = "training time [s]") -> None:
-        figure, axes = plt.subplots(1, len(results), figsize=(4.2 * len(results), 3.4), layout="constrained", squeeze=False)
-        for axis, (data, result) in zip(axes[0], results.items(), strict=True):
-            panel(axis, result)
+    def draw(name: str, y_label: str, key: str, panel, x_label: str = "training time [s]") -> None:
+        known = {data: result for data, result in results.items() if key in result}
+        if not known:
+            return
+        figure, axes = plt.subplots(1, len(known), figsize=(4.2 * len(known), 3.4), layout="constrained", squeeze=False)
+        for axis, (data, result) in zip(axes[0], known.items(), strict=True):
+            panel(axis, result[key])
             axis.set(title=data, xlabel=x_label)
             legible(axis)
         axes[0, 0].set_ylabel(y_label)
@@ -239,18 +298,23 @@ def plots(results: dict, out: Path) -> None:
         figure.savefig(out / f"{name}.svg", metadata={"Date": None})
         plt.close(figure)
 
-    def accuracy(labels: tuple[str, ...]):
-        def panel(axis, result) -> None:
+    def accuracy(labels: tuple[str, ...], over: str = "seconds"):
+        def panel(axis, curves) -> None:
             for label in labels:
-                points = result["curves"][label][0]
-                axis.plot([p["seconds"] for p in points], [100 * p["accuracy"] for p in points], label=label)
+                runs = curves[label]
+                percent = 100 * np.array([[p["accuracy"] for p in one] for one in runs])
+                x, mean, deviation = np.mean([[p[over] for p in one] for one in runs], 0), percent.mean(0), percent.std(0)
+                axis.plot(x, mean, label=f"{label}, {len(runs)} seeds")
+                axis.fill_between(x, mean - deviation, mean + deviation, alpha=0.25)
 
         return panel
 
     def objectives(labels: tuple[str, ...]):
-        def panel(axis, result) -> None:
+        def panel(axis, curves) -> None:
             for color, label in enumerate(labels):
-                points = result["curves"][label][0]
+                points = curves[label][0]
+                if "primal" not in points[0]:
+                    continue
                 seconds = [p["seconds"] for p in points]
                 axis.plot(seconds, [p["primal"] for p in points], f"C{color}", label=f"{label}: primal")
                 if label.startswith("bsca"):
@@ -259,57 +323,53 @@ def plots(results: dict, out: Path) -> None:
 
         return panel
 
-    def stability(axis, result) -> None:
-        for label in ("bsca 500", "bsgd 500"):
-            runs = result["curves"][label]
-            percent = 100 * np.array([[p["accuracy"] for p in one] for one in runs])
-            epochs, mean, deviation = [p["epoch"] for p in runs[0]], percent.mean(axis=0), percent.std(axis=0)
-            axis.plot(epochs, mean, label=label)
-            axis.fill_between(epochs, mean - deviation, mean + deviation, alpha=0.25)
-
-    def without(axis, result) -> None:
-        for method, points in result["unlimited"].items():
+    def without(axis, found) -> None:
+        for method, points in found.items():
             axis.plot([p["epoch"] for p in points], [100 * p["accuracy"] for p in points], label=f"{method}, no budget")
 
-    def merging(axis, result) -> None:
-        for label, shares in result["merging"].items():
+    def merging_steps(axis, found) -> None:
+        for label, shares in found.items():
             color, dash = ("200", "500", "1000").index(label.split()[1]), "-" if label.startswith("bsca") else ":"
             axis.plot(np.arange(1, len(shares) + 1), [100 * share for share in shares], f"C{color}{dash}", label=label)
 
-    draw("figure1", "objective", objectives(("bsca 500", "bsgd 500")))
-    draw("figure2", "test accuracy [%]", accuracy(("bsca 500", "bsgd 500")))
-    draw("figure3", "test accuracy [%]", stability, "epochs")
-    draw("figure4", "test accuracy [%]", without, "epochs")
-    draw("figure5", "test accuracy [%]", accuracy(("bsca 200", "bsgd 200")))
-    draw("figure6", "objective", objectives(("bsca 200", "bsca 500")))
-    draw("figure7", "test accuracy [%]", accuracy(("bsca 200", "bsca 500")))
-    draw("figure8", "steps with merging [%]", merging, "epoch")
+    draw("figure1", "objective", "curves", objectives(("bsca 500", "bsgd 500")))
+    draw("figure2", "test accuracy [%]", "curves", accuracy(("bsca 500", "bsgd 500")))
+    draw("figure3", "test accuracy [%]", "curves", accuracy(("bsca 500", "bsgd 500"), "epoch"), "epochs")
+    draw("figure4", "test accuracy [%]", "unlimited", without, "epochs")
+    draw("figure5", "test accuracy [%]", "curves", accuracy(("bsca 200", "bsgd 200")))
+    draw("figure6", "objective", "curves", objectives(("bsca 200", "bsca 500")))
+    draw("figure7", "test accuracy [%]", "curves", accuracy(("bsca 200", "bsca 500")))
+    draw("figure8", "steps with merging [%]", "merging", merging_steps, "epoch")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
     parser.add_argument("--out", type=Path, default=Path("reproduce_bsca"))
-    parser.add_argument("--data", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--data", type=lambda text: text.split(","), metavar="NAME,…", default=list(SETS))
+    parser.add_argument("--rows", type=int, help="only so many training rows")
+    parser.add_argument("--seed", type=int, help="this one alone, instead of those from 0 to 9")
+    parser.add_argument("--quick", action="store_true", help="10,000 rows of each set, 3 seeds, 3 epochs")
     options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    if unknown := set(options.data) - set(SETS):
+        parser.error(f"no experiment on {', '.join(sorted(unknown))}; there are some on {', '.join(SETS)}")
     missing = [name for name in options.data if not (DATA / name).is_dir()]
     if missing:
         sys.exit(f"{', '.join(missing)}: not in {DATA}; set STREAMCUT_DATA to the folder of the data sets")
     options.out.mkdir(parents=True, exist_ok=True)
-    results = {}
+    seeds = [options.seed] if options.seed is not None else range(3 if options.quick else 10)
+    found = []
     for name in options.data:
-        started = time.monotonic()
-        results[name] = experiments(
-            Data(name, 10_000 if options.quick else None), *((3, 3, 5) if options.quick else (10, 10, 30))
-        )
-        (options.out / "results.json").write_text(json.dumps(results, indent=1))
-        (options.out / "results.md").write_text(in_words(results))
-        print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-    print(in_words(results))
-    try:
-        plots(results, options.out)
-    except ModuleNotFoundError as error:
-        sys.exit(f"no figures: {error}; install matplotlib (the extra `plots`)")
+        data = Data(name, options.rows or (10_000 if options.quick else None))
+        for part in options.parts or PARTS:
+            started = time.monotonic()
+            found.append({name: PARTS[part](data, seeds, 3 if options.quick else 10)})
+            (options.out / "results.json").write_text(json.dumps(merged(found)))
+            (options.out / "results.md").write_text(in_words(merged(found)))
+            print(f"{name}, {part}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    print(in_words(merged(found)))
 
 
 if __name__ == "__main__":

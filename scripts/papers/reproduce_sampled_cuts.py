@@ -179,7 +179,7 @@ def table(lines: Lines, options) -> None:
     for name in options.data:
         n = sizes_of[name]
         data, C = problem(name, n), 1.0 if options.quick else TABLE_C[name]
-        for method in (*NAMES, "Nyström", "LIBSVM"):
+        for method in options.methods or (*NAMES, "Nyström", "LIBSVM"):
             if n <= options.rows_of[method]:
                 sizes = options.r_of_table[:1] if method == "LIBSVM" else options.r_of_table
                 for r in sizes:
@@ -275,7 +275,9 @@ def main() -> None:
     parser.add_argument("--data", type=lambda text: text.split(","), metavar="NAME,…", default=list(TABLE_C))
     parser.add_argument("--sizes", type=lambda text: [int(r) for r in text.split(",")], metavar="R,…", help="in the table")
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds of processor time for one training")
+    parser.add_argument("--methods", type=lambda text: text.split(","), metavar="NAME,…", help="of the table; default: all")
     parser.add_argument("--seeds", type=int, default=1, help="runs with different seeds (the paper: 3)")
+    parser.add_argument("--seed", type=int, help="this one alone")
     parser.add_argument("--max-rows", type=float, default=1e6, help="of Checkers")
     parser.add_argument("--max-rows-linear", type=float, default=1e6, help="for the linear-time algorithm")
     parser.add_argument("--max-rows-libsvm", type=float, default=3e4)
@@ -283,6 +285,8 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    if unknown := set(options.methods or ()) - {*NAMES, "Nyström", "LIBSVM"}:
+        parser.error(f"no method {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}, Nyström, LIBSVM")
     if unknown := set(options.data) - set(TABLE_C):
         parser.error(f"no experiment on {', '.join(sorted(unknown))}; there are some on {', '.join(TABLE_C)}")
     most = min(options.max_rows, 1e4) if options.quick else options.max_rows
@@ -290,7 +294,7 @@ def main() -> None:
     options.r = [100] if options.quick else [400, 1000]
     options.r_of_table = options.sizes or ([400] if options.quick else options.r)
     options.adult = 2_000 if options.quick else 22_697
-    options.seeds = range(options.seeds)
+    options.seeds = range(options.seeds) if options.seed is None else [options.seed]
     options.rows_of = {"sampled-constant": np.inf, "sampled-linear": options.max_rows_linear}
     options.rows_of |= {"LIBSVM": options.max_rows_libsvm, "Nyström": options.max_rows_nystroem}
     options.out.mkdir(parents=True, exist_ok=True)

@@ -123,8 +123,13 @@ def optimum(problem: Problem, kernel: Kernel, C: float, *, bias: bool) -> dict:
 
 def made(method: str, problem: Problem, kernel: Kernel, seed: int, runner: Runner | None = None, **known):
     """A solver of this name on fresh responses."""
-    random = np.random.default_rng(seed)
     own = Responses(runner or problem.runner(), kernel, 1.0, averaged=method == "sbp")
+    return solver_on(own, method, seed, **known)
+
+
+def solver_on(own, method: str, seed: int, **known):
+    """A solver of this name on responses; of what is `known` (ν, C, batch, bias) it takes what it needs."""
+    random = np.random.default_rng(seed)
     if method == "sbp":
         own_options = {name: known[name] for name in ("nu", "batch", "bias") if name in known}
         return StochasticBatchPerceptron(own, random=random, **own_options)
