@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.io.manifest import Manifest
+from streamcut.io.tables.few import MOST, few_encoder
 from streamcut.locating.answers import CertifiedAnswers, certified_answers
 from streamcut.locating.locate import certifier_of
 from streamcut.models.files import as_model
@@ -100,11 +102,14 @@ def predict(
     if trained_on is not None and not certified:
         raise UsageError("trained_on: only certified predictions read the rows of the training; say certified=True")
     ceiling = Ceiling(memory) if memory != "auto" or isinstance(model, str | os.PathLike) or _many(data) else None
-    model, data = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size)), framed(data)
+    model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
     reading = raw or Raw(index_base=index_base, labelled=False)
     reading.strict |= strict
-    answers: Any
-    if certified:
+    answers: Any = None if certified else _of_few(model, data, output, reading)
+    data = framed(data) if answers is None else data
+    if answers is not None:
+        pass
+    elif certified:
         rows = _as_rows(model, data, ignore_extra_features)
         found = scored_chunks(
             model, rows, ignore_extra_features=ignore_extra_features, raw=reading, ceiling=ceiling, kept=_CERTIFIED
@@ -149,15 +154,36 @@ class Answers(np.ndarray):
 
 
 def warn_of(unseen: Mapping[str, int]) -> None:
-    """A warning that names what did not fit the recipe of a model, if anything did; it points at the caller's caller."""
+    """A warning that names what did not fit the recipe of a model, if anything did; it points at whoever called us."""
     if unseen:
         said = "; ".join(f"{what}: {count:,}" for what, count in sorted(unseen.items()))
-        warnings.warn(f"{said} (strict=True refuses such rows)", stacklevel=3)
+        level, frame = 2, sys._getframe(1)
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("streamcut."):
+            level, frame = level + 1, frame.f_back
+        warnings.warn(f"{said} (strict=True refuses such rows)", stacklevel=level)
 
 
 def _many(data: Any) -> bool:
     """Whether `data` is more than a few rows in memory, which `auto` has room for without being asked."""
     return not (isinstance(data, list | Mapping) or math.prod(getattr(data, "shape", (_FEW,))) < _FEW)
+
+
+def _of_few(model: Model, data: Any, output: str, raw: Raw) -> Answers | None:
+    """Answers for a few rows as dicts, without Arrow and compiled code; None: they go the way of all rows."""
+    rows = [data] if isinstance(data, Mapping) else data
+    if not isinstance(rows, list) or not 0 < len(rows) <= MOST or not all(isinstance(row, Mapping) for row in rows):
+        return None
+    encoder = None if model.recipe is None or model.whole_groups or raw.labelled or raw.keep else few_encoder(model.recipe)
+    found = None if encoder is None else encoder.encoded(rows)
+    if found is None or any(len(features) and features[-1] >= model.n_features for features, _ in found.rows):
+        return None
+    scores = model.score_few(list(found.rows))
+    if scores is None or not np.isfinite(scores).all():
+        return None
+    raw.count(found.counters, "the rows")
+    if output == "labels":
+        return np.asarray(model.in_label_words(model.labels_of(scores))).view(Answers)
+    return np.asarray(scores if output == "scores" else model.probabilities_of(scores)).view(Answers)
 
 
 def _predicted(
@@ -173,7 +199,8 @@ def _predicted(
             entries, rows = (math.prod(data.shape), data.shape[0]) if hasattr(data, "shape") else (len(data), len(data))
             entries = getattr(data, "nnz", entries)
             ceiling.expect([(f"{rows:,} rows in CSR form", 20 * entries + 8 * rows), ("answers", (40 + kept) * rows)])
-        return np.asarray(model.decision_function(data) if output != "labels" else model.in_label_words(model.predict(data)))
+        scores = model.decision_function(data)
+        return np.asarray(scores if output != "labels" else model.in_label_words(model.labels_of(scores)))
     chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling, kept=(kept, kept))
     if output != "labels":
         return np.concatenate([scores for _, scores in chunks] or [np.empty(0)])

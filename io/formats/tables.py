@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from streamcut.io.conversion.options import ConvertOptions
     from streamcut.io.recipe.recipe import Recipe
     from streamcut.io.tables.files import TableFile
+    from streamcut.io.tables.rows import RowMaker
     from streamcut.io.tables.source import TableRows
 
 _FRAME = "the frame"
 _SCORED_AT_ONCE = 4 << 20  # bytes of a file
+_FEW = 1 << 14  # rows of a frame that a second thread does not make faster
 
 
 def _parquet_or_lists(paths: Sequence[str], options: ConvertOptions) -> str:
@@ -48,7 +50,6 @@ def _table(name: str, table: Callable[[Any], TableFile], *, asked: bool = True, 
     def score(data: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
         """What `keep` names goes to `kept`, in batches. Raises BadInputError for columns that are missing or of another type."""
         from streamcut.io.formats.finding import find_files
-        from streamcut.io.tables.rows import RowMaker
         from streamcut.io.tables.source import Reading, TableRows
         from streamcut.io.unchanged import FileStates
 
@@ -58,9 +59,10 @@ def _table(name: str, table: Callable[[Any], TableFile], *, asked: bool = True, 
             raise BadInputError(f"{where}: a table, but the model takes {recipe.in_words()}; convert it as the training data was")
         if raw.labelled and recipe.labels.none:
             raise UsageError("the model was trained on rows without labels")
-        how: dict[str, Any] = {"labels": raw.labelled, "missing_labels": raw.missing_labels, "keep": raw.keep}
-        maker, reading = RowMaker(recipe, dtype=recipe.dtype, **how), Reading(block_bytes=_SCORED_AT_ONCE, threads=2)
-        rows = TableRows([table(each) for each in paths or [data]], maker, reading, same_columns=False, kept=raw.kept)
+        files = [table(each) for each in paths or [data]]
+        threads = 1 if len(files) == 1 and not paths and (files[0].n_rows or _FEW) < _FEW else 2
+        maker, reading = _maker(recipe, raw), Reading(block_bytes=_SCORED_AT_ONCE, threads=threads)
+        rows = TableRows(files, maker, reading, same_columns=False, kept=raw.kept)
         count = 0
         for chunk, _ in FileStates(paths).watch(rows.blocks()):
             count += chunk.n_rows
@@ -91,6 +93,18 @@ def _table(name: str, table: Callable[[Any], TableFile], *, asked: bool = True, 
         table=table,
         **more,
     )  # fmt: skip
+
+
+def _maker(recipe: Recipe, raw: Raw) -> RowMaker:
+    """What makes rows of tables by `recipe`, as it was made for the last ones."""
+    from streamcut.io.tables.rows import RowMaker
+
+    how = (raw.labelled, raw.missing_labels, raw.keep)
+    if how not in recipe.prepared:
+        labels, missing_labels, keep = how
+        recipe.prepared.clear()
+        recipe.prepared[how] = RowMaker(recipe, dtype=recipe.dtype, labels=labels, missing_labels=missing_labels, keep=keep)
+    return recipe.prepared[how]
 
 
 _CSV = at("tables.text_files.CsvFile")

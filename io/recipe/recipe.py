@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 from streamcut.io.recipe.table import NUMERIC, TYPES, Column, Comparison, Table, known
@@ -52,7 +53,7 @@ class LabelRule:
         return found if len(found) == len(self.words) else {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recipe:
     """How rows became features.
 
@@ -88,6 +89,14 @@ class Recipe:
             raise ValueError(f"index_base {self.index_base!r}, dtype {self.dtype!r}")
         if self.duplicates not in ("error", "sum", "last"):
             raise ValueError(f"duplicates {self.duplicates!r}")
+
+    @cached_property
+    def prepared(self) -> dict[Any, Any]:
+        """What readers of rows made of the recipe, and use again for the next rows. It is not part of it."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def version(self) -> int:

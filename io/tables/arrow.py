@@ -112,8 +112,10 @@ def floats_of(column: pa.Array) -> np.ndarray:
     try:
         return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
-        row = next(i for i, value in enumerate(column.to_pylist()) if value is not None and int(float(value)) != int(value))
-        raise ValueOfRowError(row, f"{column[row].as_py()} has more digits than a number keeps (is it an identifier?)") from None
+        for row, value in enumerate(column.to_pylist()):
+            if value is not None and int(float(value)) != int(value):
+                raise ValueOfRowError(row, f"{value} has more digits than a number keeps (is it an identifier?)") from None
+        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)  # large, and yet doubles
 
 
 def _of_decimals(column: pa.Array) -> np.ndarray:

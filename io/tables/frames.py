@@ -61,6 +61,9 @@ class FrameFile(WholeBatches):
             yield from pieces(plain_batch(batch), size)
 
     def _all(self) -> Iterator[pa.RecordBatch]:
+        if self._first is not None and self._first.num_rows == self.n_rows:  # pandas makes copies of its columns each time
+            yield self._first
+            return
         if not self._once:
             yield from self._reader()
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,17 @@ _NOT = {  # what is said of values that are none of a type
     TEXT: "no texts",
     BYTES: "no bytes",
 }
+
+
+def unusual(recipe: Recipe, unseen: Mapping[str, int], unfit: Mapping[str, int]) -> Counter[str]:
+    """{what is unusual: how often} of {column: values that no category has} and {column: values that are none of its type}."""
+    if not unseen and not unfit:
+        return Counter()
+    assert recipe.table is not None
+    types = {column.name: column.type for column in recipe.table.columns}
+    found = Counter({f"values of {name} that training did not see": count for name, count in unseen.items()})
+    found.update({f"values of {name} that are {_NOT[types[name] or TIME]}": count for name, count in unfit.items()})
+    return found
 
 
 class RowMaker:
@@ -62,7 +73,6 @@ class RowMaker:
         self.in_order = learn or (learn_labels and self.reads_labels)
         self._labels = LabelReader(recipe.labels, learn=learn_labels)
         self.keep = list(keep)
-        self._unfit = {column.name: _NOT[column.type or TIME] for column in self.table.columns}
         self._skip = missing_labels == "skip"
         self._dtype = np.dtype(dtype or "float64")
 
@@ -90,10 +100,7 @@ class RowMaker:
             batch, rows = self._labelled(batch, file, rows, counters)
         place = Place(file, rows, first_row)
         found = self.encoder.encode(batch, place)
-        for name, count in found.unseen.items():
-            counters[f"values of {name} that training did not see"] += count
-        for name, count in found.unfit.items():
-            counters[f"values of {name} that are {self._unfit[name]}"] += count
+        counters.update(unusual(self.recipe, found.unseen, found.unfit))
         y = np.zeros(batch.num_rows)
         if self.reads_labels:
             y = self._labels.read(batch.column(self.recipe.labels.column), place)

@@ -80,11 +80,14 @@ def framed(data: Any) -> Any:
         return data
     import pyarrow as pa
 
-    columns = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
+    columns, names = {}, dict.fromkeys(rows[0])
+    for row in rows:
+        if row.keys() != names.keys():
+            names.update(dict.fromkeys(row))
+    for name in names:
         try:
             columns[str(name)] = pa.array([row.get(name) for row in rows])
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
             raise BadInputError(f"the rows: column {name!r}: {error}") from None
     return pa.table(columns)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any, ClassVar, Self
@@ -173,11 +174,17 @@ class Model(Shown, ABC):
         meta, _ = self.parts()
         return meta
 
-    def decision_function(self, X) -> np.ndarray:
-        """Scores of the rows of `X` (n × n_features, NumPy or SciPy sparse), as `score_chunk`.
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the rows of `X` (n × n_features, NumPy or SciPy sparse), as `score_chunk`; or of rows as people have them.
 
-        Raises BadInputError for another number of features and for values that are not finite.
+        Those are what `streamcut.predict` takes: frames (pandas, polars, Arrow, DuckDB), one row or several as dicts, files and
+        stores, prepared by the model's recipe. Values that training did not see are counted: a warning, and `unseen` of what is
+        returned.
+
+        Raises BadInputError for another number of features, for columns that are missing, and for values that are not finite.
         """
+        if self._speaks_of(X):
+            return self._told(X, "scores")
         rows = few_rows(X, self.n_features)
         scores = None if rows is None else self.score_few(rows)
         if scores is None:
@@ -188,9 +195,33 @@ class Model(Shown, ABC):
         finite = finite.reshape(len(scores), -1).all(axis=1)
         raise BadInputError(f"row {int(np.argmin(finite))} (0-based) of X gives a score that is not finite")
 
-    def predict(self, X) -> np.ndarray:
-        """Labels, float64 (n,), of the rows of `X`; raises as `decision_function` does."""
-        return self.labels_of(self.decision_function(X))
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of the rows of `X`, float64 (n,), or words (object, n) where labels are words.
+
+        `X` and errors are those of `decision_function`.
+        """
+        return self._told(X, "labels") if self._speaks_of(X) else self.in_label_words(self.labels_of(self.decision_function(X)))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the positive label, float64 (n,), or of all classes, (n, K), of the rows of `X`.
+
+        `X` and errors are those of `decision_function`; UsageError where the model has no probabilities.
+        """
+        self.expected_link()
+        return self._told(X, "probabilities") if self._speaks_of(X) else self.probabilities_of(self.decision_function(X))
+
+    def _speaks_of(self, X: Any) -> bool:
+        """Whether `X` are rows that become features first."""
+        if isinstance(X, str | os.PathLike | Mapping) or hasattr(X, "manifest"):
+            return True
+        if isinstance(X, list):
+            return bool(X) and isinstance(X[0], Mapping)
+        return hasattr(X, "__arrow_c_stream__") and self.recipe is not None and self.recipe.table is not None
+
+    def _told(self, X: Any, output: str) -> np.ndarray:
+        import streamcut  # which loads what reads rows when it is used
+
+        return streamcut.predict(self, X, output=output)
 
     def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the positive label, float64 (n,), for scores (n,); of all classes, (n, K), for scores (n, K).

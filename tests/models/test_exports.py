@@ -167,7 +167,7 @@ def test_words_are_the_labels_of_exports(problem, tmp_path):
     streamcut.export(model, tmp_path / "m.onnx", without_recipe=True)
     session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
     labels = session.run(["label"], {"X": X.toarray()[:99, :2]})[0]
-    assert labels.tolist() == model.in_label_words(model.predict(X.toarray()[:99, :2])).tolist()
+    assert labels.tolist() == model.predict(X.toarray()[:99, :2]).tolist()
     assert set(joblib.load(tmp_path / "m.joblib").predict(np.random.default_rng(0).normal(size=(99, 2)))) <= {"late", "on time"}
     said = json.loads((tmp_path / "m.json").read_text())
     assert sorted(said["labels"]) == ["late", "on time"]

@@ -1,0 +1,208 @@
+"""A handful of rows as Python's own values, without Arrow: what a service asks for, one request at a time.
+
+Columns of Arrow earn what they cost over many rows. Here a row is a dozen look-ups in a dictionary, and becomes the features that
+`encoder.py` makes of it, value for value. Whatever is out of the ordinary (texts, times, values of other types, an error to be
+told) is left to the encoder.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.table import ABSENT, BINNED, BOOLEAN, CATEGORICAL, INTEGER, NUMBER, NUMERIC, TEXT, Column
+from streamcut.io.tables import word_kernels as k
+from streamcut.io.tables.encoder import interval_names
+from streamcut.io.tables.rows import unusual
+from streamcut.io.tables.values import number_spelled, spelled
+
+MOST = 16  # rows; beyond them Arrow is faster
+_MOST_NAMES = 1 << 20  # a dictionary of Python's is held of so many
+_WHOLE = 1 << 53
+_FITS = {
+    str: (TEXT, BOOLEAN, INTEGER, NUMBER),
+    bool: (TEXT, BOOLEAN),
+    int: (TEXT, INTEGER, NUMBER),
+    float: (TEXT, INTEGER, NUMBER),
+}
+_ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "*=\\"})
+_NUMPYS = {np.float64: float, np.int64: int, np.bool_: bool}
+
+
+class OutOfTheOrdinaryError(Exception):
+    """A row that is for the encoder."""
+
+
+class Encoded(NamedTuple):
+    """rows: the features of each, int64 increasing, and their values, float64; counters as those of RowMaker."""
+
+    rows: list[tuple[np.ndarray, np.ndarray]]
+    counters: Counter[str]
+
+
+def few_encoder(recipe: Recipe) -> FewRows | None:
+    """What makes a few rows by `recipe`, as it was made for the last ones; None: it has columns that only the encoder knows."""
+    if "few" not in recipe.prepared:
+        recipe.prepared["few"] = FewRows(recipe) if _is_plain(recipe) else None
+    return recipe.prepared["few"]
+
+
+def _is_plain(recipe: Recipe) -> bool:
+    table = recipe.table
+    if table is None or not table.typed or recipe.dtype is not None or table.weight is not None or table.qid is not None:
+        return False
+    types = (TEXT, BOOLEAN, INTEGER, NUMBER)
+    plain = all(
+        column.role in (NUMERIC, BINNED) or (column.role == CATEGORICAL and column.type in types) for column in table.columns
+    )
+    return plain and len(recipe.names or ()) <= _MOST_NAMES
+
+
+class FewRows:
+    """Makes rows of {column: value} by a recipe without texts and times."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        table = recipe.table
+        assert table is not None
+        self._recipe, self._own, self._strict = recipe, table.missing == "own", table.missing == "error"
+        self._feature = _finder(recipe)
+        self._numbers = []  # (column, feature), in the order in which the encoder adds what is of one feature
+        self._words: list[tuple[Column, str, Any]] = []  # (column, what its keys begin with, edges and names of bins)
+        for column in table.columns:
+            key = table.key(column.name)
+            if column.role == NUMERIC:
+                self._numbers.append((column, self._feature(key)))
+            else:
+                bins = (column.edges, interval_names(column.edges)) if column.role == BINNED else None
+                self._words.append((column, f"{key}=", bins))
+        self._numbers.sort(key=lambda each: each[1])
+        self._absent = {column.name: self._feature(f"{table.key(column.name)}{ABSENT}") for column in table.columns}
+        self._crosses = [(cross, "*".join(map(table.key, cross)) + "=") for cross in table.crosses]
+        self._crossed = frozenset(name for cross in table.crosses for name in cross)
+
+    def encoded(self, rows: Sequence[Mapping[str, Any]]) -> Encoded | None:
+        """The features of `rows`; None where the encoder has to make them."""
+        unseen, unfit = Counter[str](), Counter[str]()
+        try:
+            kinds: dict[str, type] = {}
+            found = [self._row(row, kinds, len(rows) > 1 and rows, unseen, unfit) for row in rows]
+        except OutOfTheOrdinaryError:
+            return None
+        return Encoded(found, unusual(self._recipe, unseen, unfit))
+
+    def _row(
+        self, row: Mapping[str, Any], kinds: dict[str, type], others: Any, unseen: Counter[str], unfit: Counter[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        features: dict[int, float] = {}
+        absent = []
+        for column, feature in self._numbers:
+            value = self._number(row, column.name, kinds, others)
+            if value is None:
+                absent.append(column.name)
+            else:
+                value = (value - column.centre) / column.spread if column.weighed else value
+                if value != 0.0:
+                    features[feature] = features.get(feature, 0.0) + value
+        found, words = [], dict[str, str]()
+        for column, prefix, bins in self._words:
+            name = column.name
+            if bins is None:
+                word = self._word(row, column, kinds, others, unfit)
+            else:
+                value = self._number(row, name, kinds, others)
+                word = "" if value is None else bins[1][bisect_right(bins[0], value)]
+            if name in self._crossed:
+                words[name] = word.translate(_ESCAPED)
+            if word:
+                found.append((self._feature(prefix + word), name))
+            else:
+                absent.append(name)
+        for cross, prefix in self._crosses:
+            parts = [words[name] for name in cross]
+            if all(parts):
+                found.append((self._feature(prefix + "*".join(parts)), cross[0]))
+            elif self._strict:
+                raise OutOfTheOrdinaryError
+        if absent and self._strict:
+            raise OutOfTheOrdinaryError  # an error that names row and column
+        found += [(self._absent[name], name) for name in absent if self._own]
+        for feature, name in found:
+            if feature < 0:
+                unseen[name] += 1
+            else:
+                features[feature] = features.get(feature, 0.0) + 1.0
+        order = sorted(features)
+        return np.array(order, np.int64), np.array([features[feature] for feature in order], np.float64)
+
+    def _value(self, row: Mapping[str, Any], name: str, kinds: dict[str, type], others: Any) -> Any:
+        """The value of a column; all rows have one type there, or none."""
+        value = row.get(name)
+        kind = type(value)
+        if value is None:
+            if name not in row and not (others and any(name in other for other in others)):
+                raise OutOfTheOrdinaryError  # no such column
+            return None
+        if kind in _NUMPYS:
+            value, kind = value.item(), _NUMPYS[kind]
+        if kind not in _FITS or kinds.setdefault(name, kind) is not kind:
+            raise OutOfTheOrdinaryError
+        return value
+
+    def _number(self, row: Mapping[str, Any], name: str, kinds: dict[str, type], others: Any) -> float | None:
+        value = self._value(row, name, kinds, others)
+        if value is None or value != value:
+            return None
+        if type(value) is float:
+            if math.isinf(value):
+                raise OutOfTheOrdinaryError
+            return value
+        if type(value) is str or abs(value) > _WHOLE:
+            raise OutOfTheOrdinaryError
+        return float(value)
+
+    def _word(self, row: Mapping[str, Any], column: Column, kinds: dict[str, type], others: Any, unfit: Counter[str]) -> str:
+        """The spelling of a category, "" where it is missing."""
+        value = self._value(row, column.name, kinds, others)
+        if value is None:
+            return ""
+        kind = type(value)
+        fits = column.type in _FITS[kind]
+        if kind is str:
+            word = spelled(value, column.type)
+            fits, word = word is not None, value if word is None else word
+            if not word.isascii() and not _is_utf8(word):
+                raise OutOfTheOrdinaryError
+        elif kind is bool:
+            word = "true" if value else "false"
+        elif kind is int:
+            if not -(1 << 63) <= value < 1 << 63:
+                raise OutOfTheOrdinaryError
+            word = str(value)
+        else:
+            word = number_spelled(value)
+        if word and not fits:
+            unfit[column.name] += 1
+        return word
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _finder(recipe: Recipe) -> Callable[[str], int]:
+    """The feature of a key, −1 where there is none."""
+    if recipe.hash_bits is None:
+        known = {name: feature for feature, name in enumerate(recipe.names or ())}
+        return lambda key: known.get(key, -1)
+    mask = (1 << recipe.hash_bits) - 1
+    return lambda key: int(k.bucket(k.murmur(np.frombuffer(key.encode(), np.uint8)), mask))
