@@ -12,7 +12,7 @@ import numpy as np
 
 from streamcut.bundle.bundle import BundleSize
 from streamcut.certifying.course import Course
-from streamcut.certifying.divided import DividedDataset
+from streamcut.certifying.divided import GIVEN, DividedDataset
 from streamcut.certifying.estimators import problem_of
 from streamcut.certifying.model_files import read_problem
 from streamcut.certifying.problem import FREE, Problem
@@ -194,6 +194,10 @@ def _record(problem: Problem, course: Course, oracle: CertifyOracle, dataset: An
     within = (course.within.low, course.within.high) if course.free and course.within.known else None
     said: Any = problem.fit if problem.fit != 0.0 else "none"
     found = replace(better, recipe=dataset.recipe)
+    if problem.divisors is None:
+        found = replace(found, witness=course.witness)
+    else:  # the certificate and its plane are about other features than the weights are
+        found = replace(found, parameters=found.parameters | {"scale": GIVEN})
     return Certified(
         certificate(course.primal), course.history[-1].at_least, found, tuple(course.history), said, within,
         dataset.manifest.statistics.n_rows,

@@ -2,7 +2,7 @@
 
 Problem   F(w, b) = ½‖w‖² + C Σ u_i ℓ_i(⟨w, x_i⟩ + b); b is free, or the weight of a bias feature that is a part of w.
 Given     w₀, b₀, an oracle over the rows, and how many passes there may be.
-Returns   F(w₀, b₀), a bound on min F, the best point met.
+Returns   F(w₀, b₀), a bound on min F and the plane that proves it, the best point met.
 Stops     when the passes are used up, or the gap is a rounding.
 
     pass 1: F(w₀, b₀); the cut there in two halves, shares −ℓ′
@@ -19,12 +19,13 @@ import math
 import numpy as np
 
 from streamcut.bundle.intercept import EVERYWHERE, Interval, best_intercept
-from streamcut.certifying.master import Master, Mixed
+from streamcut.certifying.master import Master, Mixed, Proof
 from streamcut.certifying.record import AfterPass
 from streamcut.certifying.sides import DOWN, UP, CertifyOracle
 from streamcut.compiled import vectors
 from streamcut.errors import BadInputError
 from streamcut.foundation.rounding import gamma, objective
+from streamcut.models.certificate import Witness
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.passes import Ascent
 
@@ -54,6 +55,7 @@ class Course:
         for cut in cuts:
             self.master.add(cut)
         self._reference, self.within, self.bound, self._step = others, EVERYWHERE if free else Interval(0.0, 0.0), 0.0, 1.0
+        self.witness = Witness.none(len(self._planes))
         self.history: list[AfterPass] = []
         self._closed_form = self._balanced(cuts)
         self._bound()
@@ -75,15 +77,19 @@ class Course:
             if not self.within.known:
                 break
             self._mixed = self.master.solve(self.within)
-            self.bound = max(self.bound, self._mixed.lower_bound)
+            self._offer(self._mixed.proof)
             for beta in self._closed_form:  # digits that the master problem loses where cuts are long
                 padded = np.pad(beta, (0, len(self.master.cuts) - len(beta)))
-                self.bound = max(self.bound, self.master.bound_of(padded, self.within))
+                self._offer(self.master.proof_of(padded, self.within))
             if self.best_primal - self.bound > _WORTH * (self.best_primal - before):
                 break
         parts = (self.primal - self.bound, max(0.0, self.least_primal - self.best_primal))
         at_most, at_least = (part / self.primal if self.primal > 0.0 else 0.0 for part in parts)
         self.history.append(AfterPass(len(self.history) + 1, at_most, at_least))
+
+    def _offer(self, proof: Proof) -> None:
+        if proof.lower_bound > self.bound:
+            self.bound, self.witness = proof.lower_bound, proof.plane
 
     def _narrow(self) -> None:
         """What is proved of the best intercept by now."""

@@ -13,6 +13,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Manifest
 
+GIVEN = "given"  # the scale of a model whose certificate is about such rows
 _LONGER = 1.0 + 1e-9  # squares of rows are added in float64
 
 
@@ -20,7 +21,7 @@ class DividedDataset(ScaledDataset):
     """The rows of `data` with values divided by `divisors`, float64 (n_features,), above 0."""
 
     def __init__(self, data: Dataset, divisors: np.ndarray) -> None:
-        self.inner, self.scale, self.divisors = data, "given", divisors
+        self.inner, self.scale, self.divisors = data, GIVEN, divisors
         self.path, self.recipe = data.path, data.recipe
         manifest, found = data.manifest, feature_statistics(data)
         largest = float((found.largest / divisors[found.index]).max(initial=0.0))

@@ -19,17 +19,27 @@ from streamcut.bundle.penalty import SQUARES
 from streamcut.bundle.priced_master import solve_priced
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import CutError, dot_gamma, gamma
+from streamcut.models.certificate import Witness
 from streamcut.oracles.decomposable import Cut
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixed:
-    """The solution: β of the cuts but the zero one (T,), w = −C̄ Σ β a, the intercept (0 where it is not free), the true bound."""
+    """The solution: β of the cuts but the zero one (T,), w = −C̄ Σ β a, the intercept (0 where it is not free), the plane that
+    proves the true bound."""
 
     beta: np.ndarray
     w: np.ndarray
     intercept: float
+    proof: Proof
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proof:
+    """A bound, and its plane, in which a free intercept has been settled."""
+
     lower_bound: float
+    plane: Witness
 
 
 class Master:
@@ -54,12 +64,12 @@ class Master:
         """The best mixture where the intercept is free and `within` these numbers."""
         beta, intercept = self._mixture(within)
         w = self._sum(beta)
-        bound = self._bound(beta, w, within)
-        return Mixed(beta, -self.c_bar * w, intercept, bound)
+        proof = self._proof(beta, w, within)
+        return Mixed(beta, -self.c_bar * w, intercept, proof)
 
-    def bound_of(self, beta: np.ndarray, within: Interval) -> float:
+    def proof_of(self, beta: np.ndarray, within: Interval) -> Proof:
         """What the mixture `beta` (T,), in the simplex, proves."""
-        return self._bound(beta, self._sum(beta), within)
+        return self._proof(beta, self._sum(beta), within)
 
     def _sum(self, beta: np.ndarray) -> np.ndarray:
         w = np.zeros(len(self._plane(self.cuts[0])))
@@ -79,7 +89,7 @@ class Master:
         mixture = beta[1:] / C
         return mixture / max(1.0, float(mixture.sum()) * (1.0 + 1e-15)), intercept
 
-    def _bound(self, beta: np.ndarray, a: np.ndarray, within: Interval) -> float:
+    def _proof(self, beta: np.ndarray, a: np.ndarray, within: Interval) -> Proof:
         used = [(part, cut) for part, cut in zip(beta.tolist(), self.cuts, strict=True) if part > 0.0]
         slope = sum(part * cut.error.slope for part, cut in used)
         offset = sum(part * cut.error.offset for part, cut in used)
@@ -93,4 +103,5 @@ class Master:
             slope += own * pulls
             penalty = replace(FreeIntercept(), within=within)
         b, error = penalty.settled(b, CutError(slope, offset + own * (size + offset)), pull)
-        return max(0.0, penalty.bound(self.c_bar, a, b, error)[0])
+        plane = Witness(a, b, error)
+        return Proof(max(0.0, penalty.bound(self.c_bar, a, b, error)[0]), plane)

@@ -29,7 +29,9 @@ from streamcut.loss_table import ROW_LOSSES
 )
 @click.option("--index-base", metavar="N", type=int, help="Of the rows that vw read: their first feature was 0 or 1 [1].")
 @click.option("--passes", metavar="N", type=click.IntRange(1, 30), default=3, show_default=True, help="Passes over the rows.")
-@click.option("--out", metavar="FILE", help="Write the best model that was found on the way (.npz).")
+@click.option(
+    "--out", metavar="FILE", help="Write the best model found (.npz); `train --warm-start` goes on from its weights and bound."
+)
 @memory_option
 @cache_options
 @force_option

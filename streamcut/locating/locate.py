@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.config import SCALES
 from streamcut.data.datasets import opened
 from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.execution.ceiling import Ceiling
@@ -103,6 +104,11 @@ def its_rows(model: LinearModel, data: Any) -> tuple[Dataset, np.ndarray | None]
     """
     rows, divisors = opened(data), None
     if is_scaled(model):
+        if model.parameters["scale"] not in SCALES:
+            raise UsageError(
+                "the model's certificate is about features that a scaler of another program divided; scale the rows by it, and "
+                "certify the last step of the pipeline on these"
+            )
         rows = ScaledDataset(rows, model.parameters["scale"])
         divisors = np.concatenate([rows.divisors, np.ones(model.n_features)])[: model.n_features]
     if rows.manifest.fingerprint != model.fingerprint:

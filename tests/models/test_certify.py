@@ -142,6 +142,39 @@ def test_stores_shards_and_arrays_give_the_same_bits(tmp_path):
     assert records == [records[0]] * len(records)
 
 
+@pytest.mark.parametrize("intercept", ["free", "none", "regularised"])
+def test_training_goes_on_from_the_better_model_and_its_bound(tmp_path, intercept):
+    """An optimum that certify has proved is proved for training, too: one pass, and the same bound."""
+    X, y = rows(15, n=400, d=6)
+    model = linear_model.LogisticRegression(solver="newton-cholesky", tol=1e-10, fit_intercept=intercept == "free").fit(X, y)
+    if intercept == "regularised":
+        model = linear_model.LogisticRegression(solver="liblinear", tol=1e-8).fit(X, y)
+    found = streamcut.certify(model, (X, y), 4)
+    streamcut.save_model(found.better, tmp_path / "better.npz")
+    better = streamcut.load_model(tmp_path / "better.npz")
+    assert better.witness.bound(better.certificate.c_bar) == pytest.approx(found.certificate.lower_bound, rel=1e-12)
+    options = {"free": {"intercept": "free"}, "none": {"bias": 0.0}, "regularised": {"bias": 1.0}}[intercept]
+    options |= {"loss": "logistic", "solver": "bundle-dca", "tol": None, "tol_relative": 1e-4}
+    warm = streamcut.train((X, y), warm_start=better, **options)
+    assert len(warm.history) == 1
+    assert warm.certificate.lower_bound >= found.certificate.lower_bound * (1.0 - 1e-12)
+    assert len(streamcut.train((X, y), **options).history) > 1
+
+
+def test_a_scaler_of_a_pipeline_leaves_no_proof_about_unscaled_rows():
+    """The gap bounds a distance between weights of scaled features."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MaxAbsScaler
+
+    X, y = rows(16, n=200)
+    model = make_pipeline(MaxAbsScaler(), linear_model.LogisticRegression(fit_intercept=False)).fit(X, y)
+    better = streamcut.certify(model, (X, y), 2).better
+    with pytest.raises(UsageError, match="scaled features"):
+        streamcut.predict(better, X, certified=True)
+    with pytest.raises(UsageError, match="certify the last step"):
+        streamcut.predict(better, X, certified=True, trained_on=(X, y))
+
+
 def test_one_label_and_no_weight_on_one_side_are_errors():
     X, y = rows(6)
     model = linear_model.LogisticRegression().fit(X, y)
