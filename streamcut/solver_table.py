@@ -98,7 +98,7 @@ _RECORDS: dict[str, SolverRecord] = {
         },
         margins=True,
         dual=True,
-        max_cuts=16,  # to begin with
+        max_cuts=16,
         least_cuts=4,  # it adds two a pass
         vectors=8,  # w′, two cuts, those known, a lane ahead, two for sweeps over cached rows
         sums=3,

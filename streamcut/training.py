@@ -364,7 +364,7 @@ class Session:
             def plan(needs: Needs) -> MemoryPlan:
                 return plan_memory(needs, manifest, machine)
 
-        return needs.planned(manifest.statistics.n_rows, budget, plan)
+        return needs.planned(plan)
 
 
 def _with_fewer_features(options: TrainOptions, data: Dataset) -> bool:

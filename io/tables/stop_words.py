@@ -18,5 +18,5 @@ ENGLISH = frozenset(
     toward towards under until up upon us ve very via was wasn we well were weren what whatever when whenever where whereas
     whether which while who whoever whole whom whose why will with within without won would wouldn yet you your yours yourself
     yourselves
-    """.split()
+    """.split()  # noqa: SIM905
 )

@@ -180,8 +180,8 @@ def compare(data: Dataset, solver: str, assumed: Assumed, workers: list[int], la
             size = parse_size(str(model.parameters["row_cache"]), option="row_cache")
             work = replace(work, cached=size)
         cost = pass_cost(work, replace(assumed, workers=count, rows=assumed.rows * min(1.0, cores / count)))
-        turns = sum(found[name][0] for name in ("SweepPass", "TurnPass") if name in found) / passes
-        sweeps = turns / work.turns * cost.sweep
+        turns = found.get("SweepPass", (0,))[0] / passes
+        sweeps = turns * cost.sweep
         predicted = cost.seconds - cost.copying + sweeps  # the processes share a folder
         parts = {**cost.parts, "sweeps": sweeps, "copying": 0.0}
         largest = ", ".join(f"{name} {parts[name]:.3f}" for name in sorted(parts, key=lambda name: -parts[name])[:4])

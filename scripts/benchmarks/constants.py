@@ -33,7 +33,7 @@ CONSTANTS = {
     "streamcut.oracles.dual.random_order": ("_MOST_ROWS",),
     "streamcut.execution.row_cache": ("_NEAR", "_GROUP_NNZ", "_GROUPS"),
     "streamcut.jobs.binary": ("_CACHED", "_FEW", "_OF_MANY"),
-    "streamcut.jobs.linear": ("_GROWN_BYTES", "_MOST_CUTS", "_BUNDLE_NUMBERS"),
+    "streamcut.jobs.linear": ("_BUNDLE_NUMBERS",),
     "streamcut.strategy": ("_PRODUCTS", "_DENSE", "_TOGETHER", "_SOLVED"),
 }
 

@@ -12,7 +12,6 @@ The zero cut (R ≥ 0) takes the slack C̄ − Σ β_t; it is kept as cut 0.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -55,19 +54,11 @@ class Merge:
     share: float
 
 
-class BundleSize(NamedTuple):
-    """How many cuts a bundle holds at first, and to how many it may grow."""
-
-    first: int
-    most: int
-
-
 class Bundle:
     """At most `max_cuts` cuts of `dimension` float64 each; beyond it the two with the smallest β merge.
 
-    The weighted average of cuts is a cut, so merging keeps every bound valid; unused cuts go first. `grow` raises `max_cuts`, to
-    `most` at the highest. `merging`: before the last
-    solution cuts had to merge to make room.
+    The weighted average of cuts is a cut, so merging keeps every bound valid; unused cuts go first. `merging`: before
+    the last solution cuts had to merge to make room.
 
     Where the penalty has a free intercept the last number of a cut's vector is what it pulls at that, and is kept apart: w and
     the cuts that are given have `dimension` + 1 numbers, those that are solved for `dimension`.
@@ -78,18 +69,15 @@ class Bundle:
     as long as it lives (cut 0, the zero cut, has −1).
     """
 
-    def __init__(
-        self, dimension: int, c_bar: float, max_cuts: int, most: int | None = None, penalty: L2 = SQUARES, shelf: Shelf = MEMORY
-    ) -> None:
+    def __init__(self, dimension: int, c_bar: float, max_cuts: int, penalty: L2 = SQUARES, shelf: Shelf = MEMORY) -> None:
         if max_cuts < 2:
             raise ValueError("a bundle needs room for two cuts")
         self.c_bar = c_bar
         self.penalty = penalty
         self.max_cuts = max_cuts
-        self.most = max_cuts if most is None else most
         self.shelf = shelf
         self.dimension = dimension
-        self._vectors = shelf.space(self.most + 1, dimension)  # untouched rows cost no memory
+        self._vectors = shelf.space(max_cuts + 1, dimension)  # untouched rows cost no memory
         self._vectors[0] = 0.0  # the zero cut
         self._b = np.zeros(1)
         self._errors = np.zeros((1, 2))  # CutError of every cut
@@ -117,13 +105,6 @@ class Bundle:
     def offset(self, mixture: np.ndarray) -> float:
         """Σ π_t b_t for a mixture π by slot."""
         return float(mixture[self.slots[1:]] @ self._b[1:])
-
-    def grow(self, cuts: int) -> bool:
-        """Double `max_cuts`, up to `most`, if `cuts` more do not fit; returns whether it did."""
-        if self.max_cuts == self.most or len(self) + cuts <= self.max_cuts:
-            return False
-        self.max_cuts = min(2 * self.max_cuts, self.most)
-        return True
 
     def make_room(self, cuts: int, keep: int = 0) -> tuple[list[Merge], list[int]]:
         """Merge or drop until `cuts` more fit; returns the merges in their order and the slots that the next cuts will get.

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.bundle import BundleSize
 from streamcut.certifying.course import Course
 from streamcut.certifying.divided import GIVEN, DividedDataset
 from streamcut.certifying.estimators import problem_of
@@ -158,7 +157,7 @@ def _certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Cert
         job: Any = run.job
         order = replace(job.order, batch=run.plan.batch) if run.plan.batch else job.order
         oracle = CertifyOracle(
-            run.runner, job.risk, C=problem.C, bias=bias, cuts=BundleSize(slots, slots), size=None, sweeps=0, order=order,
+            run.runner, job.risk, C=problem.C, bias=bias, cuts=slots, size=None, sweeps=0, order=order,
             streams=run.plan.streams,
         )  # fmt: skip
         last = [] if bias == 0.0 else [problem.intercept / bias]

@@ -118,11 +118,8 @@ class SweepPass(CachingPass):
         return Step(self.w.copy())
 
     def finish(self, step: Step, rows: Rows, first_row: int) -> None:
-        self._sweep(step, first_row, self.theta)
-
-    def _sweep(self, step: Step, first_row: int, theta: Any) -> None:
         cache = self.caches[first_row]
-        cache.step_back(theta)
+        cache.step_back(self.theta)
         seed = joined_seed(self.seed[0], self.number, first_row, self.seed[1])
         step.gain = cache.sweep(seed, self.C, self.l1, self.bias, step.delta, first=self.number == 0)
         step.delta -= self.w
@@ -170,41 +167,6 @@ def joined_seed(*numbers: int) -> int:
 
 
 @dataclass(slots=True)
-class LanesStep:
-    """A Step of some lanes; None: none of them was in turn."""
-
-    step: Step | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TurnPass(SweepPass):
-    """A SweepPass of the lanes in `turn` (their first rows) alone; `theta` is {first row of a lane: part}."""
-
-    turn: frozenset[int]
-
-    def begin(self) -> LanesStep:  # type: ignore[override]
-        return LanesStep()
-
-    def arrays(self, own: LanesStep) -> dict[str, np.ndarray]:
-        return {} if own.step is None or len(self.turn) == 1 else SweepPass.arrays(self, own.step)
-
-    def put(self, own: LanesStep, name: str, array: np.ndarray) -> None:
-        assert own.step is not None
-        SweepPass.put(self, own.step, name, array)
-
-    def finish(self, own: LanesStep, rows: Rows, first_row: int) -> None:  # type: ignore[override]
-        if first_row in self.turn:
-            own.step = Step(self.w.copy())
-            self._sweep(own.step, first_row, self.theta[first_row])
-
-    def merge(self, total: LanesStep, part: LanesStep) -> LanesStep:  # type: ignore[override]
-        if total.step is None or part.step is None:
-            return part if total.step is None else total
-        SweepPass.merge(self, total.step, part.step)
-        return total
-
-
-@dataclass(slots=True)
 class Change:
     """What the shares of cached rows change in `cuts` and their Σ u f, `b`; `cache` and `at`, its next row, while in a lane."""
 
@@ -219,7 +181,7 @@ class WriteBackPass(CachingPass):
     """Write the dual variables of cached rows to column `slot` of their codes; the data is not read.
 
     shapes  of the cuts and their Σ u f
-    theta   the part of the last sweep that was taken, (A) for several problems, {first row: part} of lanes that took turns
+    theta   the part of the last sweep that was taken, (A) for several problems
     """
 
     caches: Mapping[int, SweptCache]
@@ -237,7 +199,7 @@ class WriteBackPass(CachingPass):
 
     def enter(self, change: Change, first_row: int) -> None:
         change.cache, change.at = self.caches[first_row], first_row
-        change.cache.step_back(self.theta[first_row] if isinstance(self.theta, dict) else self.theta)
+        change.cache.step_back(self.theta)
 
     def visit_rows(self, change: Change, rows: Rows) -> None:
         assert change.cache is not None

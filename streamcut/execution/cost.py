@@ -15,8 +15,7 @@ With W workers of t threads, L lanes, D numbers in a vector, T cuts, rates in by
 Partial sums are p = L s vectors, which come to be s: 1, and 3 for dual ascent, the running w and two cuts.
 
 Reading and computing go on at the same time. Dual ascent adds sweeps over cached rows: each computes its part of the rows, and
-sends and merges one vector a lane, in several turns where there are several lanes (at most, as cuts are at most those of a bundle
-that has grown).
+sends and merges one vector a lane.
 
 `scripts/benchmarks/bench_cluster.py` compares it with measurements, and measures the rates.
 """
@@ -102,7 +101,7 @@ class Work:
 
     sums    vectors that a lane adds up in a pass
     looks   passes over the row state alone, after each pass through the data
-    cached  bytes of rows that a sweep goes through; sweeps: at most after each pass, each in so many `turns` of the lanes
+    cached  bytes of rows that a sweep goes through; sweeps: at most after each pass
     """
 
     stored: int
@@ -115,12 +114,11 @@ class Work:
     row_bytes: int
     cached: int = 0
     sweeps: int = 0
-    turns: int = 1
     looks: int = LOOKS
 
     @classmethod
-    def of(cls, manifest: Manifest, needs: Needs, lanes: int, *, sums: int = 1, sweeps: int = 0, turns: int = 1) -> Self:
-        """That of a run which `needs` this, and has the memory for what it prefers; `turns` of sweeps are the most there are."""
+    def of(cls, manifest: Manifest, needs: Needs, lanes: int, *, sums: int = 1, sweeps: int = 0) -> Self:
+        """That of a run which `needs` this, and has the memory for what it prefers."""
         statistics = manifest.statistics
         stored = sum(array.stored_bytes for shard in manifest.shards for array in shard.arrays.values())
         decoded = sum(shard_bytes(manifest, shard) for shard in manifest.shards)
@@ -132,11 +130,10 @@ class Work:
             lanes=lanes,
             dimension=needs.dimension,
             sums=sums,
-            cuts=max(needs.max_cuts, needs.most_cuts, 1),
-            row_bytes=needs.row_bytes + needs.cut_bytes * max(0, needs.most_cuts - needs.max_cuts),
+            cuts=max(needs.max_cuts, 1),
+            row_bytes=needs.row_bytes,
             cached=cached,
             sweeps=sweeps if cached else 0,
-            turns=min(turns, lanes),
         )
 
 
@@ -184,7 +181,7 @@ def pass_cost(work: Work, assumed: Assumed) -> PassCost:
     vector = 8.0 * work.dimension
     sending = vector * (1 + math.ceil(math.log2(workers))) / assumed.line
     share = _uneven(work.lanes, threads) / threads
-    turn = sending + _merging(vector, work.lanes / work.turns, 1, workers, assumed) + work.lanes * assumed.task
+    turn = sending + _merging(vector, work.lanes, 1, workers, assumed) + work.lanes * assumed.task
     return PassCost(
         reading=work.stored / (workers * assumed.store),
         computing=work.decoded * share / assumed.rows,
@@ -194,7 +191,7 @@ def pass_cost(work: Work, assumed: Assumed) -> PassCost:
         rows=work.looks * work.rows * work.row_bytes / (threads * assumed.rows),
         copying=work.row_bytes * work.rows / (workers * assumed.line) if workers > 1 else 0.0,
         master=vector * (work.cuts + _STEPS) / assumed.adding,
-        sweep=work.cached * share / assumed.rows + work.turns * turn,
+        sweep=work.cached * share / assumed.rows + turn,
         sweeps=work.sweeps,
     )
 

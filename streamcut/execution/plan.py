@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +16,6 @@ from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 
-_GROWTH = 0.1  # of the budget: what bundles may take beyond the cuts that they begin with
 _CACHED = 0.9  # of the row cache stays beside streams: cached rows save more passes
 JOINED = "rows put together"  # that lie in different shards: a line that streams have among their own
 SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
@@ -48,7 +46,6 @@ class Needs:
     """What the memory plan is made of.
 
     dimension   length of a dense vector; `vectors` of them for each worker, max_cuts + 1 in the bundle (−1: there is none)
-    most_cuts   the bundle may grow so far, if memory allows; 0: it does not grow. A cut takes `cut_bytes` in each row's state
     row_bytes   row state of one row
     row_cache   (least, most) bytes for copies of rows, or what `cached` names
     more        (what, bytes) of anything else
@@ -70,8 +67,6 @@ class Needs:
     cached: str = "row cache"
     more: tuple[tuple[str, int], ...] = ()
     per_worker: tuple[tuple[str, int], ...] = ()
-    most_cuts: int = 0
-    cut_bytes: int = 0
     block_rows: int | None = None
     between: tuple[tuple[str, int], ...] = ()
     streams: int = 1
@@ -91,11 +86,10 @@ class Needs:
         """(streams, batch) of the best of `mixing`; (1, 0) where there is none."""
         return (self.mixing[0].streams, self.mixing[0].batch) if self.mixing else (1, 0)
 
-    def planned(self, n_rows: int, budget: int, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
-        """What `plan` makes of it, from several places if it can, then with as many cuts as bundles may grow to.
+    def planned(self, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
+        """What `plan` makes of it, from several places if it can, as long as that does not drive the row state to disk.
 
-        These get a part of the budget at most; neither drives the row state to disk. Raises MemoryBudgetError when not even
-        `max_cuts` fit, whatever is read at once.
+        Raises MemoryBudgetError when nothing fits, whatever is read at once.
         """
         least, refused, found = None, None, None
         try:
@@ -120,32 +114,10 @@ class Needs:
                     found = needs
                     break
         if found is not None:
-            return found.planned(n_rows, budget, plan)
+            return plan(found)
         if least is None:
             raise refused  # type: ignore[misc]
-        return self._grown(n_rows, budget, least, plan)
-
-    def _grown(self, n_rows: int, budget: int, least: MemoryPlan, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
-        """The plan with as many cuts as bundles may grow to; `least` is that of `max_cuts`."""
-        most = self.most_cuts
-        while most > max(self.max_cuts, 0):
-            more = most - self.max_cuts
-            grown = replace(self, max_cuts=most, row_bytes=self.row_bytes + more * self.cut_bytes)
-            found = grown._within(more * (self.cut_bytes * n_rows + 8 * self.dimension), budget, least, plan)
-            if found is not None:
-                return replace(found, max_cuts=most)
-            most //= 2
-        return replace(least, max_cuts=self.max_cuts)
-
-    def _within(self, more: int, budget: int, least: MemoryPlan, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan | None:
-        """The plan of these needs, `more` bytes of which could be done without; None where that is too much."""
-        if more > _GROWTH * budget:
-            return None
-        with suppress(MemoryBudgetError):  # then fewer may do
-            found = plan(self)
-            if (found.spilled, found.reads_again) == (least.spilled, least.reads_again):
-                return found
-        return None
+        return least
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +145,6 @@ class MemoryPlan(Shown):
 
     spilled    the row state does not fit and lives in scratch files
     row_cache  bytes for copies of the rows that matter most, all lanes together; one of the lines
-    max_cuts   what the bundle may grow to; 0: it does not grow
     streams    places of a lane that each worker reads from; batch: groups of rows of a batch then, 0: as many as ever
     ahead      threads beside each worker read from them and score
     reads_again  whether passes after the first read anything
@@ -186,7 +157,6 @@ class MemoryPlan(Shown):
     pinned_bytes: int
     spilled: bool = False
     row_cache: int = 0
-    max_cuts: int = 0
     streams: int = 1
     batch: int = 0
     ahead: bool = False

@@ -23,7 +23,6 @@ from streamcut.foundation.systems import release
 Rows = dict[str, np.ndarray]
 Refill = Callable[[np.ndarray, tuple[int, int] | None], None]  # fills (first row, rows of all) of a saved array; None: all of it
 _WINDOW = 2 << 20  # a page fault maps up to this many bytes around it: the largest folio of the page cache
-_PIECE = 1 << 16  # rows that move at once
 SPILLED_BYTES = 2 * _WINDOW  # what one array in a scratch file takes at most for each worker, its block aside
 
 
@@ -52,36 +51,20 @@ class RowState:
         self.arrays: Rows = {}
         self._scratch = scratch
         self._maps: dict[str, mmap.mmap] = {}
-        self._flat: Rows = {}  # each array with what it may grow to
         self.within: dict[str, tuple[float, float]] = {}
 
     def add(
-        self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None,
+        self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *,
         within: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
         """See RowKeeper."""
         if within is not None:
             self.within[name] = within
         dtype, whole = np.dtype(dtype), (self.n_rows, *shape)
-        size = self.n_rows * math.prod(shape if most is None else (most, *shape[1:]))
-        # untouched pages of zeros cost no memory: what an array may grow to is only reserved
-        flat = np.zeros(size, dtype) if self._scratch is None else self._mapped(name, dtype, size, self._scratch)
-        self._flat[name] = flat
-        self.arrays[name] = flat[: math.prod(whole)].reshape(whole)
-
-    def widen(self, name: str, length: int) -> None:
-        """The first length of a row of array `name` grows to `length`, in place: what is new is 0. No more than its `most`."""
-        old = self.arrays[name]
-        shape = (length, *old.shape[2:])
-        before, after = math.prod(old.shape[1:]), math.prod(shape)
-        self.arrays[name] = self._flat[name][: self.n_rows * after].reshape(self.n_rows, *shape)
-        rows, wide = old.reshape(self.n_rows, before), self.arrays[name].reshape(self.n_rows, after)
-        for stop in range(self.n_rows, 0, -_PIECE):  # from the end: a row never lands on one that has yet to move
-            start = max(0, stop - _PIECE)
-            moved = rows[start:stop].copy()
-            wide[start:stop, :before] = moved
-            wide[start:stop, before:] = 0
-            self.release(start, stop)
+        if self._scratch is None:
+            self.arrays[name] = np.zeros(whole, dtype)
+        else:
+            self.arrays[name] = self._mapped(name, dtype, math.prod(whole), self._scratch).reshape(whole)
 
     def kept(self) -> Rows:
         """See RowKeeper."""

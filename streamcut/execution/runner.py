@@ -78,18 +78,13 @@ class RowKeeper(Protocol):
     within: dict[str, tuple[float, float]]
 
     def add(
-        self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None,
+        self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *,
         within: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
         """A new array of zeros, `shape` of `dtype` for each row, in place of any of that name.
 
-        most    the first length of `shape` may grow so far
-
         within  the least and the largest number that it may hold, which what comes from files is held against
         """
-
-    def widen(self, name: str, length: int) -> None:
-        """The first length of a row of array `name` grows to `length`; what is new is 0."""
 
     def kept(self) -> Rows | dict[str, RowPieces]:
         """All arrays, as a checkpoint keeps them; views will do."""

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.bundle.bundle import BundleSize
 from streamcut.config import TrainOptions
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import JOINED, MemoryPlan, Needs, Streamed
@@ -25,7 +24,6 @@ from streamcut.jobs.linear import (
     cache_wanted,
     certificate,
     constant_feature,
-    most_cuts,
     on_few_rows,
     penalty_needs,
     solver_of,
@@ -112,8 +110,6 @@ class BinaryJob:
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
-            most_cuts=most_cuts(self.options, self.max_cuts, 8 * dimension + share * statistics.n_rows) if solver.dual else 0,
-            cut_bytes=share,
             vectors=solver.vectors,
             row_bytes=in_rows,
             more=(
@@ -167,7 +163,6 @@ class BinaryJob:
             self.options,
             fingerprint,
             max_cuts=self.max_cuts,
-            most_cuts=plan.max_cuts,
             streams=plan.streams,
             batch=plan.batch,
             lanes=len(self.lanes),
@@ -187,32 +182,27 @@ class BinaryJob:
         oracle: LinearOracle
         if self.solver.dual:
             size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), self._cached_row(manifest))
-            cuts = self._cuts(plan)
-            many: dict[str, Any] = {"cuts": cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
+            many: dict[str, Any] = {"cuts": self.max_cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
             order = replace(self.order, batch=plan.batch) if plan.batch else self.order
             many |= {"streams": plan.streams, "order": order}
             oracle = DualOracle(runner, self.risk, **common, **many)
-            solve = solver_of(chosen, oracle, cuts=cuts)
         else:
             if self.solver.curved:
                 oracle = SecondOrderOracle(runner, self.risk, **common)
             else:
                 oracle = LinearOracle(runner, self.risk, **common, keep_margins=self.solver.margins)
-            solve = solver_of(chosen, oracle, max_cuts=self.max_cuts)
+        solve = solver_of(chosen, oracle, max_cuts=self.max_cuts)
         model = partial(self._model, oracle=oracle, manifest=manifest, plan=plan)
-        return Trainer(oracle, solve, model, self._begin(oracle, plan), chosen.l1)
+        return Trainer(oracle, solve, model, self._begin(oracle), chosen.l1)
 
     def _constant(self, manifest: Manifest) -> float:
         return constant_feature(self.options, manifest.statistics, self.risk.loss.unbounded())
 
-    def _cuts(self, plan: MemoryPlan) -> BundleSize:
-        return BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
-
-    def _begin(self, oracle: LinearOracle, plan: MemoryPlan) -> Callable[[StoppingRule], BundleState] | None:
+    def _begin(self, oracle: LinearOracle) -> Callable[[StoppingRule], BundleState] | None:
         if self.origin is None:
             return None
         if isinstance(oracle, DualOracle):
-            return partial(warm_start.dual, self.origin, oracle, self._cuts(plan))
+            return partial(warm_start.dual, self.origin, oracle, self.max_cuts)
         return partial(warm_start.started, self.origin, oracle, self.max_cuts, margins=self.solver.margins)
 
     def _model(self, solution: Solution, C: float, *, oracle: LinearOracle, manifest: Manifest, plan: MemoryPlan) -> LinearModel:

@@ -30,7 +30,6 @@ from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
-_GROWN_BYTES, _MOST_CUTS = 128 << 20, 64  # dense problems of 3 to 40 features need no more (bundle_dca.md)
 _REACH = 16.0  # of a free intercept in a pass, at least
 _WARM_UP_CACHE = 1 << 20
 _APART = 1e4  # columns that differ more than that in size are named where rounding ends a training
@@ -39,14 +38,6 @@ _APART = 1e4  # columns that differ more than that in size are named where round
 def bundle_size(dimension: int) -> int:
     """Cuts that the default bundle holds: as many as 128 MiB do, 20 to 1000; it depends on the data alone."""
     return min(max(_BUNDLE_NUMBERS // max(dimension, 1), 20), 1000)
-
-
-def most_cuts(options: TrainOptions, cuts: int, cut_bytes: int) -> int:
-    """What the bundle of bundle-dca may grow to from `cuts`: as many as 128 MiB hold, at most 64; as it is, when options say.
-
-    A cut takes `cut_bytes`: its vector, and the shares of all rows.
-    """
-    return cuts if options.max_cuts is not None else max(cuts, min(_GROWN_BYTES // cut_bytes, _MOST_CUTS))
 
 
 def penalty_needs(options: TrainOptions, dimension: int) -> tuple[tuple[str, int], ...]:

@@ -79,7 +79,7 @@ class MulticlassJob(ClassesJob):
         features = known.dimension // self.risk.classes
         own = (f"{_BESIDE} numbers of each feature, windows of {_FILES} files", 8 * _BESIDE * features + _FILES * SPILLED_BYTES)
         held, cache = (_HELD_SWEPT, known.row_cache) if self.swept else (_HELD, (0, 0))
-        return replace(known, held=held, most_cuts=0, row_cache=cache, more=(*known.more, own))
+        return replace(known, held=held, row_cache=cache, more=(*known.more, own))
 
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         options, origin = self.options, None if self.origins is None else self.origins[0]
@@ -88,12 +88,11 @@ class MulticlassJob(ClassesJob):
         oracle: Any  # what bundle-dca takes for its DualOracle has the same methods
         if self.solver.dual:
             oracle = self.oracles[1](runner, self.risk, **common, **self.dual_options(runner.feed.data.manifest, plan))
-            solve = solver_of(options, oracle, cuts=self.cuts(plan))
-            begin = origin and partial(warm_start.dual, origin, oracle, self.cuts(plan))
+            begin = origin and partial(warm_start.dual, origin, oracle, self.max_cuts)
         else:
             oracle = self.oracles[0](runner, self.risk, **common, keep_margins=self.solver.margins)
-            solve = solver_of(options, oracle, max_cuts=self.max_cuts)
             begin = origin and partial(warm_start.started, origin, oracle, self.max_cuts, margins=self.solver.margins)
+        solve = solver_of(options, oracle, max_cuts=self.max_cuts)
         model = partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest, row_cache=plan.row_cache)
         return Trainer(oracle, solve, model, begin, options.l1)
 

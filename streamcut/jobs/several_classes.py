@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.bundle.bundle import BundleSize
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.execution.lanes import Lanes, plan_lanes
@@ -17,7 +16,7 @@ from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import Trainer, bundle_size, cache_wanted, most_cuts, on_few_rows, penalty_needs, threads_wanted
+from streamcut.jobs.linear import Trainer, bundle_size, cache_wanted, on_few_rows, penalty_needs, threads_wanted
 from streamcut.jobs.origins import classes_origins, strategy_of
 from streamcut.losses.classes import ClassesLoss
 from streamcut.models.certificate import Certificate, Witness
@@ -96,13 +95,10 @@ class ClassesJob(ABC):
         known = 4 + 8 * (statistics.weight_sum is not None)
         features = statistics.n_features + (self.options.bias != 0.0)
         dimension, whole = features * K, features * self.risk.classes
-        grown = most_cuts(self.options, self.max_cuts, 8 * whole + share * self.risk.classes * statistics.n_rows)
         models = (f"models of {self.risk.classes} classes, of which {K} are trained at a time", 2 * 8 * whole)
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
-            most_cuts=grown if solver.dual else 0,
-            cut_bytes=share * K,
             vectors=solver.vectors,
             row_bytes=(16 * K + known) * self.margins + share * K * self.max_cuts * solver.dual,
             more=(*penalty_needs(self.options, dimension), *[models] * (self.risk.classes > K)),
@@ -124,17 +120,13 @@ class ClassesJob(ABC):
         """The size of a lane's row cache."""
         return CacheSize.planned(manifest, plan.row_cache, len(self.lanes), self.row_bytes(self.at_once))
 
-    def cuts(self, plan: MemoryPlan) -> BundleSize:
-        """Of the bundle, or that of each class."""
-        return BundleSize(self.max_cuts, max(self.max_cuts, plan.max_cuts))
-
     def dual_options(self, manifest: Manifest, plan: MemoryPlan) -> dict[str, Any]:
         """What oracles of dual ascent take beside the others."""
-        own = {"cuts": self.cuts(plan), "size": self.cache(manifest, plan)}
+        own = {"cuts": self.max_cuts, "size": self.cache(manifest, plan)}
         return {**own, "sweeps": self.options.sweeps, "seed": self.options.seed}
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        found = {"max_cuts": self.max_cuts, "most_cuts": plan.max_cuts, "lanes": len(self.lanes), "row_cache": plan.row_cache}
+        found = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "row_cache": plan.row_cache}
         begin = None if self.origins is None else [origin.digest() for origin in self.origins]
         return identity(self.options, fingerprint, **found, warm_start=begin)
 

@@ -42,7 +42,7 @@ _BECAUSE = {
     StopReason.TARGET: "the objective reached the target",
     StopReason.STALLED: "rounding allows no further progress",
     StopReason.SCALE: "its cuts cannot be mixed any better in float64: numbers of the data differ too much in size",
-    StopReason.BUNDLE: "its bundle of cuts is too small (raise --max-cuts, or leave it out to let the bundle grow)",
+    StopReason.BUNDLE: "its bundle of cuts is too small (raise --max-cuts)",
     StopReason.INTERRUPTED: "it was interrupted",
     StopReason.EPOCHS: "the rows were gone through as often as asked",
     StopReason.EVALUATIONS: "the allowed number of kernel evaluations was used up",

@@ -108,8 +108,8 @@ class TrainDeclarations:
         "Where OCAS takes its cuts: predicted needs one pass an iteration, exact (the paper) two.",
         choices=("predicted", "exact"), tasks=(*SINGLE, "sequence"), solvers="ocas", tried=("exact",))
     max_cuts: int | None = _algorithm(None,
-        "Maximum number of cutting planes in memory, each as long as the weights. Default: grows as needed.",
-        python="It begins with as many as 128 MiB hold, 20 to 1000; newton with 8, bundle-dca with 16.", check=whole(2),
+        "Maximum number of cutting planes in memory, each as long as the weights.",
+        python="None: as many as 128 MiB hold, 20 to 1000; newton 8, bundle-dca 16.", check=whole(2),
         solvers="linear sampled", tried=(4,))
     sweeps: int = _algorithm(50, "bundle-dca: maximum number of sweeps (epochs over cached rows) after a pass.", check=whole(0),
         tasks=SINGLE, solvers="bundle-dca", tried=(0,))

@@ -6,7 +6,6 @@ from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.cost import Assumed, Work, describe
 from streamcut.io.dataset import Dataset
-from streamcut.oracles.dual.ascent import MOST_TURNS
 from streamcut.training import Session
 
 
@@ -26,4 +25,4 @@ def cluster_work(run: Session) -> Work:
         raise UsageError(f"--assume: {run.options.chosen_solver} runs on threads only, not on Dask")
     sweeps = run.options.sweeps if record.dual else 0
     needs, lanes = run.job.needs(manifest), len(run.job.lanes)
-    return Work.of(manifest, needs, lanes, sums=record.sums, sweeps=sweeps, turns=MOST_TURNS)
+    return Work.of(manifest, needs, lanes, sums=record.sums, sweeps=sweeps)

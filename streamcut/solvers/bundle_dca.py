@@ -28,7 +28,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamcut.bundle.bundle import BundleSize
 from streamcut.bundle.intercept import Interval
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.passes import Ascent
@@ -41,21 +40,19 @@ from streamcut.solvers.state import BundleState
 ENOUGH = 0.0005  # sweeps over cached rows end when one brings no more than this part of the gap
 
 
-def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
-    """Run bundle-dca to the stopping rule of `progress`: one pass an iteration. `cuts`, at least 3, as the oracle was given.
+def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
+    """Run bundle-dca to the stopping rule of `progress`: one pass an iteration. `max_cuts`, at least 3, as the oracle was given.
 
     Raises Interrupted before there is a solution.
     """
     found = progress.resume(oracle)
-    begin = _at_zero(oracle, cuts, progress.rule) if found is None else found
+    begin = _at_zero(oracle, max_cuts, progress.rule) if found is None else found
     rule = progress.measure_in(oracle.unit)
     course = Course.restored(begin, oracle)
     s = course.state
 
     def iterate() -> None:
         mu = 1.0 if progress.still else MU
-        if s.bundle.grow(2):
-            oracle.widen(s.bundle.max_cuts)
         merges, (cut, dual) = s.bundle.make_room(2, keep=2)
         oracle.follow(merges)
         kappa = s.k + mu * (1.0 - s.k)
@@ -74,15 +71,15 @@ def solve(oracle: DualOracle, progress: Progress, cuts: BundleSize) -> Solution:
     return iterated(s, oracle, progress, rule, iterate, kept=course)
 
 
-def _at_zero(oracle: DualOracle, cuts: BundleSize, rule: StoppingRule) -> BundleState:
+def _at_zero(oracle: DualOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
     """One pass from w = 0 and no shares: the cut there, and that of the first sweep."""
     zero = np.zeros(oracle.dimension)
     # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
-    start = Ascent(zero, np.zeros(cuts.first), 0, 1, 0.0, ENOUGH * oracle.C, at_once=not oracle.accelerated)
+    start = Ascent(zero, np.zeros(max_cuts), 0, 1, 0.0, ENOUGH * oracle.C, at_once=not oracle.accelerated)
     if oracle.penalty.free:
         start = replace(start, start=oracle.constant())
     predicted, ascended = oracle.ascend(start, first=True)
-    state = BundleState.at(zero, oracle.loss_at_zero, oracle, cuts)
+    state = BundleState.at(zero, oracle.loss_at_zero, oracle, max_cuts)
     state.add(predicted)
     state.add(ascended)
     near = _near(start, ascended.a * -oracle.c_bar) if state.penalty.free else None

@@ -7,7 +7,7 @@ proof of anything: a cut taken at the master's solution always raises its value,
     rounding    F and bound were moved apart for what rounding may have done to them; what is left of the gap without that is no
                 more than it
     scale       what is left of the gap is no more than that of the master problem, which all digits there are cannot solve
-    the bundle  it is full, must not grow, and merges cuts that it still needs; said after many such passes only
+    the bundle  it is full, and merges cuts that it still needs; said after many such passes only
 """
 
 from __future__ import annotations

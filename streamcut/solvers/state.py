@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.bundle import Bundle, BundleSize, MasterSolution
+from streamcut.bundle.bundle import Bundle, MasterSolution
 from streamcut.bundle.free_intercept import FreeIntercept
 from streamcut.bundle.intercept import Interval, around
 from streamcut.bundle.penalty import L2, penalty_of
@@ -78,10 +78,10 @@ class BundleState:
         return self.bundle.shelf
 
     @classmethod
-    def at(cls, w_b: np.ndarray, loss: float, oracle: Any, cuts: BundleSize) -> BundleState:
+    def at(cls, w_b: np.ndarray, loss: float, oracle: Any, max_cuts: int) -> BundleState:
         """Nothing is known but the loss at w_b."""
         D = len(w_b) - oracle.penalty.free
-        bundle = Bundle(D, oracle.c_bar, *cuts, oracle.penalty, oracle.shelf)
+        bundle = Bundle(D, oracle.c_bar, max_cuts, oracle.penalty, oracle.shelf)
         F, zero = oracle.penalty.objective(w_b, oracle.C, loss), np.zeros(len(w_b))
         return cls(bundle, oracle.shelf.put(w_b), loss, F, zero, zero, 0.0, Witness.none(D), raised=oracle.C * oracle.raised)
 
@@ -89,7 +89,7 @@ class BundleState:
     def at_zero(cls, oracle: DecomposableOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
         """One pass: w_b = 0 and the cut there in the bundle."""
         cut, loss = oracle.start()
-        state = cls.at(np.zeros(oracle.dimension), loss, oracle, BundleSize(max_cuts, max_cuts))
+        state = cls.at(np.zeros(oracle.dimension), loss, oracle, max_cuts)
         state.improve(cut, rule)
         return state
 
@@ -214,7 +214,6 @@ class BundleState:
             "best_F": self.best.F,
             "best_raised": self.best.raised,
             "max_cuts": self.bundle.max_cuts,
-            "most": self.bundle.most,
             "merging": self.bundle.merging,
             "c_bar": self.bundle.c_bar,
             "l1": self.penalty.l1,
@@ -300,7 +299,7 @@ _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("best_F", "best_raised", "proved"), 0.0),
     "witness_error": (0.0, 0.0),
     "within": [0.0],
-    **dict.fromkeys(("max_cuts", "most"), 0),
+    "max_cuts": 0,
     **dict.fromkeys(("stepped", "merging"), False),
 }
 
@@ -319,13 +318,11 @@ def _expect_planes(bundle: Bundle, w_b: np.ndarray, F_b: float) -> None:
 
 def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: DecomposableOracle) -> Bundle:
     """The bundle that was saved. Raises CorruptError, ValueError for what is none."""
-    first, most = numbers["max_cuts"], numbers["most"]
-    shape = found.shape("bundle.b")
-    identity = found.record["identity"]  # which is that of this run
-    allowed = max(int(identity.get(name) or 0) for name in ("max_cuts", "most_cuts"))
+    most, shape = numbers["max_cuts"], found.shape("bundle.b")
+    allowed = int(found.record["identity"]["max_cuts"])  # that of this run
     size = shape[-1]
-    if not (2 <= first <= most <= allowed and 1 <= size <= first + 1):
-        raise ValueError(f"{size} cuts in a bundle of {first}, which may grow to {most} of {allowed}")
+    if not (2 <= most <= allowed and 1 <= size <= most + 1):
+        raise ValueError(f"{size} cuts in a bundle of {most} of {allowed}")
     if shape != (size,):
         raise ValueError(f"array bundle.b is {shape}")
     if not (0.0 < numbers["c_bar"] < math.inf and 0.0 <= numbers["l1"] < math.inf):
@@ -333,13 +330,13 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: Decomposab
     shelf, penalty = oracle.shelf, penalty_of(numbers["l1"])
     if isinstance(oracle.penalty, FreeIntercept):
         penalty = oracle.penalty.known(*numbers["within"])
-    bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], first, most, penalty, shelf)
+    bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], most, penalty, shelf)
     bundle.merging = numbers["merging"]
     within = {
         "beta": (0.0, math.inf),
         "errors": (0.0, math.inf),
         "unused": (0, 2**62),
-        "slots": (-1, first - 1),
+        "slots": (-1, most - 1),
     }
     for name, place in bundle.make_places(size - 1).items():
         found.read_into(f"bundle.{name}", place, shelf.release, within=within.get(name))

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.bundle import BundleSize
 from streamcut.compiled import vectors
 from streamcut.errors import UsageError
 from streamcut.foundation.rounding import plane_doubt
@@ -44,13 +43,13 @@ class Origin:
             found.update(self.cut.a.tobytes() + struct.pack("<d", self.cut.b))
         return found.hexdigest()
 
-    def state(self, oracle: Any, cuts: BundleSize, loss: float) -> BundleState:
+    def state(self, oracle: Any, max_cuts: int, loss: float) -> BundleState:
         """w_b here, where the loss is known, and what the cut proves; nothing in the bundle.
 
         Raises UsageError for a cut that does not hold here.
         """
         w = self.w
-        state = BundleState.at(w.copy(), loss, oracle, cuts)
+        state = BundleState.at(w.copy(), loss, oracle, max_cuts)
         if self.cut is not None:
             a, b, error = self.cut.a, self.cut.b, self.cut.error
             squares = vectors.dot(a, a), vectors.dot(w, w)
@@ -68,7 +67,7 @@ class Origin:
 def started(origin: Origin, oracle: DecomposableOracle, max_cuts: int, rule: StoppingRule, *, margins: bool) -> BundleState:
     """The state of ocas (which keeps `margins`) or cpa at `origin`, after one pass."""
     cut, loss = oracle.start(origin.w)
-    state = origin.state(oracle, BundleSize(max_cuts, max_cuts), loss)
+    state = origin.state(oracle, max_cuts, loss)
     if margins:
         oracle.step(1.0, state.w_b)
     if origin.cut is not None and not oracle.penalty.free:
@@ -77,12 +76,12 @@ def started(origin: Origin, oracle: DecomposableOracle, max_cuts: int, rule: Sto
     return state
 
 
-def dual(origin: Origin, oracle: DualAscent, cuts: BundleSize, rule: StoppingRule) -> BundleState:
+def dual(origin: Origin, oracle: DualAscent, max_cuts: int, rule: StoppingRule) -> BundleState:
     """The state of bundle-dca at `origin`, after one pass: the cut there, and that of a first sweep."""
-    nothing = np.zeros(cuts.first)
+    nothing = np.zeros(max_cuts)
     ascent = Ascent(origin.w, nothing, 0, 1, 1.0, ENOUGH * oracle.C, start=np.zeros_like(origin.w))
     cut, swept = oracle.ascend(ascent, first=True)
-    state = origin.state(oracle, cuts, oracle.step(1.0, origin.w))
+    state = origin.state(oracle, max_cuts, oracle.step(1.0, origin.w))
     state.bundle.add(cut.a, cut.b, cut.error)
     state.improve(swept, rule)
     return state

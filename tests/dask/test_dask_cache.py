@@ -16,7 +16,6 @@ from kit.clusters import same, started, train, two_workers
 from kit.nights import by_night
 
 import streamcut
-from streamcut.bundle.bundle import BundleSize
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.dask import runner as dask_runner
@@ -318,7 +317,7 @@ def test_a_cache_is_recalled_as_it_was_filled(seed, task, part):
     data = MemoryDataset(X, y if task == "multiclass" else np.minimum(y, 1.0), weight=rng.uniform(0.0, 2.0, 300).round())
     lanes = Lanes((0, 110, 300))
     with Runner(Feed(data, frozenset([0])), lanes) as runner:
-        common = {"C": 1.0, "bias": 1.0, "cuts": BundleSize(6, 6), "sweeps": 1}
+        common = {"C": 1.0, "bias": 1.0, "cuts": 6, "sweeps": 1}
         everything = CacheSize.bytes_of_all(data.manifest, row_bytes(3))
         size = CacheSize.planned(data.manifest, int(part * everything), 2, row_bytes(3))
         if task == "binary":

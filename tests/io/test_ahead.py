@@ -197,7 +197,7 @@ def test_processors_decide_whether_there_is_one_and_nothing_else(spare):
         return MemoryPlan(5000, lines, frozenset(), 0, streams=needs.streams, batch=needs.batch, ahead=needs.ahead)
 
     mixing = Streamed(4, 3500, True, spare, 32), Streamed(4, 3000, True, spare, 16), Streamed(2, 2000, True, spare, 32)
-    made = Needs(dimension=10, mixing=mixing).planned(1000, 5000, plan)
+    made = Needs(dimension=10, mixing=mixing).planned(plan)
     assert (made.streams, made.batch, made.ahead) == (4, 16, spare)
 
 

@@ -155,9 +155,7 @@ def plan_of(store, budget, **options):
         if data is not store:
             needs = replace(needs, mixing=tuple(each for each in needs.mixing if each.streams == 4))
         machine = Machine(budget, 0, 1)
-        return needs.planned(
-            data.manifest.statistics.n_rows, budget, partial(plan_memory, manifest=data.manifest, machine=machine)
-        )
+        return needs.planned(partial(plan_memory, manifest=data.manifest, machine=machine))
 
     return shards.planned(planned, job.needs(store.manifest).most_mixed)
 

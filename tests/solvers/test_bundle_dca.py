@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from reference import bundle_dca as slow
 from reference import svm
 
-from streamcut.bundle.bundle import BundleSize
 from streamcut.bundle.penalty import SQUARES
 from streamcut.compiled import dual, records
 from streamcut.config import CheckpointOptions
@@ -109,7 +108,7 @@ def test_bound_is_never_above_what_liblinear_reaches_in_a_thousand_problems():
 
 
 def solve(
-    data, *, C=1.0, positive_weight=1.0, bias=1.0, row_cache="0", sweeps=50, lanes=1, max_cuts=16, most=0, workers=1, tol=1e-3,
+    data, *, C=1.0, positive_weight=1.0, bias=1.0, row_cache="0", sweeps=50, lanes=1, max_cuts=16, workers=1, tol=1e-3,
     max_passes=300,
 ):  # fmt: skip
     """Without `train`, whose warm-up takes longer than these problems."""
@@ -119,10 +118,9 @@ def solve(
     planned = plan_lanes(manifest.statistics, lanes)
     with Runner(Feed(data, frozenset(range(len(manifest.shards)))), planned, workers) as runner:
         size = CacheSize.planned(manifest, budget, len(planned))
-        cuts = BundleSize(max_cuts, most or max_cuts)
-        oracle = DualOracle(runner, risk, C=C, bias=bias, cuts=cuts, size=size, sweeps=sweeps)
+        oracle = DualOracle(runner, risk, C=C, bias=bias, cuts=max_cuts, size=size, sweeps=sweeps)
         rule = StoppingRule(tol, None, max_passes=max_passes)
-        return bundle_dca.solve(oracle, Progress(rule), cuts=cuts)
+        return bundle_dca.solve(oracle, Progress(rule), max_cuts=max_cuts)
 
 
 @pytest.mark.parametrize("row_cache", ["0", "30%"])

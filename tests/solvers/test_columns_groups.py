@@ -166,7 +166,7 @@ def smaller(budget: int, *, strategy: str, threads: bool = True):
 
     def planned(job):
         machine = Machine(budget, 0, job.workers, in_memory=True)
-        return job.needs(manifest).planned(600, budget, lambda needs: plan_memory(needs, manifest, machine))
+        return job.needs(manifest).planned(lambda needs: plan_memory(needs, manifest, machine))
 
     apart = replace(options, strategy="one-vs-rest")
     others = [("--strategy one-vs-rest", [*ColumnsJob.planned(apart, manifest).in_groups()][-1])]

@@ -127,7 +127,7 @@ def test_a_refusal_says_which_options_are_against_it(given, said):
 
     def planned(job):
         machine = Machine(budget, 0, job.workers, in_memory=True)
-        return job.needs(manifest).planned(400, budget, lambda needs: plan_memory(needs, manifest, machine))
+        return job.needs(manifest).planned(lambda needs: plan_memory(needs, manifest, machine))
 
     def chosen():
         threads = job.options.workers is None

@@ -12,7 +12,6 @@ from reference import multiclass as slow
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
-from streamcut.bundle.bundle import BundleSize
 from streamcut.bundle.line_search import minimise_along_line
 from streamcut.compiled import multiclass, multiclass_dual
 from streamcut.config import TrainOptions
@@ -262,7 +261,7 @@ def test_both_cuts_are_what_rows_remember(seed, ones):
     data, target, rng = MemoryDataset(X, y, weight=u), np.searchsorted(LABELS, y), np.random.default_rng(seed)
     size = CacheSize.planned(data.manifest, 20_000, 2, row_bytes(4))
     with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
-        oracle = MulticlassDualOracle(runner, CrammerSinger(LABELS), C=1.0, bias=1.0, cuts=BundleSize(6, 6), size=size, sweeps=3)
+        oracle = MulticlassDualOracle(runner, CrammerSinger(LABELS), C=1.0, bias=1.0, cuts=6, size=size, sweeps=3)
         for number in range(3):
             w, mixture = rng.standard_normal(oracle.dimension), np.zeros(6)
             mixture[: 2 * number] = rng.dirichlet(np.ones(2 * number)) if number else 0.0

@@ -16,7 +16,7 @@ from sklearn import metrics
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
-from streamcut.bundle.bundle import BundleSize, Merge
+from streamcut.bundle.bundle import Merge
 from streamcut.bundle.newton_search import minimise_by_newton
 from streamcut.compiled import records, softmax, softmax_dual
 from streamcut.config import CheckpointOptions
@@ -201,7 +201,7 @@ class TestCertificate:
         data, target = MemoryDataset(X * scale, y, weight=u), np.searchsorted(LABELS, y)
         rows = dense(X * scale, scale)
         with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
-            sizes = {"cuts": BundleSize(4, 4), "size": None, "sweeps": 0}
+            sizes = {"cuts": 4, "size": None, "sweeps": 0}
             oracle = SoftmaxDualOracle(runner, Softmax(LABELS), C=1.0, bias=scale, **sizes)
             w = rng.standard_normal(oracle.dimension) / scale
             for cut, slot in zip(oracle.ascend(Ascent(w, np.zeros(4), 0, 1, 1.0, 0.0), first=True), (0, 1), strict=True):
@@ -269,7 +269,7 @@ def test_both_cuts_are_what_rows_remember(seed, ones):
     data, target, rng = MemoryDataset(X, y, weight=u), np.searchsorted(LABELS, y), np.random.default_rng(seed)
     size = CacheSize.planned(data.manifest, 20_000, 2, row_bytes(4))
     with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
-        oracle = SoftmaxDualOracle(runner, Softmax(LABELS), C=1.0, bias=1.0, cuts=BundleSize(6, 6), size=size, sweeps=3)
+        oracle = SoftmaxDualOracle(runner, Softmax(LABELS), C=1.0, bias=1.0, cuts=6, size=size, sweeps=3)
         for number in range(3):
             w, mixture = rng.standard_normal(oracle.dimension), np.zeros(6)
             mixture[: 2 * number] = rng.dirichlet(np.ones(2 * number)) if number else 0.0

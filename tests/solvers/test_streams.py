@@ -107,7 +107,7 @@ def test_memory_decides_how_many_there_are(budget, cache, reads, always, found):
         return MemoryPlan(budget, lines, frozenset(), 0, row_cache=left, streams=needs.streams, reads_again=reads)
 
     choices = tuple(Streamed(streams, 2000 * streams, always) for streams in (4, 2))
-    assert Needs(dimension=10, mixing=choices).planned(1000, budget, plan).streams == found
+    assert Needs(dimension=10, mixing=choices).planned(plan).streams == found
 
 
 def test_row_59_rows_sorted_by_label_converge_under_the_tightest_memory(monkeypatch):
@@ -124,7 +124,7 @@ def test_row_59_rows_sorted_by_label_converge_under_the_tightest_memory(monkeypa
             plan_memory(needs, manifest, Machine(1, 0, 1, in_memory=True))
         smallest = min(choice.per_worker for choice in needs.mixing if choice.streams == 4)
         budget = refused.value.least - planning._SPREAD + smallest
-        plan = needs.planned(len(y), budget, lambda each: plan_memory(each, manifest, Machine(budget, 0, 1, in_memory=True)))  # noqa: B023
+        plan = needs.planned(lambda each: plan_memory(each, manifest, Machine(budget, 0, 1, in_memory=True)))  # noqa: B023
         assert plan.streams == 4
         assert plan.batch < needs.mixing[0].batch
         with Runner(Feed(data, plan.pinned), job.lanes) as runner:

@@ -25,7 +25,6 @@ from streamcut.foundation.files import disk_full
 from streamcut.foundation.opened import opened_raw
 
 _PIECE = 1 << 20
-_ROWS = 1 << 13
 
 CACHED = "cached"  # name of the files that tell which rows of a lane are in its cache; no row state
 
@@ -34,7 +33,7 @@ Versions = dict[tuple[str, int], int]  # (array, lane) → number of its file; w
 
 @dataclass(frozen=True, slots=True)
 class RowFiles:
-    """Where the row state lies: `kinds` are {array: (dtype, shape of one row)}, `lengths` the shape[0] of rows in valid files.
+    """Where the row state lies: `kinds` are {array: (dtype, shape of one row)}.
 
     holders  which workers have a file, when they do not share one folder
     """
@@ -42,29 +41,20 @@ class RowFiles:
     folder: str
     kinds: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     versions: Versions = field(default_factory=dict)
-    lengths: dict[tuple[str, int], int] = field(default_factory=dict)
     holders: dict[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
 
     def path(self, name: str, lane: int, version: int) -> Path:
         return Path(self.folder, f"{name}.{lane}.{version}")
 
     def read(self, name: str, lane: int, rows: int) -> np.ndarray:
-        """The array of a lane that has `rows` rows, newly allocated. What the file does not have of a row yet is 0."""
+        """The array of a lane that has `rows` rows, newly allocated."""
         dtype, shape = ("|b1", ()) if name == CACHED else self.kinds[name]
         version = self.versions.get((name, lane))
         if version is None:
             return np.zeros((rows, *shape), dtype)
         array = np.empty((rows, *shape), dtype)
         with opened_raw(self.path(name, lane, version)) as file:
-            length = self.lengths.get((name, lane), 0)
-            if shape and length < shape[0]:  # written before rows were widened
-                array[:, length:] = 0
-                for start in range(0, rows, _ROWS):
-                    piece = np.empty((min(_ROWS, rows - start), length, *shape[1:]), dtype)
-                    _fill(file, _bytes(piece))
-                    array[start : start + _ROWS, :length] = piece
-            else:
-                _fill(file, _bytes(array))
+            _fill(file, _bytes(array))
         return array
 
     def differs(self, name: str, lane: int, array: np.ndarray) -> bool:
@@ -75,8 +65,6 @@ class RowFiles:
             return bool(flat.any())  # -0.0 differs from 0.0
         piece = np.empty(_PIECE, np.uint8)
         start = 0
-        if array.ndim > 1 and self.lengths[name, lane] != array.shape[1]:  # it was widened
-            return True
         with opened_raw(self.path(name, lane, version)) as file:
             while start < len(flat):
                 count = file.readinto(piece[: len(flat) - start].data)
@@ -123,21 +111,6 @@ def _fill(file: FileIO, view: memoryview) -> None:
         if not count:
             raise OSError(f"{file.name}: too short; somebody else wrote to the scratch folder")
         view = view[count:]
-
-
-def _widened(content: Iterator[bytes], stored: int, row: int) -> Iterator[bytes | memoryview]:
-    """The bytes of rows of `stored` bytes with zeros after each, so that it has `row` bytes."""
-    if stored == row:
-        yield from content
-        return
-    rest = b""
-    for piece in content:
-        rest += piece
-        count = len(rest) // stored
-        wide = np.zeros((count, row), np.uint8)
-        wide[:, :stored] = np.frombuffer(rest, np.uint8, count * stored).reshape(count, stored)
-        rest = rest[count * stored :]
-        yield _bytes(wide)
 
 
 class _Lane:
@@ -187,11 +160,10 @@ class SharedRows:
         self._scratch = scratch
         self._new_number = number
         self._whole: RowState | None = None
-        self._most: dict[str, int | None] = {}
         self.within: dict[str, tuple[float, float]] = {}
 
     def add(
-        self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *, most: int | None = None,
+        self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *,
         within: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
         """See RowKeeper."""
@@ -200,15 +172,7 @@ class SharedRows:
         for key in [key for key in self.files.versions if key[0] == name]:  # whose files the next pass removes
             del self.files.versions[key]
         self.files.kinds[name] = (np.dtype(dtype).str, shape)
-        self._most[name] = most
         self._whole = None
-
-    def widen(self, name: str, length: int) -> None:
-        """The first length of a row of array `name` grows to `length`; what is new is 0. Files follow when they change."""
-        dtype, shape = self.files.kinds[name]
-        self.files.kinds[name] = (dtype, (length, *shape[1:]))
-        if self._whole is not None:
-            self._whole.widen(name, length)
 
     @property
     def arrays(self) -> Rows:
@@ -216,7 +180,7 @@ class SharedRows:
         if self._whole is None:
             self._whole = RowState(self.n_rows, self._scratch)
             for name, (dtype, shape) in self.files.kinds.items():
-                self._whole.add(name, dtype, shape, most=self._most[name])
+                self._whole.add(name, dtype, shape)
                 for lane in range(len(self._lanes)):
                     start, stop = self._lanes.rows(lane)
                     self._see(name, lane)
@@ -252,7 +216,7 @@ class SharedRows:
 
     def _pieces(self, name: str) -> Iterator[bytes | memoryview]:
         """The bytes of an array, lane by lane as they come from its files."""
-        shape, row = self.files.kinds[name][1], self._row_bytes(name)
+        row = self._row_bytes(name)
         for lane in range(len(self._lanes)):
             start, stop = self._lanes.rows(lane)
             version = self.files.versions.get((name, lane))
@@ -260,8 +224,7 @@ class SharedRows:
                 size = (stop - start) * row
                 yield from (bytes(min(_PIECE, size - first)) for first in range(0, size, _PIECE))
                 continue
-            stored = row if not shape else row // shape[0] * self.files.lengths[name, lane]
-            yield from _widened(self._content(name, lane, version), stored, row)
+            yield from self._content(name, lane, version)
 
     def _row_bytes(self, name: str) -> int:
         dtype, shape = self.files.kinds[name]
@@ -291,8 +254,6 @@ class SharedRows:
         """`version` is the valid file now."""
         old = self.files.versions.get((name, lane))
         self.files.versions[name, lane] = version
-        if name != CACHED and (shape := self.files.kinds[name][1]):
-            self.files.lengths[name, lane] = shape[0]
         if old is not None:
             self.files.path(name, lane, old).unlink(missing_ok=True)
 

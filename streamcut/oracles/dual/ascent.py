@@ -9,10 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from streamcut.bundle.bundle import BundleSize
 from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
-from streamcut.execution.cache_passes import SweepPass, SweepsPass, TurnPass, WriteBackPass
+from streamcut.execution.cache_passes import SweepPass, SweepsPass, WriteBackPass
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import CacheSize, SweptCache
 from streamcut.execution.runner import PassRunner
@@ -30,9 +29,7 @@ from streamcut.oracles.linear import LinearOracle
 # Rows of a group stay in the second cache level.
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)
 
-_TOO_FAR = 0.9  # parts of a step that lanes made together
 _CLOSE = 100.0  # times what a sweep brings at least: the gap that cached rows are left with where they are solved for at once
-MOST_TURNS = 8  # of a sweep: each is a round of all workers
 
 
 class DualAscent(DecomposableOracle):
@@ -43,7 +40,6 @@ class DualAscent(DecomposableOracle):
 
     reached: np.ndarray | None = None  # the w′ that the last pass and its sweeps ended with, where passes are accelerated
     solved: np.ndarray | None = None  # the w that solves for the rows that were cached then, where that was asked for
-    _in_turns = False  # lanes sweep their caches
     _mixed = False  # whether all rows of a batch come in random order, not groups of them one after the other
 
     def prepare(
@@ -52,12 +48,12 @@ class DualAscent(DecomposableOracle):
     ) -> None:  # fmt: skip
         """`work(ascent, order, places, last, caches, first)` and `merging(merges)` are the passes of the loss.
 
-        Rows remember their shares in `cuts` cuts at first, and are visited in the `order` that `seed` draws. `caches`, by the
+        Rows remember their shares in `cuts` cuts, and are visited in the `order` that `seed` draws. `caches`, by the
         first row of their lane, are swept at most `sweeps` times after each pass.
         """
         self._order, self._seed = order, seed
         self._work, self._merging, self._caches, self.cuts = work, merging, caches, cuts
-        self._sweeps, self._goes_on, self._turns = sweeps, True, 1
+        self._sweeps, self._goes_on = sweeps, True
         self._last: Any = None  # slots of the cuts whose sums are known, while rows remember their shares
         self._sums: Any = None  # of that pass
 
@@ -122,22 +118,9 @@ class DualAscent(DecomposableOracle):
             self._last = None
         self._runner.run(self._merging(merges))
 
-    def widen(self, cuts: int) -> None:
-        """Rows keep their dual variables in this number of cuts from now on. The data is not read."""
-        if cuts > self.cuts:
-            self._runner.row_state.widen("codes", cuts)
-            self.cuts = cuts
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        numbers, arrays = super().saved()
-        return {**numbers, "cuts": self.cuts, "turns": self._turns}, arrays
-
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        self.widen(numbers["cuts"])
         super().restore(numbers, fill)
-        if not 1 <= numbers["turns"] <= max(1, len(self._caches)):
-            raise ValueError(f"{numbers['turns']} turns of {len(self._caches)} row caches")
-        self._last, self._turns = None, numbers["turns"]
+        self._last = None
 
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
         given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps}
@@ -146,12 +129,7 @@ class DualAscent(DecomposableOracle):
         given["worth"] = Worth.after(entries, rise, ascent.enough, self._least(ascent))
         given["theta"] = self._at_once(ascent, sums)
         where: Any = self._runner, self._caches, sums.w, C, self.penalty, self._bias
-        theta: Any
-        if self._in_turns:
-            theta, self._turns = sweep_in_turns(*where, **given | {"turns": max(1, self._turns // 2)})
-        else:
-            theta = sweep_caches(*where, **given)
-        self._write_back(sums, ascent.dual, theta)
+        self._write_back(sums, ascent.dual, sweep_caches(*where, **given))
 
     def _least(self, ascent: Any) -> float:
         """The part of what passes bring that a sweep has to bring (streamcut.oracles.dual.worth)."""
@@ -191,7 +169,7 @@ class DualAscent(DecomposableOracle):
 class DualOracle(DualAscent, LinearOracle):
     """A linear oracle that also does dual coordinate ascent: its cuts are sums of the rows' shares of the dual.
 
-    Rows remember their shares in `cuts` cuts, which may grow. Every lane has a cache of `size` (None: none), which is swept at
+    Rows remember their shares in `cuts` cuts. Every lane has a cache of `size` (None: none), which is swept at
     most `sweeps` times after each pass. Lanes of more than a batch are read from `streams` places at once.
     """
 
@@ -199,16 +177,15 @@ class DualOracle(DualAscent, LinearOracle):
 
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
-        C: float, bias: float, cuts: BundleSize, size: CacheSize | None, sweeps: int, seed: int = 0, free: bool = False,
+        C: float, bias: float, cuts: int, size: CacheSize | None, sweeps: int, seed: int = 0, free: bool = False,
         streams: int = 1, order: RandomOrder = ORDER,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, free=free)
         loss = risk.loss
-        runner.row_state.add("codes", loss.code_type, (cuts.first,), most=cuts.most)
+        runner.row_state.add("codes", loss.code_type, (cuts,))
         caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
-        self.prepare(self._pass, partial(MergePass, loss), caches, cuts=cuts.first, order=order, sweeps=sweeps, seed=seed)
+        self.prepare(self._pass, partial(MergePass, loss), caches, cuts=cuts, order=order, sweeps=sweeps, seed=seed)
         self._solves = bool(caches) and solving_bytes(loss, runner.feed.data.manifest.statistics, self.dimension) > 0
-        self._in_turns = len(caches) > 1
         self._streams = streams if order.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
         self._goes_on = loss.incremental
 
@@ -223,7 +200,7 @@ class DualOracle(DualAscent, LinearOracle):
         return self.accelerated
 
     def _least(self, ascent: Any) -> float:
-        return LITTLE if self._sampled or self._in_turns else LESS
+        return LITTLE if self._sampled or len(self._caches) > 1 else LESS
 
     def _pass(self, ascent: Ascent, order: np.ndarray, places: np.ndarray, last: tuple[int, int], *now: Any) -> RowsDualPass:
         work = RowsDualPass(self._risk, self._grids, self.C, self._bias, ascent, order, places, last, *now, self._first)  # type: ignore[arg-type, call-arg]
@@ -287,41 +264,3 @@ def sweep_caches(
         if not worth.goes_on(rise, step.work):
             break
     return theta
-
-
-def sweep_in_turns(
-    runner: PassRunner,
-    caches: Mapping[int, SweptCache],
-    w: np.ndarray,
-    C: float,
-    penalty: L2,
-    bias: float,
-    seed: tuple[int, int],
-    sweeps: int,
-    worth: Worth,
-    turns: int,
-    theta: float = 1.0,
-) -> tuple[dict[int, float], int]:
-    """As sweep_caches, lanes in `turns` one after the other, each turn followed by an exact step.
-
-    Where only little of a turn's step is taken, the next sweep has twice as many turns, of half as many lanes each. `theta` is
-    the part that was taken of the step before. Returns the part of its last step that was taken of each lane, by its first row,
-    and the turns of the last sweep.
-    """
-    lanes = list(caches)
-    taken = dict.fromkeys(lanes, theta)
-    for number in range(sweeps):
-        least, brought, visited = 1.0, 0.0, 0
-        for turn in range(turns):
-            now = frozenset(lanes[turn::turns])
-            work = TurnPass(caches, w, C, penalty.threshold, bias, seed, number, dict(taken), now)
-            step = runner.run(work)[0].step
-            theta, rise = penalty.step(w, step.delta, step.gain)
-            vectors.move(w, w + step.delta, theta)
-            taken.update(dict.fromkeys(now, theta))
-            least, brought, visited = min(least, theta), brought + rise, visited + step.work
-        if not worth.goes_on(brought, visited):
-            break
-        if least < _TOO_FAR:
-            turns = min(2 * turns, len(lanes), MOST_TURNS)
-    return taken, turns

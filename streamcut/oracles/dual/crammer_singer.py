@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.bundle.bundle import BundleSize, Merge
+from streamcut.bundle.bundle import Merge
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import multiclass_dual, records, shares
 from streamcut.execution.cache_passes import FillingPass
@@ -106,7 +106,7 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
     """A multiclass oracle that also does dual coordinate ascent.
 
     Cuts are Σ_i Σ_k π_ik ((e_k − e_{y_i}) x_iᵀ, 1) over k ≠ y_i with π_ik ≥ 0, Σ_k π_ik ≤ u_i / M. Rows remember their shares in
-    `cuts`, which may grow. Every lane has a cache of `size` (None: none), which is swept at most `sweeps` times after each pass.
+    `cuts`. Every lane has a cache of `size` (None: none), which is swept at most `sweeps` times after each pass.
 
     dual_pass, merging, cache  the passes of the loss, and its row cache
     incremental                sums go on from those of the last pass
@@ -124,18 +124,18 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
         *,
         C: float,
         bias: float,
-        cuts: BundleSize,
+        cuts: int,
         size: CacheSize | None,
         sweeps: int,
         seed: int = 0,
         penalty: L2 = SQUARES,
     ) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty)
-        runner.row_state.add("codes", np.uint16, (cuts.first, risk.classes), most=cuts.most)
+        runner.row_state.add("codes", np.uint16, (cuts, risk.classes))
         caches: dict[int, ClassesCache] = {}
         if size is not None and sweeps > 0:
             caches = {start: self.cache(size, risk.classes) for start in runner.lanes.bounds[:-1]}
-        self.prepare(self._pass, self.merging, caches, cuts=cuts.first, order=ORDER, sweeps=sweeps, seed=seed)
+        self.prepare(self._pass, self.merging, caches, cuts=cuts, order=ORDER, sweeps=sweeps, seed=seed)
         self._goes_on = self.incremental and not self.shelf.far  # else no vectors stay from pass to pass
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
