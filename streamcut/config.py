@@ -98,7 +98,7 @@ class TrainOptions(TrainDeclarations):
             return self.solver
         if self.kernel != "linear" and not self.maps:
             return "bsca"
-        if self.chosen_task == "multiclass":
+        if self.chosen_task in ("multiclass", "one-class"):
             return "bundle-dca"
         parts = self.chosen_task in ("binary", "regression", "sequence") and self.loss in ("auto", *ROW_LOSSES)
         return "bundle-dca" if parts and self.cut == "predicted" else "ocas"

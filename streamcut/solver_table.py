@@ -95,6 +95,7 @@ _RECORDS: dict[str, SolverRecord] = {
             "softmax": "bundle_dca",
             "one-vs-rest": "columns",
             "sequence": "sequence_dca",
+            "one-class": "one_class",
         },
         margins=True,
         dual=True,

@@ -210,7 +210,7 @@ class Bundle:
         v = self._mixed(-beta) if master.v is None else master.v
         a, b = self.shelf.zeros(len(v)), float(beta @ self._b) / c_bar
         np.divide(v, -c_bar, out=a)
-        b, error = penalty.settled(b, self._error_of_mixture(beta / c_bar), float(beta @ self._pulls) / c_bar)
+        b, error = penalty.feasible(a, b, self._error_of_mixture(beta / c_bar), float(beta @ self._pulls) / c_bar)
         bound, computed = penalty.bound(c_bar, a, b, error)
         self.shelf.release()
         v = v if intercept is None else np.append(v, intercept)

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from streamcut.bundle.intercept import EVERYWHERE, Interval, Plane, best_intercept
+from streamcut.bundle.intercept import EVERYWHERE, Interval, Plane, around, best_intercept
 from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import CutError, gamma, objective
@@ -25,6 +25,7 @@ class FreeIntercept(L2):
     halves: tuple[Plane, ...] = ()
     within: Interval = EVERYWHERE  # type: ignore[misc]
     free: ClassVar[bool] = True
+    proximal: ClassVar[bool] = True
 
     def known(self, *within: float) -> Self:
         """With (low, high), or nothing, as what is proved. Raises ValueError for other numbers."""
@@ -46,6 +47,10 @@ class FreeIntercept(L2):
 
     def narrowed(self, c_bar: float, w_b: np.ndarray, F_b: float, bound: float) -> Self:
         return replace(self, within=self.within.within(best_intercept(self.halves, c_bar, w_b[:-1], F_b, bound)))
+
+    def near(self, w_b: np.ndarray) -> Interval | None:
+        """Where the next intercept is looked for; None: in all of `within`."""
+        return around(float(w_b[-1]))
 
     def settled(self, b: float, error: CutError, pull: float) -> tuple[float, CutError]:
         """What a cut that pulls at the intercept says where that is the optimum's, at least: (b, error) without it."""

@@ -36,6 +36,7 @@ class L2:
     threshold: ClassVar[float | None] = None  # λ, as kernels take it
     free: ClassVar[bool] = False  # whether the last number of w is an intercept that costs nothing
     within: ClassVar[Interval] = EVERYWHERE  # where the best one is proved to be
+    proximal: ClassVar[bool] = False  # whether it stays near to where dual ascent has pulled it
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         """w = ∇R*(v), which may be `v` itself."""
@@ -82,9 +83,21 @@ class L2:
         """(b, error) of a cut that pulls so much at a free intercept, where that is what it may be."""
         return b, error
 
+    def feasible(self, a: np.ndarray, b: float, error: CutError, pull: float) -> tuple[float, CutError]:
+        """As `settled`, of a cut whose `a` (D,) may be changed for that."""
+        return self.settled(b, error, pull)
+
+    def claim(self, w: np.ndarray, F: float, bound: float) -> tuple[float, float]:
+        """(F, bound) as certificates have them, of F(w)."""
+        return F, bound
+
     def narrowed(self, c_bar: float, w_b: np.ndarray, F_b: float, bound: float) -> L2:
         """With what F(w_b) ≤ `F_b` and a `bound` on F say of the optimum's intercept."""
         return self
+
+    def near(self, w_b: np.ndarray) -> Interval | None:
+        """Where the next intercept is looked for, if it is free."""
+        return None
 
     def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks | None:
         """Where R has kinks along w_b + k(w − w_b); None: it has none anywhere."""

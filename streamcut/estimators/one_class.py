@@ -9,7 +9,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import validate_data
 
 from streamcut.estimators.base import DTYPES, is_stored
-from streamcut.estimators.declared import attribute, declared, parameter
+from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.estimators.parameters import CuttingPlanes
 from streamcut.io.memory import MemoryDataset
 from streamcut.solver_table import solvers_of
@@ -33,7 +33,10 @@ class OneClassSVM(OutlierMixin, CuttingPlanes):
     _solvers: ClassVar = ("auto", *solvers_of("one-class"))
     _fixed: ClassVar[dict[str, Any]] = {"task": "one-class"}
     nu: float = parameter("Part of the rows that may lie outside, above 0 and at most 1.", default=0.5)
-    solver: str = parameter('"auto" is ocas.', default="auto", choices=_solvers)
+    solver: str = parameter('"auto" is bundle-dca.', default="auto", choices=_solvers)
+    row_cache: str = parameter(default=USUAL.row_cache)
+    sweeps: int = parameter(default=USUAL.sweeps)
+    random_state: Any = parameter("Seed of the order in which bundle-dca takes rows.", default=0, kind="int, RandomState or None")
     coef_: np.ndarray = attribute("ndarray of shape (features,)")
     offset_: float = attribute("float", "`decision_function` is `score_samples`, ⟨w, x⟩, minus this.")
 

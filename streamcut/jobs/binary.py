@@ -185,7 +185,7 @@ class BinaryJob:
             many: dict[str, Any] = {"cuts": self.max_cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
             order = replace(self.order, batch=plan.batch) if plan.batch else self.order
             many |= {"streams": plan.streams, "order": order}
-            oracle = DualOracle(runner, self.risk, **common, **many)
+            oracle = self._dual(runner, **common, **many)
         else:
             if self.solver.curved:
                 oracle = SecondOrderOracle(runner, self.risk, **common)
@@ -194,6 +194,9 @@ class BinaryJob:
         solve = solver_of(chosen, oracle, max_cuts=self.max_cuts)
         model = partial(self._model, oracle=oracle, manifest=manifest, plan=plan)
         return Trainer(oracle, solve, model, self._begin(oracle), chosen.l1)
+
+    def _dual(self, runner: PassRunner, **given: Any) -> DualOracle:
+        return DualOracle(runner, self.risk, **given)
 
     def _constant(self, manifest: Manifest) -> float:
         return constant_feature(self.options, manifest.statistics, self.risk.loss.unbounded())

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from streamcut.bundle.one_class import without_offset
+from streamcut.compiled import vectors
 from streamcut.config import TrainOptions
 from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.plan import MemoryPlan, Needs
+from streamcut.execution.runner import PassRunner
+from streamcut.foundation.rounding import objective
 from streamcut.io.manifest import Manifest
+from streamcut.jobs.binary import BinaryJob
 from streamcut.jobs.global_risk import GlobalJob, check_weights
-from streamcut.jobs.linear import bundle_size, threads_wanted
+from streamcut.jobs.linear import bundle_size, detail, on_few_rows, threads_wanted
+from streamcut.losses.hinge import Inside
 from streamcut.losses.one_class import OneClass
+from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.linear import LinearModel
+from streamcut.oracles.dual.ascent import DualOracle
+from streamcut.oracles.dual.one_class import OneClassDual
 from streamcut.oracles.global_risk import GlobalOracle
 from streamcut.oracles.one_class import OneClassOracle
 from streamcut.solvers.progress import Solution
@@ -23,6 +35,8 @@ log = logging.getLogger(__name__)
 
 NU = 0.5  # as in LIBSVM, LIBLINEAR and scikit-learn
 LABELS = (-1.0, 1.0)  # outside and inside
+_OF_SQUARES = 1.0 / 32.0  # of the largest ‖x‖²: that of the constant feature
+_VECTORS = 4  # as long as w, beside those of bundle-dca: the cut where all shares are 1, twice, the answer
 
 
 @dataclass(frozen=True)
@@ -32,10 +46,12 @@ class OneClassJob(GlobalJob):
     oracle_type: ClassVar[type[GlobalOracle]] = OneClassOracle
 
     @classmethod
-    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self | DualJob:  # type: ignore[override]
         statistics = manifest.statistics
         check_weights(manifest, "task one-class")
-        risk = OneClass(NU if options.nu is None else options.nu)
+        if options.record.dual:
+            return DualJob.of(options, manifest, PointwiseRisk(Inside()), LABELS, False)
+        risk = OneClass(_nu(options))
         max_cuts = options.max_cuts or bundle_size(statistics.n_features)
         return cls(options, risk, 0.0, LABELS, False, max_cuts, plan_lanes(statistics, options.lanes), threads_wanted(options))
 
@@ -43,12 +59,78 @@ class OneClassJob(GlobalJob):
         self._warm_up(manifest, np.ones(8))
 
     def _model(self, solution: Solution, C: float, *, oracle: Any, manifest: Manifest) -> LinearModel:
-        if not solution.w.any():
-            log.warning(
-                "the origin lies amid the rows, so no plane parts all but %g of them from it and all weights are 0: one class "
-                "needs rows to one side of the origin (not centred ones), or a smaller nu",
-                self.risk.nu,  # type: ignore[union-attr]
-            )
+        _warn_of_none(solution.w, self.risk.nu)  # type: ignore[union-attr]
         model = super()._model(solution, oracle.C, oracle=oracle, manifest=manifest)
         parameters = {**model.parameters, "nu": self.risk.nu}  # type: ignore[union-attr]
         return replace(model, intercept=-oracle.offset(solution.w, self.risk), bias=1.0, parameters=parameters)
+
+
+@dataclass(frozen=True)
+class DualJob(BinaryJob):
+    """The same by bundle-dca (streamcut.bundle.one_class)."""
+
+    task: ClassVar[str] = "one-class"
+
+    def needs(self, manifest: Manifest) -> Needs:
+        needs = super().needs(manifest)
+        return replace(needs, more=(*needs.more, ("cuts of all shares", _VECTORS * 8 * needs.dimension)))
+
+    def _dual(self, runner: PassRunner, **given: Any) -> DualOracle:
+        return OneClassDual(runner, self.risk, nu=_nu(self.options), **given)
+
+    def _constant(self, manifest: Manifest) -> float:
+        # a power of 2, so that nothing is rounded where it is taken out again
+        square = _OF_SQUARES * manifest.statistics.max_squared_norm
+        return 2.0 ** round(0.5 * math.log2(square)) if square > 0.0 else 1.0
+
+    def _model(self, solution: Solution, C: float, *, oracle: Any, manifest: Manifest, plan: MemoryPlan) -> LinearModel:
+        nu, penalty, fixed = _nu(self.options), oracle.penalty, {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B"}
+        w = penalty.factor(solution.w, solution.primal) * solution.w
+        w[-1] = 0.0
+        _warn_of_none(w, nu)
+        rho, loss = oracle.plane(w)
+        C = penalty.c_bar / manifest.statistics.n_rows
+        primal = objective(vectors.dot(w, w), len(w), C, loss)
+        c_bar = C * manifest.statistics.n_rows
+        a, b, error = without_offset(solution.witness.a, solution.witness.b, solution.witness.error, nu, c_bar)
+        witness = Witness(a, b, error)
+        options, reason = self.options, solution.reason
+        return LinearModel(
+            weights=w[:-1].copy(),
+            intercept=-rho,
+            bias=1.0,
+            labels=self.labels,
+            C=C,
+            certificate=Certificate(
+                primal=primal,
+                lower_bound=witness.bound(c_bar),
+                c_bar=c_bar,
+                tol=options.tol,
+                tol_relative=options.tol_relative,
+                converged=reason is StopReason.CONVERGED,
+                stop_reason=reason,
+                detail=detail(reason, oracle),
+            ),
+            witness=witness,
+            task=self.task,
+            solver=options.chosen_solver,
+            history=[asdict(iteration) for iteration in solution.history],
+            parameters={**options.as_dict(), "C": C, "nu": nu, **fixed},
+            fingerprint=manifest.fingerprint,
+        )
+
+    def warm_up(self, manifest: Manifest) -> None:
+        on_few_rows(manifest, np.ones(8), self.workers, replace(self, max_cuts=4, origin=None).solve)
+
+
+def _nu(options: TrainOptions) -> float:
+    return NU if options.nu is None else options.nu
+
+
+def _warn_of_none(w: np.ndarray, nu: float) -> None:
+    if not w.any():
+        log.warning(
+            "the origin lies amid the rows, so no plane parts all but %g of them from it and all weights are 0: one class "
+            "needs rows to one side of the origin (not centred ones), or a smaller nu",
+            nu,
+        )

@@ -112,7 +112,7 @@ class TrainDeclarations:
         python="None: as many as 128 MiB hold, 20 to 1000; newton 8, bundle-dca 16.", check=whole(2),
         solvers="linear sampled", tried=(4,))
     sweeps: int = _algorithm(50, "bundle-dca: maximum number of sweeps (epochs over cached rows) after a pass.", check=whole(0),
-        tasks=SINGLE, solvers="bundle-dca", tried=(0,))
+        tasks=(*SINGLE, "one-class"), solvers="bundle-dca", tried=(0,))
     seed: int = _algorithm(0, "Random seed of bundle-dca, of kernel solvers except smo, of --nystroem and --fourier.",
         check=whole(0), solvers="bundle-dca budgeted stochastic sampled", tried=(1, (_FEATURES, 1), (_WAVES, 1)))
     kernel: str = _kernel("linear", "rbf: exp(−γ‖x−x′‖²), poly: (γ⟨x,x′⟩ + coef0)^degree.", choices=("linear", "rbf", "poly"),
@@ -146,7 +146,7 @@ class TrainDeclarations:
     epochs: float | None = _kernel(None, "Stochastic solvers: number of epochs (default 1).", check=ABOVE_0,
         solvers="budgeted stochastic", tried=(3.0,))
     nu: float | None = _kernel(None, "One class: part of the rows outside (default 0.5). sbp: mean slack per row, in place of C.",
-        check=ABOVE_0, tasks=("binary", "one-class"), solvers="cutting-planes sbp", tried=(0.4,))
+        check=ABOVE_0, tasks=("binary", "one-class"), solvers="cutting-planes bundle-dca sbp", tried=(0.4,))
     batch: int | None = _kernel(None, "sbp, sdca, pegasos, perceptron: rows drawn per step.", metavar="ROWS", check=whole(1),
         solvers="stochastic", tried=(4,))
     max_evaluations: float | None = _kernel(None, "Stop after this number of kernel evaluations.", metavar="NUMBER",
@@ -171,7 +171,7 @@ class TrainDeclarations:
     memory: str = _machine("auto", "Peak memory of the process: 4GB, 512MiB, 50%, auto.", check=SIZE, role="resource")
     row_cache: str = _machine("auto",
         "bundle-dca: memory for the rows that matter most (2GB, 0, or 30% of the data); auto: 30% up to 128MiB, then 10%.",
-        check=SIZE, tasks=SINGLE, solvers="bundle-dca", tried=("0", "20%"))
+        check=SIZE, tasks=(*SINGLE, "one-class"), solvers="bundle-dca", tried=("0", "20%"))
     scratch: str | None = _machine(None,
         "Folder for what memory does not hold: the state of the rows, cuts of classes. On Dask, if all workers see it.",
         python="None: TMPDIR, else /var/tmp. Workers that do not see it keep the state of the rows on their own disks.",

@@ -67,8 +67,10 @@ def _problem(model: Any, data: Any) -> dict[str, Any]:
     given["task"] = model.task
     if model.task not in _WITH_LOSS:
         del given["loss"]  # they have one
-    if model.task != "one-class":  # which finds C itself
+    if model.task != "one-class":
         given["C"] = model.C
+    else:  # it finds C itself, as its solver does
+        given["solver"] = model.solver
     if getattr(model, "l1", 0.0):
         given["l1"] = model.l1
     if model.task == "binary":

@@ -24,7 +24,9 @@ What was tried and measured stands in bundle_dca.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -40,15 +42,18 @@ from streamcut.solvers.state import BundleState
 ENOUGH = 0.0005  # sweeps over cached rows end when one brings no more than this part of the gap
 
 
-def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
+Begin = Callable[[Any, int, StoppingRule], BundleState]
+
+
+def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int, begin: Begin | None = None) -> Solution:
     """Run bundle-dca to the stopping rule of `progress`: one pass an iteration. `max_cuts`, at least 3, as the oracle was given.
 
-    Raises Interrupted before there is a solution.
+    `begin` makes the state to begin with, by a pass from w = 0 unless given. Raises Interrupted before there is a solution.
     """
     found = progress.resume(oracle)
-    begin = _at_zero(oracle, max_cuts, progress.rule) if found is None else found
+    first = (begin or _at_zero)(oracle, max_cuts, progress.rule) if found is None else found
     rule = progress.measure_in(oracle.unit)
-    course = Course.restored(begin, oracle)
+    course = Course.restored(first, oracle)
     s = course.state
 
     def iterate() -> None:
@@ -61,11 +66,12 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int) -> Solution:
         ascent = course.next(plain, oracle)
         predicted, ascended = oracle.ascend(ascent)
         s.move(s.search(oracle), oracle)
+        s.level(oracle)
         s.add(predicted)
         s.add(ascended)
         shares = ascended.a * -oracle.c_bar
         del predicted, ascended  # dense vectors
-        s.solve_master(rule, _near(ascent, shares) if s.penalty.free else None)
+        s.solve_master(rule, _near(ascent, shares) if s.penalty.proximal else None)
         course.advance(ascent, shares, oracle, stuck=progress.still > 0)
 
     return iterated(s, oracle, progress, rule, iterate, kept=course)

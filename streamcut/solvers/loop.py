@@ -30,7 +30,7 @@ def iterated(
     """Call `iterate`, which moves `s`, until `progress` says stop. Checkpoints keep `kept`, `s` unless given."""
     kept = s if kept is None else kept
     try:
-        while (reason := progress.note(s.best.F, s.bound, s.k, len(s.bundle), oracle, s.standing)) is None:
+        while (reason := progress.note(*s.claim, s.k, len(s.bundle), oracle, s.standing)) is None:
             progress.keep(kept, oracle)
             iterate()
     except Interrupted:

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamcut.bundle.bundle import Bundle, MasterSolution
 from streamcut.bundle.free_intercept import FreeIntercept
-from streamcut.bundle.intercept import Interval, around
+from streamcut.bundle.intercept import Interval
 from streamcut.bundle.penalty import L2, penalty_of
 from streamcut.bundle.shelf import Shelf
 from streamcut.compiled import vectors
@@ -114,6 +114,20 @@ class BundleState:
         self.shelf.release()
         self.sharpen(oracle)
 
+    def level(self, oracle: Any) -> None:
+        """Give w_b the free intercept that is best for its other weights, where the oracle finds that. The data is not read."""
+        if not self.penalty.free or (found := oracle.best_intercept(self.w_b)) is None:
+            return
+        self.loss = oracle.shift(found, self.w_b)
+        self.raised = oracle.C * oracle.raised
+        self.F_b = self.penalty.objective(self.w_b, oracle.C, self.loss)
+        self.best.offer(self.w_b, self.F_b, self.raised)
+
+    @property
+    def claim(self) -> tuple[float, float]:
+        """(F, bound) as a certificate would have them."""
+        return self.penalty.claim(self.best.w, self.best.F, self.bound)
+
     def take(self, w: np.ndarray, loss: float, F: float, raised: float) -> bool:
         """Make w, with such a loss and F, the best point, if it is better; returns whether it is."""
         if found := self.best.offer(w, F, raised):
@@ -145,7 +159,7 @@ class BundleState:
         tolerance = qp_tolerance(rule, self.F_b, c_bar)
         if self.penalty.free:
             self.bundle.penalty = self.penalty.narrowed(c_bar, self.w_b, self.F_b, self.bound)
-            near = near or around(float(self.w_b[-1]))
+            near = near or self.penalty.near(self.w_b)
         master = self.bundle.solve(tolerance, QP_MATTERS * (self.F_b - self.bound), near)
         self.v, self.w = master.v, master.w
         self.value, self.qp_gap, self.taken = master.lower_bound, master.qp_gap, master.taken

@@ -101,6 +101,17 @@ def remove_files(run):
         (row_exchange._folders[run] / name).unlink()
 
 
+def test_one_class_is_that_of_threads(cluster, tmp_path):
+    """Order statistics of scores that no process has together."""
+    client, scratch = cluster
+    dataset = make_store(tmp_path / "rows.zarr", one_class=True)
+    asked = {"task": "one-class", "nu": 0.4, "lanes": 5, "max_passes": 5, "tol": 1e-9}
+    here, there = (streamcut.train(dataset, **asked, **on) for on in ({}, {"scheduler": client, "scratch": str(scratch)}))
+    assert here.weights.any()
+    assert (here.weights.tolist(), here.intercept) == (there.weights.tolist(), there.intercept)
+    assert here.certificate == there.certificate
+
+
 def test_a_worker_dies_in_a_pass_and_another_in_a_sweep(dataset, tmp_path):
     here = train(dataset, tmp_path / "here.npz", *ASKED)
     assert here.returncode == 0, here.stderr

@@ -258,7 +258,7 @@ def _structured(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.
     qid = np.repeat([0, 1], n // 2) if kind in ("queries", "sequence") else None
     options: dict[str, Any] = {"C": given.C, "solver": _GLOBAL[seed % 2], **rule}
     if kind == "one-class":
-        options = {"task": kind, "nu": 0.5, "solver": _GLOBAL[seed % 2], **rule}
+        options = {"task": kind, "nu": 0.5, "solver": (*_GLOBAL, "bundle-dca")[seed % 3], **rule}
     elif kind in LABELLING_LOSSES:
         options |= {"loss": kind, "bias": given.bias} | ({"k": "2"} if kind in ("prec@k", "rec@k") else {})
     elif kind == "sequence":

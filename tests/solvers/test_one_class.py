@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from itertools import count
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.svm import OneClassSVM
 
+from streamcut.bundle.one_class import FreeOffset, without_offset
 from streamcut.config import CheckpointOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import evaluate
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import Lanes
+from streamcut.execution.runner import Runner
+from streamcut.foundation.rounding import CutError
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.one_class import OneClass
 from streamcut.measures.global_loss import _of_one_group
 from streamcut.models.files import load_model, save_model
+from streamcut.oracles.decomposable import Cut
+from streamcut.oracles.dual.one_class import ordered
 from streamcut.training import train
 from streamcut.verification import verify
 
@@ -48,7 +57,7 @@ def test_the_risk_is_that_of_the_lowest_scores(nu, ties):
     assert _of_one_group(OneClass(nu), np.zeros(83), scores) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("solver", ["ocas", "cpa"])
+@pytest.mark.parametrize("solver", ["bundle-dca", "ocas", "cpa"])
 @pytest.mark.parametrize("nu", [0.1, 0.37])
 def test_the_plane_is_libsvms(solver, nu):
     X, options = rows().toarray(), {"task": "one-class", "nu": nu, "solver": solver, "tol": 1e-7, "tol_relative": None}
@@ -77,12 +86,14 @@ def test_units_of_features_are_of_no_matter():
         np.testing.assert_allclose(direction, directions[0], rtol=1e-9)
 
 
-def test_it_is_saved_stopped_resumed_and_evaluated(tmp_path):
-    options = {"task": "one-class", "nu": 0.2, "tol": 1e-6, "tol_relative": None, "lanes": 2}
-    whole = train(data(), **options)
+@pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])
+def test_it_is_saved_stopped_resumed_and_evaluated(solver, tmp_path):
+    options = {"task": "one-class", "nu": 0.2, "tol": 1e-6, "tol_relative": None, "lanes": 2, "solver": solver}
+    questions = count()
+    whole = train(data(), stop=lambda: next(questions) < 0, **options)
     save_model(whole, tmp_path / "m.npz")
     assert load_model(tmp_path / "m.npz").decision_function(rows()) == pytest.approx(whole.decision_function(rows()), rel=1e-14)
-    asked = iter(range(150))
+    asked = iter(range(next(questions) // 2))
     kept = CheckpointOptions(str(tmp_path / "kept"), iterations=1)
     broken = train(data(), checkpoint=kept, stop=lambda: next(asked, None) is None, **options)
     assert broken.stop_reason == "interrupted"
@@ -110,3 +121,63 @@ def test_what_makes_no_sense_is_refused():
         train(data(), task="one-class", C=2.0)
     with pytest.raises(BadInputError, match="weights"):
         train(MemoryDataset(rows(), np.ones(300), weight=np.full(300, 2.0)), task="one-class")
+
+
+@pytest.mark.parametrize("nu", [0.05, 0.3, 1.0])
+def test_few_passes_do_and_shards_and_workers_change_no_bit(nu):
+    kinds = [(400, 1), (100, 2), (4000, 2)]
+    models = [
+        train(MemoryDataset(rows(), np.ones(300), shard_nnz=nnz), task="one-class", nu=nu, workers=workers, row_cache="30%")
+        for nnz, workers in kinds
+    ]
+    assert {(*model.weights.tolist(), model.intercept) for model in models} == {
+        (*models[0].weights.tolist(), models[0].intercept)
+    }
+    assert models[0].solver == "bundle-dca"
+    assert models[0].history[-1]["passes"] <= 8
+    slow = train(data(), task="one-class", nu=nu, solver="ocas", tol=None, tol_relative=1e-7, max_passes=500).certificate
+    found = models[0].certificate
+    if max(found.primal / found.c_bar, slow.primal / slow.c_bar) <= 0.5:  # both are ½/R²
+        assert found.lower_bound <= slow.primal
+        assert slow.lower_bound <= found.primal
+
+
+def test_its_bound_is_proved_from_the_rows():
+    model = train(data(), task="one-class", nu=0.3)
+    checked = verify(model, data(), prove=True)
+    assert checked.consistent
+    assert checked.proof.lower_bound >= model.certificate.lower_bound
+    false = replace(model, certificate=replace(model.certificate, lower_bound=1.01 * model.certificate.primal))
+    assert not verify(false, data(), prove=True).consistent
+
+
+@pytest.mark.parametrize("nu", [0.001, 0.1, 0.37, 1.0 - 1e-13, 1.0])
+@pytest.mark.parametrize("pull", [-0.2, -1e-14, 0.0, 1e-14, 0.3])
+def test_any_shares_become_a_cut_of_the_risk(nu, pull):
+    """For any weights the risk is at least what the cut says, whatever the shares added up to."""
+    rng, n, constant = np.random.default_rng(3), 50, 0.5
+    X = rng.standard_normal((n, 4)) + 1.0
+    mean = min(1.0, max(0.0, nu - pull))  # of the shares
+    f = np.clip(rng.random(n), 0.0, 1.0)
+    f = f * mean / f.mean() if mean <= f.mean() else 1.0 - (1.0 - f) * (1.0 - mean) / (1.0 - f.mean())
+    exact = CutError(1e-15, 1e-15)
+    ones = Cut(np.append(-X.mean(axis=0), constant * (nu - 1.0)), 1.0, exact)
+    penalty = FreeOffset.of(ones, nu, constant, 1.0, 9.0)
+    a = -(f @ X) / n
+    b, error = penalty.feasible(a, float(f.mean()), CutError(1e-13, 1e-13), constant * (nu - float(f.mean())))
+    a, b, error = without_offset(a, b, error, nu, 1e6)
+    assert error.slope < 1e-3 or nu < 1.0 - 1e-9
+    for w in 10.0 ** rng.uniform(-3, 2, (200, 1)) * rng.standard_normal((200, 4)):
+        risk = max(0.0, 1.0 - mean_of_lowest(X @ w, nu))
+        doubt = error.slope * np.linalg.norm(w) + error.offset
+        assert a @ w + b <= risk + doubt + 1e-12 * (1.0 + np.abs(X @ w).max())
+
+
+def test_order_statistics_are_those_of_a_sort():
+    z = np.random.default_rng(4).standard_normal(5000).round(2)
+    z[:7] = [-0.0, 0.0, np.inf, -1e-320, 1e300, -1e300, 5e-324]
+    with Runner(Feed(MemoryDataset(rows(5000), np.ones(5000)), frozenset([0])), Lanes((0, 1234, 5000)), 1) as runner:
+        runner.row_state.add("z")
+        runner.row_state.arrays["z"][:] = z
+        for place in (0, 1, 77, 2500, 4998, 4999):
+            assert ordered(runner, "z", place) == np.sort(z)[place]

@@ -194,6 +194,10 @@ class DualOracle(DualAscent, LinearOracle):
         # the curvature that moves a share by 1
         return self.stretch_for(self.C, max(1.0, self._loss.least_curvature) if self._loss.smooth else self.unit)
 
+    def best_intercept(self, w_b: np.ndarray) -> float | None:
+        """What a free intercept should move by at w_b, in units of scores, where that takes no more than a look at margins."""
+        return None
+
     @property
     def _sampled(self) -> bool:
         """Whether the cache has a random sample of the free rows, of its own (streamcut.oracles.dual.sample)."""

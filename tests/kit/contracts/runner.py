@@ -30,14 +30,16 @@ from streamcut.oracles.row_passes import BreakpointsPass, First, HistogramPass, 
 ROWS, FEATURES, SHARD_NNZ = 3000, 40, 1000
 
 
-def make_store(path):
-    """A store of many shards, with row weights."""
+def make_store(path, *, one_class=False):
+    """A store of many shards, with row weights, or of rows that lie to one side of the origin."""
     rng = np.random.default_rng(5)
     X = sp.random_array((ROWS, FEATURES), density=0.2, format="csr", rng=rng, data_sampler=rng.standard_normal)
     y = np.where(X @ rng.standard_normal(FEATURES) + 0.3 * rng.standard_normal(ROWS) > 0, 1.0, -1.0)
+    weight = None if one_class else rng.uniform(0.5, 2.0, ROWS)
+    X.data += 1.0 * one_class
     indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
     with StoreWriter(path, shard_nnz=SHARD_NNZ, n_features=FEATURES, options={}) as writer:
-        writer.append(Chunk(indptr, indices, X.data, y, None, rng.uniform(0.5, 2.0, ROWS)), {})
+        writer.append(Chunk(indptr, indices, X.data, y, None, weight), {})
         writer.finish({})
     return open_dataset(path)
 
